@@ -30,8 +30,8 @@ from moorage.adapters.system.process import paused_collector
 from moorage.common.values import Origin
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.placement.explanation import explain
-from moorage.placement.place import place
 from moorage.placement.placement import Placement
+from moorage.placement.propose import place
 from moorage.placement.request import Request
 
 HOSTS = (10, 100, 1_000, 5_000, 20_000)

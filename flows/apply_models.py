@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Annotated, Any
 
@@ -14,21 +14,23 @@ from prefect.states import Completed, Failed
 from pydantic import Field
 
 from flows import subflows
-from flows.flow_context import requested_run
-from flows.result_recovery import keep_result
+from flows.flow_context import keep_result, requested_run
+from moorage.adapters.system.threads import in_thread
 from moorage.inventory.fleet import Fleet
 from moorage.operations.history.desired import Applied
 from moorage.releases.requester import Claim
 from moorage.reports.history_report import applied_document
 from moorage.spec import ModelSpec, Name
 from tasks.artifacts import show_markdown
-from tasks.context import in_thread, ledger
+from tasks.context import ledger
 from tasks.journal import listen_as
 from tasks.policy import current_submission, recorded_scope, settled_fleet
 
 DEPLOY, RETIRE = "deploy", "retire"
 
 Ended = State[Any]
+
+Job = Callable[[], Awaitable[Applied]]
 
 
 @flow(name="apply-models", flow_run_name="apply {applied_from}", persist_result=False)
@@ -45,7 +47,7 @@ async def apply_models(
     """Bring what runs in line with what is meant to run.
 
     Models are retired first, then deployed in the order of the list, some of them at once. One that
-    fails does not keep the others from being deployed, unless that is asked for.
+    fails does not keep the others from being deployed, unless `stop_on_failure` is set.
 
     Args:
         specs: The models as they are meant to be served; what serves unchanged stays as it is.
@@ -60,38 +62,35 @@ async def apply_models(
     queue = _ModelQueue(at_once, stop_on_failure)
     fleet = await settled_fleet(fleet)
     with requested_run(requested_by):
-        ended = await asyncio.gather(
-            *(queue.run(name, RETIRE, partial(_retire, name, applied_from)) for name in retire)
-        )
+        retirements = [(name, partial(_retire, name, applied_from)) for name in retire]
+        ended = await queue.run_all(RETIRE, retirements)
         with recorded_scope(current_submission(), fleet):
-            ended += await asyncio.gather(
-                *(
-                    queue.run(spec.name, DEPLOY, partial(_deploy, spec, fleet, applied_from))
-                    for spec in specs
-                )
-            )
+            deploys = [(one.name, partial(_deploy, one, fleet, applied_from)) for one in specs]
+            ended += await queue.run_all(DEPLOY, deploys)
     message = _summary(ended)
     await show_markdown("apply", applied_document(ended).markdown(), message)
-    if any(applied.outcome in ("failed", "skipped") for applied in ended):
-        return Failed(message=message, data=ended)
-    return Completed(message=message, data=ended)
+    failed = any(applied.outcome in ("failed", "skipped") for applied in ended)
+    return (Failed if failed else Completed)(message=message, data=ended)
 
 
 class _ModelQueue:
-    """Works on so many models at once, in order; if so set, begins none after a failure."""
+    """Works on several models at once, in order; can skip the rest after a failure."""
 
     def __init__(self, at_once: int, stop_on_failure: bool) -> None:
         self._free = asyncio.Semaphore(at_once)
         self._stops, self._failed = stop_on_failure, False
 
-    async def run(self, model: str, action: str, work: Callable[[], Awaitable[Applied]]) -> Applied:
-        """Wait for a free place, then do the work; or report that it was skipped."""
+    async def run_all(self, action: str, jobs: Sequence[tuple[str, Job]]) -> list[Applied]:
+        """Do the work for several models, each as soon as there is a free place."""
+        return await asyncio.gather(*(self._run(model, action, job) for model, job in jobs))
+
+    async def _run(self, model: str, action: str, job: Job) -> Applied:
         async with self._free:
             if self._failed and self._stops:
                 message = "not begun: another model failed"
                 return Applied(model=model, action=action, outcome="skipped", message=message)
             with listen_as(model):
-                applied = await work()
+                applied = await job()
             self._failed = self._failed or applied.outcome == "failed"
             get_run_logger().info("%s: %s", model, applied.message)
             return applied

@@ -1,50 +1,54 @@
 """Deploy a model: from a spec to an engine that answers, and a record of why.
 
 Resolve, derive, survey, place, image and stage, plan, launch, verify, release:
-`ReleaseRollout.run` names these steps in this order.
+`ReleaseRollout._take_steps` names these steps in this order, each after the undos that it needs.
 """
 
 from __future__ import annotations
 
-import asyncio
-from dataclasses import replace
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
 
 from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from flows.flow_context import FlowContext, flow_context, unchanged
-from flows.plan_model import FreshPlan
-from flows.require_approval import require_approval
-from flows.result_recovery import keep_result
-from flows.start_replicas import start_replicas
+from flows.flow_context import FlowContext, flow_context, keep_result, unchanged
+from flows.plan_model import FreshPlan, require_approval
+from moorage.adapters.prefect.task_runner import task_runner
+from moorage.adapters.system.threads import run_shielded
 from moorage.common.failures import Cause, Failure
 from moorage.common.saga import Saga
 from moorage.engines.launch import LaunchPlan
-from moorage.images.image import Image
+from moorage.engines.recovery import Correction, correction_for, with_correction
+from moorage.engines.registry import ENGINES
+from moorage.engines.start_order import split_off, start_groups
 from moorage.inventory.claims import Claim as HostClaim
 from moorage.inventory.fleet import Fleet
-from moorage.placement.placement import Analyzed, Placed
+from moorage.models.profile import ModelProfile
+from moorage.placement.placement import Placed
 from moorage.releases.release import Release, ReleaseRow, ReleaseState
 from moorage.releases.requester import Claim
+from moorage.releases.succession import replaceable
 from moorage.spec import ModelSpec
-from tasks.accelerator_start_lock import AcceleratorStartLock
-from tasks.adapters import tidy
-from tasks.cleanup import abandon, free_claims, replaceable, sole_flow
-from tasks.compare import serving, superseded_since
-from tasks.context import in_thread, ledger, run_shielded, settings
+from tasks.compare import serving, sole_flow, superseded_since
 from tasks.image import image_drift
-from tasks.map_hosts import gather_all, task_runner
-from tasks.measure import measure, read_facts, record_measurements
+from tasks.launch import AcceleratorStartLock, correct, launch
 from tasks.plan import check_early
 from tasks.policy import current_submission, require_allowed, require_allowed_size
-from tasks.release import announcement, publish, publish_plan, replacement_summary
-from tasks.release_lifecycle import ReleaseDraft, close_on_failure
-from tasks.restore_release import undo_stop
-from tasks.stage import make_caches, stage
-from tasks.stopping import end_superseded, finish_switch, stop_for
+from tasks.release import (
+    ReleaseDraft,
+    announcement,
+    close_on_failure,
+    publish,
+    publish_plan,
+    revise,
+)
+from tasks.replace import abandon, end_superseded, finish_switch, free_claims, stop_for, undo_stop
+from tasks.smoke_test import canary, gate, is_canary, must_pass
+from tasks.stage import fetch, fetch_undos, make_caches, stage
 from tasks.survey import survey
-from tasks.undo_fetch import before_fetching
+from tasks.verify import verify
 
 PORT_ATTEMPTS = 3
 
@@ -65,8 +69,8 @@ async def deploy_model(
 ) -> State[Release]:
     """Deploy a model so that it answers under its name.
 
-    Deploying an identical spec again changes nothing. A changed one is started beside the release
-    that serves, verified, and then takes over; when both do not fit, the old one stops first.
+    Deploying an identical spec again changes nothing. A changed one is started while the old
+    release serves, verified, and then takes over; when both do not fit, the old one stops first.
 
     Args:
         spec: The model as it is meant to be served. Only name and source are needed; the rest may
@@ -83,7 +87,7 @@ async def deploy_model(
         await check_early(spec, fleet)
         await require_approval(spec, fleet, force=force)
         async with sole_flow(spec.name, context.flow_run_id, context.journal):
-            if reason := await in_thread(superseded_since, spec.name):
+            if reason := await superseded_since(spec.name):
                 return Completed(name="Unchanged", message=f"unchanged: {reason}")
             old, healthy = await serving(spec, fleet.avoided_hosts)
             source = FreshPlan(spec, applied_from=applied_from, submission=submission)
@@ -91,7 +95,7 @@ async def deploy_model(
                 # Only the model itself can have changed; where it did not, no release is begun.
                 model = (await source.resolve_and_derive()).model
                 if old.is_of(spec, model.revision, model.pins):
-                    await in_thread(ledger().releases.revise, old, spec)
+                    await revise(old, spec)
                     return unchanged(old, await image_drift(old, fleet))
             release = await roll_out(context, source, fleet, old)
     return Completed(message=announcement(release), data=release)
@@ -102,8 +106,8 @@ async def roll_out(
 ) -> Release:
     """Make a release, prove that it answers, and let it take over.
 
-    A stranger may take a port that was ours to choose before the engine binds it: then another
-    port is tried.
+    Another process may take an automatic port before the engine binds it: then another port is
+    tried.
 
     Raises:
         Failure: When it could not be made; then what served before serves (again).
@@ -116,161 +120,176 @@ async def roll_out(
         except Failure as failure:
             if failure.cause != Cause.PORT_TAKEN or source.spec.port != "auto":
                 raise
-            refused += rollout.claims
+            refused += rollout.draft.claims
             context.journal.tell(f"{failure}; trying another port")
     return await ReleaseRollout(context, source, fleet, old, refused).run()
 
 
+@dataclass
 class ReleaseRollout:
     """Makes a release once: whatever fails, nothing is left claimed or running.
 
-    Each step arms its undos in the saga before its effects, and adds what it found to the draft
-    of the record.
-
-    Args:
+    Attributes:
         context: The flow run that makes it.
-        source: Plans it; several attempts share what it knows of the model.
+        source: Plans it; several attempts share its analysis of the model.
         fleet: The hosts it may run on.
         old: The release that it replaces; None = nothing serves.
         refused: Claims of earlier attempts that failed because one of their ports was taken.
+        draft: Its record, to which each step adds its result.
     """
 
-    def __init__(
-        self,
-        context: FlowContext,
-        source: FreshPlan,
-        fleet: Fleet,
-        old: ReleaseRow | None,
-        refused: tuple[HostClaim, ...] = (),
-    ) -> None:
-        self._context, self._source, self._fleet = context, source, fleet
-        self._old, self._refused = old, refused
-        self._draft = ReleaseDraft(context.journal, old)
+    context: FlowContext
+    source: FreshPlan
+    fleet: Fleet
+    old: ReleaseRow | None
+    refused: tuple[HostClaim, ...] = ()
 
-    @property
-    def claims(self) -> tuple[HostClaim, ...]:
-        """What it has claimed, also after it failed."""
-        placement = self._draft.release.placement
-        return placement.claims if placement else ()
+    def __post_init__(self) -> None:
+        self.draft = ReleaseDraft(self.context.journal, self.old)
 
     async def run(self) -> Release:
-        """Take the steps of a deploy in order.
+        """Take all steps; the release that served before ends once the new one serves.
 
         Raises:
             Failure: When it could not be made; then what served before serves (again).
         """
-        context, old = self._context, self._old
-        facts = {**self._source.facts, "requester": context.requester}
-        context.release = await self._draft.begin(self._source.spec, context.flow_run_id, facts)
+        context, draft = self.context, self.draft
+        facts = {**self.source.facts, "requester": context.requester}
+        context.release = await draft.begin(self.source.spec, context.flow_run_id, facts)
         try:
             with (
                 Saga(context.undone, run_shielded) as saga,
-                close_on_failure(context.release, old, context.journal),
+                close_on_failure(context.release, self.old, context.journal),
             ):
-                analyzed = await self._resolve_and_derive()
-                placed = await self._survey_and_place(saga, analyzed)
-                notes = await self._source.check(placed)
-                image, placed = await self._image_and_stage(saga, placed)
-                plan = await self._plan(placed, image, notes)
-                lock = await self._make_room(saga, placed)
-                await self._launch_and_verify(saga, placed, plan)
-                release = await self._release(saga, placed)
+                release, lock = await self._take_steps(saga)
         except Exception as error:
             if (failure := context.failure_of(error)) is None:
                 raise
-            await self._draft.fail(error, failure)
+            await draft.fail(error, failure)
             raise failure from None
-        await self._end_old(release, lock)
+        try:
+            if self.old:
+                await end_superseded(self.old, context.journal, release.spec.replace.linger_seconds)
+        finally:
+            # The new release serves, whatever signal arrives now.
+            run_shielded(lock.release)
+            run_shielded(draft.record_measurements)
         return release
 
-    async def _resolve_and_derive(self) -> Analyzed:
-        """Find out what the model is; the release is `analyzing` meanwhile, unless it is known."""
-        if self._source.analyzed is None:
-            await self._draft.enter(ReleaseState.ANALYZING)
-        analyzed = await self._source.resolve_and_derive()
-        await self._draft.pin(analyzed)
-        return analyzed
+    async def _take_steps(self, saga: Saga) -> tuple[Release, AcceleratorStartLock]:
+        source, draft, fleet, old = self.source, self.draft, self.fleet, self.old
+        release, journal = draft.release.id, self.context.journal
 
-    async def _survey_and_place(self, saga: Saga, analyzed: Analyzed) -> Placed:
-        """Look at the fleet, and claim a place in it."""
-        surveyed = await survey(self._fleet, self._source.spec.placement.cluster)
-        snapshot = surveyed.with_ports_in_use(self._refused)
-        release, old = self._draft.release, self._old
-        saga.arm("free the claims", free_claims, release.id, old)
-        placed = await self._source.place(
-            analyzed, self._fleet, snapshot, release.id, replaceable(old)
-        )
-        self._draft.add(placement=placed.placement)
-        await require_allowed_size(placed.spec, placed.placement, release.submission)
-        return placed
+        if source.analyzed is None:
+            await draft.enter(ReleaseState.ANALYZING)
+        analyzed = await source.resolve_and_derive()
+        await draft.pin(analyzed)
 
-    async def _image_and_stage(self, saga: Saga, placed: Placed) -> tuple[Image | None, Placed]:
-        """Have image and weights on every placed host, side by side."""
-        await self._arm_fetching(saga, placed)
-        await self._draft.enter(ReleaseState.DOWNLOADING)
-        # Where a failure removes what was fetched, it waits until nothing is fetched any more.
-        both = asyncio.gather if settings().keep_fetched else gather_all
-        image, model = await both(self._source.pull_image(placed), stage(placed))
-        return image, replace(placed, model=model)
+        surveyed = await survey(fleet, source.spec.placement.cluster)
+        snapshot = surveyed.with_ports_in_use(self.refused)
+        saga.arm("free the claims", free_claims, release, old)
+        placed = await source.place(analyzed, fleet, snapshot, release, replaceable(old))
+        draft.add(placement=placed.placement)
+        await require_allowed_size(placed.spec, placed.placement, draft.release.submission)
+        notes = await source.check(placed)
 
-    async def _arm_fetching(self, saga: Saga, placed: Placed) -> None:
-        if not settings().keep_fetched:
-            before = await in_thread(before_fetching, placed, self._fleet)
-            saga.arm("remove what was fetched", before.remove)
-        if placed.model.updates_folder:
-            saga.arm("remove the folder of its adapters", tidy, placed.spec.name)
+        for label, undo in await fetch_undos(placed, fleet):
+            saga.arm(label, undo)
+        await draft.enter(ReleaseState.DOWNLOADING)
+        image, model = await fetch(source.pull_image(placed), stage(placed))
+        placed = replace(placed, model=model)
 
-    async def _plan(
-        self, placed: Placed, image: Image | None, notes: tuple[str, ...]
-    ) -> LaunchPlan:
-        """Work out and show exactly what will run."""
-        plan = self._source.plan(placed, image, notes)
-        self._draft.add(image=image, plan=plan)
-        await publish_plan(self._draft.release, f"What {self._draft.release.id} runs")
+        plan = source.plan(placed, image, notes)
+        draft.add(image=image, plan=plan)
+        await publish_plan(draft.release, f"What {release} runs")
         await make_caches(plan, placed.snapshot)
-        return plan
+        lock = await self._make_room(saga, placed)
+
+        saga.arm("stop what was started", abandon, release)
+        before = old.release if old else None
+        async for started in start_replicas(draft.release, plan, placed.profile, before):
+            draft.release = started  # launched and verified; recorded even if a later part fails
+
+        await draft.complete(placed)
+        if old:
+            saga.arm("end what it has replaced", finish_switch, old, release, journal)
+        return await publish(draft.release), lock
 
     async def _make_room(self, saga: Saga, placed: Placed) -> AcceleratorStartLock:
         """Wait until nobody else starts on its accelerators, and stop what has to make room."""
-        release, old, placement = self._draft.release.id, self._old, placed.placement
+        release, old, placement = self.draft.release.id, self.old, placed.placement
         lock = AcceleratorStartLock(release, placed.spec.name, placement, old)
         if lock.names:
             saga.arm("let others start there", lock.release)
-            await lock.acquire(placed.spec.readiness.deadlines, self._context.journal)
+            await lock.acquire(placed.spec.readiness.deadlines, self.context.journal)
         if old and placement.stop_first:
             saga.arm(f"start {old.id} again", undo_stop, old, release)
             await stop_for(old, release)
         return lock
 
-    async def _launch_and_verify(self, saga: Saga, placed: Placed, plan: LaunchPlan) -> None:
-        """Start its parts one after the other, each verified before the next."""
-        saga.arm("stop what was started", abandon, self._draft.release.id)
-        before = self._old.release if self._old else None
-        draft = self._draft.release
-        async for further in start_replicas(draft, plan, placed.profile, before):
-            self._draft.release = further
 
-    async def _release(self, saga: Saga, placed: Placed) -> Release:
-        """Record what was measured, and make it the release that serves."""
-        draft, old = self._draft, self._old
-        plan, workloads = draft.release.plan, draft.release.workloads
-        assert plan, "what has started was planned"
-        predicted = placed.placement.predicted
-        measured = await measure(placed.profile, plan, workloads, placed.snapshot, predicted)
-        facts = await read_facts(plan, measured)
-        how = replacement_summary(draft.release, old)
-        draft.finish(measured=measured, facts=facts, replacement=how)
-        if old:
-            journal = self._context.journal
-            saga.arm("end what it has replaced", finish_switch, old, draft.release.id, journal)
-        return await publish(draft.release)
+async def start_replicas(
+    draft: Release, plan: LaunchPlan, profile: ModelProfile, before: Release | None = None
+) -> AsyncIterator[Release]:
+    """Launch and verify a release, part by part; each has passed the gate before the next starts.
 
-    async def _end_old(self, release: Release, lock: AcceleratorStartLock) -> None:
-        journal, linger = self._context.journal, release.spec.replace.linger_seconds
+    As a canary a share of the replicas starts first, and is watched before the rest starts. Where
+    an engine refuses and names a number that would do, its part and all later ones start with it.
+
+    Yields:
+        The release, after each part that is ready, after a gate and after a correction.
+
+    Raises:
+        Failure: Of the first try where nothing can be corrected, else of the second; `GATE_FAILED`.
+    """
+    watched = is_canary(draft, before)
+    first, rest = split_off(plan, draft.spec.replace.canary_share if watched else 1)
+    parts, later = [*start_groups(first), *start_groups(rest)], len(start_groups(rest))
+    while parts:
+        part = parts[0]
         try:
-            if self._old:
-                await end_superseded(self._old, journal, linger)
-        finally:
-            # The new release serves, whatever signal arrives now.
-            run_shielded(lock.release)
-            run_shielded(lambda: record_measurements(release, journal))
+            draft = await _launch_and_verify(draft, part, profile)
+        except Failure as failure:
+            if (correction := _correction(draft, plan, failure)) is None:
+                raise
+            await correct(part, correction)
+            names = {spec.name for part in parts for spec in part.containers}
+            plan = with_correction(plan, correction, names)
+            parts = [with_correction(part, correction, names) for part in parts]
+            draft = draft.model_copy(update={"plan": plan, "corrections": (correction,)})
+            yield draft
+            continue
+        parts = parts[1:]
+        yield draft
+        if draft.spec.readiness.prompts:
+            draft = await _ask_prompts(draft, part, profile, before)
+            yield draft
+            must_pass(draft.gate)
+        if watched and len(parts) == later:
+            await canary(draft.spec, profile, plan, draft.workloads)
+
+
+async def _launch_and_verify(draft: Release, part: LaunchPlan, profile: ModelProfile) -> Release:
+    earlier, workloads = draft.workloads, await launch(part)
+    ready = await verify(draft.spec, profile, part, workloads, earlier)
+    started = {"workloads": (*earlier, *workloads), "readiness": (*draft.readiness, *ready)}
+    return draft.model_copy(update=started)
+
+
+async def _ask_prompts(
+    draft: Release, part: LaunchPlan, profile: ModelProfile, before: Release | None
+) -> Release:
+    names = {spec.name for spec in part.containers}
+    workloads = tuple(one for one in draft.workloads if one.name in names)
+    passed = await gate(draft.spec, profile, part, workloads, before)
+    return draft.model_copy(update={"gate": (*draft.gate, *passed)})
+
+
+def _correction(draft: Release, plan: LaunchPlan, failure: Failure) -> Correction | None:
+    """What a second try would change; None = there was one, or nothing can be corrected."""
+    if draft.corrections or plan.on_cluster:
+        return None
+    seats = draft.placement.seats if draft.placement else ()
+    need = next((seat.need for seat in seats if seat.need), None)
+    remedy = ENGINES[plan.engine].remedy(failure, need)
+    return correction_for(draft.spec, failure.cause, failure.evidence, remedy)

@@ -1,45 +1,65 @@
-"""What every flow does around its chain: the journal, the run's log, the failure artifact."""
+"""What every flow does around its chain: requester, journal, failure artifact, result."""
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import inspect
 import json
 import logging
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any, ParamSpec, TypeVar
 
 from prefect import get_run_logger
-from prefect.client.schemas.objects import FlowRun, State
+from prefect.client.schemas.objects import State
 from prefect.context import FlowRunContext
 from prefect.runtime import flow_run
 from prefect.states import Completed
 
 from moorage.adapters.ledger.transitions import Author, writing_as
 from moorage.adapters.prefect.api_errors import server_failure
+from moorage.adapters.prefect.events import emit_transition
 from moorage.adapters.system.process import command_line_user
+from moorage.adapters.system.threads import variable_scope
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import human_seconds
 from moorage.releases.release import Release, ReleaseRow, StepRecord
 from moorage.releases.requester import Requester, one_line
-from tasks.events import emit_transition
 from tasks.journal import Journal, journal
 from tasks.policy import is_from_command_line
 from tasks.release import publish_failure
 
+P = ParamSpec("P")
+
+R = TypeVar("R")
+
+S = TypeVar("S", bound=State[Any])
+
+Work = Callable[P, Coroutine[Any, Any, R]]
+
+ENDINGS = (State[Release], State[str])
+"""What several flows return. `moorage serve` sends a flow to its process as it is. Pydantic names a
+generic after the module that uses it first, so each flow's module imports this one first."""
+
+_ends: dict[str, Any] = {}
+"""What runs of this process returned or raised, by flow run, until somebody asks for it."""
+
 _REQUESTER: ContextVar[Requester | None] = ContextVar("requester", default=None)
 
 
+@dataclass
 class FlowContext:
-    """One flow run: its journal, who requested it, and the release that it makes, once begun."""
+    """One flow run: its journal, its requester, and the release that it makes, once begun."""
 
-    def __init__(self, opened: Journal, flow_run_id: str, requester: Requester) -> None:
-        self.begun = datetime.now(UTC)
-        self.journal = opened
-        self.flow_run_id = flow_run_id
-        self.requester = requester
-        self.release = ""
+    journal: Journal
+    flow_run_id: str
+    requester: Requester
+    begun: datetime
+    release: str = ""
 
     def failure_of(self, error: Exception) -> Failure | None:
         """The failure that an error stands for; None = a mistake of ours.
@@ -56,7 +76,7 @@ class FlowContext:
         return Failure(Cause.STEP_TIMEOUT, f"{step}: {error}")
 
     def undone(self, label: str, error: BaseException | None) -> None:
-        """Tell about an undo that ran."""
+        """Note an undo that ran."""
         self.journal.tell(f"undone: {label}" if error is None else f"could not {label}: {error}")
 
 
@@ -72,7 +92,7 @@ async def flow_context(model: str, requested_by: str = "") -> AsyncIterator[Flow
         journal(RunLog(get_run_logger())) as opened,
         requested_run(requested_by) as requester,
     ):
-        context = FlowContext(opened, str(flow_run.id or ""), requester)
+        context = FlowContext(opened, str(flow_run.id or ""), requester, datetime.now(UTC))
         author = Author(context.flow_run_id, emit_transition, requester.summary)
         try:
             with writing_as(author):
@@ -86,7 +106,7 @@ async def flow_context(model: str, requested_by: str = "") -> AsyncIterator[Flow
 
 @contextmanager
 def requested_run(requested_by: str = "") -> Iterator[Requester]:
-    """Tell the run's log who asked for it, and with which parameters; runs below are asked by them.
+    """Write the requester and the parameters into the run's log; subflows have the same requester.
 
     A request that is sent again with its idempotency key gets the run that there is, whatever
     parameters it has: the fingerprint tells whether they are the same.
@@ -94,9 +114,10 @@ def requested_run(requested_by: str = "") -> Iterator[Requester]:
     Args:
         requested_by: What the run's parameter of that name says.
     """
-    with requested(requested_by) as requester:
-        known, given = requester.summary, parameters_digest()
-        get_run_logger().info("requested by %s; parameters %s", known, given)
+    requester = _REQUESTER.get() or _requester(requested_by)
+    with variable_scope(_REQUESTER, requester):
+        digest = _parameters_digest()
+        get_run_logger().info("requested by %s; parameters %s", requester.summary, digest)
         yield requester
 
 
@@ -108,6 +129,52 @@ def unchanged(old: ReleaseRow, drift: str = "") -> State[Release]:
         message=f"{message}; {drift}" if drift else message,
         data=old.release,
     )
+
+
+def keep_result(work: Work[P, R]) -> Work[P, R]:
+    """Decorator right below `@flow`: keep in this process what the flow returns or raises.
+
+    Where the answer to its end gets lost, Prefect's client sends the end again, and receives the
+    state as the server stored it (`PreventDuplicateTransitions` of its orchestration): with name
+    and message, but without a result that was not persisted, or the exception.
+    """
+
+    @functools.wraps(work)
+    async def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            returned = await work(*args, **kwargs)
+        except Exception as error:
+            _ends[str(flow_run.id)] = error
+            raise
+        _ends[str(flow_run.id)] = returned.data if isinstance(returned, State) else returned
+        return returned
+
+    # Prefect looks names of annotations up where a function was made, and `run` was made here.
+    run.__signature__ = inspect.signature(work, eval_str=True)  # type: ignore[attr-defined]
+    return run
+
+
+def with_result(state: S) -> S:
+    """The final state of a run of this process, with its result or exception where that was lost.
+
+    Args:
+        state: What a flow that was called with `return_state=True` returned.
+    """
+    end = _ends.pop(str(state.state_details.flow_run_id), None)
+    if state.data is None:
+        state.data = end
+    return state
+
+
+def has_unreported_end() -> bool:
+    """Whether a run of this process has ended, and Prefect's server did not take that end."""
+    return bool(_ends)
+
+
+def unreported_failure() -> Failure | None:
+    """The failure of the run that ended last, where Prefect's server did not take that end."""
+    end = next(reversed(_ends.values()), None)
+    return end if isinstance(end, Failure) else None
 
 
 class RunLog:
@@ -132,22 +199,7 @@ class RunLog:
         self._logger.info("%s", text)
 
 
-@contextmanager
-def requested(claimed: str = "") -> Iterator[Requester]:
-    """Be the flow run that somebody asked for; runs inside the block have the same requester.
-
-    Args:
-        claimed: What the run's parameter `requested_by` says.
-    """
-    one = _REQUESTER.get() or _requester(claimed)
-    token = _REQUESTER.set(one)
-    try:
-        yield one
-    finally:
-        _REQUESTER.reset(token)
-
-
-def parameters_digest() -> str:
+def _parameters_digest() -> str:
     """A fingerprint of the parameters of the flow run, as Prefect keeps them with it.
 
     It is what `jq -cS .parameters | sha256sum` says of the run that Prefect's API answers.
@@ -161,17 +213,14 @@ def parameters_digest() -> str:
 def _requester(claimed: str) -> Requester:
     context = FlowRunContext.get()
     known = command_line_user() if is_from_command_line() else Requester()
-    if context is None or context.flow_run is None:
-        return known.model_copy(update={"claimed": claimed})
-    return known.model_copy(update={**_of_run(context.flow_run), "claimed": claimed})
-
-
-def _of_run(run: FlowRun) -> dict[str, object]:
-    maker = run.created_by
-    parts = (maker.type, maker.display_value, maker.id) if maker else ()
-    return {
-        "created_by": one_line(" ".join(str(one) for one in parts if one)),
-        "deployment": str(run.deployment_id or ""),
-        "parent": str(run.parent_task_run_id or ""),
-        "scheduled": run.auto_scheduled,
-    }
+    fields: dict[str, object] = {"claimed": claimed}
+    if context and (run := context.flow_run):
+        maker = run.created_by
+        parts = (maker.type, maker.display_value, maker.id) if maker else ()
+        fields |= {
+            "created_by": one_line(" ".join(str(one) for one in parts if one)),
+            "deployment": str(run.deployment_id or ""),
+            "parent": str(run.parent_task_run_id or ""),
+            "scheduled": run.auto_scheduled,
+        }
+    return known.model_copy(update=fields)

@@ -6,8 +6,8 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from flows.flow_context import flow_context
-from flows.result_recovery import keep_result
+from flows.flow_context import flow_context, keep_result
+from moorage.adapters.system.threads import in_thread, run_shielded, run_uninterrupted
 from moorage.common.saga import Saga
 from moorage.models.assets import Pin, adapter_asset
 from moorage.models.source import Companion
@@ -15,8 +15,7 @@ from moorage.releases.loaded_adapters import lacking, require_updates
 from moorage.releases.requester import Claim
 from moorage.spec import AdapterSpec, Name
 from tasks.adapters import load, record_workloads, running_release, served_adapters, tidy, undo_load
-from tasks.cleanup import sole_flow
-from tasks.context import in_thread, run_shielded, run_uninterrupted
+from tasks.compare import sole_flow
 from tasks.policy import require_allowed_adapter
 from tasks.resolve import resolve_asset
 from tasks.stage import stage_asset

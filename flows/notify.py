@@ -8,7 +8,7 @@ from prefect.blocks.core import Block
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from flows.result_recovery import keep_result
+from flows.flow_context import keep_result
 from moorage.common.failures import Cause, Failure
 
 

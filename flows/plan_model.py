@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from flows.flow_context import FlowContext, flow_context, unchanged
-from flows.result_recovery import keep_result
+from flows.flow_context import FlowContext, flow_context, keep_result, unchanged, with_result
+from moorage.adapters.prefect.task_runner import task_runner
 from moorage.engines.launch import LaunchPlan
 from moorage.images.image import Image
 from moorage.inventory.fleet import Fleet
 from moorage.inventory.snapshot import FleetSnapshot
+from moorage.operations.redeploy.intent import Question
 from moorage.placement.placement import Analyzed, Placed, Placement
 from moorage.policy.request import Submission
 from moorage.releases.release import Release, ReleaseRow
-from moorage.spec import ModelSpec
-from tasks.cleanup import abandoned, replaceable
+from moorage.releases.succession import replaceable
+from moorage.spec import Approval, ModelSpec
 from tasks.compare import serving
-from tasks.context import in_thread, ledger
 from tasks.derive import derive
 from tasks.image import choose_image, image_drift, pull_image
-from tasks.map_hosts import task_runner
 from tasks.place import place, propose_placement
 from tasks.plan import check_early, check_placed, plan_release
-from tasks.policy import current_submission, require_allowed, require_allowed_size
-from tasks.release import publish_plan
+from tasks.policy import ask, current_submission, is_approved, require_allowed, require_allowed_size
+from tasks.release import ReleaseDraft, approval_page, publish_plan
 from tasks.resolve import resolve
-from tasks.survey import survey
+from tasks.survey import survey_without_abandoned
 
 
 @flow(
@@ -128,37 +126,37 @@ async def dry_run(
         old: The release that it would replace.
         submission: How the spec was submitted, to hold it to the policy's size; None = not held.
     """
-    spec = source.spec
+    draft, spec = ReleaseDraft(context.journal, old), source.spec
     analyzed = await source.resolve_and_derive()
-    snapshot = await _survey_without_abandoned(fleet, spec)
+    snapshot = await survey_without_abandoned(fleet, spec)
     placement = await source.propose(analyzed, snapshot, replaceable(old))
     if submission:
         await require_allowed_size(spec, placement, submission)
-    identity = await in_thread(ledger().releases.next_id, spec.name)
+    identity = await draft.preview(spec, context.flow_run_id, context.begun, source.facts)
     placed = analyzed.placed(placement, snapshot, identity)
     notes = await source.check(placed)
     image = await source.choose_image(placed)
     plan = source.plan(placed, image, notes)
-    begun = Release.begun(identity, spec, context.flow_run_id, context.begun, old, **source.facts)
-    release = begun.model_copy(
-        update={
-            "revision": placed.model.revision,
-            "companions": placed.model.pins,
-            "profile": placed.profile,
-            "placement": placement,
-            "image": image,
-            "plan": plan,
-            "steps": tuple(context.journal.steps),
-            "finished_at": datetime.now(UTC),
-        }
-    )
-    await publish_plan(release, f"What deploying {release.model} would run")
-    return release
+    draft.add_analysis(analyzed)
+    draft.finish(placement=placement, image=image, plan=plan)
+    await publish_plan(draft.release, f"What deploying {spec.name} would run")
+    return draft.release
 
 
-async def _survey_without_abandoned(fleet: Fleet, spec: ModelSpec) -> FleetSnapshot:
-    """Survey the fleet as a deploy would find it: a deploy first cleans up after dead flows."""
-    snapshot = await survey(fleet, spec.placement.cluster)
-    for row in await in_thread(abandoned, spec.name):
-        snapshot = snapshot.without(row.id)
-    return snapshot
+async def require_approval(spec: ModelSpec, fleet: Fleet, *, force: bool) -> None:
+    """Return once the deploy may begin: at once where no approval is needed, or nothing changes.
+
+    The plan is a run of `plan-model` below this one. It is made without the lock of the model's
+    name, so that no other flow waits for a person. The deploy plans anew after the approval.
+
+    Raises:
+        Failure: When nobody agreed, or the model cannot be deployed at all.
+    """
+    if spec.redeploy.approval != Approval.REQUIRED or is_approved(spec.name):
+        return
+    state: State[Any] = with_result(await plan_model(spec, fleet, return_state=True))
+    release: Release = await state.aresult()
+    if state.name == "Unchanged" and not force:
+        return
+    page = await approval_page(spec, release, unchanged=state.name == "Unchanged")
+    await ask(Question(models=(spec.name,), plan=page, seconds=spec.redeploy.approval_seconds))

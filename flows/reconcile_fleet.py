@@ -1,34 +1,31 @@
-"""Reconcile the fleet: what the ledger says and what the hosts show are made one again."""
+"""Reconcile the fleet: repair each difference between the ledger and the hosts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Sequence
+from datetime import timedelta
 
 from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from flows.deploy_model import deploy_model
-from flows.flow_context import FlowContext, flow_context
-from flows.result_recovery import keep_result, whole
+from flows.flow_context import FlowContext, flow_context, keep_result, with_result
 from moorage.adapters.ledger.locks import LockHeld
+from moorage.adapters.system.threads import in_thread
 from moorage.inventory.fleet import Fleet
 from moorage.operations.reconcile.actions import Action, ActionKind, ActionOutcome
 from moorage.operations.reconcile.cluster_state import ClusterState
 from moorage.operations.reconcile.decisions import decide
 from moorage.releases.requester import Claim
-from moorage.releases.states import UNFINISHED, ReleaseState
 from moorage.reports.reconcile_report import changing, hosts_table, planned, summary, table
 from tasks.artifacts import show_table
 from tasks.compare import decision_scope
-from tasks.context import in_thread, ledger
+from tasks.context import ledger
 from tasks.observe_fleet import observe_fleet
 from tasks.policy import recorded_scope, settled_fleet
-from tasks.prefect_runs import close_runs, end_runs, shown_as_running, unreported
-from tasks.repair import count_replacement, narrow_fleet, repair, sole_reconciler
-
-LEFT_BEHIND = {ActionKind.UNDO, ActionKind.FINISH, ActionKind.BRING_BACK}
+from tasks.prefect_runs import close_killed_runs, close_unreported_runs
+from tasks.repair import count_replacement, repair, sole_reconciler
 
 
 @flow(name="reconcile-fleet", flow_run_name="reconcile", persist_result=False)
@@ -52,87 +49,55 @@ async def reconcile_fleet(
         fleet = await settled_fleet(fleet)
         if dry_run:
             cluster = await observe_fleet(fleet, keep=False)
-            return _ended(cluster, planned(decide(cluster)))
+            return _final_state(cluster, planned(decide(cluster)))
         try:
             async with sole_reconciler(f"flow run {context.flow_run_id}"):
-                cluster, actions, outcomes = await _repaired(context, fleet)
+                cluster, actions, outcomes = await _observe_and_repair(context, fleet)
         except LockHeld as held:
             return Completed(name="Skipped", message=f"skipped: {held.detail}", data=())
         # A deploy takes as long as its model loads, and holds its model: nobody waits for that.
-        moved = [await _replaced(action, fleet) for action in actions if _moves(action)]
-        outcomes = (*outcomes, *moved)
+        moves = (action for action in actions if action.kind == ActionKind.REPLACE)
+        outcomes = (*outcomes, *[await _replace(action, fleet) for action in moves])
         await _publish(cluster, outcomes)
-    return _ended(cluster, outcomes)
+    return _final_state(cluster, outcomes)
 
 
-async def _repaired(
+async def _observe_and_repair(
     context: FlowContext, fleet: Fleet
 ) -> tuple[ClusterState, tuple[Action, ...], tuple[ActionOutcome, ...]]:
     cluster = await observe_fleet(fleet)
     actions = decide(cluster)
     outcomes = await repair(actions, f"reconcile, flow run {context.flow_run_id}")
-    await close_runs(await in_thread(_gone, outcomes))
-    since = cluster.now - timedelta(seconds=cluster.patience.orphan_seconds)
-    await end_runs(await in_thread(_over, await shown_as_running(since), since))
+    await close_killed_runs(outcomes)
+    await close_unreported_runs(cluster.now - timedelta(seconds=cluster.patience.orphan_seconds))
     await in_thread(ledger().repairs.tidy)
-    waiting = tuple(
-        ActionOutcome(action=one, done=False, summary="not yet") for one in _waits(actions)
-    )
+    waits = (action for action in actions if action.kind == ActionKind.WAIT)
+    waiting = tuple(ActionOutcome(action=one, done=False, summary="not yet") for one in waits)
     return cluster, actions, (*outcomes, *waiting)
 
 
-async def _replaced(action: Action, fleet: Fleet) -> ActionOutcome:
+async def _replace(action: Action, fleet: Fleet) -> ActionOutcome:
     """Deploy a model anew, elsewhere; the release before is superseded once the new one serves."""
     release = await in_thread(count_replacement, action)
     if release is None:
         return ActionOutcome(action=action, done=False, summary="it was moved by now")
-    hosts = narrow_fleet(fleet, action.avoid)
+    hosts = fleet.model_copy(update={"avoid": (*fleet.avoid, *action.avoid)})
     with decision_scope(release.id), recorded_scope(release.submission, hosts):
-        state = whole(await deploy_model(release.spec, hosts, return_state=True))
+        state = with_result(await deploy_model(release.spec, hosts, return_state=True))
     if not state.is_completed():
         return ActionOutcome(action=action, done=False, summary=f"failed: {state.message}")
     return ActionOutcome(action=action, summary=state.message or "")
 
 
-def _gone(outcomes: Sequence[ActionOutcome]) -> list[str]:
-    """Flow runs that left something behind: those who moved the releases last before us."""
-    runs = []
-    for one in outcomes:
-        if one.done and one.action.kind in LEFT_BEHIND:
-            runs.append(ledger().releases.get(one.action.release).flow_run_id)
-            log = ledger().releases.transitions(one.action.release)
-            runs += [made.flow_run_id for made in log if made.after == one.action.state]
-    return runs
-
-
-def _over(flow_runs: Sequence[str], since: datetime) -> dict[str, State]:
-    """Runs that have ended: nobody works on their model, and it was not moved for a while."""
-    ends = {}
-    for run in flow_runs:
-        rows = ledger().releases.moved_by(run)
-        late = all(row.updated_at < since and row.state not in UNFINISHED for row in rows)
-        if rows and late and not ledger().locks.holders([row.model for row in rows]):
-            ends[run] = unreported(rows[-1].state != ReleaseState.ERROR)
-    return ends
-
-
 async def _publish(cluster: ClusterState, outcomes: Sequence[ActionOutcome]) -> None:
-    said = summary(cluster, outcomes)
-    await show_table("reconcile-hosts", hosts_table(cluster), said)
+    description = summary(cluster, outcomes)
+    await show_table("reconcile-hosts", hosts_table(cluster), description)
     if acted := changing(outcomes):
-        await show_table("reconcile", table(acted), said)
+        await show_table("reconcile", table(acted), description)
 
 
-def _ended(
+def _final_state(
     cluster: ClusterState, outcomes: tuple[ActionOutcome, ...]
 ) -> State[tuple[ActionOutcome, ...]]:
     name = None if changing(outcomes) else "Unchanged"
     return Completed(name=name, message=summary(cluster, outcomes), data=outcomes)
-
-
-def _moves(action: Action) -> bool:
-    return action.kind == ActionKind.REPLACE
-
-
-def _waits(actions: Iterable[Action]) -> Iterable[Action]:
-    return (action for action in actions if action.kind == ActionKind.WAIT)

@@ -1,8 +1,11 @@
-"""Redeploy many models in waves: what has moved is looked at first, then each is a run below."""
+"""Redeploy many models in waves: those that have moved, each in a subflow, until too many fail."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from prefect import flow, get_run_logger
@@ -12,9 +15,9 @@ from prefect.states import Completed, Failed
 from prefect.utilities.urls import url_for
 from pydantic import Field
 
-from flows.flow_context import RunLog, requested_run
-from flows.redeploy_waves import Rollout
-from flows.result_recovery import keep_result
+from flows.flow_context import RunLog, keep_result, requested_run
+from flows.subflows import DEPLOY, deploy_subflow
+from moorage.adapters.prefect.events import DRIFTED, STOPPED_EARLY, emit_model_event
 from moorage.common.failures import Failure
 from moorage.inventory.fleet import Fleet, at_site
 from moorage.operations.redeploy.intent import (
@@ -25,28 +28,27 @@ from moorage.operations.redeploy.intent import (
     question_of,
     summary,
 )
-from moorage.operations.redeploy.selection import StopAt, WaveSize, meant, waves
+from moorage.operations.redeploy.selection import StopAt, WaveSize, is_over, meant, waves
 from moorage.releases.requester import Claim
 from moorage.reports.redeployment_report import Links, Wave, redeployment_page
 from moorage.spec import OnDrift, slug
-from tasks.approval import ask, granted
 from tasks.artifacts import LivePage
+from tasks.compare import decision_scope
 from tasks.context import settings
-from tasks.events import DRIFTED, emit_model_event
-from tasks.journal import journal
-from tasks.policy import settled_fleet
+from tasks.journal import journal, listen_as
+from tasks.policy import ask, granted, recorded_scope, settled_fleet
 from tasks.redeploy_decisions import find_intents
 
 Ended = State[Any]
 
 
-def _name() -> str:
+def _run_name() -> str:
     given = flow_run.parameters
     selection = meant(given["names"], given["labels"], given["files"])
     return f"{'look at' if given['dry_run'] else 'redeploy'} {selection}"
 
 
-@flow(name="redeploy-models", flow_run_name=_name, persist_result=False)
+@flow(name="redeploy-models", flow_run_name=_run_name, persist_result=False)
 @keep_result
 async def redeploy_models(
     names: list[str] = [],  # noqa: B006
@@ -98,7 +100,7 @@ async def redeploy_models(
     refused = await _ask_approval(todo)
     left = [one for one in todo if one.model not in {other.model for other in refused}]
     page = Page([*refused, *ended])
-    rollout = Rollout(fleet, at_once, stop_at, pause_seconds, force=force, report=page.refresh)
+    rollout = Rollout(fleet, at_once, stop_at, pause_seconds, force, page.refresh)
     approved = [one.model for one in left if one.needs_approval]
     with granted(approved), requested_run(requested_by):
         done = await rollout.run(waves(left, wave))
@@ -145,12 +147,12 @@ class Page:
         """Write it as it is now."""
         total = sum(len(wave.models) for wave in waves)
         done = sum(1 for one in ended if one.wave)
-        page = redeployment_page(str(flow_run.name), waves, ended, _linked)
+        page = redeployment_page(str(flow_run.name), waves, ended, _links)
         percent = 100.0 * done / total if total else 100.0
         await self._live.write(page.markdown(), summary(ended), percent)
 
 
-def _linked(one: Redeployed) -> Links:
+def _links(one: Redeployed) -> Links:
     """Its own run, and the newest record of its releases."""
     if not one.flow_run:
         return Links()
@@ -159,3 +161,112 @@ def _linked(one: Redeployed) -> Links:
     key = f"artifacts/key/release-{slug(one.model)}"
     record = run.replace(f"runs/flow-run/{one.flow_run}", key) if one.after else ""
     return Links(run=run, record=record)
+
+
+OUTCOMES = {
+    "done": ModelOutcome.REDEPLOYED,
+    "unchanged": ModelOutcome.UNCHANGED,
+    "failed": ModelOutcome.FAILED,
+}
+
+ReportProgress = Callable[[Sequence[Wave], Sequence[Redeployed]], Awaitable[None]]
+"""Called with the waves, and with the models that have ended."""
+
+
+@dataclass
+class Rollout:
+    """One redeployment under way.
+
+    Attributes:
+        fleet: The hosts that the models may run on.
+        at_once: Models of a wave that are worked on at the same time.
+        stop_at: When no more is begun, see `moorage.operations.redeploy.selection.StopAt`.
+        pause_seconds: Between two waves.
+        force: Whether a model is replaced though nothing has moved.
+        report: Called whenever a model or a wave has ended.
+        waves: The waves, as far as they have come.
+    """
+
+    fleet: Fleet
+    at_once: int
+    stop_at: str
+    pause_seconds: int
+    force: bool
+    report: ReportProgress
+
+    def __post_init__(self) -> None:
+        self.waves: list[Wave] = []
+        self._gate = asyncio.Semaphore(self.at_once)
+        self._ended: list[Redeployed] = []
+
+    async def run(self, waves: Sequence[Sequence[Intent]]) -> list[Redeployed]:
+        """Go through the waves; what is not begun any more is returned too, in its order."""
+        self.waves = [
+            Wave(number=number, models=tuple(one.model for one in wave))
+            for number, wave in enumerate(waves, 1)
+        ]
+        await self.report(self.waves, self._ended)
+        for number, wave in enumerate(waves, 1):
+            if number > 1 and not self._is_over:
+                await asyncio.sleep(self.pause_seconds)
+            await self._run_wave(number, wave)
+        if left := [one.model for one in self._ended if one.outcome == ModelOutcome.NOT_BEGUN]:
+            emit_model_event(STOPPED_EARLY, left, why=f"not begun: {self._failed} models failed")
+        order = [model for wave in self.waves for model in wave.models]
+        return sorted(self._ended, key=lambda one: order.index(one.model))
+
+    @property
+    def _failed(self) -> int:
+        return sum(one.outcome == ModelOutcome.FAILED for one in self._ended)
+
+    @property
+    def _is_over(self) -> bool:
+        return is_over(self.stop_at, self._failed, sum(len(wave.models) for wave in self.waves))
+
+    async def _run_wave(self, number: int, wave: Sequence[Intent]) -> None:
+        begin, before = time.monotonic(), len(self._ended)
+        await asyncio.gather(*(self._run_model(number, intent) for intent in wave))
+        took = time.monotonic() - begin
+        at = number - 1
+        self.waves[at] = self.waves[at].model_copy(update={"seconds": took})
+        count, outcomes = len(self.waves), summary(self._ended[before:])
+        get_run_logger().info("wave %d of %d, %.0f s: %s", number, count, took, outcomes)
+        await self.report(self.waves, self._ended)
+
+    async def _run_model(self, wave: int, intent: Intent) -> None:
+        async with self._gate:
+            if self._is_over:
+                self._ended.append(self._not_begun(wave, intent))
+                return
+            begin = time.monotonic()
+            on_record = recorded_scope(intent.submission, self.fleet)
+            with listen_as(intent.model), decision_scope(intent.release), on_record:
+                one = await self._deploy(wave, intent)
+            one = one.model_copy(update={"seconds": time.monotonic() - begin})
+            self._ended.append(one)
+            get_run_logger().info(
+                "%s %s in %.1f s: %s", one.model, one.outcome, one.seconds, one.message
+            )
+            await self.report(self.waves, self._ended)
+
+    def _not_begun(self, wave: int, intent: Intent) -> Redeployed:
+        message = f"{self._failed} failed before: stopped at {self.stop_at}"
+        return _outcome(intent, wave, outcome=ModelOutcome.NOT_BEGUN, message=message)
+
+    async def _deploy(self, wave: int, intent: Intent) -> Redeployed:
+        def begin() -> Awaitable[State[Any]]:
+            # A tag that was moved changes no spec, so that a redeploy for it has to be forced.
+            force = self.force or intent.takes_an_image
+            spec, origin = intent.spec, intent.applied_from
+            return DEPLOY(spec, self.fleet, origin, force=force, return_state=True)
+
+        ended = await deploy_subflow(intent.model, begin)
+        fields = ended.model_dump(include={"message", "cause", "exit_code", "flow_run"})
+        outcome, after = OUTCOMES[ended.outcome], ended.release
+        return _outcome(intent, wave, outcome=outcome, after=after, **fields)
+
+
+def _outcome(intent: Intent, wave: int, **fields: Any) -> Redeployed:
+    return Redeployed(
+        model=intent.model, wave=wave, before=intent.release, why=intent.why, **fields
+    )

@@ -6,14 +6,15 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from flows.flow_context import flow_context
-from flows.result_recovery import keep_result
+from flows.flow_context import flow_context, keep_result
+from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Cause, Failure
 from moorage.releases.requester import Claim
 from moorage.spec import Name
 from tasks.adapters import tidy
-from tasks.cleanup import must_be_clean, sole_flow
-from tasks.context import in_thread, ledger
+from tasks.cleanup import must_be_clean
+from tasks.compare import sole_flow
+from tasks.context import ledger
 from tasks.journal import step
 from tasks.stopping import retire
 

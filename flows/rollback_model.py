@@ -7,10 +7,11 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from flows.deploy_model import roll_out
-from flows.flow_context import flow_context
+from flows.flow_context import flow_context, keep_result
 from flows.plan_model import FreshPlan
 from flows.plan_model import dry_run as show_dry_run
-from flows.result_recovery import keep_result
+from moorage.adapters.prefect.task_runner import task_runner
+from moorage.adapters.system.threads import in_thread
 from moorage.engines.launch import LaunchPlan
 from moorage.images.image import Image
 from moorage.inventory.fleet import Fleet
@@ -20,11 +21,9 @@ from moorage.placement.placement import Analyzed, Placed, Placement
 from moorage.releases.release import Release, ReleaseRow
 from moorage.releases.requester import Claim
 from moorage.spec import Name
-from tasks.cleanup import sole_flow
-from tasks.compare import serving
-from tasks.context import in_thread, ledger
+from tasks.compare import serving, sole_flow
+from tasks.context import ledger
 from tasks.derive import derive
-from tasks.map_hosts import task_runner
 from tasks.policy import recorded_scope, require_allowed, settled_fleet
 from tasks.release import announcement
 from tasks.replay_release import (
@@ -74,7 +73,7 @@ async def rollback_model(
         async with sole_flow(name, context.flow_run_id, context.journal):
             target, old, healthy = await _target(name, to)
             fleet = await _require_allowed(target, fleet)
-            if old and old.release and healthy and _runs(old.release, target):
+            if old and old.release and healthy and _serves_target(old.release, target):
                 message = f"unchanged: {old.id} already serves what {target.id} ran"
                 return Completed(name="Unchanged", message=message, data=old.release)
             release = await roll_out(context, RollbackPlan(target, old), fleet, old)
@@ -143,5 +142,5 @@ async def _target(name: str, to: str) -> tuple[Release, ReleaseRow | None, bool]
     return target, *await serving(target.spec)
 
 
-def _runs(release: Release, target: Release) -> bool:
+def _serves_target(release: Release, target: Release) -> bool:
     return target.id in (release.id, release.rolled_back_to)

@@ -19,7 +19,7 @@ from pydantic import TypeAdapter
 from moorage.common.strict_yaml import decode
 
 POLL_SECONDS = 2.0
-"""How often the server is asked for runs; Prefect's own 10 s is long for a person who waits."""
+"""How often the runner polls the server for runs; Prefect's own 10 s is long for a person."""
 
 _TRIGGER: TypeAdapter[DeploymentTriggerTypes] = TypeAdapter(DeploymentTriggerTypes)
 
@@ -37,7 +37,7 @@ def deployments_of(path: Path) -> list[RunnerDeployment]:
 
 
 def serve_all(deployments: list[RunnerDeployment], limit: int) -> None:
-    """Register the deployments and run what is scheduled or asked for, until SIGINT or SIGTERM.
+    """Register the deployments and run what is scheduled or requested, until SIGINT or SIGTERM.
 
     Then the runs that are under way are cancelled, so that each undoes what it has begun.
     `prefect.serve` is not used because it kills them instead.

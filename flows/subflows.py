@@ -11,14 +11,15 @@ from typing import Any
 from prefect.client.schemas.objects import State
 
 from flows.deploy_model import deploy_model
-from flows.result_recovery import whole
+from flows.flow_context import with_result
 from flows.retire_model import retire_model
 from moorage.adapters.prefect.api_errors import is_server_trouble, server_failure
+from moorage.adapters.system.threads import in_thread, was_interrupted
 from moorage.common.failures import CAUSES, Cause, ExitCode, Failure
 from moorage.operations.history.desired import Applied
 from moorage.releases.release import Release, ReleaseRow
 from moorage.releases.states import SERVING
-from tasks.context import in_thread, ledger, was_interrupted
+from tasks.context import ledger
 
 DEPLOY = deploy_model.with_options(validate_parameters=False)
 RETIRE = retire_model.with_options(validate_parameters=False)
@@ -30,7 +31,7 @@ Begin = Callable[[], Awaitable[State[Any]]]
 PAUSES_SECONDS: tuple[float, ...] = (5.0, 15.0, 30.0, 60.0)
 """How long to wait before a run that did not come to be is begun again, and so how often.
 
-Before each of them Prefect's client has asked for about a minute by itself.
+Before each of them Prefect's client has retried for about a minute by itself.
 """
 
 
@@ -45,7 +46,7 @@ async def deploy_subflow(model: str, begin: Begin) -> Applied:
         begin: Begins the run, and returns its final state.
     """
     since = datetime.now(UTC)
-    return await _run_subflow(model, "deploy", begin, lambda: _begun(model, since))
+    return await _run_subflow(model, "deploy", begin, lambda: _newest_release(model, since))
 
 
 async def retire_subflow(model: str, begin: Begin) -> Applied:
@@ -59,7 +60,7 @@ async def _run_subflow(
     pauses = iter(PAUSES_SECONDS)
     while True:
         try:
-            state = whole(await begin())
+            state = with_result(await begin())
             error = await state.aresult(raise_on_failure=False)
         except Exception as raised:
             if was_interrupted(raised):
@@ -68,7 +69,7 @@ async def _run_subflow(
         if not (isinstance(error, Exception) and is_server_trouble(error)):
             break
         if row := await in_thread(made):
-            return _as_recorded(row, action, error)
+            return _from_ledger(row, action, error)
         if (pause := next(pauses, None)) is None:
             break
         # Not all of them at the same moment.
@@ -76,13 +77,13 @@ async def _run_subflow(
     return await outcome_of(model, action, state) if state else failed_outcome(model, action, error)
 
 
-def _begun(model: str, since: datetime) -> ReleaseRow | None:
+def _newest_release(model: str, since: datetime) -> ReleaseRow | None:
     """The release of a model that was begun since then."""
     newest = next(iter(ledger().releases.of_model(model)), None)
     return newest if newest and newest.created_at >= since else None
 
 
-def _as_recorded(row: ReleaseRow, action: str, error: Exception) -> Applied:
+def _from_ledger(row: ReleaseRow, action: str, error: Exception) -> Applied:
     """What became of a run whose end Prefect's server did not take, as the ledger has it."""
     lost = f"Prefect's server did not take the end of its run: {error}"
     common = {"model": row.model, "action": action, "release": row.id}

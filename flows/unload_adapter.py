@@ -6,14 +6,13 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from flows.flow_context import flow_context
-from flows.result_recovery import keep_result
+from flows.flow_context import flow_context, keep_result
+from moorage.adapters.system.threads import in_thread
 from moorage.releases.loaded_adapters import holding, require_updates
 from moorage.releases.requester import Claim
 from moorage.spec import Name
 from tasks.adapters import running_release, served_adapters, tidy, unload
-from tasks.cleanup import sole_flow
-from tasks.context import in_thread
+from tasks.compare import sole_flow
 
 
 @flow(name="unload-adapter", flow_run_name="unload {adapter} from {model}", persist_result=False)

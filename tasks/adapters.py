@@ -14,18 +14,19 @@ from moorage.adapters.engines.engine_folders import (
 )
 from moorage.adapters.engines.probe import ask, served_names
 from moorage.adapters.secrets import redact
+from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import ContainerSpec, Workload
 from moorage.engines.registry import ENGINES
 from moorage.engines.updates import AdapterUpdates, adapter_probes, is_gone, refusal, seen_by
 from moorage.models.source import Companion
-from moorage.readiness.protocol import Probe, judge
+from moorage.readiness.answers import judge
+from moorage.readiness.protocol import Probe
 from moorage.releases.loaded_adapters import loaded, with_adapter, without_adapter
 from moorage.releases.release import Release, ReleaseRow
 from moorage.releases.states import SERVING, UNFINISHED
-from tasks.context import in_thread, ledger, settings
+from tasks.context import PLAIN, ledger, settings
 from tasks.journal import step
-from tasks.retries import PLAIN
 from tasks.verify import api_key
 
 
@@ -101,7 +102,7 @@ async def unload(release: Release, name: str, workloads: Sequence[Workload]) -> 
 
 
 def undo_load(release: Release, name: str, workload: Workload) -> None:
-    """Unload an adapter from one replica and strike it out. Nothing happens when it is gone."""
+    """Unload an adapter from one replica and remove its record. Idempotent."""
     probe = _updates(release).unloading(name)
     status, answer = asyncio.run(ask(workload.endpoint, probe, _seconds(release), _key(release)))
     if status != 200 and not is_gone(name, status, answer):

@@ -2,27 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from contextvars import ContextVar
 
 from prefect import task
 
 from moorage.adapters.engines.probe import ask
 from moorage.adapters.hosts.runtime import runtime_for
+from moorage.adapters.system.threads import (
+    hold_lock,
+    in_thread,
+    run_uninterrupted,
+    threaded,
+    variable_scope,
+)
 from moorage.common.failures import Cause, Failure
 from moorage.readiness.protocol import Phase, Probe
 from moorage.releases.release import ReleaseRow, ReleaseState
 from moorage.releases.states import SERVING
 from moorage.spec import ModelSpec
-from tasks.context import in_thread, ledger, settings
-from tasks.journal import step
-from tasks.retries import PLAIN
+from tasks.cleanup import recover_all
+from tasks.context import PLAIN, ledger, settings
+from tasks.journal import Journal, step
 
 HEALTH_SECONDS = 5.0
 
+_decided: ContextVar[str] = ContextVar("decided", default="")
 
-_DECIDED: ContextVar[str] = ContextVar("decided", default="")
+
+@asynccontextmanager
+async def sole_flow(model: str, flow_run_id: str, journal: Journal) -> AsyncIterator[None]:
+    """Be the only flow that works on a model name, and start from a clean state.
+
+    What killed flows left behind is cleaned up first: of this model, and of any other model that
+    nobody works on, for it may hold the memory that this one needs.
+    """
+    lock = ledger().locks.holding(
+        model,
+        wait_seconds=settings().lock_wait_seconds,
+        note=f"flow run {flow_run_id}",
+        on_wait=lambda other: journal.tell(f"waits: {other}"),
+    )
+    async with hold_lock(lock):
+        await run_uninterrupted(recover_all, model, journal)
+        yield
 
 
 @task(name="compare", task_run_name="compare with what serves {spec.name}", **PLAIN)
@@ -37,7 +61,7 @@ async def serving(
             sight there does not serve.
 
     Raises:
-        Failure: Of another host that could not be asked: what it runs may well serve.
+        Failure: Of another host that does not answer: what it runs may well serve.
     """
     with step("compare") as note:
         row = await in_thread(ledger().releases.running, spec.name)
@@ -84,7 +108,7 @@ def in_sight(row: ReleaseRow) -> Iterator[None]:
     That it was seen says nothing about its health: a dead engine on a host that answers is seen.
 
     Raises:
-        Failure: Of the runtime or the host that could not be asked.
+        Failure: Of the runtime or the host that does not answer.
     """
     try:
         yield
@@ -105,24 +129,20 @@ def mark(row: ReleaseRow, to: ReleaseState, cause: str) -> None:
             raise
 
 
-@contextmanager
-def decision_scope(release: str) -> Iterator[None]:
+def decision_scope(release: str) -> AbstractContextManager[None]:
     """Let the deploys of this block happen only where this release was the last one that ran."""
-    token = _DECIDED.set(release)
-    try:
-        yield
-    finally:
-        _DECIDED.reset(token)
+    return variable_scope(_decided, release)
 
 
+@threaded
 def superseded_since(model: str) -> str:
     """What has happened to a model since a deploy of it was decided on; its lock is held.
 
     Returns:
-        In words; empty when nothing has, or when the deploy was asked for whatever serves.
+        In words; empty when nothing has, or when the deploy does not depend on what serves.
     """
-    decided = _DECIDED.get()
-    last = _last(model) if decided else None
+    decided = _decided.get()
+    last = _latest(model) if decided else None
     if last is None:
         return ""
     if last.id != decided:
@@ -132,7 +152,7 @@ def superseded_since(model: str) -> str:
     return ""
 
 
-def _last(model: str) -> ReleaseRow | None:
+def _latest(model: str) -> ReleaseRow | None:
     """What serves, or served last."""
     own = ledger().releases
     ran = (row for row in own.of_model(model) if row.release and row.release.ran)

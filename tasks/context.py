@@ -2,35 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import contextvars
 import os
-import re
-import threading
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractContextManager, asynccontextmanager
 from functools import lru_cache
-from typing import ParamSpec, TypeVar
+from typing import Any
 
-from pydantic_core import PydanticSerializationError, SchemaError
+from prefect import Task
+from prefect.cache_policies import NO_CACHE
+from prefect.client.schemas.objects import State, TaskRun
+from prefect.tasks import exponential_backoff
+from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_exponential_jitter
 
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.system.settings import Settings
+from moorage.common.failures import Failure
 from moorage.releases.routing import Router
 
 READ = ("MOORAGE_", "HF_", "AWS_", "HOME")
 """How the names of the variables begin that settings depend on."""
-
-PYDANTIC_ERRORS = (SchemaError, PydanticSerializationError)
-SIGNALLED = re.compile(r"\b(TerminationSignal|KeyboardInterrupt)\b")
-"""Signals as pydantic names them in errors of its own."""
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-EFFECT_SECONDS = 3600.0
-"""How long an effect that is under way may hold up its undo. Each has an end of its own before."""
 
 
 def settings() -> Settings:
@@ -49,111 +37,6 @@ def router() -> Router:
     return ledger().routes
 
 
-async def in_thread(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Run a blocking call in a thread that does not keep the process alive.
-
-    Unlike with `asyncio.to_thread`, a call that outlives its deadline does not delay the end.
-    """
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[R] = loop.create_future()
-    context = contextvars.copy_context()
-
-    def settle(result: R | None, error: BaseException | None) -> None:
-        if future.done():
-            return
-        if error is not None:
-            future.set_exception(error)
-        else:
-            future.set_result(result)  # type: ignore[arg-type]
-
-    def work() -> None:
-        result: R | None = None
-        failed: BaseException | None = None
-        try:
-            result = context.run(function, *args, **kwargs)
-        except StopIteration as error:
-            failed = RuntimeError(f"{function} raised {error!r}")  # a future cannot carry it
-        except BaseException as error:
-            failed = error
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(settle, result, failed)
-
-    threading.Thread(target=work, daemon=True).start()
-    return await future
-
-
-async def run_uninterrupted(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Run a blocking call that changes something outside; it is never left half done.
-
-    A thread cannot be cancelled. So whoever is cancelled meanwhile waits for the call's end first:
-    an undo that ran beside its effect would find nothing to undo, and the effect would stay. A call
-    that had not begun then never does.
-    """
-    ended, given_up, guard = threading.Event(), threading.Event(), threading.Lock()
-    begun = threading.Event()
-
-    def work() -> R:
-        with guard:
-            if given_up.is_set():
-                raise asyncio.CancelledError
-            begun.set()
-        try:
-            return function(*args, **kwargs)
-        finally:
-            ended.set()
-
-    def settle() -> None:
-        with guard:
-            given_up.set()
-        if begun.is_set():
-            ended.wait(EFFECT_SECONDS)
-
-    try:
-        return await in_thread(work)
-    except BaseException:
-        run_shielded(settle)
-        raise
-
-
-def was_interrupted(error: BaseException) -> bool:
-    """Whether an error is an interruption, or what Prefect made of one.
-
-    A signal that arrives while Prefect makes a task run ends in a `ValueError` of its own; of one
-    that arrives while pydantic makes a validator or serializes, only the name is left.
-    """
-    if not isinstance(error, Exception):
-        return True
-    if isinstance(error, PYDANTIC_ERRORS) and SIGNALLED.search(str(error)):
-        return True
-    before = error.__context__
-    # A time-out is a cancellation inside, and nobody's signal.
-    if before is None or isinstance(before, asyncio.CancelledError):
-        return False
-    return was_interrupted(before)
-
-
-def run_shielded(function: Callable[[], None]) -> None:
-    """Run a blocking call to its end, though signals arrive, such as Ctrl-C twice.
-
-    Python raises what a signal brings in the main thread only, so the call runs in another. What
-    is raised here meanwhile is dropped: this is for a caller that is on its way out already.
-    """
-    context = contextvars.copy_context()
-    ended = threading.Event()
-
-    def work() -> None:
-        try:
-            context.run(function)
-        finally:
-            ended.set()
-
-    threading.Thread(target=work).start()
-    while not ended.is_set():
-        # Not `Thread.join`: a join that an exception interrupts takes the thread for ended.
-        with contextlib.suppress(BaseException):
-            ended.wait()
-
-
 @lru_cache(maxsize=4)
 def _settings(_environment: tuple[tuple[str, str], ...]) -> Settings:
     return Settings()
@@ -164,34 +47,32 @@ def _open(url: str) -> Ledger:
     return Ledger(url)
 
 
-@asynccontextmanager
-async def hold_lock(lock: AbstractContextManager[None]) -> AsyncIterator[None]:
-    """Hold a lock inside the block.
+def is_retryable(_task: Task[..., Any], _run: TaskRun, state: State[Any]) -> bool:
+    """Whether a failed attempt may succeed a little later."""
+    error = getattr(state.data, "result", state.data)
+    return isinstance(error, Failure) and error.facts.retryable
 
-    A thread cannot be cancelled: one that still waits when its flow has gone would take the lock
-    later, and keep it for as long as the process lives. So it gives it back at once then.
 
-    Args:
-        lock: As `Locks.holding` gives it.
-    """
-    guard, gone, taken = threading.Lock(), threading.Event(), threading.Event()
+def with_retries() -> AsyncRetrying:
+    """The same for a call that is no task run of its own: again after 1, 2, 4 s, with jitter."""
+    return AsyncRetrying(
+        stop=stop_after_attempt(RETRIES + 1),
+        wait=wait_exponential_jitter(1),
+        retry=retry_if_exception(lambda e: isinstance(e, Failure) and e.facts.retryable),
+        reraise=True,
+    )
 
-    def take() -> None:
-        lock.__enter__()
-        with guard:
-            if not gone.is_set():
-                taken.set()
-                return
-        lock.__exit__(None, None, None)
 
-    def leave() -> None:
-        with guard:
-            gone.set()
-        if taken.is_set():
-            lock.__exit__(None, None, None)
+RETRIES = 3
 
-    try:
-        await in_thread(take)
-        yield
-    finally:
-        await run_uninterrupted(leave)
+PLAIN: dict[str, Any] = {"cache_policy": NO_CACHE, "persist_result": False}
+"""Options of a task whose result is only good for this run."""
+
+RETRIED: dict[str, Any] = {
+    **PLAIN,
+    "retries": RETRIES,
+    "retry_delay_seconds": exponential_backoff(1),
+    "retry_jitter_factor": 0.5,
+    "retry_condition_fn": is_retryable,
+}
+"""Options of a task whose other side may be away: tried again after 1, 2, 4 s, with jitter."""

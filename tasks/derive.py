@@ -12,8 +12,8 @@ from moorage.models.source import ResolvedModel
 from moorage.reports.record import profile_document
 from moorage.spec import EngineName, ModelSpec
 from tasks.artifacts import show_markdown
+from tasks.context import PLAIN
 from tasks.journal import step
-from tasks.retries import PLAIN
 from tasks.smoke_test import must_talk
 
 

@@ -10,6 +10,7 @@ from prefect import task
 
 from moorage.adapters.docker.images import DockerImages, ensure_image
 from moorage.adapters.registry.pinning import credentials, current_digest, identify_image, pin_image
+from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Cause, Failure
 from moorage.engines.registry import ENGINES
 from moorage.images.image import Image
@@ -21,10 +22,9 @@ from moorage.releases.release import Release, ReleaseRow
 from moorage.spec import ModelSpec, RuntimeName, slug
 from moorage.spec.image_reference import parse_reference
 from tasks.artifacts import Progress, with_progress
-from tasks.context import in_thread, settings
+from tasks.context import PLAIN, RETRIED, settings
 from tasks.journal import Note, step, within
 from tasks.map_hosts import HostCall, map_hosts
-from tasks.retries import PLAIN, RETRIED
 
 
 @task(name="image", task_run_name="choose the image for {spec.name}", **PLAIN)
@@ -35,7 +35,7 @@ async def choose_image(
     with step("image") as note:
         image, hosts = _image(spec, placement, snapshot)
         if image is None:
-            note.say(_without(placement))
+            note.say(_no_image(placement))
             return None
         image = await in_thread(pin_image, image, hosts[0])
         note.say(f"{image.pinned} ({image.reason})")
@@ -46,13 +46,13 @@ async def choose_image(
 async def pull_image(
     spec: ModelSpec, placement: Placement, snapshot: FleetSnapshot
 ) -> Image | None:
-    """Have the image on every placed host: pulled by its digest where it is not there yet."""
+    """Pull the image by its digest on every placed host that lacks it."""
     with step("image") as note:
         image, hosts = _image(spec, placement, snapshot)
         if image is None:
-            note.say(_without(placement))
+            note.say(_no_image(placement))
             return None
-        (image,) = await map_hosts(pin, [_on(hosts[0], image=image, host=hosts[0])], 1)
+        (image,) = await map_hosts(pin, [_host_call(hosts[0], image=image, host=hosts[0])], 1)
         await pull_everywhere(image, hosts, spec)
         image = await in_thread(identify_image, image, hosts[0])
         note.say(f"{image.pinned} ({image.reason})")
@@ -81,7 +81,7 @@ async def pull_on(spec: ModelSpec, image: Image, host: HostSnapshot, alone: bool
         key = f"pull-{spec.slug if alone else slug(several)}"
         try:
             async with asyncio.timeout(deadline):
-                await _have(image, host, note, spec, key)
+                await _ensure(image, host, note, spec, key)
         except TimeoutError as error:
             detail = f"{host.name}: {image.reference} was not there after {deadline} s"
             raise Failure(Cause.IMAGE_PULL_TIMEOUT, detail) from error
@@ -103,14 +103,14 @@ async def image_drift(row: ReleaseRow, fleet: Fleet) -> str:
     with step("image") as note:
         digest = await in_thread(current_digest, image, fleet.registries)
         if digest in ("", image.digest):
-            note.say(f"{image.pinned}{'' if digest else ' (its registry cannot be asked)'}")
+            note.say(f"{image.pinned}{'' if digest else ' (its registry does not answer)'}")
             return ""
         newer = image.model_copy(update={"digest": digest}).pinned
         note.say(f"drift: {image.reference} stands for {digest} now, {row.id} runs {image.digest}")
         return f"{image.reference} was moved since: set `engine.image: {newer}` to take it"
 
 
-def _without(placement: Placement) -> str:
+def _no_image(placement: Placement) -> str:
     if any(seat.runtime == RuntimeName.RAY for seat in placement.seats):
         return "none: the engine is installed on the cluster"
     return "none: the engine is installed on the host"
@@ -119,7 +119,7 @@ def _without(placement: Placement) -> str:
 def restore_image(release: Release) -> None:
     """Have the image of a release that starts again, by its digest: it may have been removed.
 
-    Its registry is asked with what Docker itself was logged in with.
+    The registry gets the credentials of Docker's own login.
     """
     containers = release.plan.containers if release.plan else ()
     addresses = {spec.address for spec in containers if spec.runtime == RuntimeName.DOCKER}
@@ -138,7 +138,7 @@ def restore_image(release: Release) -> None:
 async def pull_everywhere(image: Image, hosts: list[HostSnapshot], spec: ModelSpec) -> None:
     """Have it on several hosts, side by side."""
     alone = len(hosts) == 1
-    calls = [_on(host, spec=spec, image=image, host=host, alone=alone) for host in hosts]
+    calls = [_host_call(host, spec=spec, image=image, host=host, alone=alone) for host in hosts]
     await map_hosts(pull_on, calls, settings().hosts_at_once)
 
 
@@ -154,7 +154,7 @@ def wanted_image(spec: ModelSpec, placement: Placement, snapshot: FleetSnapshot)
     return _image(spec, placement, snapshot)[0]
 
 
-async def _have(image: Image, host: HostSnapshot, note: Note, spec: ModelSpec, key: str) -> None:
+async def _ensure(image: Image, host: HostSnapshot, note: Note, spec: ModelSpec, key: str) -> None:
     async def fetch(progress: Progress) -> None:
         await in_thread(
             ensure_image,
@@ -169,7 +169,7 @@ async def _have(image: Image, host: HostSnapshot, note: Note, spec: ModelSpec, k
     await with_progress(fetch, note, key, f"Pulling {image.reference} on {host.name}")
 
 
-def _on(seen: HostSnapshot, **arguments: Any) -> HostCall:
+def _host_call(seen: HostSnapshot, **arguments: Any) -> HostCall:
     named = "" if arguments.get("alone", True) else f"image on {seen.name}"
     return HostCall(seen.name, seen.address, arguments, step=named)
 

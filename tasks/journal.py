@@ -1,25 +1,26 @@
 """The journal of a flow run: each step with its time and a line of what it found.
 
 The flow opens it, tasks write into it, and whoever listens (the command line, the run's log) is
-told at once.
+notified at once.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
 from typing import Protocol
 
 from moorage.adapters.secrets import redact, redact_failure
+from moorage.adapters.system.threads import variable_scope
 from moorage.common.failures import Failure
 from moorage.common.saga import HARMLESS
 from moorage.releases.release import StepRecord
 
 
 class Listener(Protocol):
-    """Is told what happens in a flow."""
+    """Hears what happens in a flow."""
 
     def started(self, step: str) -> None:
         """A step has begun."""
@@ -47,7 +48,7 @@ class Note:
         self.summary = summary
 
     def fail(self, failure: Failure) -> None:
-        """Let the step end as failed, though what it found is handed on; whoever calls raises."""
+        """Let the step end as failed, though its result is handed on; the caller raises."""
         self.failed = redact_failure(failure)
 
     def progress(self, done: int, total: int) -> None:
@@ -74,48 +75,39 @@ _LISTENERS: ContextVar[tuple[Listener, ...]] = ContextVar("listeners", default=(
 _JOURNAL: ContextVar[Journal | None] = ContextVar("journal", default=None)
 
 
-class _Named:
+class _PrefixedListener:
     """Hands on what it hears, each step under the name of the flow that it belongs to."""
 
     def __init__(self, listener: Listener, name: str) -> None:
         self._listener, self._name = listener, name
 
     def started(self, step: str) -> None:
-        self._listener.started(self._called(step))
+        self._listener.started(self._label(step))
 
     def progressed(self, step: str, done: int, total: int) -> None:
-        self._listener.progressed(self._called(step), done, total)
+        self._listener.progressed(self._label(step), done, total)
 
     def ended(self, record: StepRecord, error: BaseException | None) -> None:
-        named = record.model_copy(update={"name": self._called(record.name)})
+        named = record.model_copy(update={"name": self._label(record.name)})
         self._listener.ended(named, error)
 
     def noted(self, text: str) -> None:
-        self._listener.noted(self._called(text))
+        self._listener.noted(self._label(text))
 
-    def _called(self, text: str) -> str:
+    def _label(self, text: str) -> str:
         return f"{self._name}: {text}"
 
 
-@contextmanager
-def listening(listener: Listener) -> Iterator[None]:
+def listening(listener: Listener) -> AbstractContextManager[None]:
     """Let a listener hear every flow that runs inside the block."""
-    token = _LISTENERS.set((*_LISTENERS.get(), listener))
-    try:
-        yield
-    finally:
-        _LISTENERS.reset(token)
+    return variable_scope(_LISTENERS, (*_LISTENERS.get(), listener))
 
 
-@contextmanager
-def listen_as(name: str) -> Iterator[None]:
+def listen_as(name: str) -> AbstractContextManager[None]:
     """Let listeners hear the flows inside the block under a name: several run at once."""
-    own = tuple(_Named(listener, name) for listener in _LISTENERS.get())
-    token = _LISTENERS.set(own)
-    try:
-        yield
-    finally:
-        _LISTENERS.reset(token)
+    return variable_scope(
+        _LISTENERS, tuple(_PrefixedListener(one, name) for one in _LISTENERS.get())
+    )
 
 
 @contextmanager
@@ -126,11 +118,8 @@ def journal(own: Listener) -> Iterator[Journal]:
         own: The listener of the run itself: it writes the run's log.
     """
     opened = Journal([own, *_LISTENERS.get()])
-    token = _JOURNAL.set(opened)
-    try:
+    with variable_scope(_JOURNAL, opened):
         yield opened
-    finally:
-        _JOURNAL.reset(token)
 
 
 def tell(text: str) -> None:
@@ -139,14 +128,9 @@ def tell(text: str) -> None:
         current.tell(text)
 
 
-@contextmanager
-def mute_steps() -> Iterator[None]:
+def mute_steps() -> AbstractContextManager[None]:
     """Let nobody hear the steps inside the block: of many models they are too many to read."""
-    token = _JOURNAL.set(None)
-    try:
-        yield
-    finally:
-        _JOURNAL.reset(token)
+    return variable_scope(_JOURNAL, None)
 
 
 @contextmanager

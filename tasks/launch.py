@@ -2,47 +2,40 @@
 
 from __future__ import annotations
 
-import socket
+import asyncio
 import time
-from collections.abc import Sequence
-from threading import BoundedSemaphore
-from urllib.parse import urlsplit
+import uuid
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
 
 from prefect import task
 
 from moorage.adapters.hosts.runtime import runtime_for
-from moorage.adapters.secrets import provide_secrets
-from moorage.adapters.system.parallel import map_parallel
-from moorage.common.failures import Cause, Failure, combine
+from moorage.adapters.ledger import locks
+from moorage.adapters.ledger.lock_owner import Owner, this_process
+from moorage.adapters.system.threads import in_thread, run_uninterrupted
+from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import ContainerSpec, LaunchPlan, Workload, planned_workload
 from moorage.engines.recovery import Correction
-from moorage.engines.registry import ENGINES
 from moorage.inventory.access import LOCAL
-from moorage.placement.placement import Role
-from moorage.readiness.diagnosis import diagnose
-from moorage.releases.release import ReleaseState
-from moorage.spec import EngineName
-from tasks.context import in_thread, ledger, run_uninterrupted, settings
-from tasks.journal import step, tell
+from moorage.placement.placement import Placement
+from moorage.releases.release import ReleaseRow, ReleaseState
+from moorage.spec import Deadlines
+from tasks.cleanup import recover_others
+from tasks.context import PLAIN, ledger, settings
+from tasks.journal import Journal, step, tell
 from tasks.map_hosts import HostCall, map_hosts
-from tasks.retries import PLAIN
-
-ABORT_SECONDS = 2.0
-"""How long an engine that never was ready may take to end: vLLM ignores SIGTERM while it starts."""
-
-STOP_ORDER = (Role.LEADER, Role.FOLLOWER, Role.RAY_HEAD)
-"""The order in which the parts of a replica are stopped."""
-
-STOP_SECONDS = 86_400.0
-"""Each stop has its own end: its grace, and the time-outs of its runtime."""
-
-
-LISTEN_SECONDS = 180.0
-"""How long the head of a Ray cluster may take; where it installs Ray first, that is most of it."""
+from tasks.restart import answers, lease_of, lock_names
+from tasks.workloads import ABORT_SECONDS, must_listen, start, stop
 
 POLL_SECONDS = 0.5
-CONNECT_SECONDS = 2.0
-LOG_LINES = 5_000
+
+GRACE_SECONDS = 120.0
+"""How much longer than its start another release is waited for: what it replaces has to end."""
+
+LEASE_SECONDS = locks.LEASE_SECONDS + 2 * locks.RENEW_SECONDS
+"""Longer than the lease of the model's lock, which its holder took before. A flow that takes this
+lock over therefore finds the model unlocked, and stops what the killed flow was starting."""
 
 
 @task(name="launch", task_run_name="launch {plan.release}", timeout_seconds=600, **PLAIN)
@@ -53,7 +46,7 @@ async def launch(plan: LaunchPlan) -> tuple[Workload, ...]:
     """
     with step("launch") as note:
         await in_thread(_begin, plan.release)
-        workloads = await _everywhere(plan)
+        workloads = await _start_all(plan)
         note.say(", ".join(f"{workload.name} on {workload.host}" for workload in workloads))
         return tuple(workloads)
 
@@ -64,24 +57,24 @@ async def launch_on(release: str, specs: tuple[ContainerSpec, ...]) -> tuple[Wor
     return tuple([await run_uninterrupted(start, release, spec) for spec in specs])
 
 
-async def _everywhere(plan: LaunchPlan) -> list[Workload]:
+async def _start_all(plan: LaunchPlan) -> list[Workload]:
     """Start on several hosts at once; in the order of the plan.
 
     What others await goes first. Always in this process: what a Ray worker starts could not be
     undone while it starts.
     """
     first = [spec for spec in plan.containers if not spec.awaits]
-    started = await _side_by_side(plan.release, first)
+    started = await _start_on_hosts(plan.release, first)
     later = [spec for spec in plan.containers if spec.awaits]
     awaited = {spec.awaits for spec in later}
     for spec in first:
         if spec.name in awaited:
             await in_thread(must_listen, spec, plan.engine)
-    started |= await _side_by_side(plan.release, later)
+    started |= await _start_on_hosts(plan.release, later)
     return [started[spec.name] for spec in plan.containers]
 
 
-async def _side_by_side(release: str, specs: Sequence[ContainerSpec]) -> dict[str, Workload]:
+async def _start_on_hosts(release: str, specs: Sequence[ContainerSpec]) -> dict[str, Workload]:
     hosts: dict[str, list[ContainerSpec]] = {}
     for spec in specs:
         hosts.setdefault(spec.host, []).append(spec)
@@ -96,59 +89,6 @@ async def _side_by_side(release: str, specs: Sequence[ContainerSpec]) -> dict[st
 def _begin(release: str) -> None:
     if ledger().releases.get(release).state != ReleaseState.STARTING:
         ledger().releases.move(release, ReleaseState.STARTING)
-
-
-def start(release: str, spec: ContainerSpec) -> Workload:
-    """Start one container. Its secrets are looked up now and live nowhere else."""
-    ledger().workloads.begin(release, planned_workload(spec))
-    names = {variable.secret for variable in spec.environment if variable.secret}
-    secrets = provide_secrets(names)
-    workload = runtime_for(spec.runtime, spec.address, settings()).start(spec, secrets)
-    ledger().workloads.put(release, workload)
-    return workload
-
-
-def stop(workload: Workload, grace_seconds: float) -> None:
-    """Stop one workload and strike it out. Nothing happens when it is gone."""
-    runtime = runtime_for(workload.runtime, workload.address, settings())
-    runtime.stop(workload, grace_seconds)
-    ledger().workloads.drop(workload.name)
-
-
-def stop_all(workloads: Sequence[Workload], grace_seconds: float) -> None:
-    """Stop workloads, replica beside replica; all are tried.
-
-    In each the leader ends first, for requests that it has in flight need the others, and the head
-    of a Ray cluster last, for all the leader's processes end with it.
-
-    Raises:
-        Failure: Of what did not stop; of several `joint` into one.
-    """
-    replicas: dict[tuple[str, int], list[Workload]] = {}
-    for workload in sorted(workloads, key=lambda one: STOP_ORDER.index(one.role)):
-        replicas.setdefault((workload.release, workload.replica), []).append(workload)
-    gate, failed = BoundedSemaphore(settings().hosts_at_once), list[tuple[str, Failure]]()
-
-    def one(group: Sequence[Workload]) -> list[tuple[str, Failure]]:
-        with gate:
-            return _stopped(group, grace_seconds)
-
-    for outcome in map_parallel(one, list(replicas.values()), STOP_SECONDS):
-        if isinstance(outcome, Exception):
-            raise outcome
-        failed.extend(outcome)
-    if failed:
-        raise failed[0][1] if len(workloads) == 1 else combine(failed)
-
-
-def _stopped(group: Sequence[Workload], grace_seconds: float) -> list[tuple[str, Failure]]:
-    failed = []
-    for workload in group:
-        try:
-            stop(workload, grace_seconds)
-        except Failure as failure:
-            failed.append((workload.host, failure))
-    return failed
 
 
 @task(name="correct", task_run_name="correct {part.release}", **PLAIN)
@@ -166,38 +106,103 @@ async def correct(part: LaunchPlan, correction: Correction) -> None:
         note.say(correction.summary)
 
 
-def must_listen(spec: ContainerSpec, engine: EngineName, seconds: float = LISTEN_SECONDS) -> None:
-    """Wait until a container takes connections on its port.
+class AcceleratorStartLock:
+    """The right to start engines on the accelerators of a release, alone.
 
     Args:
-        spec: The container; it was started.
-        engine: Knows what its log gives away.
-        seconds: How long to wait.
-
-    Raises:
-        Failure: `ENGINE_EXITED` when it ends first (or what its log says), `LOAD_TIMEOUT` when it
-            never listens.
+        release: The release that starts.
+        model: Its model.
+        placement: Where it starts.
+        old: The release that it replaces: it ends in the same turn, and may have to start again.
+        clock: Seconds that only grow.
     """
-    workload, give_up = planned_workload(spec), time.monotonic() + seconds
-    runtime = runtime_for(spec.runtime, spec.address, settings())
-    known = ENGINES[engine].log_causes
-    while not _listens(spec.endpoint):
-        seen = runtime.observe(workload)
-        named = f"{spec.role} {spec.name} on {spec.host}"
-        if not seen.running or seen.restarts:
-            code = "" if seen.exit_code is None else f", exit code {seen.exit_code}"
-            detail = f"{named}: {seen.detail}{code}"
-            raise diagnose(runtime.logs(workload, LOG_LINES), known, Cause.ENGINE_EXITED, detail)
-        if time.monotonic() > give_up:
-            detail = f"{named}: does not listen on {spec.bind}:{spec.port} within {seconds:g} s"
-            raise diagnose(runtime.logs(workload, LOG_LINES), known, Cause.LOAD_TIMEOUT, detail)
-        time.sleep(POLL_SECONDS)
+
+    def __init__(
+        self,
+        release: str,
+        model: str,
+        placement: Placement,
+        old: ReleaseRow | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        before = old.release.placement if old and old.release else None
+        self.names = lock_names(placement, before)
+        self._release, self._model, self._clock = release, model, clock
+        self._old, self._ends_first = old, bool(placement.stop_first)
+        self._token, self._renewal = uuid.uuid4().hex, ExitStack()
+
+    async def acquire(self, deadlines: Deadlines, journal: Journal) -> None:
+        """Wait until nobody else starts there; then nobody else does until `release`.
+
+        What a killed flow was starting there is stopped first.
+
+        Args:
+            deadlines: How long one start may take: from loading to the first answer. Each of those
+                that go before is waited for so long and `GRACE_SECONDS` more.
+            journal: Gets a line for each one that is waited for.
+
+        Raises:
+            Failure: `ACCELERATOR_STARTING` when one of them does not end in time.
+        """
+        self._renewal.enter_context(ledger().locks.renewal(self._token, LEASE_SECONDS))
+        patience = deadlines.load_seconds + deadlines.warm_up_seconds + GRACE_SECONDS
+        if holders := await self._take():
+            with step("wait") as note:
+                note.say(await self._wait_for_others(holders, patience, journal))
+        await run_uninterrupted(recover_others, self._model, journal)
+
+    def release(self) -> None:
+        """Let others start there. Nothing happens when they may already."""
+        self._renewal.close()
+
+    async def _wait_for_others(
+        self, holders: dict[str, Owner], patience: float, journal: Journal
+    ) -> str:
+        """Wait for one holder after the other; what the last one did."""
+        waited_for, give_up = "", 0.0
+        while holders:
+            doing = _describe_holder(holders)
+            if doing != waited_for:
+                waited_for, give_up = doing, self._clock() + patience
+                journal.tell(f"waits: {doing}")
+            if self._clock() >= give_up:
+                detail = f"{doing}, and has not ended within {patience:g} s"
+                raise Failure(Cause.ACCELERATOR_STARTING, detail)
+            await asyncio.sleep(POLL_SECONDS)
+            holders = await self._take()
+        return f"until the start before had ended: {waited_for}"
+
+    async def _take(self) -> dict[str, Owner]:
+        holders, old = await run_uninterrupted(self._try), self._old
+        starts_again = old is not None and old.id in {owner.note for owner in holders.values()}
+        if old and starts_again and (self._ends_first or await self._has_answered_or_ended(old)):
+            await in_thread(ledger().locks.drop, lease_of(old.id))
+            return await run_uninterrupted(self._try)
+        return holders
+
+    async def _has_answered_or_ended(self, old: ReleaseRow) -> bool:
+        """Whether the old release, which reconciling has started again, answers or has ended.
+
+        Nobody else looks: reconciling leaves a model alone that is worked on.
+        """
+        for workload in old.serving:
+            with suppress(Failure):  # what is out of sight disturbs nobody who starts elsewhere
+                runtime = runtime_for(workload.runtime, workload.address, settings())
+                seen = await in_thread(runtime.observe, workload)
+                if seen.running and await answers(old, workload):
+                    return False
+        return True
+
+    def _try(self) -> dict[str, Owner]:
+        """Who starts there; nobody when it is this release's turn now."""
+        own = ledger().locks  # looked at first: that disturbs no writer
+        if holders := own.holders(self.names):
+            return holders
+        return own.take_all(self.names, self._token, this_process(self._release), LEASE_SECONDS)
 
 
-def _listens(endpoint: str) -> bool:
-    where = urlsplit(endpoint)
-    try:
-        with socket.create_connection((where.hostname or "", where.port or 0), CONNECT_SECONDS):
-            return True
-    except OSError:
-        return False
+def _describe_holder(holders: dict[str, Owner]) -> str:
+    """One holder and where: `llama.v3 is starting on gpu-1 cuda:0`."""
+    name, owner = next(iter(holders.items()))
+    host, device = name.removeprefix("start:").split(":", 1)
+    return f"{owner.note or f'process {owner.pid}'} is starting on {host} {device}"

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import Awaitable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any, TypeVar, cast
 
 from prefect import Task
 from prefect.context import FlowRunContext
 from prefect.futures import PrefectFuture
-from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
-from moorage.common.failures import Cause, Failure, combine
+from moorage.adapters.prefect.task_runner import is_elsewhere, without_processors
+from moorage.adapters.system.threads import in_thread
+from moorage.common.failures import Failure, combine
 from moorage.inventory.access import parse_access
-from tasks.context import in_thread, settings
 from tasks.journal import step
 
 R = TypeVar("R")
@@ -43,45 +40,29 @@ class HostCall:
 async def map_hosts(
     work: Task[..., Coroutine[Any, Any, R]], calls: Sequence[HostCall], at_once: int
 ) -> list[R]:
-    """Do the same for several hosts, side by side; a slow one holds up nobody but the end.
+    """Run a task for several hosts at the same time; returns their results in order.
 
     Each call is a task run of its own, in this process or where the flow's task runner runs tasks.
-    Once one has failed no other is begun; those that were begun go on to their end, for what they
-    bring stays useful, and what an undo is about to remove must have come to be.
+    After a failure no other call is begun. Those that were begun go on to their end: what they
+    fetch stays useful, and an undo must not run before its effect has ended.
 
     Args:
         work: The task. Of a flow that runs it elsewhere it must bring its own retries.
-        calls: What for.
+        calls: One for each host.
         at_once: How many may run at the same time.
 
-    Returns:
-        What each call returned, in order.
-
     Raises:
-        Failure: Of one host as it is; of several `joint` into one.
+        Failure: Of one host as it is; of several hosts one failure with the details of all.
     """
-    gate, failed, not_begun = asyncio.Semaphore(at_once), _Failed(), list[str]()
+    gate, outcomes = asyncio.Semaphore(at_once), _Outcomes()
 
-    async def one(call: HostCall) -> R | None:
+    async def run(call: HostCall) -> R | None:
         async with gate:
-            if failed.any:
-                not_begun.append(call.host)
-                return None
-            try:
-                return await _called(work, call)
-            except Failure as failure:
-                failed.failures.append((call.host, failure))
-            except Exception as error:
-                failed.others.append(error)
-            return None
+            return await outcomes.collect(call, _call(work, call))
 
-    done = await asyncio.gather(*(one(call) for call in calls))
-    if failed.others:  # a time-out, or a mistake of ours: nothing may hide it
-        raise failed.others[0]
-    if failed.failures:
-        alone = len({call.host for call in calls}) == 1
-        raise failed.failures[0][1] if alone else combine(failed.failures, not_begun)
-    return [result for result in done if result is not None]
+    results = await asyncio.gather(*(run(call) for call in calls))
+    outcomes.raise_failure(alone=len({call.host for call in calls}) == 1)
+    return [result for result in results if result is not None]
 
 
 async def gather_all(*jobs: Awaitable[Any]) -> list[Any]:
@@ -93,75 +74,52 @@ async def gather_all(*jobs: Awaitable[Any]) -> list[Any]:
     return ended
 
 
-class _Failed:
-    """What went wrong so far."""
+class _Outcomes:
+    """What failed so far, and what was not begun because of it."""
 
     def __init__(self) -> None:
-        self.failures: list[tuple[str, Failure]] = []
-        self.others: list[Exception] = []
+        self._failures: list[tuple[str, Failure]] = []
+        self._errors: list[Exception] = []
+        self._not_begun: list[str] = []
 
-    @property
-    def any(self) -> bool:
-        """Whether anything did."""
-        return bool(self.failures or self.others)
+    async def collect(self, call: HostCall, result: Coroutine[Any, Any, R]) -> R | None:
+        """Await a call and note its failure; after a failure it is not begun."""
+        if self._failures or self._errors:
+            result.close()
+            self._not_begun.append(call.host)
+            return None
+        try:
+            return await result
+        except Failure as failure:
+            self._failures.append((call.host, failure))
+        except Exception as error:
+            self._errors.append(error)
+        return None
+
+    def raise_failure(self, *, alone: bool) -> None:
+        """Raise what failed; `alone` means that all calls were for one host."""
+        if self._errors:  # a time-out, or a mistake of ours: nothing may hide it
+            raise self._errors[0]
+        if self._failures:
+            raise self._failures[0][1] if alone else combine(self._failures, self._not_begun)
 
 
-async def _called(work: Task[..., Coroutine[Any, Any, R]], call: HostCall) -> R:
+async def _call(work: Task[..., Coroutine[Any, Any, R]], call: HostCall) -> R:
     flow_run = FlowRunContext.get()
     if flow_run is None:  # outside a flow there is no task run to be seen
         return await work.fn(**call.arguments)
     if not is_elsewhere(flow_run.task_runner) or not parse_access(call.address).is_remote:
         return cast(R, await work(**call.arguments))
     if not call.step:
-        return await _submitted(work, call)
-    # The journal does not reach there; what the task returns is what it would have said.
+        return await _submit(work, call)
+    # The journal does not reach there; the result of the task is the line of its step.
     with step(call.step) as note:
-        result = await _submitted(work, call)
+        result = await _submit(work, call)
         note.say(str(result))
         return result
 
 
-async def _submitted(work: Task[..., Coroutine[Any, Any, R]], call: HostCall) -> R:
-    with light():
+async def _submit(work: Task[..., Coroutine[Any, Any, R]], call: HostCall) -> R:
+    with without_processors():
         future: PrefectFuture[R] = work.submit(**call.arguments)
     return await in_thread(future.result)
-
-
-def task_runner() -> TaskRunner[Any]:
-    """The task runner of a flow that touches hosts, as `MOORAGE_TASK_RUNNER` says.
-
-    With `ray` it is the cluster of `RAY_ADDRESS`, or one that lives as long as the flow run.
-
-    Raises:
-        Failure: `BAD_SETTING` when prefect-ray is not installed.
-    """
-    if settings().task_runner == "here":
-        return ThreadPoolTaskRunner()
-    if not (find_spec("prefect_ray") and find_spec("ray")):
-        raise Failure(
-            Cause.BAD_SETTING,
-            "MOORAGE_TASK_RUNNER is ray, and prefect-ray is not installed",
-            suggestion="pip install 'moorage[ray]', or leave MOORAGE_TASK_RUNNER unset.",
-        )
-    from tasks.ray_runner import RayRunner  # noqa: PLC0415  (an extra)
-
-    own = {} if os.environ.get("RAY_ADDRESS") else {"include_dashboard": False}
-    runner: TaskRunner[Any] = RayRunner(init_kwargs={**own, "log_to_driver": False})
-    return runner
-
-
-def is_elsewhere(runner: TaskRunner[Any]) -> bool:
-    """Whether a task runner carries tasks out in other processes."""
-    return not isinstance(runner, ThreadPoolTaskRunner)
-
-
-@contextmanager
-def light() -> Iterator[None]:
-    """Let what is submitted take no share of a Ray worker's processors: these tasks wait."""
-    if not find_spec("prefect_ray"):
-        yield
-        return
-    from prefect_ray.context import remote_options  # noqa: PLC0415  (an extra)
-
-    with remote_options(num_cpus=0):
-        yield

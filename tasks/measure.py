@@ -11,22 +11,27 @@ from prefect import task
 
 from moorage.adapters.engines.probe import ask
 from moorage.adapters.hosts.runtime import runtime_for
+from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Failure
 from moorage.common.units import human_bytes
 from moorage.engines.launch import ContainerSpec, LaunchPlan, Workload, serving
 from moorage.engines.registry import ENGINES
 from moorage.inventory.snapshot import FleetSnapshot
-from moorage.memory.calibration import Measurement
-from moorage.memory.calibration_key import key_of_command
+from moorage.memory.calibration import Measurement, key_of_command
 from moorage.models.profile import ModelProfile
 from moorage.placement.placement import Role
-from moorage.readiness.engine_facts import MODELS_PATH, VERSION_PATH, EngineFacts, engine_facts
-from moorage.readiness.measured import Measured, summed_up
+from moorage.readiness.engine_facts import (
+    MODELS_PATH,
+    VERSION_PATH,
+    EngineFacts,
+    Measured,
+    combine_measured,
+    engine_facts,
+)
 from moorage.readiness.protocol import Phase, Probe
 from moorage.releases.release import Release
-from tasks.context import in_thread, ledger, settings
+from tasks.context import PLAIN, ledger, settings
 from tasks.journal import Journal, step, tell
-from tasks.retries import PLAIN
 from tasks.verify import api_key
 
 START_LINES = 20_000
@@ -55,7 +60,7 @@ async def measure(
         predicted: Bytes of one rank by the name of the term, if there was a prediction.
 
     Returns:
-        One for each workload that said something; what goes wrong is told in the journal.
+        One for each workload that logged something; errors go to the journal.
     """
     reader = ENGINES[plan.engine].memory_reader
     if reader is None or plan.on_cluster:
@@ -67,8 +72,9 @@ async def measure(
                 if measured := reader(await _log(workload)):
                     found.append(_entry(profile, plan, workload, snapshot, measured, predicted))
             except Exception as error:  # a log that cannot be read is no reason to end what serves
-                tell(f"what {workload.name} logged about memory could not be read: {_said(error)}")
-        note.say(_summary(summed_up(one.measured for one in found)))
+                why = str(error) or type(error).__name__
+                tell(f"what {workload.name} logged about memory could not be read: {why}")
+        note.say(_summary(combine_measured(one.measured for one in found)))
         return tuple(found)
 
 
@@ -114,10 +120,6 @@ def _entry(
     )
 
 
-def _said(error: Exception) -> str:
-    return str(error) or type(error).__name__
-
-
 def _summary(measured: Measured | None) -> str:
     if measured is None:
         return "the engine logged nothing about memory"
@@ -141,8 +143,8 @@ async def read_facts(
         measured: What the engines logged about memory.
 
     Returns:
-        One for each container that could be asked; what goes wrong is told in the journal. An
-        engine that does not list what it serves is not asked.
+        One for each container that answered; errors go to the journal. An engine that does not list
+        its models gets no request.
     """
     if not ENGINES[plan.engine].lists_models:
         return ()

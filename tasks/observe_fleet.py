@@ -9,6 +9,7 @@ from prefect import task
 
 from moorage.adapters.hosts.runtime import list_workloads
 from moorage.adapters.system.parallel import map_parallel
+from moorage.adapters.system.threads import in_thread
 from moorage.engines.launch import Workload, planned_workload
 from moorage.inventory.access import LOCAL, parse_access
 from moorage.inventory.fleet import Avoided, Fleet
@@ -23,11 +24,11 @@ from moorage.operations.reconcile.cluster_state import (
 from moorage.placement.placement import CPU
 from moorage.releases.release import ReleaseRow
 from moorage.releases.states import SERVING, ReleaseState
+from moorage.releases.succession import successor_of
 from moorage.spec import Deadlines, RestartSpec, RuntimeName
-from tasks.cleanup import successor_of, took_over
-from tasks.context import in_thread, ledger, settings
+from tasks.cleanup import took_over
+from tasks.context import RETRIED, ledger, settings
 from tasks.journal import step
-from tasks.retries import RETRIED
 
 LOOK_SECONDS = 20.0
 """How long one place may take; one that is silent for so long is out of sight."""
@@ -45,25 +46,28 @@ async def observe_fleet(fleet: Fleet, *, keep: bool = True) -> ClusterState:
         keep: Whether it is written down which hosts are out of sight.
     """
     with step("look") as note:
-        cluster = await in_thread(_world, fleet, keep)
-        unseen = sorted({one.place.host for one in cluster.observations if one.unseen_since})
+        world = await in_thread(_cluster_state, fleet, keep)
+        unseen = sorted({one.place.host for one in world.observations if one.unseen_since})
         missing = f"; out of sight: {', '.join(unseen)}" if unseen else ""
-        hosts = len({one.place.host for one in cluster.observations})
-        note.say(f"{hosts} hosts, {len(cluster.releases)} releases{missing}")
-        return cluster
+        hosts = len({one.place.host for one in world.observations})
+        note.say(f"{hosts} hosts, {len(world.releases)} releases{missing}")
+        return world
 
 
-def _world(fleet: Fleet, keep: bool) -> ClusterState:
+def _cluster_state(fleet: Fleet, keep: bool) -> ClusterState:
     """The ledger is read first: what is begun after that is found on a host, and too young."""
     own, now = ledger(), datetime.now(UTC)
     rows = _rows()
-    observations = _looks(_places(fleet, rows), rows, now, keep)
+    looks = _observe(_places(fleet, rows), rows, now, keep)
     models = {row.model for row in rows} | {
         found.model for one in looks for found in one.found if found.model
     }
-    busy = {name: _who(owner.note) for name, owner in own.locks.holders(sorted(models)).items()}
+    busy = {
+        name: owner.note or "another process"
+        for name, owner in own.locks.holders(sorted(models)).items()
+    }
     limits = settings()
-    seen = {one.place.host for one in observations if one.unseen_since is None}
+    seen = {one.place.host for one in looks if one.unseen_since is None}
     return ClusterState(
         now=now,
         patience=Patience(
@@ -71,8 +75,8 @@ def _world(fleet: Fleet, keep: bool) -> ClusterState:
             lost_seconds=limits.host_lost_seconds,
             probe_seconds=limits.probe_seconds,
         ),
-        releases=tuple(_standing(row, busy.get(row.model, "")) for row in rows),
-        observations=observations,
+        releases=tuple(_ledger_release(row, busy.get(row.model, "")) for row in rows),
+        observations=looks,
         records=own.repairs.all(),
         hosts=frozenset(seen & {host.name for host in fleet.hosts}),
         busy=busy,
@@ -85,7 +89,7 @@ def _rows() -> list[ReleaseRow]:
     return sorted(rows, key=lambda row: (row.created_at, row.id))
 
 
-def _standing(row: ReleaseRow, busy: str) -> LedgerRelease:
+def _ledger_release(row: ReleaseRow, busy: str) -> LedgerRelease:
     record, successor = row.release, successor_of(row)
     spec = record.spec if record else None
     deadlines = spec.readiness.deadlines if spec else Deadlines()
@@ -139,7 +143,7 @@ def _places(fleet: Fleet, rows: Iterable[ReleaseRow]) -> list[Place]:
     return list(places)
 
 
-def _looks(
+def _observe(
     places: Sequence[Place], rows: Sequence[ReleaseRow], now: datetime, keep: bool
 ) -> tuple[Observation, ...]:
     identity, limits = ledger().identity, settings()
@@ -151,52 +155,46 @@ def _looks(
 
     answers = map_parallel(find, places, LOOK_SECONDS)
     before = ledger().sightings.unseen()
-    observations = []
+    looks = []
     for place, answer in zip(places, answers, strict=True):
         if isinstance(answer, Exception):
             since = before.get(place.host, now)
-            observations.append(Observation(place=place, unseen_since=since, detail=_why(answer)))
+            looks.append(
+                Observation(place=place, unseen_since=since, detail=_describe_error(answer))
+            )
         else:
-            observations.append(Observation(place=place, found=_once(answer)))
-    concerned = _concerned(observations, rows)
+            looks.append(Observation(place=place, found=_unique(answer)))
+    concerned = _relevant(looks, rows)
     if keep:
-        _keep(concerned)
+        _record_sightings(concerned)
     return concerned
 
 
-def _concerned(
-    observations: Iterable[Observation], rows: Iterable[ReleaseRow]
-) -> tuple[Observation, ...]:
+def _relevant(looks: Iterable[Observation], rows: Iterable[ReleaseRow]) -> tuple[Observation, ...]:
     """This machine may well have no Docker, as long as nothing runs in it."""
     used = {_place_of(one) for row in rows for one in (*row.workloads, *_planned(row))}
     return tuple(
         one
-        for one in observations
+        for one in looks
         if one.unseen_since is None
         or one.place in used
         or parse_access(one.place.address).is_remote
     )
 
 
-def _keep(observations: Iterable[Observation]) -> None:
-    unseen = {
-        one.place.host: (one.unseen_since, one.detail) for one in observations if one.unseen_since
-    }
-    seen = {one.place.host for one in observations if one.unseen_since is None} - unseen.keys()
+def _record_sightings(looks: Iterable[Observation]) -> None:
+    unseen = {one.place.host: (one.unseen_since, one.detail) for one in looks if one.unseen_since}
+    seen = {one.place.host for one in looks if one.unseen_since is None} - unseen.keys()
     ledger().sightings.keep(unseen, seen)
 
 
-def _once(found: Iterable[ObservedWorkload]) -> tuple[ObservedWorkload, ...]:
+def _unique(found: Iterable[ObservedWorkload]) -> tuple[ObservedWorkload, ...]:
     return tuple({one.identity: one for one in found}.values())
 
 
-def _why(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     late = isinstance(error, TimeoutError) and not error.args
     return f"it did not answer within {LOOK_SECONDS:g} s" if late else str(error) or repr(error)
-
-
-def _who(note: str) -> str:
-    return note or "another process"
 
 
 def _place_of(workload: Workload) -> Place:

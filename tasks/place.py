@@ -8,6 +8,7 @@ from functools import partial
 from prefect import task
 
 from moorage.adapters.system.process import paused_collector
+from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Cause, Failure
 from moorage.engines.registry import ENGINES
 from moorage.inventory.fleet import Fleet
@@ -21,9 +22,8 @@ from moorage.placement.request import Subject
 from moorage.reports.placement_report import placement_document
 from moorage.spec import ModelSpec
 from tasks.artifacts import show_markdown
-from tasks.context import in_thread, ledger
+from tasks.context import PLAIN, ledger
 from tasks.journal import step
-from tasks.retries import PLAIN
 from tasks.survey import take_snapshot
 
 CLAIM_ATTEMPTS = 12
@@ -45,9 +45,9 @@ async def propose_placement(analyzed: Analyzed, snapshot: FleetSnapshot, running
 async def place(
     analyzed: Analyzed, fleet: Fleet, snapshot: FleetSnapshot, release: str, running: str
 ) -> Placed:
-    """Choose where the model runs and claim it, together or not at all.
+    """Choose where the model runs and claim all of it, or nothing.
 
-    Others may claim between the look and the claim; then it looks again, a few times.
+    Others may claim after the survey; then the fleet is surveyed again, a few times.
 
     Returns:
         The model with its place, on the snapshot that the place was chosen on.
@@ -70,13 +70,13 @@ async def propose_and_claim(
     release: str,
     running: str,
 ) -> Placed:
-    """Propose and claim, on a fresh look whenever others were faster.
+    """Propose and claim, on a fresh snapshot whenever others were faster.
 
     Args:
         propose_on: Proposes on a snapshot.
         analyzed: What is placed.
         fleet: The hosts.
-        snapshot: How they were when it was looked last.
+        snapshot: The hosts with all claims when they were surveyed.
         release: The release that claims.
         running: Release that may stop for it; empty = none.
 
@@ -85,28 +85,31 @@ async def propose_and_claim(
     """
     attempt = 1
     while True:
-        placement = await propose_on(snapshot)
-        instead_of = running if placement.stop_first else ""
-        base = snapshot.without(instead_of) if instead_of else snapshot
+        placed = analyzed.placed(await propose_on(snapshot), snapshot, release)
         try:
-            await in_thread(
-                ledger().claims.commit,
-                release,
-                placement.claims,
-                base,
-                instead_of=instead_of,
-                overcommit=analyzed.spec.placement.overcommit,
-            )
+            await in_thread(_claim, placed, running)
         except Failure as failure:
             if failure.cause != Cause.CLAIM_CONFLICT or attempt == CLAIM_ATTEMPTS:
                 raise
             attempt, snapshot = attempt + 1, await take_snapshot(fleet)
         else:
-            return analyzed.placed(placement, snapshot, release)
+            return placed
+
+
+def _claim(placed: Placed, running: str) -> None:
+    """Reserve all seats in the ledger, instead of what the running release holds if it stops."""
+    snapshot, stops = placed.snapshot, running if placed.placement.stop_first else ""
+    ledger().claims.commit(
+        placed.release,
+        placed.placement.claims,
+        snapshot.without(stops) if stops else snapshot,
+        instead_of=stops,
+        overcommit=placed.spec.placement.overcommit,
+    )
 
 
 async def propose_or_show(subject: Subject, snapshot: FleetSnapshot, running: str) -> Placement:
-    """Place a model on a snapshot; that it fits nowhere is shown before it is raised."""
+    """Place a model on a snapshot; a placement that fits nowhere is shown before it is raised."""
     try:
         return await in_thread(_propose, subject, snapshot, running)
     except NoFit as failure:
@@ -123,13 +126,13 @@ def _propose(subject: Subject, snapshot: FleetSnapshot, running: str) -> Placeme
 
 
 async def show_placement(spec: ModelSpec, placement: Placement, description: str) -> None:
-    """Show a placement, with what became of every host, as an artifact."""
+    """Show a placement, with the verdict on every host, as an artifact."""
     page = placement_document(spec.name, placement).markdown()
     await show_markdown(f"placement-{spec.slug}", page, description)
 
 
 def subject_of(analyzed: Analyzed) -> Subject:
-    """The model that looks for a place, with what was measured of its kind."""
+    """The model to place, with measurements of its architecture."""
     spec, model, profile = analyzed.spec, analyzed.model, analyzed.profile
     architecture = profile.architectures[0] if profile.architectures else profile.model_type
     return Subject(
@@ -137,7 +140,7 @@ def subject_of(analyzed: Analyzed) -> Subject:
         profile=profile,
         memory=memory_model(spec, model, profile),
         staged=f"{model.source}@{model.revision}",
-        beside=sum(companion.model.weights.bytes for companion in model.companions),
+        companion_bytes=sum(companion.model.weights.bytes for companion in model.companions),
         adapter_bytes=sum(
             companion.model.weights.bytes
             for companion in model.companions

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from moorage.adapters.engines import argument_check as arguments
 from moorage.adapters.engines.argument_check import schema_on_cluster
+from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Cause, Failure
 from moorage.engines.application import ApplicationRequest
-from moorage.engines.cluster_plan import plan_on_cluster
 from moorage.engines.launch import LaunchPlan
-from moorage.engines.plan import plan_launch
+from moorage.engines.plan import plan_launch, plan_on_cluster
 from moorage.engines.registry import ENGINES
 from moorage.images.image import Image
 from moorage.inventory.fleet import Fleet
 from moorage.placement.placement import Placed
 from moorage.placement.runtime import image_on
 from moorage.spec import ModelSpec, RuntimeName
-from tasks.context import in_thread, ledger, settings
+from tasks.context import ledger, settings
 
 
 def plan_release(placed: Placed, image: Image | None, notes: tuple[str, ...] = ()) -> LaunchPlan:

@@ -1,17 +1,19 @@
-"""The site's policy in a flow: who asks, and what is refused before anything is asked or fetched.
+"""Whether a flow may do what it was begun for: the site's policy, and a person's approval.
 
-That the command line asks is known in its own process alone: a context that `run_flow` of the CLI
-opens around the flow. No parameter, tag, label, header or variable says it, so that nothing which
-comes through Prefect's API can. Whatever else begins a flow counts as the API.
+Only the process of the command line knows that it began a flow: `run_flow` of the CLI sets a
+context variable. No parameter, tag, label, header or environment variable states it, so that
+nothing that comes through Prefect's API can. Whatever else begins a flow counts as the API.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 
+from prefect import get_run_logger
 from prefect.context import FlowRunContext
+from prefect.settings import get_current_settings
 
 from moorage.adapters.files.policy_file import (
     folders_of_adapter,
@@ -20,9 +22,13 @@ from moorage.adapters.files.policy_file import (
     request_of,
     roots_of,
 )
+from moorage.adapters.prefect.approvals import ask_on_server
+from moorage.adapters.prefect.events import ASKED, GRANTED, REFUSED, emit_model_event
 from moorage.adapters.system.process import command_line_user
+from moorage.adapters.system.threads import in_thread, threaded, variable_scope
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.fleet import Fleet, at_site
+from moorage.operations.redeploy.intent import Answer, Question
 from moorage.placement.placement import Placement
 from moorage.policy.judge import (
     allowed_hosts,
@@ -34,27 +40,27 @@ from moorage.policy.judge import (
 from moorage.policy.names import is_below
 from moorage.policy.request import Channel, PolicyRefused, Submission, Usage, Violation, usage_of
 from moorage.policy.rules import Rules
-from moorage.releases.release import Release
 from moorage.releases.states import SERVING, UNFINISHED
 from moorage.spec import AdapterSpec, ModelSpec
-from tasks.context import in_thread, ledger, settings
+from tasks.context import ledger, settings
 
 HARMLESS = frozenset({"MOORAGE_LOCK_WAIT_SECONDS"})
 """Variables that a run may set for its own process."""
+
+Asker = Callable[[Question], Answer | None]
+"""Asks at a terminal; None = there is nobody."""
+
+_asker: ContextVar[Asker | None] = ContextVar("asker", default=None)
+_approved: ContextVar[frozenset[str]] = ContextVar("granted", default=frozenset())
 
 _channel: ContextVar[Channel] = ContextVar("channel", default=Channel.API)
 _submission: ContextVar[Submission | None] = ContextVar("submission", default=None)
 _fleet: ContextVar[Fleet | None] = ContextVar("fleet", default=None)
 
 
-@contextmanager
-def channel_scope(channel: Channel) -> Iterator[None]:
-    """Flows that begin in this block, and the runs below them, were begun through a door."""
-    token = _channel.set(channel)
-    try:
-        yield
-    finally:
-        _channel.reset(token)
+def channel_scope(channel: Channel) -> AbstractContextManager[None]:
+    """Flows that begin in this block, and their subflows, were begun through this channel."""
+    return variable_scope(_channel, channel)
 
 
 @contextmanager
@@ -65,12 +71,8 @@ def recorded_scope(submission: Submission, fleet: Fleet) -> Iterator[None]:
         submission: How the spec was submitted, as its release records it.
         fleet: The hosts, which are not judged again.
     """
-    tokens = _submission.set(submission), _fleet.set(fleet)
-    try:
+    with variable_scope(_submission, submission), variable_scope(_fleet, fleet):
         yield
-    finally:
-        _submission.reset(tokens[0])
-        _fleet.reset(tokens[1])
 
 
 def is_from_command_line() -> bool:
@@ -83,7 +85,8 @@ def current_submission() -> Submission:
     return _submission.get() or Submission(channel=_channel.get(), owner=_owner())
 
 
-async def settled_fleet(fleet: Fleet, files: str = "") -> Fleet:
+@threaded
+def settled_fleet(fleet: Fleet, files: str = "") -> Fleet:
     """The hosts that a run works on: its own where that is allowed, else the worker's.
 
     Args:
@@ -93,7 +96,13 @@ async def settled_fleet(fleet: Fleet, files: str = "") -> Fleet:
     Raises:
         PolicyRefused: When it brings what it may not.
     """
-    return await in_thread(_settled, fleet, files)
+    fleet, found = _fleet_of_run(fleet)
+    policy, channel = load_policy(settings()), _channel.get()
+    roots = roots_of(policy.policy.rules(channel).spec_folders, settings())
+    if files and not is_below(roots, roots_of([files], settings())[0]):
+        found += parameter_violations(policy, channel, spec_folders=files)
+    _require_none(found)
+    return fleet
 
 
 async def require_allowed(spec: ModelSpec, fleet: Fleet, applied_from: str = "") -> Fleet:
@@ -115,18 +124,21 @@ async def require_allowed(spec: ModelSpec, fleet: Fleet, applied_from: str = "")
     return allowed
 
 
-async def require_allowed_adapter(adapter: AdapterSpec) -> None:
+@threaded
+def require_allowed_adapter(adapter: AdapterSpec) -> None:
     """Refuse an adapter whose folder the policy does not allow.
 
     Raises:
         PolicyRefused: When it lies elsewhere.
     """
-    await in_thread(_judge_adapter, adapter)
+    policy, channel = load_policy(settings()), _channel.get()
+    _require_own_environment(channel)
+    roots = roots_of(policy.policy.rules(channel).file_roots, settings())
+    _require_none(folder_violations(policy, channel, folders_of_adapter(adapter), roots))
 
 
-async def require_allowed_size(
-    spec: ModelSpec, placement: Placement, submission: Submission
-) -> None:
+@threaded
+def require_allowed_size(spec: ModelSpec, placement: Placement, submission: Submission) -> None:
     """Refuse a placement that takes more than the policy gives a model or its owner.
 
     Args:
@@ -137,17 +149,9 @@ async def require_allowed_size(
     Raises:
         PolicyRefused: With the numbers.
     """
-    await in_thread(_judge_size, spec, placement, submission)
-
-
-def _settled(fleet: Fleet, files: str) -> Fleet:
-    fleet, found = _fleet_of_run(fleet)
-    policy, channel = load_policy(settings()), _channel.get()
-    roots = roots_of(policy.policy.rules(channel).spec_folders, settings())
-    if files and not is_below(roots, roots_of([files], settings())[0]):
-        found += parameter_violations(policy, channel, spec_folders=files)
-    _require_none(found)
-    return fleet
+    policy, usage = load_policy(settings()), usage_of(spec, placement)
+    others = _others(spec, submission, policy.policy.rules(submission.channel))
+    _require_none(size_violations(policy, submission.channel, usage, others))
 
 
 def _fleet_of_run(fleet: Fleet) -> tuple[Fleet, tuple[Violation, ...]]:
@@ -179,33 +183,14 @@ def _judge(spec: ModelSpec, fleet: Fleet, applied_from: str) -> Fleet:
     return at_site(allowed if allowed.hosts else fleet, settings().site)
 
 
-def _judge_adapter(adapter: AdapterSpec) -> None:
-    policy, channel = load_policy(settings()), _channel.get()
-    _require_own_environment(channel)
-    roots = roots_of(policy.policy.rules(channel).file_roots, settings())
-    _require_none(folder_violations(policy, channel, folders_of_adapter(adapter), roots))
-
-
-def _judge_size(spec: ModelSpec, placement: Placement, submission: Submission) -> None:
-    policy, held = load_policy(settings()), usage_of(spec, placement)
-    others = _others(spec, submission, policy.policy.rules(submission.channel))
-    _require_none(size_violations(policy, submission.channel, held, others))
-
-
 def _others(spec: ModelSpec, submission: Submission, rules: Rules) -> Usage:
     """What the owner's other models hold, where that counts."""
     if rules.owner_replicas is None and rules.owner_accelerators is None:
         return Usage()
     rows = ledger().releases.in_states(SERVING | UNFINISHED)
-    releases = [row.release for row in rows if row.model != spec.name]
-    held = (
-        usage_of(one.spec, one.placement) for one in releases if one and _is_of(one, submission)
-    )
-    return sum(held, Usage())
-
-
-def _is_of(release: Release, submission: Submission) -> bool:
-    return release.submission == submission
+    releases = [row.release for row in rows if row.model != spec.name and row.release]
+    own = (one for one in releases if one.submission == submission)
+    return sum((usage_of(one.spec, one.placement) for one in own), Usage())
 
 
 def _require_none(found: tuple[Violation, ...]) -> None:
@@ -242,3 +227,45 @@ def _owner() -> str:
     context = FlowRunContext.get()
     maker = context.flow_run.created_by if context and context.flow_run else None
     return (maker.display_value or "" if maker else "") or "api"
+
+
+def asking(asker: Asker) -> AbstractContextManager[None]:
+    """Let the flows of this block, where there is no lasting server, ask at a terminal."""
+    return variable_scope(_asker, asker)
+
+
+def granted(models: Sequence[str]) -> AbstractContextManager[None]:
+    """Let the flows of this block deploy these models without another question."""
+    return variable_scope(_approved, _approved.get() | frozenset(models))
+
+
+def is_approved(model: str) -> bool:
+    """Whether a person has agreed already in a flow around this one."""
+    return model in _approved.get()
+
+
+async def ask(question: Question) -> None:
+    """Wait until a person agrees.
+
+    Raises:
+        Failure: `APPROVAL_REFUSED`, `APPROVAL_TIMED_OUT`, or `APPROVAL_IMPOSSIBLE` where there is
+            neither a server that others can reach nor a terminal.
+    """
+    emit_model_event(ASKED, question.models, seconds=question.seconds, why="waits for approval")
+    answer = await (
+        ask_on_server(question) if get_current_settings().api.url else _at_terminal(question)
+    )
+    note = f": {answer.note}" if answer.note else ""
+    if not answer.approve:
+        emit_model_event(REFUSED, question.models, why=f"refused{note}")
+        raise Failure(Cause.APPROVAL_REFUSED, f"{', '.join(question.models)}{note}")
+    emit_model_event(GRANTED, question.models, why=f"approved{note}")
+    get_run_logger().info("approved%s", note)
+
+
+async def _at_terminal(question: Question) -> Answer:
+    asker = _asker.get()
+    answer = await in_thread(asker, question) if asker else None
+    if answer is None:
+        raise Failure(Cause.APPROVAL_IMPOSSIBLE, ", ".join(question.models))
+    return answer

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from uuid import UUID
@@ -20,38 +20,72 @@ from prefect.client.schemas.objects import State, StateType
 from prefect.states import Completed, Crashed
 
 from moorage.adapters.prefect.api_errors import server_failure
+from moorage.adapters.system.threads import in_thread
+from moorage.operations.reconcile.actions import ActionKind, ActionOutcome
+from moorage.releases.states import UNFINISHED, ReleaseState
+from tasks.context import ledger
 from tasks.journal import tell
 
-GONE = "its process is gone; what it had begun was put right by reconciling"
+KILLED = "its process is gone; what it had begun was put right by reconciling"
+
+LEFT_BEHIND = {ActionKind.UNDO, ActionKind.FINISH, ActionKind.BRING_BACK}
+"""Actions that finish or undo what a killed flow run left behind."""
 
 LEADING = ["deploy-model", "retire-model", "rollback-model"]
 """Flows that move releases."""
 
 AT_ONCE = 100
-"""How many runs are asked for; more of them are closed a look later."""
+"""How many runs are read at once; the rest is closed by the next reconcile."""
 
 
-async def close_runs(flow_runs: Iterable[str]) -> None:
+async def close_killed_runs(outcomes: Sequence[ActionOutcome]) -> None:
     """Tell Prefect of flow runs that were killed: it shows them as running for ever.
 
     Runs that have ended, and those of another server, are left alone.
 
     Args:
-        flow_runs: Ids.
+        outcomes: What reconciling did, now that it is done.
     """
-    await end_runs({one: Crashed(message=GONE) for one in flow_runs})
+    runs = await in_thread(_killed_runs, outcomes)
+    await _end_runs({one: Crashed(message=KILLED) for one in runs})
 
 
-async def end_runs(ends: Mapping[str, State]) -> None:
-    """Tell Prefect how runs have ended that it shows as running; what it does not take is left.
+async def close_unreported_runs(since: datetime) -> None:
+    """Tell Prefect how runs ended whose process could not tell it.
 
     Args:
-        ends: The final state of each, by id.
+        since: Runs that moved a release later than that are left alone.
     """
-    with _refusals_left():  # then the next look does it
+    await _end_runs(await in_thread(final_states, await _shown_as_running(since), since))
+
+
+def _killed_runs(outcomes: Sequence[ActionOutcome]) -> list[str]:
+    """Flow runs that left something behind: those who moved the releases last before us."""
+    runs = []
+    for one in outcomes:
+        if one.done and one.action.kind in LEFT_BEHIND:
+            runs.append(ledger().releases.get(one.action.release).flow_run_id)
+            log = ledger().releases.transitions(one.action.release)
+            runs += [made.flow_run_id for made in log if made.after == one.action.state]
+    return runs
+
+
+def final_states(flow_runs: Sequence[str], since: datetime) -> dict[str, State]:
+    """Runs that have ended: nobody works on their model, and it was not moved for a while."""
+    ends = {}
+    for run in flow_runs:
+        rows = ledger().releases.moved_by(run)
+        late = all(row.updated_at < since and row.state not in UNFINISHED for row in rows)
+        if rows and late and not ledger().locks.holders([row.model for row in rows]):
+            ends[run] = _unreported(rows[-1].state != ReleaseState.ERROR)
+    return ends
+
+
+async def _end_runs(ends: Mapping[str, State]) -> None:
+    with _refusal_ignored():  # then the next reconcile does it
         async with get_client() as client:
             for identity in sorted(filter(None, ends)):
-                with _refusals_left(), suppress(ValueError):
+                with _refusal_ignored(), suppress(ValueError):
                     run = await client.read_flow_run(UUID(identity))
                     if run.state is None or run.state.is_final():
                         continue
@@ -59,7 +93,7 @@ async def end_runs(ends: Mapping[str, State]) -> None:
                     tell(f"flow run {run.name} is {ends[identity].name}: {ends[identity].message}")
 
 
-async def shown_as_running(since: datetime) -> list[str]:
+async def _shown_as_running(since: datetime) -> list[str]:
     """Runs of flows that move releases, which Prefect shows as running since before a moment.
 
     One whose process has lost Prefect's API could not tell it how it ended.
@@ -75,7 +109,7 @@ async def shown_as_running(since: datetime) -> list[str]:
         start_time=FlowRunFilterStartTime(before_=since),
     )
     ours = FlowFilter(name=FlowFilterName(any_=LEADING))
-    with _refusals_left():
+    with _refusal_ignored():
         async with get_client() as client:
             runs = await client.read_flow_runs(
                 flow_filter=ours, flow_run_filter=begun, limit=AT_ONCE
@@ -85,7 +119,7 @@ async def shown_as_running(since: datetime) -> list[str]:
 
 
 @contextmanager
-def _refusals_left() -> Iterator[None]:
+def _refusal_ignored() -> Iterator[None]:
     """Leave it at that where Prefect's API does not answer, or not as its client expects."""
     try:
         yield
@@ -94,11 +128,9 @@ def _refusals_left() -> Iterator[None]:
             raise
 
 
-def unreported(good: bool) -> State:
+def _unreported(good: bool) -> State:
     """The final state of a run whose process could not tell Prefect how it ended."""
     lost = "it ended while Prefect's API was away"
-    return (
-        Completed(message=f"{lost}; its release is in the ledger")
-        if good
-        else Crashed(message=lost)
-    )
+    if good:
+        return Completed(message=f"{lost}; its release is in the ledger")
+    return Crashed(message=lost)

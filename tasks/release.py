@@ -1,21 +1,39 @@
-"""Step release: the audit record, in the ledger and as an artifact."""
+"""Step release: the audit record while a release is made, published, or closed after a failure."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
 from prefect import task
 
-from moorage.common.failures import Failure
+from moorage.adapters.prefect.api_errors import server_failure
+from moorage.adapters.system.threads import (
+    in_thread,
+    run_shielded,
+    run_uninterrupted,
+    threaded,
+    was_interrupted,
+)
+from moorage.common.failures import Cause, Failure
 from moorage.common.units import human_seconds
 from moorage.engines.launch import LABEL_REPLICA
 from moorage.engines.start_order import split_off
-from moorage.releases.release import Release, ReleaseRow
-from moorage.releases.timeline import stays
+from moorage.inventory.claims import Claim
+from moorage.operations.history.changes import spec_changes
+from moorage.placement.placement import Analyzed, Placed
+from moorage.placement.propose import NoFit
+from moorage.releases.release import FailureRecord, Release, ReleaseRow, ReleaseState
+from moorage.releases.states import outage, stays
+from moorage.releases.succession import claims_of
 from moorage.reports.record import failure_document, plan_document, release_document
-from moorage.spec import slug
+from moorage.spec import ModelSpec, slug
 from tasks.artifacts import show_markdown
-from tasks.context import in_thread, ledger, router, run_uninterrupted
-from tasks.journal import step
-from tasks.retries import PLAIN
+from tasks.context import PLAIN, ledger, router
+from tasks.journal import Journal, step
+from tasks.measure import measure, read_facts, record_measurements
 from tasks.smoke_test import is_canary
 
 
@@ -49,6 +67,32 @@ async def publish_plan(release: Release, title: str) -> None:
     await show_markdown(f"plan-{release.spec.slug}", plan_document(release).markdown(), title)
 
 
+@threaded
+def approval_page(spec: ModelSpec, release: Release, *, unchanged: bool) -> str:
+    """What a person is to approve, as Markdown: changes of the spec, and the plan.
+
+    Args:
+        spec: The model as it is meant to be served.
+        release: What would run; where it is unchanged, what serves already.
+        unchanged: Whether that serves the same.
+    """
+    if unchanged:
+        return f"{release.id} serves all this already and would be replaced by the same."
+    row = ledger().releases.running(spec.name)
+    before = row.release.spec if row and row.release else None
+    changed = spec_changes(before, spec) if before else ()
+    lines = [f"- {one.what}: {one.before or '-'} -> {one.after or '-'}" for one in changed]
+    if row:
+        lines.insert(0, f"It would replace {row.id}, which serves {row.revision[:12]}.\n")
+    return "\n".join([*lines, "", plan_document(release).markdown()])
+
+
+@threaded
+def revise(old: ReleaseRow, spec: ModelSpec) -> None:
+    """Write a spec into the record of a release that serves it already."""
+    ledger().releases.revise(old, spec)
+
+
 def announcement(release: Release) -> str:
     """What a release serves, where, and what was changed or lost to make it start."""
     endpoints = ", ".join(f"{workload.endpoint}/v1" for workload in release.serving)
@@ -72,3 +116,155 @@ def replacement_summary(draft: Release, old: ReleaseRow | None) -> str:
     count = len({spec.labels[LABEL_REPLICA] for spec in first.containers})
     watched = f"{count} of {draft.spec.replicas} replicas, watched for {replace.canary_seconds} s"
     return f"canary: {watched}; then the rest; {overlap}"
+
+
+class ReleaseDraft:
+    """The record of a release while it is made.
+
+    Attributes:
+        release: The record as far as it has come.
+
+    Args:
+        journal: Its steps go into the record.
+        old: The release that it replaces; None = nothing serves.
+    """
+
+    release: Release
+
+    def __init__(self, journal: Journal, old: ReleaseRow | None) -> None:
+        self._journal, self._old = journal, old
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """Its claims, also after it failed."""
+        return self.release.placement.claims if self.release.placement else ()
+
+    async def begin(self, spec: ModelSpec, flow_run_id: str, facts: Mapping[str, Any]) -> str:
+        """Begin the release in the ledger; returns its id."""
+        at = datetime.now(UTC)
+        identity = await begin_release(spec, flow_run_id)
+        self.release = Release.begun(identity, spec, flow_run_id, at, self._old, **facts)
+        return identity
+
+    async def preview(
+        self, spec: ModelSpec, flow_run_id: str, at: datetime, facts: Mapping[str, Any]
+    ) -> str:
+        """Make the record of a release that is not begun; returns the id that it would have."""
+        identity = await in_thread(ledger().releases.next_id, spec.name)
+        self.release = Release.begun(identity, spec, flow_run_id, at, self._old, **facts)
+        return identity
+
+    async def enter(self, state: ReleaseState) -> None:
+        """Move the release to another state."""
+        await in_thread(ledger().releases.move, self.release.id, state)
+
+    async def pin(self, analyzed: Analyzed) -> None:
+        """Pin the release to the revisions that were resolved."""
+        await in_thread(ledger().releases.pin, self.release.id, analyzed.model.revision)
+        self.add_analysis(analyzed)
+
+    def add_analysis(self, analyzed: Analyzed) -> None:
+        """Add what the model is."""
+        model = analyzed.model
+        self.add(revision=model.revision, companions=model.pins, profile=analyzed.profile)
+
+    def add(self, **values: object) -> None:
+        """Add values that a step has made."""
+        self.release = self.release.model_copy(update=values)
+
+    async def complete(self, placed: Placed) -> None:
+        """Add what its engines measured and answered, how it takes over, and the end."""
+        release, plan = self.release, self.release.plan
+        assert plan, "what has started was planned"
+        predicted = placed.placement.predicted
+        measured = await measure(
+            placed.profile, plan, release.workloads, placed.snapshot, predicted
+        )
+        facts = await read_facts(plan, measured)
+        how = replacement_summary(release, self._old)
+        self.finish(measured=measured, facts=facts, replacement=how)
+
+    def finish(self, **values: object) -> None:
+        """Add the last values, the steps and the end."""
+        self.add(steps=tuple(self._journal.steps), finished_at=datetime.now(UTC), **values)
+
+    def record_measurements(self) -> None:
+        """Keep what it measured for later predictions."""
+        record_measurements(self.release, self._journal)
+
+    async def fail(self, error: Exception, failure: Failure) -> None:
+        """Record why the release failed."""
+        if isinstance(error, NoFit):
+            self.add(placement=error.placement)
+        record = FailureRecord(
+            cause=failure.cause,
+            detail=failure.detail,
+            suggestion=failure.suggestion,
+            log_tail=failure.log_tail,
+        )
+        downtime = await in_thread(_downtime, self._old, self.release)
+        self.finish(downtime_seconds=downtime, failure=record)
+        await in_thread(ledger().releases.fail, self.release.id, failure.cause, self.release)
+
+
+async def begin_release(spec: ModelSpec, flow_run_id: str) -> str:
+    """Begin a release; its id. One that was begun for a flow that was stopped then is closed."""
+    try:
+        return await run_uninterrupted(ledger().releases.begin, spec, "", flow_run_id)
+    except BaseException as error:
+        cause = cause_of(error)
+        run_shielded(lambda: close_begun(spec.name, flow_run_id, cause))
+        raise
+
+
+def close_begun(model: str, flow_run_id: str, cause: str) -> None:
+    """Undo of `begin_release`: close what a flow run has begun of a model, whose lock it holds."""
+    for row in ledger().releases.unfinished():
+        if (row.model, row.flow_run_id, row.state) == (model, flow_run_id, ReleaseState.PENDING):
+            ledger().releases.give_up(row.id, cause)
+
+
+@contextmanager
+def close_on_failure(release: str, old: ReleaseRow | None, journal: Journal) -> Iterator[None]:
+    """Close a release at once when the block fails, before anything of it is undone.
+
+    So it cannot take over any more, its transition has the cause and the moment of the failure,
+    and what it holds is free in the same transaction, unless something was started.
+
+    Args:
+        release: The release.
+        old: The one that serves; it gets its claims back where it had to make room.
+        journal: Gets a line when the ledger does not take it.
+    """
+    try:
+        yield
+    except BaseException as error:
+        cause = cause_of(error)
+        run_shielded(lambda: _give_up(release, cause, old, journal))
+        raise
+
+
+def cause_of(error: BaseException) -> str:
+    """Why a release ends that raised this: a cause of ours, or what went wrong inside."""
+    if failure := error if isinstance(error, Failure) else server_failure(error):
+        return failure.cause
+    if isinstance(error, TimeoutError):
+        return Cause.STEP_TIMEOUT
+    return Cause.INTERRUPTED if was_interrupted(error) else f"internal: {error!r}"
+
+
+def _give_up(release: str, cause: str, old: ReleaseRow | None, journal: Journal) -> None:
+    try:
+        ledger().releases.give_up(release, cause, *claims_of(old))
+    except Failure as failure:
+        journal.tell(f"could not close {release}: {failure}")
+
+
+def _downtime(old: ReleaseRow | None, draft: Release) -> float | None:
+    """How long a release that stopped for one that failed has served nobody; None = no release.
+
+    It was started again by now, or never stopped.
+    """
+    if old is None:
+        return None
+    return outage(ledger().releases.transitions(old.id), draft.created_at, datetime.now(UTC))

@@ -11,29 +11,27 @@ from prefect import task
 
 from moorage.adapters.hosts.runtime import remove_workload
 from moorage.adapters.ledger.locks import LockHeld
+from moorage.adapters.prefect.events import emit_release_event
+from moorage.adapters.system.threads import hold_lock, in_thread
 from moorage.common.failures import Failure
-from moorage.inventory.fleet import Avoided, Fleet
 from moorage.operations.reconcile.actions import Action, ActionKind, ActionOutcome
 from moorage.operations.reconcile.release_status import not_before
 from moorage.releases.release import Release, ReleaseRow, ReleaseState
 from moorage.releases.states import SERVING
+from moorage.releases.succession import claims_of
 from tasks.cleanup import made_room, recover
 from tasks.compare import mark
-from tasks.context import hold_lock, in_thread, ledger, settings
-from tasks.events import emit_release_event
+from tasks.context import PLAIN, ledger, settings
 from tasks.journal import step
-from tasks.launch import ABORT_SECONDS, stop
-from tasks.probing import lease_of, probe
-from tasks.release_lifecycle import claims_of
-from tasks.restart import count_attempt, lease_accelerators, restart
-from tasks.restore_release import restore_release
-from tasks.retries import PLAIN
+from tasks.replace import restore_release
+from tasks.restart import count_attempt, lease_accelerators, lease_of, probe, restart
+from tasks.workloads import ABORT_SECONDS, stop
 
 AT_ONCE = 16
 """Models that are repaired at the same time."""
 
 WITHOUT_LOCK = {ActionKind.PROBE, ActionKind.FORGET}
-"""What only observes: a deploy that begins meanwhile is not held up."""
+"""What only looks: a deploy that begins meanwhile is not held up."""
 
 ELSEWHERE = {ActionKind.WAIT, ActionKind.REPLACE}
 """What is not done here: nothing at all, or a deploy of its own."""
@@ -44,7 +42,7 @@ LOCK = "reconcile:fleet"
 
 @task(name="repair", task_run_name="repair", **PLAIN)
 async def repair(actions: Sequence[Action], note: str) -> tuple[ActionOutcome, ...]:
-    """Do what was decided. What fails is told, and keeps nothing else from being done.
+    """Carry out what was decided. A failure is recorded and keeps nothing else from being done.
 
     Args:
         actions: What to do; those of one model are done in order.
@@ -62,7 +60,7 @@ async def repair(actions: Sequence[Action], note: str) -> tuple[ActionOutcome, .
 
         async def one(model: str, own: list[Action]) -> list[ActionOutcome]:
             async with limit:
-                return await in_thread(_of_model, model, own, note)
+                return await in_thread(_repair_model, model, own, note)
 
         done = await asyncio.gather(*(one(model, own) for model, own in models.items()))
         outcomes = tuple(outcome for own in done for outcome in own)
@@ -70,28 +68,28 @@ async def repair(actions: Sequence[Action], note: str) -> tuple[ActionOutcome, .
         return outcomes
 
 
-def _of_model(model: str, actions: list[Action], note: str) -> list[ActionOutcome]:
+def _repair_model(model: str, actions: list[Action], note: str) -> list[ActionOutcome]:
     looking = [action for action in actions if action.kind in WITHOUT_LOCK]
     acting = [action for action in actions if action.kind not in WITHOUT_LOCK]
     outcomes = []
     if acting:
         try:
             with ledger().locks.holding(model, wait_seconds=0, note=note):
-                outcomes = [_done(action) for action in acting]
+                outcomes = [_carry_out(action) for action in acting]
         except Failure as failure:
             why = str(failure) if isinstance(failure, LockHeld) else f"failed: {failure}"
             outcomes = [ActionOutcome(action=one, done=False, summary=why) for one in acting]
-    return outcomes + [_done(action) for action in looking]
+    return outcomes + [_carry_out(action) for action in looking]
 
 
-def _done(action: Action) -> ActionOutcome:
+def _carry_out(action: Action) -> ActionOutcome:
     try:
         if action.kind == ActionKind.REMOVE:
             return ActionOutcome(action=action, summary=_remove(action))
         row = ledger().releases.get(action.release)
         if row.state != action.state:
             return ActionOutcome(action=action, done=False, summary=f"it is {row.state} by now")
-        return ActionOutcome(action=action, summary=DEEDS[action.kind](action, row))
+        return ActionOutcome(action=action, summary=REPAIRS[action.kind](action, row))
     except Failure as failure:
         return ActionOutcome(action=action, done=False, summary=f"failed: {failure}")
 
@@ -153,7 +151,7 @@ def _forget(_action: Action, row: ReleaseRow) -> str:
 
 
 def _remove(action: Action) -> str:
-    """The ledger is asked once more, with the lock in hand: a flow may have begun it since."""
+    """The ledger is read once more under the lock: a flow may have begun it since."""
     found, place = action.found, action.place
     if found is None or place is None:
         return ""
@@ -166,7 +164,7 @@ def _remove(action: Action) -> str:
     return "it is gone"
 
 
-DEEDS: dict[ActionKind, Callable[[Action, ReleaseRow], str]] = {
+REPAIRS: dict[ActionKind, Callable[[Action, ReleaseRow], str]] = {
     ActionKind.UNDO: _undo,
     ActionKind.FINISH: _undo,
     ActionKind.BRING_BACK: _bring_back,
@@ -212,8 +210,3 @@ def count_replacement(action: Action) -> Release | None:
     }
     own.keep(record.model_copy(update=counted))
     return row.release
-
-
-def narrow_fleet(fleet: Fleet, avoid: Sequence[Avoided]) -> Fleet:
-    """A fleet that avoids more."""
-    return fleet.model_copy(update={"avoid": (*fleet.avoid, *avoid)})

@@ -9,7 +9,9 @@ from prefect import task
 
 from moorage.adapters.docker.images import DockerImages
 from moorage.adapters.registry.pinning import identify_image
+from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Cause, Failure
+from moorage.common.refusal import Refusal
 from moorage.engines.launch import LaunchPlan
 from moorage.images.image import Image
 from moorage.inventory.fleet import Fleet
@@ -18,12 +20,11 @@ from moorage.operations.history.rollback import replanned
 from moorage.placement.placement import Analyzed, Placed, Placement
 from moorage.placement.replacement import missing_parts, move_reason, pinned_spec, restore_placement
 from moorage.releases.release import Release
-from tasks.context import in_thread
+from tasks.context import PLAIN
 from tasks.image import image_hosts, pull_everywhere
 from tasks.journal import step, tell
 from tasks.place import propose_and_claim, propose_or_show, show_placement, subject_of, summary
 from tasks.plan import plan_release
-from tasks.retries import PLAIN
 
 DEPLOY_IT = "Deploy its spec anew: the rules of today choose an image for it."
 
@@ -129,13 +130,14 @@ async def _propose_again(
     if target.spec.placement.cluster:
         subject = await in_thread(subject_of, analyzed)
         return await propose_or_show(subject, snapshot, running)
-    found = restore_placement(target.spec, before, target.id, snapshot, running)
-    if isinstance(found, Placement):
-        return found
+    try:
+        return restore_placement(target.spec, before, target.id, snapshot, running)
+    except Refusal as refusal:
+        reason = move_reason(before, target.id, refusal)
     spec = pinned_spec(target.spec, before, target.image)
     subject = await in_thread(subject_of, replace(analyzed, spec=spec))
     placement = await propose_or_show(subject, snapshot, running)
-    return placement.model_copy(update={"moved": move_reason(before, target.id, found)})
+    return placement.model_copy(update={"moved": reason})
 
 
 def _summary(placement: Placement) -> str:

@@ -1,4 +1,4 @@
-"""Watching the containers of one replica: its leader is asked, and the others have to live."""
+"""Watch the containers of one replica: its leader has to answer, and the others have to live."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def wait_for_replica(
 
     Args:
         leader: Answers for the replica.
-        others: Followers, and what runs beside them; none = it is alone.
+        others: Followers, and what else runs with them; none = it is alone.
         poll_seconds: How often the others are looked at.
         settle_seconds: How long they are looked at once one has failed.
 

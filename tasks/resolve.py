@@ -7,15 +7,14 @@ import asyncio
 from prefect import task
 
 from moorage.adapters.secrets import read_secrets
-from moorage.adapters.sources import resolve_one
-from moorage.adapters.sources.source_keys import read_keys
+from moorage.adapters.sources import read_keys, resolve_one
+from moorage.adapters.system.threads import in_thread
 from moorage.common.units import human_bytes
 from moorage.models.assets import Asset, assets_of
-from moorage.models.source import ResolvedModel, brought_together
+from moorage.models.source import ResolvedModel, join_companions
 from moorage.spec import ModelSpec
-from tasks.context import in_thread, settings
+from tasks.context import RETRIED, settings, with_retries
 from tasks.journal import step
-from tasks.retries import RETRIED, with_retries
 
 RESOLVE_SECONDS = 300
 
@@ -25,7 +24,7 @@ async def resolve(spec: ModelSpec) -> ResolvedModel:
     assets = assets_of(spec)
     found = await asyncio.gather(*(resolve_asset(spec, asset) for asset in assets))
     later = str(settings().loaded(spec.name)) if spec.lora_updates else ""
-    return brought_together(assets, found).model_copy(update={"updates_folder": later})
+    return join_companions(assets, found).model_copy(update={"updates_folder": later})
 
 
 async def resolve_untracked(spec: ModelSpec) -> ResolvedModel:
@@ -36,7 +35,7 @@ async def resolve_untracked(spec: ModelSpec) -> ResolvedModel:
             return await with_retries()(resolve_asset.fn, spec, asset)
 
     assets = assets_of(spec)
-    return brought_together(assets, await asyncio.gather(*map(found, assets)))
+    return join_companions(assets, await asyncio.gather(*map(found, assets)))
 
 
 @task(
@@ -48,7 +47,7 @@ async def resolve_untracked(spec: ModelSpec) -> ResolvedModel:
 async def resolve_asset(spec: ModelSpec, asset: Asset) -> ResolvedModel:
     """Find one of a spec's assets at its source."""
     with step(f"resolve{asset.step}") as note:
-        # A secret that is missing is told now, not when the old release has stopped for this one.
+        # A missing secret fails now, not when the old release has stopped for this one.
         await in_thread(read_secrets, sorted(set(spec.secrets.values())))
         keys = await in_thread(read_keys, spec)
         found = await in_thread(resolve_one, asset, settings(), keys)

@@ -1,42 +1,49 @@
-"""A release that died is started again where it was, exactly as it was planned."""
+"""Probe releases that serve, and start again what died, where it was and as it was planned."""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
+from moorage.adapters.engines.probe import ask, metrics_total, read_metrics
 from moorage.adapters.hosts.runtime import runtime_for
 from moorage.adapters.ledger.lock_owner import Owner
 from moorage.adapters.ledger.transitions import author
+from moorage.adapters.prefect.events import emit_release_event
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import LABEL_REPLICA, LaunchPlan, Workload
+from moorage.engines.registry import ENGINES
 from moorage.engines.start_order import start_groups
 from moorage.operations.reconcile.actions import Action
-from moorage.operations.reconcile.release_status import not_before
+from moorage.operations.reconcile.cluster_state import RepairRecord
+from moorage.operations.reconcile.release_status import MOST_MISSED, not_before
+from moorage.placement.placement import Placement
+from moorage.readiness.answers import judge
 from moorage.releases.release import ReleaseRow, Restart
-from tasks.accelerator_start_lock import lock_names
+from moorage.releases.succession import plan_of
 from tasks.context import ledger, settings
-from tasks.events import emit_release_event
 from tasks.image import restore_image
-from tasks.launch import ABORT_SECONDS, stop
-from tasks.probing import answers, lease_of
-from tasks.restore_release import plan_of, start_part
+from tasks.verify import api_key
+from tasks.workloads import ABORT_SECONDS, start_part, stop
+
+METRICS_SECONDS = 5.0
 
 
 def restart(action: Action, row: ReleaseRow) -> str:
-    """Start what died, and nothing else; whether it answers is found out later.
+    """Start what died, and nothing else; later probes find out whether it answers.
 
     A load may take many minutes, for which nobody else should have to wait. Its accelerators stay
     taken meanwhile by a lease that ends when it answers, or when it should have.
     """
-    replicas = _failed(row, frozenset(action.dead))
+    replicas = _failed_replicas(row, frozenset(action.dead))
     if not replicas:
         return "it runs and answers by now"
-    part = _part(plan_of(row), replicas)
+    part = _next_part(plan_of(row), replicas)
     with lease_accelerators(row), count_attempt(row, action.reason):
-        ledger().releases.started_again(row.id, _restart_record(action, replicas))
+        ledger().releases.add_restart(row.id, _restart_record(action, replicas))
         for workload in row.workloads:
             if workload.replica in replicas:
                 stop(workload, ABORT_SECONDS)
@@ -100,16 +107,58 @@ def lease_accelerators(row: ReleaseRow) -> Iterator[None]:
         raise
 
 
-def _restart_record(action: Action, replicas: set[int]) -> Restart:
-    return Restart(
-        at=datetime.now(UTC),
-        replicas=tuple(sorted(replicas)),
-        reason=action.reason,
-        flow_run_id=author().flow_run_id,
+def lease_of(release: str) -> str:
+    """The token under which the accelerators of a release that starts again are taken."""
+    return hashlib.sha256(f"restart {release}".encode()).hexdigest()
+
+
+def lock_names(*placements: Placement | None) -> tuple[str, ...]:
+    """One lock for each accelerator on which engines are placed."""
+    names = {
+        f"start:{seat.host}:{seat.accelerator_type}:{index}"
+        for placement in placements
+        if placement
+        for seat in placement.seats
+        for index in seat.accelerators
+    }
+    return tuple(sorted(names))
+
+
+def probe(_action: Action, row: ReleaseRow) -> str:
+    """Find out whether every replica answers, and keep what was found."""
+    record = ledger().repairs.of(row.id)
+    tokens = {one.name: _token_count(row, one) for one in row.serving}
+    wrong = asyncio.run(
+        _problems(row, [one for one in row.serving if not _has_generated(one, tokens, record)])
     )
+    found = {
+        "probed_at": datetime.now(UTC),
+        "tokens": {name: count for name, count in tokens.items() if count is not None},
+    }
+    if wrong:
+        return _record_miss(row, record.model_copy(update={**found, "failure": wrong}))
+    return _record_answer(row, record.model_copy(update=found))
 
 
-def _failed(row: ReleaseRow, dead: frozenset[str]) -> set[int]:
+async def answers(row: ReleaseRow, workload: Workload) -> str:
+    """Ask one replica for a token, or whatever its mode gives.
+
+    Returns:
+        What is wrong; empty when it answers. A refusal is an answer: the engine lives.
+    """
+    release = row.release
+    if release is None or release.plan is None or release.profile is None:
+        return ""
+    engine = ENGINES[release.plan.engine]
+    question = engine.probes(release.spec, release.profile)[-1]
+    key = api_key(release.plan)
+    status, answer = await ask(workload.endpoint, question, settings().probe_timeout_seconds, key)
+    if status and status < 500:
+        return ""
+    return f"{workload.name}: {question.path or 'connection'}: {judge(question, status, answer)[0]}"
+
+
+def _failed_replicas(row: ReleaseRow, dead: frozenset[str]) -> set[int]:
     """Numbers of the replicas that are still dead, or still do not answer."""
     if dead:
         known = {one.name: one for one in row.workloads}
@@ -126,7 +175,68 @@ def _runs(workload: Workload | None) -> bool:
     return runtime_for(workload.runtime, workload.address, settings()).observe(workload).running
 
 
-def _part(plan: LaunchPlan, replicas: set[int]) -> LaunchPlan:
+def _next_part(plan: LaunchPlan, replicas: set[int]) -> LaunchPlan:
     """What is started now. Of replicas that share an accelerator one is, the next a look later."""
     wanted = [one for one in plan.containers if int(one.labels[LABEL_REPLICA]) in replicas]
     return start_groups(plan.model_copy(update={"containers": tuple(wanted)}))[0]
+
+
+def _restart_record(action: Action, replicas: set[int]) -> Restart:
+    return Restart(
+        at=datetime.now(UTC),
+        replicas=tuple(sorted(replicas)),
+        reason=action.reason,
+        flow_run_id=author().flow_run_id,
+    )
+
+
+async def _problems(row: ReleaseRow, workloads: list[Workload]) -> str:
+    wrong = await asyncio.gather(*(answers(row, one) for one in workloads))
+    return "; ".join(filter(None, wrong))
+
+
+def _has_generated(workload: Workload, tokens: dict[str, int | None], record: RepairRecord) -> bool:
+    """Whether it has generated since the last look; one that was just started must be probed."""
+    now, before = tokens[workload.name], record.tokens.get(workload.name)
+    return not record.started_at and now is not None and before is not None and now > before
+
+
+def _token_count(row: ReleaseRow, workload: Workload) -> int | None:
+    """Tokens that an engine has generated, as its metrics count; None when they do not tell."""
+    plan = row.release.plan if row.release else None
+    busy = ENGINES[plan.engine].busy if plan else None
+    if busy is None or not busy.progress:
+        return None
+    try:
+        text = read_metrics(workload.endpoint + busy.path, METRICS_SECONDS)
+    except (TimeoutError, ConnectionError):
+        return None
+    return metrics_total(text, busy.progress)
+
+
+def _record_miss(row: ReleaseRow, record: RepairRecord) -> str:
+    """One that is starting may yet answer: that has a deadline of its own."""
+    if record.started_at:
+        ledger().repairs.keep(record)
+        return f"not yet: {record.failure}"
+    missed = record.missed + 1
+    ledger().repairs.keep(record.model_copy(update={"missed": missed}))
+    if missed == MOST_MISSED:
+        emit_release_event("unresponsive", row, record.failure)
+    return f"no answer, {missed} times in a row: {record.failure}"
+
+
+def _record_answer(row: ReleaseRow, record: RepairRecord) -> str:
+    again = record.started_at is not None
+    better: dict[str, object] = {
+        "started_at": None,
+        "missed": 0,
+        "failure": record.failure if again else "",
+    }
+    if again:
+        better["well_since"] = datetime.now(UTC)
+        ledger().locks.drop(lease_of(row.id))
+    ledger().repairs.keep(record.model_copy(update=better))
+    if again or record.missed:
+        emit_release_event("recovered", row, "it answers again")
+    return "it answers again" if again or record.missed else "it answers"

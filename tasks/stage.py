@@ -3,31 +3,43 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from prefect import task
 
 from moorage.adapters.docker.helper import PULL_SECONDS, ensure_helper_image
+from moorage.adapters.docker.images import DockerImages
 from moorage.adapters.engines.engine_folders import has_caches, make_remote_cache_folders
-from moorage.adapters.sources import mirrors_of, source_for
-from moorage.adapters.sources.source_keys import read_keys
+from moorage.adapters.sources import mirrors_of, read_keys, source_for
 from moorage.adapters.system.os_errors import disk_failures
-from moorage.adapters.transfer.bring_model import bring
+from moorage.adapters.system.threads import in_thread
+from moorage.adapters.transfer.bring_model import Delivery, bring
 from moorage.adapters.transfer.host_store import Staged
+from moorage.adapters.transfer.store_cleanup import Store, prune, stores_of
 from moorage.common.units import human_bytes
 from moorage.engines.launch import ContainerSpec, LaunchPlan
+from moorage.images.image import Image
 from moorage.inventory.access import parse_access
+from moorage.inventory.fleet import Fleet
+from moorage.inventory.model_store import folder_name
 from moorage.inventory.snapshot import FleetSnapshot, HostSnapshot
 from moorage.models.assets import Asset, AssetRole, assets_of
-from moorage.models.source import ResolvedModel, brought_together, folder_of
+from moorage.models.source import ResolvedModel, folder_of, join_companions
+from moorage.operations.stored_models import Need, Stored, StoredState, needs
 from moorage.placement.lending import lender_for
 from moorage.placement.placement import Placed
+from moorage.releases.states import SERVING, UNFINISHED
 from moorage.spec import ModelSpec, slug
+from moorage.spec.image_reference import familiar, parse_reference
+from tasks.adapters import tidy
 from tasks.artifacts import Progress, with_progress
-from tasks.context import in_thread, settings
+from tasks.context import RETRIED, ledger, settings
+from tasks.image import image_hosts, wanted_image
 from tasks.journal import step, tell
 from tasks.map_hosts import HostCall, gather_all, map_hosts
-from tasks.retries import RETRIED
 
 
 async def stage(placed: Placed) -> ResolvedModel:
@@ -48,12 +60,12 @@ async def stage(placed: Placed) -> ResolvedModel:
     at_once = settings().hosts_at_once
     staged, _ = await gather_all(
         map_hosts(
-            stage_asset, [_on(host, spec, *pair) for host in here for pair in pairs], at_once
+            stage_asset, [_host_call(host, spec, *pair) for host in here for pair in pairs], at_once
         ),
         map_hosts(
             stage_remotely,
             [
-                _on(host, spec, *pair, host=host, fleet=snapshot)
+                _host_call(host, spec, *pair, host=host, fleet=snapshot)
                 for host in remote
                 for pair in pairs
             ],
@@ -64,7 +76,35 @@ async def stage(placed: Placed) -> ResolvedModel:
         return model
     if model.updates_folder:
         await in_thread(_make_folder, Path(model.updates_folder))
-    return brought_together(assets, staged)
+    return join_companions(assets, staged)
+
+
+async def fetch(
+    image: Awaitable[Image | None], model: Awaitable[ResolvedModel]
+) -> tuple[Image | None, ResolvedModel]:
+    """Wait for image and model, which are fetched at the same time.
+
+    Where a failure removes what was fetched, it waits until nothing is fetched any more.
+    """
+    if settings().keep_fetched:
+        return await asyncio.gather(image, model)
+    pulled, staged = await gather_all(image, model)
+    return pulled, staged
+
+
+async def fetch_undos(placed: Placed, fleet: Fleet) -> list[tuple[str, Callable[[], None]]]:
+    """The undos of what image and stage fetch, with their labels.
+
+    Raises:
+        Failure: When a host that has to be listed first does not answer.
+    """
+    undos: list[tuple[str, Callable[[], None]]] = []
+    if not settings().keep_fetched:
+        before = await in_thread(before_fetching, placed, fleet)
+        undos.append(("remove what was fetched", before.remove))
+    if placed.model.updates_folder:
+        undos.append(("remove the folder of its adapters", partial(tidy, placed.spec.name)))
+    return undos
 
 
 @task(name="stage", task_run_name="stage {asset.source}", **RETRIED)
@@ -99,18 +139,10 @@ async def stage_remotely(
         lender = None if asset.role == AssetRole.ADAPTER else lender_for(host, found, fleet)
 
         async def work(progress: Progress) -> Staged:
-            return await in_thread(
-                bring,
-                found,
-                host,
-                folder_of(asset.role, host.store),
-                await in_thread(mirrors_of, found, settings(), keys, deadline),
-                lender,
-                progress,
-                workers=settings().download_workers,
-                deadline_seconds=deadline,
-                say=tell,
-            )
+            mirrors = await in_thread(mirrors_of, found, settings(), keys, deadline)
+            folder, workers = folder_of(asset.role, host.store), settings().download_workers
+            delivery = Delivery(found, host, folder, mirrors, lender, workers)
+            return await in_thread(bring, delivery, progress, deadline_seconds=deadline, say=tell)
 
         origin = f" from {lender.name}" if lender else ""
         title = f"Bringing {asset.source} to {host.name}{origin}"
@@ -121,7 +153,7 @@ async def stage_remotely(
         return note.summary
 
 
-def _on(
+def _host_call(
     seen: HostSnapshot,
     spec: ModelSpec,
     asset: Asset,
@@ -168,3 +200,89 @@ async def make_caches_on(host: str, plan: LaunchPlan, snapshot: FleetSnapshot) -
 def _make_cache_folders(host: HostSnapshot, specs: list[ContainerSpec]) -> None:
     image = ensure_helper_image(host, host.helper_image, PULL_SECONDS)
     make_remote_cache_folders(host.model_copy(update={"helper_image": image}), specs)
+
+
+Shelved = tuple[str, str]
+"""Folder of a source, and a revision."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """What the hosts of a deploy had before it fetched anything.
+
+    Attributes:
+        wanted: The models that it may fetch.
+        stores: Where to.
+        complete: What was there, complete: host and place of each.
+        image: Name of its image, without registry and folders; empty = it needs none.
+        images: What each daemon had: references and digests, by address.
+    """
+
+    wanted: frozenset[Shelved]
+    stores: tuple[Store, ...]
+    complete: frozenset[tuple[str, Shelved]]
+    image: str
+    images: dict[str, frozenset[str]]
+
+    def remove(self) -> None:
+        """Undo of fetching: what was not there before is removed, where no release needs it.
+
+        Idempotent; nothing happens when it was never fetched.
+
+        Raises:
+            Failure: When a host does not answer.
+        """
+        for store in self.stores:
+            going = [one for one in store.stored(_needs()) if self._is_ours(one)]
+            if going:
+                prune(store, going, _needs)
+        if ledger().releases.unfinished():
+            return  # another deploy may be about to start what it found
+        for address, before in self.images.items():
+            images = DockerImages(address)
+            for name in sorted(images.names() - before):
+                if _last_part(name) == self.image:
+                    images.remove(name)
+
+    def _is_ours(self, stored: Stored) -> bool:
+        place = _place(stored)
+        before = (stored.host, place) in self.complete
+        return place in self.wanted and not before and not stored.used_by
+
+
+def before_fetching(found: Placed, fleet: Fleet) -> Fetched:
+    """What the placed hosts have now.
+
+    Raises:
+        Failure: When one of them does not answer.
+    """
+    model, placement = found.model, found.placement
+    placed = {seat.host for seat in placement.seats}
+    stores = tuple(one for one in stores_of(fleet, settings()) if one.host in placed)
+    stored = [one for store in stores for one in store.stored(())]
+    image = wanted_image(found.spec, placement, found.snapshot)
+    addresses = {host.address for host in image_hosts(placement, found.snapshot)}
+    every = (model, *(companion.model for companion in model.companions))
+    return Fetched(
+        wanted=frozenset((folder_name(one.source), one.revision) for one in every),
+        stores=stores,
+        complete=frozenset(
+            (one.host, _place(one)) for one in stored if one.state == StoredState.COMPLETE
+        ),
+        image=_last_part(image.reference) if image else "",
+        images={address: DockerImages(address).names() for address in addresses},
+    )
+
+
+def _place(stored: Stored) -> Shelved:
+    return stored.path.split("/")[1], stored.revision
+
+
+def _last_part(name: str) -> str:
+    return parse_reference(familiar(name)).path.rpartition("/")[2]
+
+
+def _needs() -> tuple[Need, ...]:
+    own = ledger().releases
+    rows = own.in_states(SERVING | UNFINISHED)
+    return needs(rows, own.specs(row.id for row in rows))

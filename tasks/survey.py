@@ -6,13 +6,15 @@ from prefect import task
 
 from moorage.adapters.hosts.survey import HOST_SECONDS, fleet_snapshot, survey_hosts
 from moorage.adapters.ray.cluster_survey import survey_cluster
+from moorage.adapters.system.threads import in_thread
 from moorage.common.units import human_bytes
 from moorage.inventory.fleet import Fleet
 from moorage.inventory.snapshot import FleetSnapshot, HostSnapshot
-from tasks.context import in_thread, ledger, settings
+from moorage.spec import ModelSpec
+from tasks.cleanup import abandoned
+from tasks.context import PLAIN, RETRIED, ledger, settings
 from tasks.journal import step
 from tasks.map_hosts import HostCall, map_hosts
-from tasks.retries import PLAIN, RETRIED
 
 
 @task(name="survey", task_run_name="survey the fleet", timeout_seconds=120, **RETRIED)
@@ -32,6 +34,14 @@ async def survey(fleet: Fleet, cluster: str | None = None) -> FleetSnapshot:
             f" {human_bytes(ram)} of free RAM"
         )
         return snapshot
+
+
+async def survey_without_abandoned(fleet: Fleet, spec: ModelSpec) -> FleetSnapshot:
+    """Survey the fleet as a deploy would find it: a deploy first cleans up after killed flows."""
+    snapshot = await survey(fleet, spec.placement.cluster)
+    for row in await in_thread(abandoned, spec.name):
+        snapshot = snapshot.without(row.id)
+    return snapshot
 
 
 async def take_snapshot(fleet: Fleet) -> FleetSnapshot:

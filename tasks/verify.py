@@ -13,31 +13,24 @@ from moorage.adapters.engines.probe import ask
 from moorage.adapters.hosts.observation import Observation
 from moorage.adapters.hosts.runtime import runtime_for
 from moorage.adapters.secrets import read_secrets, redact
+from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import human_seconds
 from moorage.engines.api_key import key_secret
 from moorage.engines.base import Engine
-from moorage.engines.cluster_plan import CLUSTER_CAUSES
 from moorage.engines.launch import LaunchPlan, Workload
+from moorage.engines.plan import CLUSTER_CAUSES
 from moorage.engines.registry import ENGINES
 from moorage.models.profile import ModelProfile
+from moorage.readiness.answers import is_final, judge
 from moorage.readiness.diagnosis import diagnose, last_lines
-from moorage.readiness.protocol import (
-    Phase,
-    Probe,
-    ProbeResult,
-    Readiness,
-    application_probes,
-    is_final,
-    judge,
-)
+from moorage.readiness.protocol import Phase, Probe, ProbeResult, Readiness, application_probes
 from moorage.reports.record import readiness_document
 from moorage.spec import ModelSpec, RuntimeName
 from tasks.artifacts import show_markdown
-from tasks.context import in_thread, settings
+from tasks.context import PLAIN, settings
 from tasks.journal import step
 from tasks.replica_watch import wait_for_replica
-from tasks.retries import PLAIN
 
 R = TypeVar("R")
 
@@ -170,7 +163,7 @@ class Watch:
     async def _pass(self, probe: Probe, began: float) -> ProbeResult:
         """Ask until the answer is good, the deadline has passed, or the engine is dead."""
         allowed = float(getattr(self._spec.readiness.deadlines, probe.deadline))
-        attempts, pause, wrong = 0, FIRST_PAUSE_SECONDS, "nothing was asked"
+        attempts, pause, wrong = 0, FIRST_PAUSE_SECONDS, "no request was sent"
         while (left := began + allowed - time.monotonic()) > 0:
             attempts += 1
             timeout = left if probe.phase == Phase.ANSWERED else min(left, ASK_SECONDS)
@@ -204,7 +197,7 @@ class Watch:
             raise await self._death(seen)
 
     async def must_answer(self) -> None:
-        """Fail when what was ready before has ended or does not answer any more, asked twice."""
+        """Fail when what was ready before has ended or does not answer two requests."""
         await self.must_live()
         probe, wrong = self._probes[-1], ""
         if not self.workload.serves:

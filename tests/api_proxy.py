@@ -60,7 +60,7 @@ class ApiProxy:
     Attributes:
         upstream: URL of the server's API.
         answer: What is answered from then on.
-        since: Whether it is over, by request; asked until it was once.
+        since: Whether it is over, by request; no longer called once it was.
         is_broken: Whether it is over.
         refused: Requests that were not handed on.
     """

@@ -19,7 +19,7 @@ PART = 5 * 1024**2
 
 
 @dataclass(frozen=True)
-class Asked:
+class BucketRequest:
     """One request: `signed` says whether it proves a key, and where."""
 
     method: str
@@ -37,13 +37,13 @@ class Bucket:
         address: Where the store listens.
 
     Attributes:
-        requests: All that it was asked.
+        requests: Its requests.
         refused: Status of every answer from now on; 0 = it answers.
     """
 
     def __init__(self, name: str = "models", address: str = "127.0.0.1") -> None:
         self.name = name
-        self.requests: list[Asked] = []
+        self.requests: list[BucketRequest] = []
         self.refused = 0
         logging.getLogger("werkzeug").setLevel(logging.ERROR)
         self._app = DomainDispatcherApplication(create_backend_app)
@@ -80,7 +80,7 @@ class Bucket:
                 Config=boto3.s3.transfer.TransferConfig(PART, multipart_chunksize=PART),
             )
 
-    def got(self, file: str) -> list[Asked]:
+    def got(self, file: str) -> list[BucketRequest]:
         """Requests for the content of a file."""
         return [one for one in self.requests if one.method == "GET" and one.path.endswith(file)]
 
@@ -90,7 +90,7 @@ class Bucket:
         header = environ.get("HTTP_AUTHORIZATION", "")
         signed = "header" if header else "url" if "Signature" in environ["QUERY_STRING"] else ""
         self.requests.append(
-            Asked(
+            BucketRequest(
                 environ["REQUEST_METHOD"],
                 environ["PATH_INFO"],
                 environ.get("HTTP_RANGE", ""),

@@ -7,6 +7,7 @@ from typing import Any
 
 from moorage.common.units import GIB
 from moorage.common.values import Origin
+from moorage.engines.flags import Flag
 from moorage.engines.launch import (
     LABEL_LEDGER,
     LABEL_MODEL,
@@ -14,7 +15,6 @@ from moorage.engines.launch import (
     LABEL_REPLICA,
     LABEL_ROLE,
     ContainerSpec,
-    Flag,
     Workload,
 )
 from moorage.engines.registry import ENGINES
@@ -22,16 +22,14 @@ from moorage.images.image import Image
 from moorage.inventory.claims import Claim, Resource
 from moorage.inventory.clusters import ClusterSnapshot
 from moorage.inventory.snapshot import Accelerator, FleetSnapshot, HostSnapshot, Program
-from moorage.memory.calibration import Measurement
-from moorage.memory.calibration_key import CalibrationKey
+from moorage.memory.calibration import CalibrationKey, Measurement
 from moorage.models.assets import Asset, AssetRole, assets_of
 from moorage.models.profile import ModelProfile
 from moorage.models.source import Companion, ModelFile, ResolvedModel, WeightSummary
-from moorage.placement.place import place
 from moorage.placement.placement import Placement
-from moorage.placement.propose import propose
-from moorage.placement.request import Subject, request_for
-from moorage.readiness.measured import Measured
+from moorage.placement.propose import place, propose
+from moorage.placement.request import Subject
+from moorage.readiness.engine_facts import Measured
 from moorage.releases.release import Release
 from moorage.spec import EngineName, Mode, ModelSpec, RuntimeName
 
@@ -76,7 +74,7 @@ def a_companion(asset: Asset, **changes: Any) -> Companion:
 
 
 def with_companions(model: ResolvedModel, spec: ModelSpec) -> ResolvedModel:
-    """The model with everything that its spec wants beside it."""
+    """The model with all companions that its spec wants."""
     companions = tuple(a_companion(asset) for asset in assets_of(spec)[1:])
     folder = f"/home/loaded/{spec.name}" if spec.lora_updates else ""
     return model.model_copy(update={"companions": companions, "updates_folder": folder})
@@ -158,7 +156,7 @@ def placed(
 ) -> Placement:
     """The placement on these hosts with a given engine."""
     fleet = a_fleet(*hosts)
-    request = request_for(Subject(spec, profile or a_profile()), ENGINES[engine])
+    request = Subject(spec, profile or a_profile()).request(ENGINES[engine])
     return place(request, fleet, Origin.USER, "asked for")
 
 
@@ -222,7 +220,7 @@ def a_key(**changes: Any) -> CalibrationKey:
 
 
 def a_measurement(**changes: Any) -> Measurement:
-    """What an engine told of a model of 8 GiB that was predicted to take 1 GiB of activation."""
+    """Of a model of 8 GiB that was predicted to take 1 GiB of activation."""
     values: dict[str, Any] = {
         "workload": "moorage-tiny.v1-r0-leader",
         "key": a_key(),

@@ -1,4 +1,4 @@
-"""A way to a registry that is cut in the middle of large blobs, as often as it is told."""
+"""A way to a registry that is cut in the middle of large blobs, a given number of times."""
 
 from __future__ import annotations
 

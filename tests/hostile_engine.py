@@ -116,7 +116,7 @@ class HostileEngine:
         pause: Seconds between the bytes that it drips.
 
     Attributes:
-        requests: First lines of what it was asked.
+        requests: First lines of the requests that it received.
     """
 
     def __init__(

@@ -85,15 +85,17 @@ class LocalRegistry:
                     with suppress(docker.errors.APIError):
                         client.images.remove(name, force=True)
 
-    def asked(self, part: str = "") -> list[tuple[str, str, int]]:
+    def requests(self, part: str = "") -> list[tuple[str, str, int]]:
         """The requests that it has answered, with `part` in the path: method, path, status."""
         answered = ACCESS.findall((self.folder / "log").read_text())
         return [(how, path, int(status)) for how, path, status in answered if part in path]
 
     def fetched(self) -> Counter[str]:
         """How often each blob was sent, whole or from some byte on."""
-        asked = self.asked("/blobs/sha256:")
-        return Counter(path for how, path, status in asked if how == "GET" and status in (200, 206))
+        requests = self.requests("/blobs/sha256:")
+        return Counter(
+            path for how, path, status in requests if how == "GET" and status in (200, 206)
+        )
 
     def push(self, path: str, tag: str, image: str = "") -> str:
         """Push an image, or a new one of a few bytes; gives its digest.

@@ -25,7 +25,7 @@ APPS = Path(__file__).parent / "ray_apps"
 
 
 def ray_program() -> str | None:
-    """The `ray` beside this Python."""
+    """The `ray` of this environment."""
     return shutil.which("ray", path=str(Path(sys.executable).parent))
 
 

@@ -180,7 +180,7 @@ def _path(name: str) -> Path:
     return Settings().root / FOLDER / name
 
 
-class _Known:
+class _KnownSecrets:
     """Names by value. A changed secret has several values."""
 
     def __init__(self) -> None:
@@ -197,7 +197,7 @@ class _Known:
                 self.redactor = Redactor(self._names)
 
 
-_KNOWN = _Known()
+_KNOWN = _KnownSecrets()
 
 
 def remember(values: Mapping[str, str]) -> None:

@@ -131,7 +131,7 @@ class Tunnel:
                     "`ssh` is not installed on this machine",
                     suggestion="Install the OpenSSH client.",
                 ) from None
-            late = _waited(process, OPEN_SECONDS)
+            late = _wait_for_shell(process, OPEN_SECONDS)
             if late is not None or not self.socket.is_socket():
                 process.kill()
                 process.wait()
@@ -164,7 +164,7 @@ class Tunnels:
             if tunnel is None or not tunnel.is_open:
                 if tunnel:
                     tunnel.close()
-                tunnel = self._tunnels[access] = self._opened(access, since)
+                tunnel = self._tunnels[access] = self._open_or_share(access, since)
             return tunnel.socket
 
     def close(self) -> None:
@@ -173,7 +173,7 @@ class Tunnels:
             tunnel.close()
         self._tunnels.clear()
 
-    def _opened(self, access: Access, since: float) -> Tunnel:
+    def _open_or_share(self, access: Access, since: float) -> Tunnel:
         at, failed = self._failed.get(access, (-math.inf, None))
         if failed and at >= since:
             raise Failure(failed.cause, failed.detail, suggestion=failed.suggestion)
@@ -206,7 +206,7 @@ def _command(access: Access, socket: Path, key: str) -> list[str]:
     ]
 
 
-def _waited(process: subprocess.Popen[bytes], seconds: float) -> str | None:
+def _wait_for_shell(process: subprocess.Popen[bytes], seconds: float) -> str | None:
     """Wait for the remote shell; None = it is ready, else the reason, if it is known here."""
     assert process.stdout
     out, output, until = process.stdout.fileno(), b"", time.monotonic() + seconds
@@ -219,7 +219,7 @@ def _waited(process: subprocess.Popen[bytes], seconds: float) -> str | None:
                 return None
             if not piece:
                 return ""
-    return f"the shell there timed out: it said nothing for {seconds:g} s"
+    return f"the shell there timed out: it was silent for {seconds:g} s"
 
 
 @contextlib.contextmanager

@@ -43,9 +43,7 @@ app = typer.Typer(
 
 FleetFile = Annotated[
     Path | None,
-    typer.Option(
-        "--fleet", help="Fleet file; else fleet.yaml next to the spec, else this machine."
-    ),
+    typer.Option("--fleet", help="Fleet file; else fleet.yaml next to it, else this machine."),
 ]
 
 

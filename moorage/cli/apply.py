@@ -11,8 +11,13 @@ from typing import Annotated, Any
 import typer
 
 from moorage.adapters.engines.argument_check import check_early
-from moorage.adapters.files.desired import load_hosts, load_specs, write_fleet, write_specs
-from moorage.adapters.files.specs import FLEET_FILE
+from moorage.adapters.files.specs import (
+    FLEET_FILE,
+    load_hosts,
+    load_specs,
+    write_fleet,
+    write_specs,
+)
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.system.settings import Settings
 from moorage.cli.flows import Outcome, exit_code, exit_on_failure, run_flow

@@ -18,7 +18,7 @@ from moorage.common.strict_json import JsonError
 from moorage.common.values import LARGEST
 from moorage.engines.api_key import key_secret
 from moorage.engines.registry import ENGINES
-from moorage.readiness.protocol import shorten
+from moorage.readiness.answers import shorten
 from moorage.releases.release import ReleaseRow
 from moorage.releases.routing import Route, models_listing
 from moorage.spec import Mode

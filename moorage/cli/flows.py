@@ -84,18 +84,17 @@ def run_flow(
         # Importing Prefect takes longer than refusing a bad spec should.
         from prefect.exceptions import Abort, TerminationSignal  # noqa: PLC0415
 
-        from flows.result_recovery import has_unreported_end, unreported_failure, whole  # noqa: PLC0415
+        from flows.flow_context import has_unreported_end, unreported_failure, with_result  # noqa: PLC0415
         from moorage.adapters.prefect.api_errors import is_login_refused, server_failure  # noqa: PLC0415
         from moorage.adapters.prefect.api_login import login_refused, sign_in  # noqa: PLC0415
-        from tasks.approval import asking  # noqa: PLC0415
-        from tasks.context import was_interrupted  # noqa: PLC0415
+        from moorage.adapters.system.threads import was_interrupted  # noqa: PLC0415
         from tasks.journal import listening  # noqa: PLC0415
-        from tasks.policy import channel_scope  # noqa: PLC0415
+        from tasks.policy import asking, channel_scope  # noqa: PLC0415
 
         sign_in()
 
     async def main() -> Outcome[R]:
-        state = whole(await start())
+        state = with_result(await start())
         result = await state.aresult(raise_on_failure=not failed_too)
         if isinstance(result, Exception):
             raise result

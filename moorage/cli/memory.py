@@ -10,8 +10,7 @@ import typer
 
 from moorage.adapters.engines.argument_check import check_early
 from moorage.adapters.files.specs import load_fleet, load_spec
-from moorage.adapters.sources import resolve_all
-from moorage.adapters.sources.source_keys import read_keys
+from moorage.adapters.sources import read_keys, resolve_all
 from moorage.adapters.system.settings import Settings
 from moorage.cli.flows import exit_code, exit_on_failure
 from moorage.cli.options import AsJson, SpecFile, existing
@@ -37,7 +36,7 @@ from moorage.models.config import derive_profile
 from moorage.models.source import ResolvedModel
 from moorage.reports.memory_report import answer_document, refused, sizes_document
 from moorage.spec import ModelSpec
-from moorage.spec.arguments import argument, user_tokens, whole_number
+from moorage.spec.arguments import EngineArguments
 
 
 class Choices(Value):
@@ -168,20 +167,20 @@ def _model(spec: ModelSpec, resolved: ResolvedModel, choices: Choices) -> Memory
 
 
 def _question(spec: ModelSpec, resolved: ResolvedModel, choices: Choices) -> Question:
-    args = user_tokens(spec.engine.args)
+    args = spec.engine.arguments
     longest = derive_profile(spec.model_copy(update={"context": "auto"}), resolved).context
     tokens = choices.context or _length(args) or derive_profile(spec, resolved).context
     if choices.concurrency:
         spec = spec.model_copy(update={"concurrency": choices.concurrency})
     return Question(
-        tensor=choices.tensor or whole_number(args, "--tensor-parallel-size", "-tp") or 1,
-        pipeline=choices.pipeline or whole_number(args, "--pipeline-parallel-size", "-pp") or 1,
+        tensor=choices.tensor or args.whole_number("--tensor-parallel-size") or 1,
+        pipeline=choices.pipeline or args.whole_number("--pipeline-parallel-size") or 1,
         tokens=tokens,
         concurrency=wanted_concurrency(spec, tokens),
         at_most=max(tokens, longest),
     )
 
 
-def _length(args: tuple[str, ...]) -> int | None:
+def _length(args: EngineArguments) -> int | None:
     flag = "--max-model-len"
-    return None if argument(args, flag) in ("auto", "-1") else whole_number(args, flag)
+    return None if args.value(flag) in ("auto", "-1") else args.whole_number(flag)

@@ -29,7 +29,7 @@ from moorage.cli.render import show_document
 from moorage.operations.history.comparison import Comparison, compare
 from moorage.operations.history.rollback import last_two
 from moorage.releases.release import Release, ReleaseRow
-from moorage.releases.timeline import Stay, Transition, stays
+from moorage.releases.states import Stay, Transition, stays
 from moorage.reports.document import Document
 from moorage.reports.history_report import comparison_document, timeline_section
 from moorage.reports.record import release_document

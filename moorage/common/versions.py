@@ -7,6 +7,8 @@ import re
 PRE_RELEASES = ("dev", "alpha", "a", "beta", "b", "pre", "preview", "c", "rc")
 """Marks of a version before its release, the earliest first."""
 
+NUMBERED = re.compile(r"[vV]?\d")
+
 Part = tuple[int, int, str]
 
 
@@ -26,6 +28,20 @@ def version_key(version: str) -> tuple[Part, ...]:
             parts.pop()
         parts.append(part)
     return tuple(parts) if version else ()
+
+
+def at_least(version: str, least: str) -> bool:
+    """Whether a version is another one or newer; an empty one is not.
+
+    A version without a number, such as `nightly`, is newer than all.
+
+    Args:
+        version: As images and users write it, such as `v0.16.0`, `0.19.0-custom`, `0.16.0rc1`.
+        least: The other.
+    """
+    if not NUMBERED.match(version):
+        return bool(version)
+    return version_key(version) >= version_key(least)
 
 
 def newest(versions: list[str]) -> str:

@@ -7,10 +7,11 @@ import ipaddress
 from collections.abc import Iterable
 
 from moorage.common.values import Origin
-from moorage.engines.launch import LaunchPlan, Variable
+from moorage.engines.flags import Variable
+from moorage.engines.launch import LaunchPlan
 from moorage.engines.request import LaunchRequest
 from moorage.spec import ApiKey, ModelSpec, slug
-from moorage.spec.arguments import has_argument, user_tokens
+from moorage.spec.arguments import parse_words
 
 KEY_OPTION = "--api-key"
 PREFIX = "moorage-key-"
@@ -38,8 +39,8 @@ def states_a_key(spec: ModelSpec, variable: str) -> bool:
         spec: What the user wrote.
         variable: The variable of the engine's key; empty = it has none.
     """
-    words = (*user_tokens(spec.engine.args), *(spec.engine.command or ()))
-    return variable in spec.secrets or has_argument(words, KEY_OPTION)
+    lines = (spec.engine.arguments, parse_words(spec.engine.command or ()))
+    return variable in spec.secrets or any(line.has(KEY_OPTION) for line in lines)
 
 
 def generated_key(request: LaunchRequest, variable: str) -> tuple[Variable, ...]:

@@ -8,6 +8,7 @@ from typing import Any
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin, Value
 from moorage.engines.command_line import filled
+from moorage.engines.flags import Flag, Variable
 from moorage.engines.launch import (
     LABEL_LEDGER,
     LABEL_MODEL,
@@ -16,8 +17,6 @@ from moorage.engines.launch import (
     LABEL_ROLE,
     Application,
     ContainerSpec,
-    Flag,
-    Variable,
 )
 from moorage.engines.ray_serve import MARK_LEDGER, MARK_RELEASE
 from moorage.engines.schema.argument import Schema

@@ -11,6 +11,7 @@ from moorage.common.values import Origin
 from moorage.engines.api_key import generated_key
 from moorage.engines.command_line import own_command, start_flags, without_user_flags
 from moorage.engines.draining import Busy
+from moorage.engines.flags import Flag, Variable
 from moorage.engines.isolation import cores, isolation, memory_bytes, shm_bytes
 from moorage.engines.launch import (
     LABEL_LEDGER,
@@ -19,10 +20,8 @@ from moorage.engines.launch import (
     LABEL_REPLICA,
     LABEL_ROLE,
     ContainerSpec,
-    Flag,
     Link,
     Mount,
-    Variable,
     container_name,
 )
 from moorage.engines.recovery import Remedy
@@ -34,10 +33,10 @@ from moorage.memory.need import Need
 from moorage.models.profile import ModelProfile
 from moorage.placement.engine import EngineTraits
 from moorage.readiness.diagnosis import LogCause
-from moorage.readiness.measured import Measured
+from moorage.readiness.engine_facts import Measured
 from moorage.readiness.protocol import Probe, readiness_probes
 from moorage.spec import ModelSpec
-from moorage.spec.arguments import user_tokens
+from moorage.spec.arguments import parse_words
 
 
 class Engine(EngineTraits):
@@ -173,10 +172,10 @@ class Engine(EngineTraits):
     def _command(self, request: LaunchRequest) -> tuple[Flag, ...]:
         if request.spec.engine.command is not None:
             return (own_command(request),)
-        tokens = user_tokens(request.spec.engine.args)
+        tokens = request.spec.engine.arguments.words
         first, *derived = (*self.base_command(request), *self.serving_flags(request))
         start = start_flags(request, self.name, first)
-        stated = (*(word for flag in start for word in flag.tokens), *tokens)
+        stated = parse_words((*(word for flag in start for word in flag.tokens), *tokens))
         kept = without_user_flags(derived, stated, self.aliases)
         own = Flag(tokens=tokens, origin=Origin.USER, reason="engine.args", written=True)
         return (*start, *kept, *[own] * bool(tokens))

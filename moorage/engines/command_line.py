@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from moorage.common.values import Origin
-from moorage.engines.launch import Flag
+from moorage.engines.flags import Flag
 from moorage.engines.request import LaunchRequest
 from moorage.inventory.fleet_engines import EngineVersion
 from moorage.spec import EngineName
-from moorage.spec.arguments import is_written
+from moorage.spec.arguments import EngineArguments
 
 PLACEHOLDER = re.compile(r"\{\{([A-Za-z_]\w*)\}\}")
 OTHER_NAMES = {
@@ -45,19 +45,19 @@ def filled(
 
 
 def without_user_flags(
-    flags: Iterable[Flag], words: Sequence[str], aliases: Mapping[str, tuple[str, ...]]
+    flags: Iterable[Flag], stated: EngineArguments, aliases: Mapping[str, tuple[str, ...]]
 ) -> tuple[Flag, ...]:
     """Derived flags without those that the user gives, in any spelling.
 
     Args:
         flags: The derived flags.
-        words: The user's words.
+        stated: The user's arguments.
         aliases: Other names of the engine's options.
     """
     return tuple(
         flag
         for flag in flags
-        if not is_written(words, flag.tokens[0], *aliases.get(flag.tokens[0], ()))
+        if not stated.states(flag.tokens[0], *aliases.get(flag.tokens[0], ()))
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from moorage.common.units import GIB
 from moorage.common.values import Origin
 from moorage.engines.base import Engine
-from moorage.engines.launch import Flag, Variable
+from moorage.engines.flags import Flag, Variable
 from moorage.engines.request import LaunchRequest
 from moorage.inventory.snapshot import VENDORS
 from moorage.models.profile import ModelProfile

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from moorage.common.values import Origin, Value
+from moorage.common.values import Value
+from moorage.engines.flags import Flag, Variable
 from moorage.engines.isolation import Isolation
 from moorage.inventory.access import parse_access
 from moorage.models.assets import Pin
@@ -20,34 +21,6 @@ LABEL_MODEL = "moorage.model"
 LABEL_RELEASE = "moorage.release"
 LABEL_ROLE = "moorage.role"
 LABEL_REPLICA = "moorage.replica"
-
-
-class Flag(Value):
-    """Words of a command line that belong together, and their origin.
-
-    Attributes:
-        tokens: The words.
-        origin: Who decided about them.
-        reason: Why, or the field that they stand in.
-        written: Whether they are the user's own words, out of `engine.args`,
-            `engine.command` or `engine.entrypoint`.
-            All other words are injected: made from fields, the placement or defaults.
-    """
-
-    tokens: tuple[str, ...]
-    origin: Origin
-    reason: str
-    written: bool = False
-
-
-class Variable(Value):
-    """An environment variable. A secret is named, not written: it is looked up at launch."""
-
-    name: str
-    value: str = ""
-    secret: str = ""
-    origin: Origin
-    reason: str
 
 
 class Mount(Value):

@@ -11,9 +11,9 @@ from collections.abc import Collection
 
 from moorage.common.failures import Cause
 from moorage.common.values import Origin, Value
-from moorage.engines.launch import ContainerSpec, Flag, LaunchPlan
+from moorage.engines.flags import Flag
+from moorage.engines.launch import ContainerSpec, LaunchPlan
 from moorage.spec import ModelSpec
-from moorage.spec.arguments import is_written, user_tokens
 
 
 class Remedy(Value):
@@ -105,7 +105,7 @@ def with_correction(plan: LaunchPlan, correction: Correction, names: Collection[
 
 
 def _stated(spec: ModelSpec, remedy: Remedy) -> str:
-    if is_written(user_tokens(spec.engine.args), remedy.option):
+    if spec.engine.arguments.states(remedy.option):
         return "engine.args"
     return next((name for name in remedy.fields if getattr(spec, name) != "auto"), "")
 

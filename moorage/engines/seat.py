@@ -10,8 +10,9 @@ import re
 from collections.abc import Sequence
 
 from moorage.common.values import Origin
+from moorage.engines.flags import Variable
 from moorage.engines.isolation import claimed_accelerators, device_kind_of, sees_more_than_claimed
-from moorage.engines.launch import Mount, Preparation, Variable
+from moorage.engines.launch import Mount, Preparation
 from moorage.engines.request import LaunchRequest
 from moorage.models.source import ModelFile
 

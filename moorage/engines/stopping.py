@@ -7,7 +7,7 @@ from moorage.engines.draining import Busy
 from moorage.engines.launch import LaunchPlan
 from moorage.engines.registry import ENGINES
 from moorage.spec import StoppingSpec
-from moorage.spec.arguments import argument
+from moorage.spec.arguments import parse_words
 
 KILL_AFTER_SECONDS = 15
 """Seconds added to an engine's own time-out, for work that the time-out does not cover."""
@@ -48,5 +48,5 @@ def ending(stopping: StoppingSpec, plan: LaunchPlan | None) -> Ending:
 
 def _seconds(argv: tuple[str, ...], option: str) -> int:
     """The engine's own time-out; 0 without one."""
-    value = argument(argv, option) if option else None
+    value = parse_words(argv).value(option) if option else None
     return int(value) if value and value.isdecimal() else 0

@@ -10,7 +10,8 @@ from moorage.common.units import GIB
 from moorage.common.values import Origin
 from moorage.engines.api_key import open_access_warning
 from moorage.engines.base import Engine
-from moorage.engines.launch import Flag, Link, Variable
+from moorage.engines.flags import Flag, Variable
+from moorage.engines.launch import Link
 from moorage.engines.request import MODELS_FOLDER, LaunchRequest
 from moorage.models.profile import ModelProfile
 from moorage.placement.placement import CPU

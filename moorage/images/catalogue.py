@@ -1,11 +1,13 @@
-"""Official images of the engines, as data, and the engine version that a tag names."""
+"""Official images of the engines as data: their versions, runtimes and variants."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from enum import StrEnum
 from typing import Any
 
+from moorage.common.versions import major, version_key
 from moorage.inventory.fleet_engines import CatalogueRow
 from moorage.spec import EngineName
 from moorage.spec.image_reference import parse_reference
@@ -80,6 +82,80 @@ CATALOGUE: tuple[CatalogueRow, ...] = (
     _vllm("rocm", _AMD64, "vllm/vllm-openai-rocm:v{version}", since="0.14.0"),
     _vllm("cpu", _BOTH, "vllm/vllm-openai-cpu:v{version}", since="0.16.0"),
 )
+
+
+class Fit(StrEnum):
+    """How well a runtime in an image suits the host's driver."""
+
+    FITS = "fits"
+    """The driver is as new or newer: drivers run what was built for older runtimes."""
+
+    UNKNOWN = "unknown"
+    """The host's version, or the image's, is not known."""
+
+    SAME_MAJOR = "same-major"
+    """Newer than the host's, of the same major version: minor-version compatibility."""
+
+    TOO_NEW = "too-new"
+    """Newer than the host's, by a major version."""
+
+
+def fit(runtime: str, host: str) -> Fit:
+    """How an image's runtime suits a host's; either may be empty for not known."""
+    if not runtime or not host:
+        return Fit.UNKNOWN
+    if version_key(runtime) <= version_key(host):
+        return Fit.FITS
+    return Fit.SAME_MAJOR if major(runtime) == major(host) else Fit.TOO_NEW
+
+
+def pick_runtime(runtimes: Iterable[str], host: str) -> tuple[str, Fit] | None:
+    """The runtime version to take, or None when none would run.
+
+    The newest that fits; where the host's version is not known, the newest; else the newest of the
+    same major version.
+    """
+    ordered = sorted(set(runtimes), key=version_key, reverse=True)
+    for wanted in (Fit.FITS, Fit.UNKNOWN, Fit.SAME_MAJOR):
+        for runtime in ordered:
+            if fit(runtime, host) is wanted:
+                return runtime, wanted
+    return None
+
+
+DEFAULT_VARIANT = "910b"
+"""Taken when a chip is not known, as GPUStack does."""
+
+VARIANTS = {
+    "910": "PremiumA ProA A ProB B",
+    "310p": "310P1 310P2 310P3 310P4 310P5 310P7",
+    "910b": "910B1 910B2 910B2C 910B3 910B4 910B4-1",
+    "310b": "310B1 310B2 310B3 310B4",
+    "a3": "910 910_9391 910_9392 910_9381 910_9382 910_9372 910_9362 910_9363",
+    "950": "910_9579 910_95 950",
+}
+"""Chips (SoC names without `Ascend`; those of the first 910 without it, too) by variant of CANN.
+
+The names are those of GPUStack's detector.
+"""
+
+_BY_CHIP = {
+    f"ascend{'910' if variant == '910' else ''}{name}".lower(): variant
+    for variant, names in VARIANTS.items()
+    for name in names.split()
+}
+
+
+def cann_variant(family: str) -> tuple[str, bool]:
+    """The variant for a chip, and whether the chip is known.
+
+    Args:
+        family: SoC name such as `Ascend910B3`, in any case.
+    """
+    name = family.strip().lower()
+    if name.startswith("ascend950"):
+        return "950", True
+    return _BY_CHIP.get(name, DEFAULT_VARIANT), name in _BY_CHIP
 
 
 VERSION = r"(?P<version>\d+(?:\.\d+)+(?:\.?(?:a|b|rc|post|dev)\d+)*)"

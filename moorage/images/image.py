@@ -1,4 +1,4 @@
-"""The image that was chosen, and the question and answer of the choice."""
+"""The image that was chosen, and the question that it answers."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class ImageQuestion(Value):
         kind: Accelerator type, or `cpu`; empty = the host has nothing that was chosen.
         architecture: CPU architecture of the host, such as `amd64`.
         image: What the user wrote; it wins.
-        version: Engine version that the user asked for; empty = any.
-        default_version: Engine version to prefer when none was asked for.
+        version: Engine version in the spec; empty = any.
+        default_version: Engine version to prefer where the spec names none.
         versions: What is configured of the engine's versions.
         closed: Whether there are no versions but these: nobody publishes images of the engine.
         runtime: Newest accelerator runtime that the host's driver runs; empty = not known.
@@ -35,37 +35,9 @@ class ImageQuestion(Value):
     runtime: str = ""
     family: str = ""
 
-
-class ImageAnswer(Value):
-    """The image to run.
-
-    Attributes:
-        reference: As written, before any registry is put in front of it.
-        engine_version: The engine version on the release afterwards; empty = not known.
-        origin: `user`, or `default` when it comes from the catalogue.
-        reason: Why this one, with everything that may surprise.
-        runtime: Accelerator runtime in the image; empty = not known.
-        newer_runtime: Whether that is newer than what the host's driver was made for, so that it
-            runs only by minor-version compatibility. NVIDIA's container hook refuses such an
-            image unless it is told not to check (`NVIDIA_DISABLE_REQUIRE=1`).
-    """
-
-    reference: str
-    engine_version: str = ""
-    origin: Origin
-    reason: str
-    runtime: str = ""
-    newer_runtime: bool = False
-
-
-class ImageRefusal(Value):
-    """No image can work.
-
-    Attributes:
-        reason: What was looked for, and what stands in the way.
-    """
-
-    reason: str
+    def __hash__(self) -> int:
+        """Of the fields that differ between hosts: the versions hold a dict."""
+        return hash((self.engine, self.kind, self.architecture, self.runtime, self.family))
 
 
 class Image(Value):
@@ -79,7 +51,8 @@ class Image(Value):
         origin: `user`, or `default` when it comes from the catalogue.
         reason: Why this one.
         newer_runtime: Whether the accelerator runtime in it is newer than what the host's driver
-            was made for, so that it runs by minor-version compatibility only.
+            was made for, so that it runs by minor-version compatibility only. NVIDIA's container
+            hook refuses such an image unless `NVIDIA_DISABLE_REQUIRE=1` is set.
     """
 
     reference: str

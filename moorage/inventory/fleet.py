@@ -71,7 +71,7 @@ class StaticAccelerator(InputValue):
         None,
         pattern=NODE_PATTERN,
         description="Its render node (`rocm`, `dcu`, `maca`, `xpu`), such as `/dev/dri/renderD128`:"
-        " a container gets this one alone. Empty = it gets `/dev/dri`, and a variable names the one to use.",
+        " a container gets this one alone. Empty = it gets `/dev/dri`, a variable names its own.",
     )
 
 

@@ -79,7 +79,7 @@ class HostSnapshot(Value):
         accelerator_reserve: Bytes of each accelerator that are never claimed.
         accelerators: In index order.
         unified_memory: Whether the accelerators use the host's RAM as their memory.
-        links: Indexes of accelerators that NVLink joins, group by group; empty = none, or not reported.
+        links: Indexes of accelerators that NVLink joins, by group; empty = none, or unknown.
         models: What is staged there already, as `source@revision`.
         images: References and digests of the images that are there already.
         catalogue: Images for its hardware in addition to the official ones.

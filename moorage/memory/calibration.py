@@ -6,13 +6,202 @@ same settings has logged what they really took.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
+from moorage.common.strict_json import JsonError, decode
 from moorage.common.units import GIB
 from moorage.common.values import Value
-from moorage.memory.calibration_key import CalibrationKey
-from moorage.readiness.measured import Measured
+from moorage.models.profile import ModelProfile
+from moorage.readiness.engine_facts import Measured
+from moorage.spec.arguments import WRITTEN, full_name
+
+TENSOR = ("--tensor-parallel-size", "-tp", "--tp")
+PIPELINE = ("--pipeline-parallel-size", "-pp", "--pp")
+BATCHED = ("--max-num-batched-tokens",)
+SEQUENCES = ("--max-num-seqs",)
+EAGER = "--enforce-eager"
+DRAFTS = ("--speculative-config", "-sc")
+
+OTHERS = (
+    "--attention-",
+    "--compilation-config",
+    "--cudagraph",
+    "--data-parallel-size",
+    "--decode-context",
+    "--dtype",
+    "--enable-expert-parallel",
+    "--enable-lora",
+    "--fully-sharded-loras",
+    "--kv-cache-dtype",
+    "--language-model-only",
+    "--limit-mm",
+    "--lora-target",
+    "--max-cudagraph",
+    "--max-lora",
+    "--mm-",
+    "--optimization-level",
+    "--quantization",
+    "--skip-mm",
+    "--spec",
+    "-O",
+    "-cc",
+    "-dcp",
+    "-dp",
+    "-ep",
+    "-q",
+    "-sc",
+    "--dp",
+)
+"""Prefixes of other options that change the memory an engine takes without its KV cache."""
+
+SUFFIXES = {
+    "k": 10**3,
+    "K": 2**10,
+    "m": 10**6,
+    "M": 2**20,
+    "g": 10**9,
+    "G": 2**30,
+}
+"""As vLLM reads `8k` and `8K`. Source: `utils/argparse_utils.py:human_readable_int`."""
+
+
+class CalibrationKey(Value):
+    """The properties that two starts share when a measurement of one holds for the other.
+
+    Attributes:
+        architecture: vLLM's class, such as `LlamaForCausalLM`.
+        shape: What else of the model decides: sizes, dtype, quantisation, mode.
+        engine: Name of the engine.
+        engine_version: Its version.
+        accelerator_type: `cuda`, ...; `cpu` without accelerators.
+        accelerator: Name of the device; empty on CPU.
+        tensor_parallel_size: Ranks that share each layer.
+        pipeline_parallel_size: Stages that share the layers.
+        max_num_batched_tokens: Tokens of one scheduler step; 0 = the engine's default.
+        max_num_seqs: Requests that run at once; 0 = the engine's default.
+        eager: Whether CUDA graphs are off.
+        options: Other options that change what the engine takes, such as LoRA's.
+    """
+
+    architecture: str
+    shape: str
+    engine: str
+    engine_version: str
+    accelerator_type: str
+    accelerator: str = ""
+    tensor_parallel_size: int = 1
+    pipeline_parallel_size: int = 1
+    max_num_batched_tokens: int = 0
+    max_num_seqs: int = 0
+    eager: bool = False
+    options: str = ""
+
+
+def calibration_key(
+    profile: ModelProfile,
+    engine: str,
+    version: str,
+    accelerator_type: str,
+    accelerator: str,
+    arguments: Sequence[str],
+) -> CalibrationKey:
+    """The key of a start.
+
+    Args:
+        profile: The model.
+        engine: Name of the engine.
+        version: Its version.
+        accelerator_type: As of the seat.
+        accelerator: Name of the device; empty on CPU.
+        arguments: The engine's command line; defaults that it leaves out follow from the other
+            fields of the key.
+    """
+    options = _options(arguments)
+    return CalibrationKey(
+        architecture=profile.architectures[0] if profile.architectures else profile.model_type,
+        shape=_shape(profile),
+        engine=engine,
+        engine_version=version,
+        accelerator_type=accelerator_type,
+        accelerator=accelerator,
+        tensor_parallel_size=_number(options, TENSOR) or 1,
+        pipeline_parallel_size=_number(options, PIPELINE) or 1,
+        max_num_batched_tokens=_number(options, BATCHED),
+        max_num_seqs=_number(options, SEQUENCES),
+        eager=EAGER in options,
+        options=_others(options),
+    )
+
+
+def key_of_command(
+    profile: ModelProfile,
+    engine: str,
+    version: str,
+    accelerator_type: str,
+    accelerator: str,
+    command: Sequence[str],
+) -> CalibrationKey:
+    """The key of a start by its whole command line; the arguments are those of `calibration_key`.
+
+    The settings of a command of the user's own, such as a script, are not known: its words count.
+    """
+    key = calibration_key(profile, engine, version, accelerator_type, accelerator, command)
+    if command[1:2] == ("serve",):
+        return key
+    return key.model_copy(update={"options": " ".join(command)})
+
+
+def _options(arguments: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Options with the words that follow them; of a repeated option, the last."""
+    found: dict[str, tuple[str, ...]] = {}
+    name = ""
+    for word in arguments:
+        if word.startswith("-"):
+            written, equals, value = word.partition("=")
+            name = full_name(written.replace("_", "-"))
+            found[name] = (value,) if equals else ()
+        elif name:
+            found[name] = (*found[name], word)
+    return found
+
+
+def _shape(profile: ModelProfile) -> str:
+    """Sizes, stored element type and mode: models that differ in them share no measurement."""
+    sizes = (profile.layers, profile.hidden_size, profile.attention_heads, profile.vocab_size)
+    stored = profile.quantization or profile.dtype or "unknown"
+    return f"{'x'.join(str(size or 0) for size in sizes)} {stored} {profile.mode}"
+
+
+def _number(options: Mapping[str, tuple[str, ...]], names: tuple[str, ...]) -> int:
+    """The value of an option that is a count; 0 when it is not given, or not a number."""
+    values = [value for name in names for value in options.get(name, ())]
+    return _count(values[0]) if values else 0
+
+
+def _count(text: str) -> int:
+    number, factor = (text[:-1], SUFFIXES[text[-1]]) if text[-1:] in SUFFIXES else (text, 1)
+    return int(number) * factor if number.isdecimal() else 0
+
+
+def _others(options: Mapping[str, tuple[str, ...]]) -> str:
+    names = sorted(name for name in options if name.startswith(OTHERS))
+    return " ".join(word for name in names for word in (name, *_placeless(name, options[name])))
+
+
+def _placeless(name: str, words: Sequence[str]) -> Sequence[str]:
+    """Without the path of a draft model, which differs between a container and its host."""
+    if name not in DRAFTS:
+        return words
+    try:
+        content = decode(" ".join(words), WRITTEN)
+    except JsonError:
+        return words
+    if not isinstance(content, dict):
+        return words
+    return (json.dumps({key: content[key] for key in sorted(content) if key != "model"}),)
+
 
 ROUNDING = GIB // 100
 """Bytes by which a logged size may be off, and with it a difference: two digits of a GiB."""

@@ -7,16 +7,15 @@ from typing import Any
 from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import human_bytes
 from moorage.common.values import Value
-from moorage.memory.batch import Batch
+from moorage.memory.engine_setup import EngineSetup
 from moorage.memory.estimates import Term
 from moorage.memory.exact import STAND_IN, Pool
 from moorage.memory.kv import KVKind
-from moorage.memory.options import MemoryOptions, MemorySettings
+from moorage.memory.options import MemorySettings
 from moorage.memory.predict import exact_prediction
 from moorage.memory.refusal import unknown
 from moorage.models.assets import AssetRole
-from moorage.models.source import ResolvedModel
-from moorage.models.tensors import TensorHeader
+from moorage.models.source import ResolvedModel, TensorHeader
 
 WITHOUT_MODEL = ("ngram", "ngram_gpu", "suffix")
 """Methods that look proposals up."""
@@ -49,6 +48,10 @@ class DraftNeed(Value):
     cache: int
     reason: str
 
+    def term(self, size: int) -> Term:
+        """The part of it that is listed by itself, in bytes."""
+        return Term(name="draft", bytes=size, exact=False, reason=self.reason)
+
 
 def draft_of(model: ResolvedModel) -> Draft | None:
     """The draft model among the companions of a model; None without one."""
@@ -58,65 +61,36 @@ def draft_of(model: ResolvedModel) -> Draft | None:
     return Draft(config=draft.config, headers=dict(draft.headers), weight_bytes=draft.weights.bytes)
 
 
-def draft_terms(
-    options: MemoryOptions,
-    draft: Draft | None,
-    pool: Pool,
-    batch: Batch,
-    tensor: int,
-    concurrency: int,
-) -> tuple[Term, ...]:
-    """The draft model on one rank of accelerators, as `draft_need` counts it."""
-    need = draft_need(options, draft, pool, batch, tensor, concurrency)
-    if need is None:
-        return ()
-    size = need.weights + need.cache
-    return (Term(name="draft", bytes=size, exact=False, reason=need.reason),)
-
-
-def draft_need(
-    options: MemoryOptions,
-    draft: Draft | None,
-    pool: Pool,
-    batch: Batch,
-    tensor: int,
-    concurrency: int,
-    block: int | None = None,
-) -> DraftNeed | None:
+def draft_need(setup: EngineSetup, draft: Draft | None, pool: Pool) -> DraftNeed | None:
     """What drafting takes on one rank; None where no model drafts.
 
     Its embedding and head may be shared with the model: then this is a little too much. Its layers
     join the model's own KV groups, which may pad them: then the cache is a little too small.
 
     Args:
-        options: What the spec says.
+        setup: The engine.
         draft: The draft model, where it was read.
         pool: The model's own KV cache.
-        batch: One scheduler step.
-        tensor: Tensor-parallel ranks, the model's.
-        concurrency: Requests of that length that the KV cache holds at once.
-        block: Tokens of a KV block; None = vLLM's on CUDA.
 
     Raises:
         Refusal: When there is a draft model of which nothing is known.
     """
-    wanted = options.draft
+    wanted, stated = setup.options.draft, setup.options.stated.draft
     if wanted and any(group.kind == KVKind.MAMBA for group in pool.prediction.groups):
         raise unknown("how drafts enlarge a recurrent state is not known")
     if wanted is None or wanted.method in WITHOUT_MODEL:
         return None
-    if options.stated.draft is not None:
-        stated = int(options.stated.draft)
-        return DraftNeed(weights=stated, cache=0, reason="memory.draft in the spec")
+    if stated is not None:
+        return DraftNeed(weights=int(stated), cache=0, reason="memory.draft in the spec")
     if draft is None:
         name = wanted.model or wanted.method
         raise unknown(f"the draft model ({name}) is not read; `memory.draft` states its bytes")
-    tokens = pool.prediction.max_model_len
     # The draft model follows the model through its whole length, whatever it was made for.
-    config = {**draft.config, "max_position_embeddings": tokens}
-    settings = options.settings(tensor, 1, tokens, batch.tokens, block)
+    config = {**draft.config, "max_position_embeddings": setup.query.tokens}
+    settings = setup.settings(pipeline=1)
     weights, why = _weights(config, draft, settings)
-    cache = exact_prediction(config, STAND_IN, settings).full_request_bytes * concurrency
+    request = exact_prediction(config, STAND_IN, settings).full_request_bytes
+    cache = request * setup.query.concurrency
     reason = f"{human_bytes(weights)} of weights{why}, {human_bytes(cache)} of cache"
     return DraftNeed(weights=weights, cache=cache, reason=reason)
 

@@ -1,20 +1,17 @@
 """Estimates of the memory that is neither weights nor KV cache; a spec can state each of them.
 
-None of them was measured by moorage on a GPU. Unless said otherwise, a formula follows the buffers
-that vLLM 0.32 allocates, and the real size may be half to one and a half times the result.
+None of them was measured by moorage on a GPU. Where no other source stands, a formula follows the
+buffers that vLLM 0.32 allocates. The real size may be half to one and a half times the result.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
 
 from moorage.common.refusal import Refusal
 from moorage.common.units import MIB, human_bytes
 from moorage.common.values import Value
-from moorage.memory.batch import Batch
-from moorage.memory.dtypes import pools
+from moorage.memory.engine_setup import EngineSetup
 from moorage.memory.facts import Facts
 from moorage.memory.layer_caches import uses_mla
 from moorage.memory.options import MemoryOptions
@@ -65,47 +62,18 @@ class Term(Value):
     reason: str
 
 
-@dataclass(frozen=True)
-class Shape:
-    """The engine whose memory is estimated.
+def inner_terms(setup: EngineSetup, caches: bool) -> tuple[Term, ...]:
+    """The estimates that count within the engine's budget.
 
-    Attributes:
-        facts: The model.
-        options: What the user asks for.
-        batch: One scheduler step.
-        tensor: Tensor-parallel ranks.
-        pools: Whether it pools, which needs no logits.
+    Args:
+        setup: The engine.
         caches: Whether it keeps a KV cache; graphs are captured only then.
     """
-
-    facts: Facts
-    options: MemoryOptions
-    batch: Batch
-    tensor: int
-    pools: bool
-    caches: bool
-
-    @classmethod
-    def of(
-        cls,
-        config: Mapping[str, Any],
-        options: MemoryOptions,
-        batch: Batch,
-        tensor: int,
-        caches: bool,
-    ) -> Shape:
-        """The shape of an engine, the runner worked out."""
-        facts = Facts(config)
-        return cls(facts, options, batch, tensor, pools(facts, options.runner), caches)
-
-
-def inner_terms(shape: Shape) -> tuple[Term, ...]:
-    """The estimates that count within the engine's budget."""
-    stated = shape.options.stated
+    stated = setup.options.stated
     return (
-        _term("activation", stated.activation, lambda: activation(shape)),
-        _term("cuda_graphs", stated.cuda_graphs, lambda: cuda_graphs(shape)),
-        _term("buffers", None, lambda: rope_buffers(shape.facts)),
+        _term("activation", stated.activation, lambda: activation(setup)),
+        _term("cuda_graphs", stated.cuda_graphs, lambda: cuda_graphs(setup, caches)),
+        _term("buffers", None, lambda: rope_buffers(setup.facts)),
         _term("redundancy", None, lambda: (REDUNDANCY, "held back by vLLM, and small buffers")),
     )
 
@@ -121,32 +89,32 @@ def outer_terms(options: MemoryOptions, ranks: int) -> tuple[Term, ...]:
     return tuple(terms)
 
 
-def activation(shape: Shape) -> tuple[int, str]:
+def activation(setup: EngineSetup) -> tuple[int, str]:
     """Peak of the intermediate results in the profiling run: of a layer, or of the logits.
 
     Source: `fused_moe/experts/triton_moe.py:workspace_shapes` for experts, the layers of
     `model_executor/models/llama.py` else. The encoder of a multimodal model is not counted.
     """
-    hidden, tokens = shape.facts.whole("hidden_size"), shape.batch.tokens
+    hidden, tokens = setup.facts.require("hidden_size"), setup.batch.tokens
     stream = tokens * hidden * ELEMENT
-    layer = 3 * stream + max(_attention(shape), _feed_forward(shape))
-    if shape.pools:
+    layer = 3 * stream + max(_attention(setup), _feed_forward(setup))
+    if setup.pools:
         return layer, f"a layer with {tokens} tokens of width {hidden}"
-    rows = min(shape.batch.seqs, tokens)
-    words = shape.facts.whole("vocab_size")
+    rows = min(setup.batch.seqs, tokens)
+    words = setup.facts.require("vocab_size")
     logits = rows * words * LOGIT_BYTES + stream
     if logits < layer:
         return layer, f"a layer with {tokens} tokens of width {hidden}"
     return logits, f"{rows} requests x {words} logits x {LOGIT_BYTES} B + {human_bytes(stream)}"
 
 
-def cuda_graphs(shape: Shape) -> tuple[int, str]:
+def cuda_graphs(setup: EngineSetup, caches: bool) -> tuple[int, str]:
     """Captured graphs."""
-    if shape.options.enforce_eager:
+    if setup.options.enforce_eager:
         return 0, "none with --enforce-eager"
-    if not shape.caches:
+    if not caches:
         return 0, "none without a KV cache"
-    number = shape.options.graph_sizes or _graphs(shape)
+    number = setup.options.graph_sizes or _graphs(setup)
     size = GRAPHS_BASE + number * GRAPH_EACH
     return size, f"{human_bytes(GRAPHS_BASE)} + {number} graphs x {human_bytes(GRAPH_EACH)}"
 
@@ -177,32 +145,32 @@ def _term(
     return Term(name=name, bytes=size, exact=False, inside=inside, reason=reason)
 
 
-def _attention(shape: Shape) -> int:
-    facts = shape.facts
+def _attention(setup: EngineSetup) -> int:
+    facts = setup.facts
     if not facts.heads:
         return 0
     width = (facts.heads + 2 * facts.kv_heads) * facts.head_size
-    return shape.batch.tokens * width * ELEMENT // shape.tensor
+    return setup.batch.tokens * width * ELEMENT // setup.query.tensor
 
 
-def _feed_forward(shape: Shape) -> int:
-    facts, tokens, hidden = shape.facts, shape.batch.tokens, shape.facts.whole("hidden_size")
+def _feed_forward(setup: EngineSetup) -> int:
+    facts, tokens, hidden = setup.facts, setup.batch.tokens, setup.facts.require("hidden_size")
     width = _first(facts, ("intermediate_size",)) or 4 * hidden
     if not facts.experts:
-        return 3 * tokens * width * ELEMENT // shape.tensor
+        return 3 * tokens * width * ELEMENT // setup.query.tensor
     width = 2 * (_first(facts, EXPERT_WIDTH_KEYS) or width)
-    width //= 1 if shape.options.expert_parallel else shape.tensor
+    width //= 1 if setup.options.enable_expert_parallel else setup.query.tensor
     active = _first(facts, ACTIVE_KEYS) or min(ACTIVE_WHEN_UNKNOWN, facts.experts)
     slots = max(width // 2, hidden) + max(width, hidden)
     return tokens * (active * slots + hidden) * ELEMENT
 
 
-def _graphs(shape: Shape) -> int:
+def _graphs(setup: EngineSetup) -> int:
     """How many batch sizes are captured: 1, 2, 4, every 8th to 256, every 16th beyond."""
-    draft = shape.options.draft
+    draft = setup.options.draft
     each = 1 + (draft.tokens if draft else 0)
-    limit = shape.options.graph_limit or min(2 * shape.batch.seqs * each, GRAPH_LIMIT)
-    limit = min(limit, shape.batch.tokens)
+    limit = setup.options.graph_limit or min(2 * setup.batch.seqs * each, GRAPH_LIMIT)
+    limit = min(limit, setup.batch.tokens)
     sizes = {size for size in (1, 2, 4) if size <= limit}
     sizes |= set(range(8, min(limit + 1, 256), 8)) | set(range(256, limit + 1, 16))
     return max(1, len(sizes))
@@ -220,7 +188,7 @@ def _rope_factors(facts: Facts) -> list[float]:
 
 def _rotated(facts: Facts) -> int:
     if uses_mla(facts):
-        return facts.whole("qk_rope_head_dim")
+        return facts.require("qk_rope_head_dim")
     share = facts.get("partial_rotary_factor")
     return int(facts.head_size * share) if isinstance(share, float) else facts.head_size
 

@@ -8,6 +8,7 @@ from typing import Any
 from moorage.common.refusal import Refusal
 from moorage.common.units import human_bytes
 from moorage.common.values import Value
+from moorage.memory.engine_setup import Batch, EngineSetup, MemoryQuery
 from moorage.memory.estimates import Term
 from moorage.memory.facts import Facts
 from moorage.memory.layers import stage_layers
@@ -17,12 +18,11 @@ from moorage.memory.options import MemoryOptions
 from moorage.memory.predict import exact_prediction
 from moorage.memory.refusal import caught, rejected, unknown
 from moorage.memory.sharding import parse_name
-from moorage.memory.weights import RememberedTensors
-from moorage.models.source import WeightSummary
-from moorage.models.tensors import TensorHeader
+from moorage.memory.weights import CachedTensors
+from moorage.models.source import TensorHeader, WeightSummary
 
 
-class Weighed(Value):
+class RankWeights(Value):
     """Bytes of the parameters on one rank.
 
     Attributes:
@@ -59,12 +59,12 @@ class Scale:
     ) -> None:
         self._config = config
         wanted = _without_towers(headers) if options.language_model_only else headers
-        self._headers = RememberedTensors(wanted)
+        self._headers = CachedTensors(wanted)
         self._files = files
         self._options = options
-        self._cache: dict[tuple[int, int], Weighed | Refusal] = {}
+        self._cache: dict[tuple[int, int], RankWeights | Refusal] = {}
 
-    def weigh(self, tensor: int, pipeline: int) -> Weighed:
+    def weigh(self, tensor: int, pipeline: int) -> RankWeights:
         """Weigh the ranks.
 
         Raises:
@@ -78,7 +78,7 @@ class Scale:
             raise found.with_traceback(None)
         return found
 
-    def _weigh(self, tensor: int, pipeline: int) -> Weighed:
+    def _weigh(self, tensor: int, pipeline: int) -> RankWeights:
         facts, lora = Facts(self._config), self._options.lora
         if self._headers:
             stages = self._stages(tensor, pipeline)
@@ -89,7 +89,7 @@ class Scale:
         adapters = (0,) * pipeline
         if lora is not None:
             adapters = lora_bytes(facts, self._headers, lora, tensor, pipeline)
-        return Weighed(
+        return RankWeights(
             stages=stages,
             adapters=adapters,
             exact=bool(self._headers),
@@ -99,8 +99,9 @@ class Scale:
 
     def _stages(self, tensor: int, pipeline: int) -> tuple[int, ...]:
         # Weights depend on no length; the shortest is always allowed.
-        settings = self._options.settings(tensor, pipeline, 1, 1)
-        found = exact_prediction(self._config, self._headers, settings)
+        query = MemoryQuery(total=0, tokens=1, tensor=tensor, pipeline=pipeline)
+        setup = EngineSetup(self._config, self._options, Batch(tokens=1, seqs=1), query)
+        found = exact_prediction(self._config, self._headers, setup.settings())
         return tuple(stage.weight_bytes for stage in found.stages)
 
     def _stages_of_files(
@@ -132,13 +133,11 @@ class Pool(Value):
 
     Attributes:
         prediction: The exact numbers.
-        blocks: Blocks that the pool must have.
         stages: Bytes of the pool on one rank of each pipeline stage.
         formula: How the number of blocks follows; empty = the size was given.
     """
 
     prediction: MemoryPrediction
-    blocks: int
     stages: tuple[int, ...]
     formula: str
 
@@ -150,51 +149,29 @@ class Pool(Value):
         return f"{self.formula} blocks x {each} B" if self.formula else "--kv-cache-memory-bytes"
 
 
-def pool_for(
-    config: Mapping[str, Any],
-    options: MemoryOptions,
-    *,
-    tensor: int,
-    pipeline: int,
-    tokens: int,
-    batched: int,
-    concurrency: int,
-    block: int | None = None,
-) -> Pool:
+def pool_for(setup: EngineSetup) -> Pool:
     """The smallest KV cache for a number of requests at once.
 
     vLLM holds one block back and does not start where a full request takes more than the others
     (`v1/core/kv_cache_utils.py`).
 
-    Args:
-        config: Configuration as the engine sees it.
-        options: What the spec says.
-        tensor: Tensor-parallel ranks.
-        pipeline: Pipeline stages.
-        tokens: Longest request.
-        batched: Tokens of one scheduler step.
-        concurrency: Requests of that length at once.
-        block: Tokens of a block, where the options leave it open.
-
     Raises:
         Refusal: When the rules do not cover the model, or vLLM refuses the settings, a cache whose
             size is given and too small among them.
     """
-    settings = options.settings(tensor, pipeline, tokens, batched, block)
-    found = exact_prediction(config, STAND_IN, settings)
-    request = found.blocks_per_full_request
-    if options.kv_bytes is not None and found.bytes_per_block:
-        return _given(found, options.kv_bytes)
+    found = exact_prediction(setup.config, STAND_IN, setup.settings())
+    if setup.options.kv_bytes is not None and found.bytes_per_block:
+        return _stated_pool(found, setup.options.kv_bytes)
+    request, concurrency = found.blocks_per_full_request, setup.query.concurrency
     blocks = concurrency * request + 1
     return Pool(
         prediction=found,
-        blocks=blocks,
         stages=tuple(blocks * stage.bytes_per_block for stage in found.stages),
         formula=f"({concurrency} x {request} + 1)",
     )
 
 
-def _given(found: MemoryPrediction, size: int) -> Pool:
+def _stated_pool(found: MemoryPrediction, size: int) -> Pool:
     blocks = size // found.bytes_per_block
     if found.blocks_per_full_request >= blocks:
         raise rejected(
@@ -202,31 +179,19 @@ def _given(found: MemoryPrediction, size: int) -> Pool:
             f"{found.max_model_len} tokens takes {found.blocks_per_full_request}"
         )
     stages = tuple(size if stage.bytes_per_block else 0 for stage in found.stages)
-    return Pool(prediction=found, blocks=blocks, stages=stages, formula="")
+    return Pool(prediction=found, stages=stages, formula="")
 
 
-def exact_terms(weighed: Weighed, pool: Pool, options: MemoryOptions) -> tuple[Term, ...]:
+def exact_terms(weighed: RankWeights, pool: Pool, options: MemoryOptions) -> tuple[Term, ...]:
     """Weights, KV cache and adapters of the stage that needs most of all three together."""
     sums = list(map(sum, zip(weighed.stages, pool.stages, weighed.adapters, strict=True)))
     worst = sums.index(max(sums))
     at = f", stage {worst + 1} of {len(sums)}" if len(sums) > 1 else ""
-    terms = [
-        Term(
-            name="weights",
-            bytes=weighed.stages[worst],
-            exact=weighed.exact,
-            reason=f"{weighed.reason}{at}",
-        ),
-        Term(name="kv_cache", bytes=pool.stages[worst], exact=True, reason=pool.reason(worst)),
-    ]
-    if lora := options.lora:
-        reason = f"{lora.max_loras} adapters of rank {lora.max_rank} for every target"
-        terms.append(
-            Term(
-                name="lora",
-                bytes=weighed.adapters[worst],
-                exact=weighed.adapters_exact,
-                reason=reason,
-            )
-        )
-    return tuple(terms)
+    size, exact, why = weighed.stages[worst], weighed.exact, f"{weighed.reason}{at}"
+    weights = Term(name="weights", bytes=size, exact=exact, reason=why)
+    cache = Term(name="kv_cache", bytes=pool.stages[worst], exact=True, reason=pool.reason(worst))
+    if not (lora := options.lora):
+        return weights, cache
+    why = f"{lora.max_loras} adapters of rank {lora.max_rank} for every target"
+    size, exact = weighed.adapters[worst], weighed.adapters_exact
+    return weights, cache, Term(name="lora", bytes=size, exact=exact, reason=why)

@@ -15,7 +15,7 @@ from moorage.memory.layers import stage_layers
 from moorage.memory.options import LoraOptions
 from moorage.memory.refusal import unknown
 from moorage.memory.sharding import Split, TensorName, parse_name, split_of
-from moorage.models.tensors import TensorHeader
+from moorage.models.source import TensorHeader
 
 ELEMENT = 2
 """Bytes; `lora_dtype` is the model's."""
@@ -80,7 +80,7 @@ def lora_bytes(
     for module, stage in (("embed_tokens", 0), ("lm_head", -1)):
         if facts.architecture in ADAPTS_EMBEDDINGS and module in (options.targets or (module,)):
             # Whole on every rank, and the head has its own even where its weights are tied.
-            totals[stage] += slots * (facts.whole("vocab_size") + facts.whole("hidden_size"))
+            totals[stage] += slots * (facts.require("vocab_size") + facts.require("hidden_size"))
     return tuple(totals)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import ceil
 
 from moorage.common.values import Value
-from moorage.memory.batch import Batch
+from moorage.memory.engine_setup import Batch, MemoryQuery
 from moorage.memory.estimates import Term
 
 
@@ -114,6 +114,28 @@ class Need(Value):
     terms: tuple[Term, ...]
     stated: int | None = None
     cache: MemoryPrediction | None = None
+
+    @classmethod
+    def for_query(
+        cls,
+        query: MemoryQuery,
+        terms: tuple[Term, ...],
+        *,
+        batch: Batch | None = None,
+        stated: int | None = None,
+        cache: MemoryPrediction | None = None,
+    ) -> Need:
+        """The answer to a query; the batch is that of the requests, if not given."""
+        return cls(
+            tokens=query.tokens,
+            concurrency=query.concurrency,
+            tensor_parallel_size=query.tensor,
+            pipeline_parallel_size=query.pipeline,
+            batch=batch or Batch(tokens=query.tokens, seqs=query.concurrency),
+            terms=terms,
+            stated=stated,
+            cache=cache,
+        )
 
     @property
     def inside(self) -> int:

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from moorage.common.units import GIB
 from moorage.common.values import Value
-from moorage.models.config import overridden
+from moorage.models.config import apply_overrides
 from moorage.models.rope import RopeRule
 from moorage.spec import MemorySpec
 
@@ -20,37 +20,49 @@ KVDtype = Literal[
 ]
 
 
-class MemorySettings(Value):
-    """Settings of one engine, named after vLLM's flags.
+SsmDtype = Literal["auto", "float32", "float16", "bfloat16"]
+Runner = Literal["auto", "generate", "pooling"]
+
+
+class CacheOptions(Value):
+    """Settings that do not depend on the placement, named after vLLM's flags.
 
     Attributes:
-        tensor_parallel_size: Ranks that share each layer.
-        pipeline_parallel_size: Stages that share the layers.
         enable_expert_parallel: Whether whole experts are spread over the ranks.
-        max_model_len: Longest request in tokens; None = the model's own.
-        max_num_batched_tokens: Tokens of one scheduler step.
         kv_cache_dtype: Element type of the KV cache; `auto` = the checkpoint's, else the model's.
-        hybrid_kv_cache_manager: False = `--disable-hybrid-kv-cache-manager`.
+        hybrid_kv_cache_manager: Whether local layers may keep less than full ones.
         enable_prefix_caching: None = what vLLM chooses for the model.
         mamba_ssm_cache_dtype: Element type of the recurrent state; `auto` = the model's choice.
         block_size: Tokens of one KV block; None = 16.
         runner: Whether the engine generates or pools; `auto` = what the architecture says.
         rope: How rope scaling stretches the longest context.
+    """
+
+    enable_expert_parallel: bool = False
+    kv_cache_dtype: KVDtype = "auto"
+    hybrid_kv_cache_manager: bool = True
+    enable_prefix_caching: bool | None = None
+    mamba_ssm_cache_dtype: SsmDtype = "auto"
+    block_size: Count | None = None
+    runner: Runner = "auto"
+    rope: RopeRule = RopeRule.HELD
+
+
+class MemorySettings(CacheOptions):
+    """Settings of one engine, named after vLLM's flags.
+
+    Attributes:
+        tensor_parallel_size: Ranks that share each layer.
+        pipeline_parallel_size: Stages that share the layers.
+        max_model_len: Longest request in tokens; None = the model's own.
+        max_num_batched_tokens: Tokens of one scheduler step.
         kv_pool_bytes: Bytes given to the KV cache on every rank.
     """
 
     tensor_parallel_size: Count = 1
     pipeline_parallel_size: Count = 1
-    enable_expert_parallel: bool = False
     max_model_len: Count | None = None
     max_num_batched_tokens: Count = 8192
-    kv_cache_dtype: KVDtype = "auto"
-    hybrid_kv_cache_manager: bool = True
-    enable_prefix_caching: bool | None = None
-    mamba_ssm_cache_dtype: Literal["auto", "float32", "float16", "bfloat16"] = "auto"
-    block_size: Count | None = None
-    runner: Literal["auto", "generate", "pooling"] = "auto"
-    rope: RopeRule = RopeRule.HELD
     kv_pool_bytes: Annotated[int, Field(ge=0)] = 20 * GIB
 
     @property
@@ -60,10 +72,6 @@ class MemorySettings(Value):
         Source: `config/vllm.py:max_in_flight_tokens`, async scheduling on the V2 model runner.
         """
         return (self.pipeline_parallel_size + 1) * self.max_num_batched_tokens
-
-
-SsmDtype = Literal["auto", "float32", "float16", "bfloat16"]
-Runner = Literal["auto", "generate", "pooling"]
 
 
 LORA_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
@@ -105,7 +113,7 @@ class DraftOptions(Value):
     tokens: int = 1
 
 
-class MemoryOptions(Value):
+class MemoryOptions(CacheOptions):
     """What a spec says that decides about memory; None = vLLM's choice.
 
     Attributes:
@@ -114,19 +122,11 @@ class MemoryOptions(Value):
         throughput: Whether vLLM's own choice of both is doubled (`--performance-mode`).
         chunked_prefill: Whether long prompts are cut into steps.
         dtype: Element type of the parameters; empty = the model's.
-        kv_cache_dtype: Element type of the KV cache.
-        ssm_dtype: Element type of the recurrent state.
         enforce_eager: Whether no CUDA graphs are captured.
         graph_limit: Largest batch for which a graph is captured.
         graph_sizes: Number of graphs.
-        expert_parallel: Whether whole experts are spread over the ranks.
-        block_size: Tokens of a KV block.
         kv_bytes: Bytes of the KV cache on each rank; None = as many as the requests need.
-        hybrid_manager: Whether local layers may keep less than full ones.
-        prefix_caching: Whether prefixes are cached.
-        runner: `auto`, `generate` or `pooling`.
         language_model_only: Whether the parts for pictures and sound are left out.
-        rope: How rope scaling stretches the longest context.
         overrides: Keys of config.json that are replaced (`--hf-overrides`).
         lora: Adapters; None = none.
         draft: Speculative decoding; None = none.
@@ -139,55 +139,20 @@ class MemoryOptions(Value):
     throughput: bool = False
     chunked_prefill: bool | None = None
     dtype: str = ""
-    kv_cache_dtype: KVDtype = "auto"
-    ssm_dtype: SsmDtype = "auto"
     enforce_eager: bool = False
     graph_limit: int | None = None
     graph_sizes: int | None = None
-    expert_parallel: bool = False
-    block_size: int | None = None
     kv_bytes: int | None = None
-    hybrid_manager: bool = True
-    prefix_caching: bool | None = None
-    runner: Runner = "auto"
     language_model_only: bool = False
-    rope: RopeRule = RopeRule.HELD
     overrides: dict[str, Any] = {}
     lora: LoraOptions | None = None
     draft: DraftOptions | None = None
     uncovered: str = ""
     stated: MemorySpec = MemorySpec()
 
-    def settings(
-        self, tensor: int, pipeline: int, tokens: int, batched: int, block: int | None = None
-    ) -> MemorySettings:
-        """The settings of the exact rules.
-
-        Args:
-            tensor: Tensor-parallel ranks.
-            pipeline: Pipeline stages.
-            tokens: `max_model_len`.
-            batched: Tokens of one scheduler step.
-            block: Tokens of a KV block where the options leave it open; None = vLLM's on CUDA.
-        """
-        return MemorySettings(
-            tensor_parallel_size=tensor,
-            pipeline_parallel_size=pipeline,
-            enable_expert_parallel=self.expert_parallel,
-            max_model_len=tokens,
-            max_num_batched_tokens=batched,
-            kv_cache_dtype=self.kv_cache_dtype,
-            hybrid_kv_cache_manager=self.hybrid_manager,
-            enable_prefix_caching=self.prefix_caching,
-            mamba_ssm_cache_dtype=self.ssm_dtype,
-            block_size=self.block_size or block,
-            runner=self.runner,
-            rope=self.rope,
-        )
-
-    def applied_to(self, config: Mapping[str, Any]) -> Mapping[str, Any]:
+    def apply_to(self, config: Mapping[str, Any]) -> Mapping[str, Any]:
         """A configuration as the engine sees it, with what the arguments replace."""
-        changed = overridden(config, self.overrides)
+        changed = apply_overrides(config, self.overrides)
         if self.dtype:
             changed["torch_dtype"] = self.dtype
         return changed

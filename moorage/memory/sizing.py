@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from moorage.common.refusal import Refusal
 from moorage.common.units import GIB, MIB, parse_bytes
 from moorage.common.values import Value
 from moorage.memory.demand import MemoryModel
+from moorage.memory.engine_setup import MemoryQuery
 from moorage.memory.kv import KVKind
 from moorage.memory.need import Need
+from moorage.memory.numbers import largest
 
 COMMON_SIZES = tuple(size * GIB for size in (16, 24, 40, 48, 80, 96, 141, 192))
 """Bytes."""
@@ -90,6 +93,17 @@ class Question(Value):
     concurrency: int
     at_most: int
 
+    def on(self, device: Device) -> MemoryQuery:
+        """The question for one accelerator."""
+        return MemoryQuery(
+            total=device.total,
+            device_name=device.name,
+            tensor=self.tensor,
+            pipeline=self.pipeline,
+            tokens=self.tokens,
+            concurrency=self.concurrency,
+        )
+
 
 class Answer(Value):
     """One accelerator.
@@ -119,26 +133,18 @@ class Answer(Value):
 
 def answer(model: MemoryModel, device: Device, use: Question) -> Answer | Refusal:
     """Count for one accelerator."""
-    need = _need(model, device, use, use.tokens, use.concurrency)
+    query, total = use.on(device), device.total
+    need = model.need(query)
     if isinstance(need, Refusal):
         return need
-    total = device.total
     return Answer(
         device=device,
         need=need,
         claim=need.claim(total),
         utilization=need.utilization(total),
         fits=need.fits(total, total),
-        longest=model.longest(
-            total=total,
-            device_name=device.name,
-            tensor=use.tensor,
-            pipeline=use.pipeline,
-            budget=total,
-            concurrency=use.concurrency,
-            at_most=use.at_most,
-        ),
-        most_requests=_most_requests(model, device, use) if need.has_cache else 0,
+        longest=model.longest(replace(query, tokens=use.at_most), budget=total),
+        most_requests=_most_requests(model, query) if need.has_cache else 0,
         token_bytes=token_bytes(need),
         flags=tuple(_flags(model, need, total)),
     )
@@ -149,7 +155,7 @@ def smallest(model: MemoryModel, device: Device, use: Question) -> Answer | Refu
     best = use
     for ranks in range(1, MOST_RANKS + 1):
         spread = use.model_copy(update={"tensor": ranks})
-        need = _need(model, device, spread, use.tokens, use.concurrency)
+        need = model.need(spread.on(device))
         if isinstance(need, Need):
             best = spread
             if need.fits(device.total, device.total):
@@ -172,27 +178,12 @@ def token_bytes(need: Need) -> int:
     return sum(cache.bytes_per_block // size for size in sizes) if cache else 0
 
 
-def _need(
-    model: MemoryModel, device: Device, use: Question, tokens: int, concurrency: int
-) -> Need | Refusal:
-    return model.need(
-        total=device.total,
-        device_name=device.name,
-        tensor=use.tensor,
-        pipeline=use.pipeline,
-        tokens=tokens,
-        concurrency=concurrency,
-    )
+def _most_requests(model: MemoryModel, query: MemoryQuery) -> int:
+    def fits(concurrency: int) -> bool:
+        need = model.need(replace(query, concurrency=concurrency))
+        return not isinstance(need, Refusal) and need.fits(query.total, query.total)
 
-
-def _most_requests(model: MemoryModel, device: Device, use: Question) -> int:
-    low, high = 0, LARGEST_CONCURRENCY
-    while low < high:
-        middle = (low + high + 1) // 2
-        need = _need(model, device, use, use.tokens, middle)
-        fits = not isinstance(need, Refusal) and need.fits(device.total, device.total)
-        low, high = (middle, high) if fits else (low, middle - 1)
-    return low
+    return largest(fits, LARGEST_CONCURRENCY)
 
 
 def _flags(model: MemoryModel, need: Need, total: int) -> Iterator[str]:

@@ -18,14 +18,7 @@ from moorage.models.assets import AssetRole
 from moorage.models.rope import rope_rule
 from moorage.models.source import Companion
 from moorage.spec import Mode, ModelSpec
-from moorage.spec.arguments import (
-    argument,
-    arguments,
-    json_argument,
-    switch,
-    user_tokens,
-    whole_number,
-)
+from moorage.spec.arguments import EngineArguments
 
 CACHED_TOKENS = 32_768
 """Tokens that the KV cache holds at least where the spec says `concurrency: auto`."""
@@ -41,13 +34,6 @@ UNCOVERED = {
     "--enable-eplb": "adds redundant experts",
 }
 """Arguments whose effect on memory is not covered by the rules here."""
-
-SHORT = {
-    "--quantization": ("-q",),
-    "--decode-context-parallel-size": ("-dcp",),
-    "--prefill-context-parallel-size": ("-pcp",),
-}
-"""Their short names."""
 
 DTYPES = {"half": "float16", "float16": "float16", "bfloat16": "bfloat16", "auto": ""}
 
@@ -65,31 +51,31 @@ def memory_options(
     Raises:
         Failure: `BAD_SPEC` when a value is malformed.
     """
-    tokens = user_tokens(spec.engine.args)
-    sizes = arguments(tokens, "--cudagraph-capture-sizes")
+    args = spec.engine.arguments
+    sizes = args.values("--cudagraph-capture-sizes")
     return MemoryOptions(
-        batched_tokens=whole_number(tokens, "--max-num-batched-tokens"),
-        max_seqs=whole_number(tokens, "--max-num-seqs"),
-        throughput=argument(tokens, "--performance-mode") == "throughput",
-        chunked_prefill=switch(tokens, "--enable-chunked-prefill"),
-        dtype=DTYPES.get(argument(tokens, "--dtype") or "auto", ""),
-        kv_cache_dtype=_one_of(tokens, "--kv-cache-dtype", get_args(KVDtype)),
-        ssm_dtype=_one_of(tokens, "--mamba-ssm-cache-dtype", get_args(SsmDtype)),
-        enforce_eager=bool(switch(tokens, "--enforce-eager")),
-        graph_limit=whole_number(tokens, "--max-cudagraph-capture-size"),
+        batched_tokens=args.whole_number("--max-num-batched-tokens"),
+        max_seqs=args.whole_number("--max-num-seqs"),
+        throughput=args.value("--performance-mode") == "throughput",
+        chunked_prefill=args.switch("--enable-chunked-prefill"),
+        dtype=DTYPES.get(args.value("--dtype") or "auto", ""),
+        kv_cache_dtype=_one_of(args, "--kv-cache-dtype", get_args(KVDtype)),
+        mamba_ssm_cache_dtype=_one_of(args, "--mamba-ssm-cache-dtype", get_args(SsmDtype)),
+        enforce_eager=bool(args.switch("--enforce-eager")),
+        graph_limit=args.whole_number("--max-cudagraph-capture-size"),
         graph_sizes=None if sizes is None else len(sizes),
-        expert_parallel=bool(switch(tokens, "--enable-expert-parallel") or "-ep" in tokens),
-        block_size=whole_number(tokens, "--block-size"),
-        kv_bytes=whole_number(tokens, "--kv-cache-memory-bytes", "--kv-cache-memory"),
-        hybrid_manager=not switch(tokens, "--disable-hybrid-kv-cache-manager"),
-        prefix_caching=switch(tokens, "--enable-prefix-caching"),
-        runner=_runner(spec, mode, argument(tokens, "--runner")),
-        language_model_only=bool(switch(tokens, "--language-model-only")),
+        enable_expert_parallel=bool(args.switch("--enable-expert-parallel")),
+        block_size=args.whole_number("--block-size"),
+        kv_bytes=args.whole_number("--kv-cache-memory-bytes"),
+        hybrid_kv_cache_manager=not args.switch("--disable-hybrid-kv-cache-manager"),
+        enable_prefix_caching=args.switch("--enable-prefix-caching"),
+        runner=_runner(spec, mode, args.value("--runner")),
+        language_model_only=bool(args.switch("--language-model-only")),
         rope=rope_rule(spec),
-        overrides=json_argument(tokens, "--hf-overrides") or {},
-        lora=_lora(tokens) or _adapters(spec, companions, tokens),
-        draft=_draft(tokens) or _drafts(spec),
-        uncovered=_uncovered(tokens),
+        overrides=args.json_object("--hf-overrides") or {},
+        lora=_lora(args) or _adapters(spec, companions, args),
+        draft=_draft(args) or _drafts(spec),
+        uncovered=_uncovered(args),
         stated=spec.memory,
     )
 
@@ -101,8 +87,8 @@ def wanted_concurrency(spec: ModelSpec, tokens: int) -> int:
     return max(1, -(-CACHED_TOKENS // tokens))
 
 
-def _one_of(tokens: Sequence[str], flag: str, known: Sequence[str]) -> Any:
-    value = argument(tokens, flag)
+def _one_of(args: EngineArguments, flag: str, known: Sequence[str]) -> Any:
+    value = args.value(flag)
     return value if value in known else "auto"
 
 
@@ -113,19 +99,19 @@ def _runner(spec: ModelSpec, mode: Mode, requested: str | None) -> Runner:
     return "pooling" if served in POOLING else "auto"
 
 
-def _lora(tokens: Sequence[str]) -> LoraOptions | None:
-    if not switch(tokens, "--enable-lora"):
+def _lora(args: EngineArguments) -> LoraOptions | None:
+    if not args.switch("--enable-lora"):
         return None
     return LoraOptions(
-        max_loras=whole_number(tokens, "--max-loras") or 1,
-        max_rank=whole_number(tokens, "--max-lora-rank") or 16,
-        targets=arguments(tokens, "--lora-target-modules"),
-        fully_sharded=bool(switch(tokens, "--fully-sharded-loras")),
+        max_loras=args.whole_number("--max-loras") or 1,
+        max_rank=args.whole_number("--max-lora-rank") or 16,
+        targets=args.values("--lora-target-modules"),
+        fully_sharded=bool(args.switch("--fully-sharded-loras")),
     )
 
 
 def _adapters(
-    spec: ModelSpec, companions: Sequence[Companion], tokens: Sequence[str]
+    spec: ModelSpec, companions: Sequence[Companion], args: EngineArguments
 ) -> LoraOptions | None:
     """The adapters of the spec, and room for later ones; all of them may be in one batch.
 
@@ -139,10 +125,10 @@ def _adapters(
     rank = max([*ranks, later.rank if later else 0]) or LoraOptions().max_rank
     number = len(spec.lora) + (later.max if later else 0)
     return LoraOptions(
-        max_loras=whole_number(tokens, "--max-loras") or number,
-        max_rank=whole_number(tokens, "--max-lora-rank") or allowed_rank(rank),
-        targets=arguments(tokens, "--lora-target-modules"),
-        fully_sharded=bool(switch(tokens, "--fully-sharded-loras")),
+        max_loras=args.whole_number("--max-loras") or number,
+        max_rank=args.whole_number("--max-lora-rank") or allowed_rank(rank),
+        targets=args.values("--lora-target-modules"),
+        fully_sharded=bool(args.switch("--fully-sharded-loras")),
     )
 
 
@@ -153,24 +139,24 @@ def _drafts(spec: ModelSpec) -> DraftOptions | None:
     return DraftOptions(method=wanted.method, model=wanted.model or "", tokens=wanted.tokens or 1)
 
 
-def _draft(tokens: Sequence[str]) -> DraftOptions | None:
-    content = json_argument(tokens, "--speculative-config", "-sc") or {}
-    method = argument(tokens, "--spec-method") or content.get("method")
-    model = argument(tokens, "--spec-model") or content.get("model")
-    number = whole_number(tokens, "--spec-tokens") or content.get("num_speculative_tokens")
+def _draft(args: EngineArguments) -> DraftOptions | None:
+    content = args.json_object("--speculative-config") or {}
+    method = args.value("--spec-method") or content.get("method")
+    model = args.value("--spec-model") or content.get("model")
+    number = args.whole_number("--spec-tokens") or content.get("num_speculative_tokens")
     if not (method or model):
         return None
     steps = number if isinstance(number, int) else 1
     return DraftOptions(method=str(method or ""), model=str(model or ""), tokens=steps)
 
 
-def _uncovered(tokens: Sequence[str]) -> str:
+def _uncovered(args: EngineArguments) -> str:
     for flag, effect in UNCOVERED.items():
-        if arguments(tokens, flag, *SHORT.get(flag, ())) is not None:
+        if args.values(flag) is not None:
             return f"{flag} {effect}"
     checks = {"--kv-cache-dtype": get_args(KVDtype), "--mamba-ssm-cache-dtype": get_args(SsmDtype)}
     for flag, known in {**checks, "--dtype": tuple(DTYPES)}.items():
-        value = argument(tokens, flag)
+        value = args.value(flag)
         if value is not None and value not in known:
             return f"{flag} {value} is not covered"
     return ""

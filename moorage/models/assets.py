@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Protocol
 
+from moorage.common.failures import Cause, Failure
 from moorage.common.values import Value
 from moorage.spec import AdapterSpec, EngineName, ModelSpec
 
@@ -19,8 +21,8 @@ class AssetRole(StrEnum):
     DRAFT = "draft"
 
 
-class Asked(Protocol):
-    """Whoever names a source: a spec, or one of its assets."""
+class SourceRequest(Protocol):
+    """A source and its revision: of a spec, or of one of its assets."""
 
     @property
     def source(self) -> str:
@@ -94,7 +96,7 @@ def assets_of(spec: ModelSpec) -> tuple[Asset, ...]:
 
 
 def adapter_asset(adapter: AdapterSpec) -> Asset:
-    """An adapter as it is asked for."""
+    """A LoRA adapter of a spec."""
     return Asset(
         role=AssetRole.ADAPTER,
         name=adapter.name,
@@ -116,3 +118,82 @@ def _draft(spec: ModelSpec) -> tuple[Asset, ...]:
         trust_remote_code=spec.trust_remote_code,
     )
     return (draft,)
+
+
+LORA = "LORA"
+"""The only `peft_type` that engines load; PEFT has some thirty."""
+
+
+LARGEST_RANK = 512
+"""What vLLM takes for `--max-lora-rank` ends there (0.32, `config/lora.py`)."""
+
+
+def largest_rank(config: Mapping[str, Any] | None) -> int | None:
+    """The largest rank in an `adapter_config.json`: its `r`, or that of single layers."""
+    if not isinstance(config, Mapping):
+        return None
+    pattern = config.get("rank_pattern")
+    single = pattern.values() if isinstance(pattern, Mapping) else ()
+    ranks = [rank for rank in (config.get("r"), *single) if isinstance(rank, int)]
+    return max(ranks, default=None)
+
+
+def require_lora(config: Mapping[str, Any]) -> None:
+    """Check that an adapter is a LoRA.
+
+    Raises:
+        Failure: `SOURCE_INCOMPLETE` when it is another kind of adapter.
+    """
+    kind = config.get("peft_type", LORA)
+    if kind != LORA:
+        raise Failure(
+            Cause.SOURCE_INCOMPLETE,
+            f"adapter_config.json says peft_type {kind!r}; only {LORA} can be served",
+            suggestion="Take a LoRA adapter, or merge this one into the model and serve that.",
+        )
+
+
+def require_rank(name: str, stated: int | None, config: Mapping[str, Any]) -> None:
+    """Check that a stated rank holds the adapter.
+
+    Raises:
+        Failure: `BAD_SPEC` when it is too small, or either is too large for any engine.
+    """
+    real = largest_rank(config)
+    rank = max(stated or 0, real or 0)
+    if rank > LARGEST_RANK:
+        raise Failure(
+            Cause.BAD_SPEC,
+            f"lora: {name} has rank {rank}, engines take at most {LARGEST_RANK}",
+            suggestion="Merge the adapter into the model and serve that.",
+        )
+    if stated is not None and real is not None and stated < real:
+        raise Failure(
+            Cause.BAD_SPEC,
+            f"lora: {name} has rank {real}, the spec makes room for {stated}",
+            suggestion="Leave `rank` out: it is read from the adapter.",
+        )
+
+
+def base_model(config: Mapping[str, Any]) -> str:
+    """The model that an adapter was made for, as its maker named it; empty = unknown."""
+    return str(config.get("base_model_name_or_path") or "")
+
+
+def is_made_for(base: str, source: str) -> bool:
+    """Whether an adapter's base model seems to be a source.
+
+    Where either is a directory, only the last part of the path is compared: it is all that the
+    maker's machine and this one may have in common.
+
+    Args:
+        base: As `base_model` gives it; empty counts as any.
+        source: Source of the model that is served.
+    """
+    if not base:
+        return True
+    model = source.partition("://")[2].rstrip("/").lower()
+    made_for = base.rstrip("/").lower()
+    if source.startswith("hf://") and made_for.count("/") == 1:
+        return made_for == model
+    return made_for.rpartition("/")[2] == model.rpartition("/")[2]

@@ -17,8 +17,7 @@ from typing import Any
 from moorage.common.failures import Cause, Failure
 from moorage.common.printable import short
 from moorage.common.units import MIB
-from moorage.models.source import ModelFile, WeightSummary
-from moorage.models.tensors import TensorHeaders
+from moorage.models.source import ModelFile, TensorHeaders, WeightSummary
 
 LENGTH_BYTES = 8
 """A safetensors file starts with the length of its header, as 64 bits, little-endian."""

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from moorage.common.refusal import Reason, Refusal
+from moorage.inventory.claims import Resource
 from moorage.memory.numbers import largest
 from moorage.placement.demand import Split
+from moorage.placement.fit import holders
 from moorage.placement.request import Request
 from moorage.placement.view import AcceleratorKind, HostView
 
@@ -40,7 +43,7 @@ class Candidate:
 
 @dataclass(slots=True)
 class ScoredCandidate:
-    """An offer with its points out of 100, in all and by term."""
+    """A candidate with its points out of 100, in all and by term."""
 
     candidate: Candidate
     points: tuple[float, ...]
@@ -64,7 +67,7 @@ class Layout:
 
 
 def layouts_on_one_host(request: Request, most: int) -> Iterator[Layout]:
-    """Shapes on one host, the fewest accelerators first: each is taken from somebody else.
+    """Shapes on one host, the fewest accelerators first.
 
     Args:
         request: What is to be placed.
@@ -84,7 +87,7 @@ def layouts_on_one_host(request: Request, most: int) -> Iterator[Layout]:
 def within_ram(
     request: Request, view: HostView, kind: AcceleratorKind, room: list[int]
 ) -> list[int]:
-    """What each accelerator can give when all of these, and RAM beside them, are taken together.
+    """Bytes that each accelerator can give where all are taken, with the RAM that goes with them.
 
     An extended cache takes more RAM the more memory is claimed; with unified memory both come
     from the same bytes.
@@ -111,8 +114,38 @@ def within_ram(
 
 
 def tightest(room: list[int], count: int, needed: int) -> list[int]:
-    """The fullest accelerators that still have the room, most room first."""
+    """The room of the fullest accelerators that still have what is needed, most room first."""
     if room[-1] >= needed:
         return room[-count:]
     fitting = sum(1 for left in room if left >= needed)
     return room[fitting - count : fitting]
+
+
+def cpu_refusal(request: Request, view: HostView, needed: int) -> Refusal | None:
+    """Why a host cannot run the replica on its processors; None = it can.
+
+    Args:
+        request: What is to be placed.
+        view: The host.
+        needed: Bytes of RAM.
+    """
+    host, room = view.host, view.room
+    if needed > room.ram:
+        held_by = holders(host, Resource.RAM)
+        return Refusal(Reason.RAM, needed=needed, available=room.ram, held_by=held_by)
+    wanted = request.spec.placement.cores
+    cores = 1 if wanted == "auto" else wanted
+    if cores > room.cores:
+        held_by = holders(host, Resource.CORES)
+        return Refusal(Reason.CORES, needed=cores, available=room.cores, held_by=held_by)
+    return None
+
+
+def ram_refusal(request: Request, view: HostView, kind: AcceleratorKind, claimed: int) -> Refusal:
+    """The refusal for the RAM that goes with so many bytes of accelerators."""
+    return Refusal(
+        Reason.RAM,
+        needed=request.ram_for(kind.type, claimed),
+        available=view.room.ram,
+        held_by=holders(view.host, Resource.RAM),
+    )

@@ -1,27 +1,21 @@
-"""What one replica asks of each accelerator of a kind, or of the RAM where processors run it."""
+"""Memory that one replica needs: of each accelerator of a kind, or of a host's RAM."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
-from moorage.common.failures import Cause, Failure
-from moorage.common.refusal import Refusal
+from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import human_bytes
-from moorage.common.values import Origin
 from moorage.memory import MemoryModel
+from moorage.memory.engine_setup import MemoryQuery
 from moorage.memory.need import CpuNeed, Need
-from moorage.memory.numbers import largest
-from moorage.memory.spec_options import wanted_concurrency
 from moorage.models.profile import ModelProfile
 from moorage.placement.engine import EngineTraits
 from moorage.placement.memory_models import Memory
+from moorage.placement.memory_request import MemoryRequest
 from moorage.placement.view import AcceleratorKind
-from moorage.spec import ModelSpec, Policy
-from moorage.spec.arguments import argument, switch, user_tokens, whole_number
-
-LEAST_CONTEXT = 8192
-"""An `auto` context is shortened to what fits, and below this not for the sake of fitting."""
+from moorage.spec import Policy
 
 GRAIN = 1000
 """Utilization is given to the engine in thousandths."""
@@ -41,7 +35,7 @@ class Allocation:
 
     Attributes:
         bytes: Memory that is claimed.
-        utilization: Share of the whole memory that the engine is told to take.
+        utilization: Share of the whole memory that the engine takes (`--gpu-memory-utilization`).
         tokens: Context that it serves.
         need: What the memory is for.
     """
@@ -52,181 +46,129 @@ class Allocation:
     need: Need
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryRequest:
-    """What the user said about memory.
-
-    Attributes:
-        context: Longest context in tokens.
-        stated: Whether the user wants exactly this context; else it may be shortened.
-        concurrency: Requests of full context that the cache must hold at once.
-        policy: Whether accelerators are shared or taken whole.
-        utilization: Share of each accelerator that the user's arguments fix; 0 = they do not.
-        attention_heads: Heads that the tensor-parallel ranks share evenly; 0 = unknown.
-        vision_heads: Heads of the vision tower, likewise; 0 = there is none, or it is left out.
-    """
-
-    context: int
-    stated: bool = False
-    concurrency: int = 1
-    policy: Policy = Policy.FITTED
-    utilization: float = 0.0
-    attention_heads: int = 0
-    vision_heads: int = 0
-
-    @property
-    def least_context(self) -> int:
-        """The shortest context that still counts as what was asked for."""
-        return self.context if self.stated else min(self.context, LEAST_CONTEXT)
-
-
-def memory_request(spec: ModelSpec, profile: ModelProfile) -> MemoryRequest:
-    """What a spec and its engine arguments say about memory.
-
-    Raises:
-        Failure: `BAD_SPEC` when an argument is malformed.
-    """
-    tokens = user_tokens(spec.engine.args)
-    length = argument(tokens, "--max-model-len")
-    stated = profile.context_origin == Origin.USER
-    context = profile.context
-    if length not in (None, "auto", "-1"):
-        context, stated = whole_number(tokens, "--max-model-len") or context, True
-    return MemoryRequest(
-        context=context,
-        stated=stated,
-        concurrency=wanted_concurrency(spec, context),
-        policy=spec.placement.policy,
-        utilization=_share(argument(tokens, "--gpu-memory-utilization")),
-        attention_heads=profile.attention_heads or 0,
-        vision_heads=0 if switch(tokens, "--language-model-only") else profile.vision_heads or 0,
-    )
-
-
-def _share(text: str | None) -> float:
-    if text is None:
-        return 0.0
-    try:
-        share = float(text)
-    except ValueError:
-        share = 0.0
-    if not 0 < share <= 1:
-        raise Failure(
-            Cause.BAD_SPEC,
-            f"engine.args: --gpu-memory-utilization {text} is no share between 0 and 1",
-            suggestion="Leave it out: the smallest share that serves the spec is derived.",
-        )
-    return share
-
-
 class Demand:
-    """Answers for each kind of accelerator and each split, and remembers the answers."""
+    """Memory that each accelerator of a kind has to give, by split and context; cached."""
 
-    def __init__(self, memory: Memory, wish: MemoryRequest) -> None:
-        self.memory, self.wish = memory, wish
-        self._asks: dict[tuple[AcceleratorKind, Split, int], Allocation | str] = {}
+    def __init__(self, memory: Memory, request: MemoryRequest) -> None:
+        self.memory, self.request = memory, request
+        self._answers: dict[tuple[AcceleratorKind, Split, int], Allocation | Refusal] = {}
 
-    def least(self, kind: AcceleratorKind, split: Split) -> Allocation | str:
-        """The smallest claim that serves what was asked for, or why none does."""
-        return self._ask(kind, split, self.wish.least_context)
+    def least(self, kind: AcceleratorKind, split: Split) -> Allocation | None:
+        """The smallest allocation that serves the request; None = there is none."""
+        return self._allocation(kind, split, self.request.least_context)
 
-    def full(self, kind: AcceleratorKind, split: Split) -> Allocation | str:
-        """The claim that serves the whole context, or why none does."""
-        return self._ask(kind, split, self.wish.context)
+    def full(self, kind: AcceleratorKind, split: Split) -> Allocation | None:
+        """The allocation that serves the whole context; None = there is none."""
+        return self._allocation(kind, split, self.request.context)
 
-    def fitted(self, kind: AcceleratorKind, split: Split, budget: int) -> Allocation | str:
-        """The claim for the longest context within a budget of bytes on each accelerator."""
-        ask = self.full(kind, split)
-        if isinstance(ask, str) or not _holds(ask, kind.total, budget):
-            tokens = self._longest(kind, split, budget)
-            enough = tokens >= self.wish.least_context
-            ask = self._ask(kind, split, tokens) if enough else self.least(kind, split)
-        if self._takes_all and isinstance(ask, Allocation) and ask.need.stated is None:
-            return _enlarged(ask, kind.total, budget)
-        return ask
+    def fitted(self, kind: AcceleratorKind, split: Split, budget: int) -> Allocation:
+        """The allocation for the longest context within a budget of bytes on each accelerator.
 
-    @property
-    def _takes_all(self) -> bool:
-        return self.wish.policy == Policy.WHOLE and not self.wish.utilization
+        Raises:
+            Refusal: When even the smallest context has no allocation.
+        """
+
+        def fits(tokens: int) -> bool:
+            allocation = self._allocation(kind, split, tokens)
+            return allocation is not None and _holds(allocation, kind.total, budget)
+
+        answer = self._answer(kind, split, self.request.served_context(fits))
+        if isinstance(answer, Refusal):
+            raise answer
+        takes_all = self.request.policy == Policy.WHOLE and not self.request.utilization
+        if takes_all and answer.need.stated is None:
+            return _enlarged(answer, kind.total, budget)
+        return answer
+
+    def refusal(self, kind: AcceleratorKind, split: Split, *, full: bool = False) -> Refusal | None:
+        """Why there is no smallest allocation, or with `full` none for the whole context."""
+        tokens = self.request.context if full else self.request.least_context
+        answer = self._answer(kind, split, tokens)
+        return answer if isinstance(answer, Refusal) else None
 
     def uneven(self, ranks: int) -> str:
         """Why so many tensor-parallel ranks cannot share the model's heads; empty = they can."""
-        heads = {"attention": self.wish.attention_heads, "vision": self.wish.vision_heads}
+        heads = {"attention": self.request.attention_heads, "vision": self.request.vision_heads}
         for name, number in heads.items():
             if number % ranks:
                 return f"{ranks} do not divide {number} {name} heads"
         return ""
 
-    def _ask(self, kind: AcceleratorKind, split: Split, tokens: int) -> Allocation | str:
-        key = (kind, split, tokens)
-        if key not in self._asks:
-            self._asks[key] = self._work_out(kind, split, tokens)
-        return self._asks[key]
+    def _allocation(self, kind: AcceleratorKind, split: Split, tokens: int) -> Allocation | None:
+        answer = self._answer(kind, split, tokens)
+        return None if isinstance(answer, Refusal) else answer
 
-    def _work_out(self, kind: AcceleratorKind, split: Split, tokens: int) -> Allocation | str:
-        wish = self.wish
+    def _answer(self, kind: AcceleratorKind, split: Split, tokens: int) -> Allocation | Refusal:
+        key = (kind, split, tokens)
+        answer = self._answers.get(key)
+        if answer is None:
+            try:
+                answer = self._allocate(kind, split, tokens)
+            except Refusal as refusal:
+                answer = refusal.with_traceback(None)
+            self._answers[key] = answer
+        return answer
+
+    def _allocate(self, kind: AcceleratorKind, split: Split, tokens: int) -> Allocation:
         if uneven := self.uneven(split.tensor):
-            return uneven
+            raise Refusal(Reason.PARALLELISM, uneven)
         need = self.memory.need(
-            total=kind.total,
-            device_name=kind.name,
-            tensor=split.tensor,
-            pipeline=split.pipeline,
-            tokens=tokens,
-            concurrency=wish.concurrency,
+            MemoryQuery(
+                total=kind.total,
+                device_name=kind.name,
+                tensor=split.tensor,
+                pipeline=split.pipeline,
+                tokens=tokens,
+                concurrency=self.request.concurrency,
+            )
         )
         if isinstance(need, Refusal):
-            return need.note
-        if need.stated is not None and (need.stated - need.outside) * GRAIN < kind.total:
+            raise Refusal(Reason.ENGINE, need.note)
+        if obstacle := self._obstacle(need, kind.total):
+            raise Refusal(Reason.ENGINE, obstacle)
+        return self._allocation_for(need, kind.total)
+
+    def _obstacle(self, need: Need, total: int) -> str:
+        """Why the claim or the share that the user states is too small; empty = it is not."""
+        share = self.request.utilization
+        if need.stated is not None and (need.stated - need.outside) * GRAIN < total:
             stated, outside = human_bytes(need.stated), human_bytes(need.outside)
             return f"memory.claim {stated} leaves the engine nothing: {outside} are outside of it"
-        if wish.utilization:
-            return self._with_stated_utilization(need, kind.total)
-        return Allocation(
-            bytes=need.claim(kind.total),
-            utilization=need.utilization(kind.total),
-            tokens=tokens,
-            need=need,
-        )
-
-    def _with_stated_utilization(self, need: Need, total: int) -> Allocation | str:
-        share = self.wish.utilization
-        budget = ceil(total * share)
-        if need.inside > budget:
+        if share and need.inside > ceil(total * share):
             return (
                 f"--gpu-memory-utilization {share:g} is too small: {need.tokens} tokens take"
                 f" {need.utilization(total):g}"
             )
+        return ""
+
+    def _allocation_for(self, need: Need, total: int) -> Allocation:
+        """With the share that the user states, else with the smallest that serves."""
+        share, claim = self.request.utilization, need.claim(total)
+        if share:
+            claim = ceil(total * share) + need.outside
         return Allocation(
-            bytes=budget + need.outside, utilization=share, tokens=need.tokens, need=need
+            bytes=claim,
+            utilization=share or need.utilization(total),
+            tokens=need.tokens,
+            need=need,
         )
 
-    def _longest(self, kind: AcceleratorKind, split: Split, budget: int) -> int:
-        if self.wish.stated:
-            return 0
 
-        def fits(tokens: int) -> bool:
-            ask = self._ask(kind, split, tokens)
-            return not isinstance(ask, str) and _holds(ask, kind.total, budget)
-
-        return largest(fits, self.wish.context)
-
-
-def _holds(ask: Allocation, total: int, budget: int) -> bool:
+def _holds(allocation: Allocation, total: int, budget: int) -> bool:
     """Whether a claim is within a budget, and holds its own parts where the user states it."""
-    return ask.bytes <= budget and ask.need.fits(total, budget)
+    return allocation.bytes <= budget and allocation.need.fits(total, budget)
 
 
-def _enlarged(ask: Allocation, total: int, budget: int) -> Allocation:
-    """All of a budget, for a larger cache than was asked for."""
-    outside = ask.need.outside
+def _enlarged(allocation: Allocation, total: int, budget: int) -> Allocation:
+    """All of a budget, for a larger cache than the request needs."""
+    outside = allocation.need.outside
     steps = (budget - outside) * GRAIN // total
     # The engine rounds up, and a share in floating point may be a trace too large.
     while ceil(total * (steps / GRAIN)) + outside > budget:
         steps -= 1
-    share = max(ask.utilization, steps / GRAIN)
-    claim = max(ask.bytes, ceil(total * share) + outside)
-    return Allocation(bytes=claim, utilization=share, tokens=ask.tokens, need=ask.need)
+    share = max(allocation.utilization, steps / GRAIN)
+    claim = max(allocation.bytes, ceil(total * share) + outside)
+    return replace(allocation, bytes=claim, utilization=share)
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,14 +189,14 @@ class CpuAllocation:
 
 
 class CpuDemand:
-    """Answers for contexts, as exact as the engine allows.
+    """RAM that a host has to give where its processors run the engine, by context and ranks.
 
     Args:
         exact: The memory model; None = there is only the engine's estimate.
         profile: The model.
         engine: The engine.
-        wish: Context and concurrency that are wanted.
-        stated: Bytes that the spec states; 0 = they are worked out.
+        request: Context and concurrency that are wanted.
+        stated: Bytes that the spec states; 0 = they are derived.
     """
 
     def __init__(
@@ -262,42 +204,42 @@ class CpuDemand:
         exact: MemoryModel | None,
         profile: ModelProfile,
         engine: EngineTraits,
-        wish: MemoryRequest,
+        request: MemoryRequest,
         stated: int,
     ) -> None:
         self._exact = exact if engine.reserves_cache else None
-        self._profile, self._engine, self._wish, self._stated = profile, engine, wish, stated
+        self._profile, self._engine, self._request = profile, engine, request
+        self._stated = stated
 
     def least(self, ranks: int = 1) -> CpuAllocation:
-        """The smallest claim that serves what was asked for, on each of so many hosts."""
-        return self._ask(self._wish.least_context, ranks)
+        """The smallest allocation that serves the request, on each of so many hosts."""
+        return self._claimed(self._allocate(self._request.least_context, ranks))
 
     def full(self, ranks: int = 1) -> CpuAllocation:
-        """The claim that serves the whole context, on each of so many hosts."""
-        return self._ask(self._wish.context, ranks)
+        """The allocation that serves the whole context, on each of so many hosts."""
+        return self._claimed(self._allocate(self._request.context, ranks))
 
     def fitted(self, budget: int, ranks: int = 1) -> CpuAllocation:
-        """The claim for the longest context within a budget of bytes; a stated claim is one."""
+        """The allocation for the longest context within a budget of bytes; a stated claim is one.
+
+        Without a prediction the context is not shortened: nobody knows what that would save.
+        """
         budget = self._stated or budget
-        full = self._worked_out(self._wish.context, ranks)
-        if full.bytes > budget and full.need and not self._wish.stated:
-            longest = largest(
-                lambda n: self._worked_out(n, ranks).bytes <= budget, self._wish.context
-            )
-            full = self._worked_out(max(longest, self._wish.least_context), ranks)
-        return CpuAllocation(self._stated or full.bytes, full.tokens, full.cache, full.need)
 
-    def _ask(self, tokens: int, ranks: int) -> CpuAllocation:
-        found = self._worked_out(tokens, ranks)
-        return (
-            CpuAllocation(self._stated, tokens, found.cache, found.need) if self._stated else found
-        )
+        def fits(tokens: int) -> bool:
+            allocation = self._allocate(tokens, ranks)
+            return allocation.need is None or allocation.bytes <= budget
 
-    def _worked_out(self, tokens: int, ranks: int) -> CpuAllocation:
+        return self._claimed(self._allocate(self._request.served_context(fits), ranks))
+
+    def _claimed(self, allocation: CpuAllocation) -> CpuAllocation:
+        return replace(allocation, bytes=self._stated) if self._stated else allocation
+
+    def _allocate(self, tokens: int, ranks: int) -> CpuAllocation:
         """An estimate does not know how ranks share a model: each counts with all of it."""
         if self._exact:
             need = self._exact.cpu_need(
-                tokens=tokens, concurrency=self._wish.concurrency, ranks=ranks
+                tokens=tokens, concurrency=self._request.concurrency, ranks=ranks
             )
             if isinstance(need, CpuNeed):
                 return CpuAllocation(need.ram, tokens, need.cache_bytes, need)

@@ -1,4 +1,4 @@
-"""The engine that serves a model: what placement has to know of it, and which one `auto` means."""
+"""The engine that serves a model: its facts for placement, and which one `auto` means."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ Engines = Mapping[EngineName, EngineTraits]
 def choose_engine(
     spec: ModelSpec, profile: ModelProfile, fleet: FleetSnapshot, engines: Engines
 ) -> tuple[EngineTraits, Origin, str]:
-    """The engine for a model: the one asked for, else the one that suits fleet and mode.
+    """The engine for a model: the one in the spec, else the one that suits fleet and mode.
 
     Returns:
         The engine, the origin of the choice, and its reason.
@@ -146,6 +146,48 @@ def require_engine_of_command(wanted: EngineSpec, names: Iterable[EngineName]) -
             Cause.BAD_SPEC,
             "engine.command: neither `engine.name` nor `engine.image` says what it starts",
             suggestion=f"Set `engine.name` ({known}), or `engine.image` for a server of your own.",
+        )
+
+
+OWNED_ARGUMENTS = {
+    "--port": "`port`",
+    "--host": "`bind` of the host in the fleet file",
+    "--served-model-name": "`name`",
+}
+"""Arguments that decide how the engine is reached; each has a field of its own."""
+
+
+def refuse_owned_arguments(spec: EngineSpec) -> None:
+    """Refuse arguments for which the spec or the fleet file has a field.
+
+    Raises:
+        Failure: `BAD_SPEC`.
+    """
+    for flag, field in OWNED_ARGUMENTS.items():
+        if spec.arguments.has(flag):
+            raise Failure(
+                Cause.BAD_SPEC,
+                f"engine.args: {flag} would move the engine away from where it is looked for",
+                suggestion=f"Set {field} instead.",
+            )
+
+
+OTHER_ENGINE = "Choose an engine that serves this mode, or set `mode`."
+PICTURES = "Name an image with vllm-omni in `engine.image`, or take a custom engine."
+
+
+def require_mode(engine: EngineTraits, spec: ModelSpec, mode: Mode) -> None:
+    """Refuse an engine that does not serve the model's mode.
+
+    Raises:
+        Failure: `BAD_SPEC`.
+    """
+    if not engine.serves(spec, mode):
+        modes = ", ".join(sorted(engine.modes))
+        raise Failure(
+            Cause.BAD_SPEC,
+            f"engine.name: {engine.name} does not serve {mode}, only {modes}",
+            suggestion=PICTURES if mode == Mode.IMAGE_GENERATION else OTHER_ENGINE,
         )
 
 

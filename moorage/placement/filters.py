@@ -1,20 +1,34 @@
-"""What a host must pass before its accelerators are looked at: a list to be read aloud."""
+"""What a host must pass before its accelerators are measured: a list of filters."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from moorage.common.refusal import Reason, Refusal
 from moorage.common.values import fields
 from moorage.inventory.claims import Resource
 from moorage.inventory.snapshot import HostSnapshot
-from moorage.placement.baseline_request import by_baseline_rules
+from moorage.placement.baseline.terms import by_baseline_rules
+from moorage.placement.explanation import Verdict
 from moorage.placement.fit import free_ports, holders
 from moorage.placement.links import join_refusal
 from moorage.placement.placement import CPU
 from moorage.placement.request import Request
 from moorage.placement.runtime import choose_runtime
 from moorage.placement.view import HostView, narrowed, select
+
+
+def filter_hosts(
+    request: Request, views: Sequence[HostView]
+) -> tuple[list[HostView], dict[str, Verdict]]:
+    """The hosts that pass all filters, narrowed to what may be used there, and who is refused."""
+    able, refused, check = [], {}, Filters(request).check
+    for view in views:
+        try:
+            able.append(check(view))
+        except Refusal as refusal:
+            refused[view.host.name] = Verdict.of(view.host.name, refusal)
+    return able, refused
 
 
 class Filters:
@@ -39,6 +53,7 @@ class Filters:
             (True, self._has_a_port if port == "auto" else self._has_the_port),
             (placement.ram != "auto", self._has_the_ram),
             (request.must_span, self._can_be_joined),
+            (by_rules, self._has_accelerators),
         )
         self.checks = tuple(check for concerns, check in table if concerns)
 
@@ -71,7 +86,7 @@ class Filters:
         return view
 
     def _is_named(self, view: HostView) -> HostView:
-        """The peer's rules judge the selection themselves: of several hosts, types and sizes."""
+        """By the peer's rules, which judge several hosts, types and sizes themselves."""
         hosts = sorted(
             {identity.rsplit(":", 2)[0] for identity in self._request.listed_accelerators}
         )
@@ -106,8 +121,8 @@ class Filters:
         wanted = self._request.spec.placement.accelerator_kinds
         groups = {kind: room for kind, room in view.groups.items() if kind.is_one_of(wanted)}
         if not groups:
-            asked = ", ".join(wanted)
-            raise Refusal(Reason.KIND, f"{asked} asked for; {_inventory(view.host)}")
+            note = f"{', '.join(wanted)} asked for; {_inventory(view.host)}"
+            raise Refusal(Reason.KIND, note)
         return narrowed(view, groups)
 
     def _runs_the_engine(self, view: HostView) -> HostView:
@@ -125,9 +140,9 @@ class Filters:
         if usable:
             return narrowed(view, usable)
         supported = self._request.engine.accelerator_types
-        told = [reason for kind, reason in reasons.items() if kind.type in supported]
-        if told:
-            raise Refusal(Reason.ENGINE, told[0])
+        named = [reason for kind, reason in reasons.items() if kind.type in supported]
+        if named:
+            raise Refusal(Reason.ENGINE, named[0])
         return self._runs_on_cpu(view)
 
     def _runs_on_cpu(self, view: HostView) -> HostView:
@@ -143,20 +158,23 @@ class Filters:
         return narrowed(view, {})
 
     def _obstacle(self, host: HostSnapshot, kind: str) -> str:
-        """Why no runtime can give the engine this kind; many hosts are alike and asked once."""
+        """Why no runtime can give the engine this kind; worked out once for equal hosts."""
         there = fields(host)
         key = (kind, there["architecture"], there["runtimes"], there["programs"])
         obstacle = self._obstacles.get(key)
         if obstacle is None:
-            obstacle = self._obstacles[key] = self._why_not(host, kind)
+            obstacle = self._obstacles[key] = self._work_out_obstacle(host, kind)
         return obstacle
 
-    def _why_not(self, host: HostSnapshot, kind: str) -> str:
+    def _work_out_obstacle(self, host: HostSnapshot, kind: str) -> str:
         spec, engine = self._request.spec, self._request.engine
         if kind != CPU and kind not in engine.accelerator_types:
             return f"{engine.name} does not support {kind}"
-        choice = choose_runtime(spec, engine, host, kind)
-        return choice if isinstance(choice, str) else ""
+        try:
+            choose_runtime(spec, engine, host, kind)
+        except Refusal as refusal:
+            return refusal.note
+        return ""
 
     def _has_a_port(self, view: HostView) -> HostView:
         there = fields(view.host)
@@ -184,8 +202,13 @@ class Filters:
         raise Refusal(Reason.RAM, needed=needed, available=available, held_by=held_by)
 
     def _can_be_joined(self, view: HostView) -> HostView:
-        if refused := join_refusal(self._request, view.host):
-            raise refused
+        if refusal := join_refusal(self._request, view.host):
+            raise refusal
+        return view
+
+    def _has_accelerators(self, view: HostView) -> HostView:
+        if not view.groups:
+            raise Refusal(Reason.NO_ACCELERATOR, "the baseline places on accelerators only")
         return view
 
 

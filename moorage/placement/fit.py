@@ -51,7 +51,7 @@ def room_of(host: HostSnapshot) -> Room:
 def room_with(host: HostSnapshot, accelerators: Sequence[Facts]) -> Room:
     """The same, where the fields of the accelerators have been read already."""
     there = fields(host)
-    held, pending = _claimed(there["claims"]) if there["claims"] else (NOTHING, NOTHING)
+    held, pending = claimed_amounts(there["claims"]) if there["claims"] else (NOTHING, NOTHING)
     total, free, reserve = there["ram_total"], there["ram_free"], there["ram_reserve"]
     ram = _left(total, free, reserve, held.get(RAM, 0), pending.get(RAM, 0))
     cores = max(0, there["cpus"] - held[CORES]) if CORES in held else there["cpus"]
@@ -62,7 +62,7 @@ def room_with(host: HostSnapshot, accelerators: Sequence[Facts]) -> Room:
     return room
 
 
-def _claimed(claims: Iterable[Claim]) -> tuple[Amounts, Amounts]:
+def claimed_amounts(claims: Iterable[Claim]) -> tuple[Amounts, Amounts]:
     """Amounts by accelerator, and of the other resources: of all claims, and of pending ones."""
     held: Amounts = {}
     pending: Amounts = {}
@@ -99,7 +99,7 @@ def _left(total: int, free: int, reserve: int, held: int, pending: int) -> int:
 
 def _share_one_pool(host: HostSnapshot, room: Room) -> None:
     """Where accelerators use the host's RAM, whatever one side takes is gone for the other."""
-    held, pending = _claimed(claim for claim in host.claims if claim.resource is not CORES)
+    held, pending = claimed_amounts(claim for claim in host.claims if claim.resource is not CORES)
     taken, waiting = sum(held.values()), sum(pending.values())
     kept = host.ram_reserve + host.accelerator_reserve * len(host.accelerators)
     room.ram = _left(host.ram_total, host.ram_free, kept, taken, waiting)
@@ -157,7 +157,7 @@ def allocatable_memory(host: HostSnapshot, index: int) -> int:
 
 
 def free_ports(host: HostSnapshot, count: int, taken: Sequence[int] = ()) -> list[int]:
-    """The lowest free ports of a host's range; fewer than asked when it is exhausted."""
+    """The lowest free ports of a host's range; fewer than `count` when it is exhausted."""
     low, high = host.port_range
     used = set(host.ports_in_use) | set(taken)
     used |= {claim.index for claim in host.claims if claim.resource == Resource.PORT}

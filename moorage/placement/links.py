@@ -1,4 +1,4 @@
-"""What joins the hosts of one replica: their addresses, and the ports by which they meet."""
+"""What joins the hosts of one replica: their addresses and ports."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from moorage.common.refusal import Reason, Refusal
 from moorage.inventory.claims import Resource
 from moorage.inventory.fleet import Fleet
 from moorage.inventory.snapshot import HostSnapshot
-from moorage.placement.baseline_request import by_baseline_rules
+from moorage.placement.baseline.terms import by_baseline_rules
 from moorage.placement.fit import free_ports, holders
 from moorage.placement.parallelism import stated_parallelism
 from moorage.placement.placement import RAY_SERVICES, Links, Role, Seat
 from moorage.placement.request import Request
 from moorage.spec import Distributed, ModelSpec, RuntimeName
-from moorage.spec.arguments import user_tokens
 
 USES = {
     "rpc": "data-parallel RPC",
@@ -42,7 +41,7 @@ def join_refusal(request: Request, host: HostSnapshot) -> Refusal | None:
 
 
 def is_peer_address(bind: str) -> bool:
-    """Whether other hosts can be told an address."""
+    """Whether other hosts can reach an address."""
     address = ip_address(bind)
     return not (address.is_loopback or address.is_unspecified)
 
@@ -74,7 +73,7 @@ def require_ports(spec: ModelSpec, fleet: Fleet, joined_by: Distributed) -> None
         Failure: `BAD_SPEC`.
     """
     span = spec.placement.hosts
-    stated = stated_parallelism(user_tokens(spec.engine.args))
+    stated = stated_parallelism(spec.engine.arguments)
     kinds = _of_leader(joined_by, stated is not None and stated.data > 1)
     needed = 1 + len(kinds)
     narrow = [host for host in fleet.hosts if len(range(*host.port_range)) + 1 < needed]
@@ -108,7 +107,7 @@ def _kinds(request: Request) -> tuple[str, ...]:
 
 
 def _of_leader(joined_by: Distributed, copies: bool) -> tuple[str, ...]:
-    """Ports of the leader beside the one on which it serves.
+    """Ports of the leader in addition to the one on which it serves.
 
     Args:
         joined_by: What joins the hosts.

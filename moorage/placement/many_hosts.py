@@ -9,13 +9,154 @@ from dataclasses import dataclass
 from heapq import nlargest, nsmallest
 from itertools import zip_longest
 
+from moorage.common.refusal import Refusal
 from moorage.placement.candidates import Candidate, tightest, within_ram
 from moorage.placement.demand import Allocation, Split
 from moorage.placement.links import join_refusal
-from moorage.placement.parallelism import Parallelism, ParallelSizes, Topology, multi_host_topology
+from moorage.placement.parallelism import Parallelism, ParallelSizes, multi_host_topology
 from moorage.placement.request import Request
 from moorage.placement.view import AcceleratorKind, HostView
 from moorage.spec import Distributed, Strategy
+
+
+@dataclass(slots=True)
+class Part:
+    """What one host can give: the room of accelerators of one kind, most first."""
+
+    view: HostView
+    room: list[int]
+
+
+def many_hosts(request: Request, views: Sequence[HostView]) -> list[Candidate]:
+    """One candidate for each kind of accelerator: the fewest hosts, then the fewest accelerators.
+
+    Hosts may take part with some of their accelerators. Where hosts differ too much for equal
+    shares, every accelerator becomes a pipeline stage of its own, if Ray joins the hosts: vLLM
+    itself shares a rank only between hosts that give the same number.
+    """
+    by_kind: dict[AcceleratorKind, list[Part]] = defaultdict(list)
+    for view in views:
+        if join_refusal(request, view.host):
+            continue
+        for kind, room in view.groups.items():
+            by_kind[kind].append(Part(view, room))
+    candidates = (_fewest_hosts(request, kind, parts) for kind, parts in by_kind.items())
+    return [candidate for candidate in candidates if candidate]
+
+
+def _fewest_hosts(request: Request, kind: AcceleratorKind, parts: list[Part]) -> Candidate | None:
+    depths = Depths([part.room for part in parts])
+    # How many accelerators of a host become stages is not known yet, so RAM for all is needed.
+    safe = [Part(p.view, within_ram(request, p.view, kind, p.room)) for p in parts]
+    stages: dict[int, Stages] | None = None
+    for hosts in request.host_counts(len(parts)):
+        if candidate := _even(request, kind, parts, depths, hosts):
+            return candidate
+        if request.joined_by != Distributed.RAY:
+            continue
+        if stages is None:
+            stages = stages_over_hosts(request, kind, Depths([part.room for part in safe]))
+        if hosts in stages:
+            return _uneven(request, kind, safe, hosts, stages[hosts])
+    return None
+
+
+def _even(
+    request: Request, kind: AcceleratorKind, parts: list[Part], depths: Depths, hosts: int
+) -> Candidate | None:
+    """A candidate of so many hosts with the same number of accelerators each."""
+    for count, split in _even_splits(request, depths.most, hosts):
+        full, least = request.demand.full(kind, split), request.demand.least(kind, split)
+        for allocation, is_full in ((full, True), (least, False)):
+            if allocation is None or allocation.bytes > kind.total:
+                continue
+            if depths.hosts(count, allocation.bytes) < hosts:
+                continue
+            packs = is_full and request.spec.placement.strategy == Strategy.BINPACK
+            able = [*_able(request, kind, parts, count, allocation.bytes, packs)]
+            if len(able) >= hosts:
+                chosen = _best(able, hosts, packs)
+                return _candidate(chosen, kind, split, allocation, is_full)
+    return None
+
+
+def _even_splits(request: Request, most: int, hosts: int) -> Iterator[tuple[int, Split]]:
+    if request.stated:
+        count, rest = divmod(request.stated.world, hosts)
+        if not rest and is_possible(request.stated, [count] * hosts):
+            yield count, Split(request.stated.tensor, request.stated.pipeline)
+        return
+    for count in range(1, most + 1):
+        if request.count is None or request.count == count * hosts:
+            yield count, Split(tensor=count, pipeline=hosts)
+
+
+def is_possible(stated: Parallelism | None, accelerators: list[int]) -> bool:
+    """Whether vLLM can lay the stated sizes out over hosts with so many accelerators."""
+    sizes = ParallelSizes()
+    if stated:
+        sizes = ParallelSizes(
+            tensor=stated.tensor,
+            pipeline=stated.pipeline,
+            prefill=stated.prefill_context,
+            data=stated.data,
+        )
+    try:
+        multi_host_topology(accelerators, sizes)
+    except Refusal:
+        return False
+    return True
+
+
+def _able(
+    request: Request,
+    kind: AcceleratorKind,
+    parts: list[Part],
+    count: int,
+    needed: int,
+    packs: bool,
+) -> Iterator[Part]:
+    """The hosts that have so many accelerators with the room, and the RAM that goes with them."""
+    for part in parts:
+        if len(part.room) < count or part.room[count - 1] < needed:
+            continue
+        room = tightest(part.room, count, needed) if packs else part.room[:count]
+        room = within_ram(request, part.view, kind, room)
+        if room[-1] >= needed:
+            yield Part(part.view, room)
+
+
+def _best(able: list[Part], hosts: int, packs: bool) -> list[Part]:
+    """The emptiest hosts, or with bin-packing the fullest that still have the room."""
+    if packs:
+        return nsmallest(hosts, able, key=lambda part: part.room[0])
+    return nlargest(hosts, able, key=lambda part: part.room[-1])
+
+
+def _uneven(
+    request: Request, kind: AcceleratorKind, parts: list[Part], hosts: int, stages: Stages
+) -> Candidate:
+    """The hosts with the most accelerators that have the room, each with as many as it takes."""
+    needed, split = stages.allocation.bytes, Split(pipeline=stages.world)
+    able = [Part(p.view, [left for left in p.room if left >= needed]) for p in parts]
+    able.sort(key=lambda part: len(part.room), reverse=True)
+    numbers = shares(stages.world, [len(part.room) for part in able], hosts)
+    chosen = [Part(p.view, p.room[:n]) for p, n in zip(able, numbers, strict=False)]
+    full = request.demand.full(kind, split)
+    is_full = full is not None and full.bytes <= min(part.room[-1] for part in chosen)
+    return _candidate(chosen, kind, split, stages.allocation, is_full)
+
+
+def _candidate(
+    parts: Sequence[Part],
+    kind: AcceleratorKind,
+    split: Split,
+    allocation: Allocation,
+    is_full: bool,
+) -> Candidate:
+    views, rooms = tuple(part.view for part in parts), tuple(part.room for part in parts)
+    return Candidate(views, rooms, kind, split, allocation.bytes, is_full)
+
 
 ABSENT = -1
 """Room of an accelerator that a host does not have."""
@@ -24,7 +165,7 @@ ABSENT = -1
 class Depths:
     """By rank, the room of each host's accelerator of that rank, sorted over all hosts.
 
-    Each host is read once; a question then takes a search, not another look at every host.
+    Each host is read once; each question is then a binary search.
 
     Attributes:
         most: Accelerators of the largest host.
@@ -57,11 +198,11 @@ class Stages:
 
     Attributes:
         world: Its stages, one accelerator each.
-        ask: What is taken of each of them.
+        allocation: What is taken of each of them.
     """
 
     world: int
-    ask: Allocation
+    allocation: Allocation
 
 
 def stages_over_hosts(request: Request, kind: AcceleratorKind, depths: Depths) -> dict[int, Stages]:
@@ -74,12 +215,12 @@ def stages_over_hosts(request: Request, kind: AcceleratorKind, depths: Depths) -
     """
     found: dict[int, Stages] = {}
     for world in _worlds(request, depths.accelerators):
-        ask = request.demand.least(kind, Split(pipeline=world))
-        if isinstance(ask, str) or ask.bytes > kind.total:
+        allocation = request.demand.least(kind, Split(pipeline=world))
+        if allocation is None or allocation.bytes > kind.total:
             continue
-        hosts = _hosts_for(world, ask.bytes, depths)
+        hosts = _hosts_for(world, allocation.bytes, depths)
         if hosts and hosts not in found:
-            found[hosts] = Stages(world, ask)
+            found[hosts] = Stages(world, allocation)
     return found
 
 
@@ -122,134 +263,3 @@ def _hosts_for(world: int, needed: int, depths: Depths) -> int:
     if hosts > 1:
         return hosts
     return 2 if depths.hosts(1, needed) > 1 else 0
-
-
-@dataclass(slots=True)
-class Part:
-    """What one host can give: the room of accelerators of one kind, most first."""
-
-    view: HostView
-    room: list[int]
-
-
-def many_hosts(request: Request, views: Sequence[HostView]) -> list[Candidate]:
-    """One offer a kind of accelerator: the fewest hosts first, then the fewest accelerators.
-
-    Hosts may take part with some of their accelerators. Where hosts differ too much for equal
-    shares, every accelerator becomes a pipeline stage of its own, if Ray joins the hosts: vLLM
-    itself shares a rank only between hosts that give the same number.
-    """
-    by_kind: dict[AcceleratorKind, list[Part]] = defaultdict(list)
-    for view in views:
-        if join_refusal(request, view.host):
-            continue
-        for kind, room in view.groups.items():
-            by_kind[kind].append(Part(view, room))
-    candidates = (_fewest_hosts(request, kind, parts) for kind, parts in by_kind.items())
-    return [candidate for candidate in candidates if candidate]
-
-
-def _fewest_hosts(request: Request, kind: AcceleratorKind, parts: list[Part]) -> Candidate | None:
-    depths = Depths([part.room for part in parts])
-    # How many accelerators of a host become stages is not known yet, so RAM for all is needed.
-    safe = [Part(p.view, within_ram(request, p.view, kind, p.room)) for p in parts]
-    stages: dict[int, Stages] | None = None
-    for hosts in request.host_counts(len(parts)):
-        if candidate := _even(request, kind, parts, depths, hosts):
-            return candidate
-        if request.joined_by != Distributed.RAY:
-            continue
-        if stages is None:
-            stages = stages_over_hosts(request, kind, Depths([part.room for part in safe]))
-        if hosts in stages:
-            return _uneven(request, kind, safe, hosts, stages[hosts])
-    return None
-
-
-def _even(
-    request: Request, kind: AcceleratorKind, parts: list[Part], depths: Depths, hosts: int
-) -> Candidate | None:
-    """So many hosts with the same number of accelerators each."""
-    for count, split in _even_splits(request, depths.most, hosts):
-        full, least = request.demand.full(kind, split), request.demand.least(kind, split)
-        for ask, is_full in ((full, True), (least, False)):
-            if isinstance(ask, str) or ask.bytes > kind.total:
-                continue
-            if depths.hosts(count, ask.bytes) < hosts:
-                continue
-            packs = is_full and request.spec.placement.strategy == Strategy.BINPACK
-            able = [*_able(request, kind, parts, count, ask.bytes, packs)]
-            if len(able) >= hosts:
-                chosen = _best(able, hosts, packs)
-                return _offer(chosen, kind, split, ask, is_full)
-    return None
-
-
-def _even_splits(request: Request, most: int, hosts: int) -> Iterator[tuple[int, Split]]:
-    if request.stated:
-        count, rest = divmod(request.stated.world, hosts)
-        if not rest and is_possible(request.stated, [count] * hosts):
-            yield count, Split(request.stated.tensor, request.stated.pipeline)
-        return
-    for count in range(1, most + 1):
-        if request.count is None or request.count == count * hosts:
-            yield count, Split(tensor=count, pipeline=hosts)
-
-
-def is_possible(stated: Parallelism | None, accelerators: list[int]) -> bool:
-    """Whether vLLM can lay the stated sizes out over hosts with so many accelerators."""
-    sizes = ParallelSizes()
-    if stated:
-        sizes = ParallelSizes(
-            tensor=stated.tensor,
-            pipeline=stated.pipeline,
-            prefill=stated.prefill_context,
-            data=stated.data,
-        )
-    return isinstance(multi_host_topology(accelerators, sizes), Topology)
-
-
-def _able(
-    request: Request,
-    kind: AcceleratorKind,
-    parts: list[Part],
-    count: int,
-    needed: int,
-    packs: bool,
-) -> Iterator[Part]:
-    """The hosts that have so many accelerators with the room, and the RAM beside them."""
-    for part in parts:
-        if len(part.room) < count or part.room[count - 1] < needed:
-            continue
-        room = tightest(part.room, count, needed) if packs else part.room[:count]
-        room = within_ram(request, part.view, kind, room)
-        if room[-1] >= needed:
-            yield Part(part.view, room)
-
-
-def _best(able: list[Part], hosts: int, packs: bool) -> list[Part]:
-    """The emptiest hosts, or with bin-packing the fullest that still do."""
-    if packs:
-        return nsmallest(hosts, able, key=lambda part: part.room[0])
-    return nlargest(hosts, able, key=lambda part: part.room[-1])
-
-
-def _uneven(
-    request: Request, kind: AcceleratorKind, parts: list[Part], hosts: int, stages: Stages
-) -> Candidate:
-    """The hosts with the most accelerators that have the room, each with as many as it takes."""
-    needed, split = stages.ask.bytes, Split(pipeline=stages.world)
-    able = [Part(p.view, [left for left in p.room if left >= needed]) for p in parts]
-    able.sort(key=lambda part: len(part.room), reverse=True)
-    numbers = shares(stages.world, [len(part.room) for part in able], hosts)
-    chosen = [Part(p.view, p.room[:n]) for p, n in zip(able, numbers, strict=False)]
-    full = request.demand.full(kind, split)
-    is_full = isinstance(full, Allocation) and full.bytes <= min(part.room[-1] for part in chosen)
-    return _offer(chosen, kind, split, stages.ask, is_full)
-
-
-def _offer(
-    parts: Sequence[Part], kind: AcceleratorKind, split: Split, ask: Allocation, is_full: bool
-) -> Candidate:
-    views, rooms = tuple(part.view for part in parts), tuple(part.room for part in parts)
-    return Candidate(views, rooms, kind, split, ask.bytes, is_full)

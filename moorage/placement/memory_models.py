@@ -8,39 +8,31 @@ from typing import Protocol
 
 from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import GIB, human_bytes
-from moorage.memory.batch import Batch
-from moorage.memory.calibration import Measurement, apply
-from moorage.memory.calibration_key import (
+from moorage.memory.calibration import (
     BATCHED,
     PIPELINE,
     SEQUENCES,
     TENSOR,
     CalibrationKey,
+    Measurement,
+    apply,
     calibration_key,
 )
+from moorage.memory.engine_setup import MemoryQuery
 from moorage.memory.estimates import CONTEXT, NCCL, Term
 from moorage.memory.need import Need
 from moorage.models.profile import ModelProfile
 
 
 class Memory(Protocol):
-    """Whoever knows how much memory an engine takes; `MemoryModel` is the exact one."""
+    """Knows how much memory an engine takes; `MemoryModel` is the exact one."""
 
-    def need(
-        self,
-        *,
-        total: int,
-        device_name: str,
-        tensor: int,
-        pipeline: int,
-        tokens: int,
-        concurrency: int,
-    ) -> Need | Refusal:
-        """What one accelerator has to give."""
+    def need(self, query: MemoryQuery) -> Need | Refusal:
+        """Memory of one rank on an accelerator, or why there is no answer."""
 
 
 OVERHEAD = GIB
-"""Bytes for intermediate results and graphs, beside a fifth of the weights."""
+"""Bytes for intermediate results and graphs, in addition to a fifth of the weights."""
 
 SHARE_WHEN_UNKNOWN = 0.9
 """Share of an accelerator that is taken where nothing is known about the cache."""
@@ -52,55 +44,40 @@ class EstimatedMemory:
     Args:
         profile: The model.
         why: Why it is only estimated.
-        beside: Bytes of the files of adapters and draft model.
+        companion_bytes: Bytes of the files of adapters and draft model.
     """
 
-    def __init__(self, profile: ModelProfile, why: str, beside: int = 0) -> None:
-        self._profile, self._why, self._beside = profile, why, beside
+    def __init__(self, profile: ModelProfile, why: str, companion_bytes: int = 0) -> None:
+        self._profile, self._why, self._companion_bytes = profile, why, companion_bytes
 
-    def need(
-        self,
-        *,
-        total: int,
-        device_name: str,  # noqa: ARG002
-        tensor: int,
-        pipeline: int,
-        tokens: int,
-        concurrency: int,
-    ) -> Need | Refusal:
-        """What one accelerator has to give."""
+    def need(self, query: MemoryQuery) -> Need | Refusal:
+        """Memory of one rank on an accelerator, or why there is no answer."""
         if not self._profile.weight_bytes:
             reason = f"{self._why}, and the size of the weights is unknown: state `memory.claim`"
             return Refusal(Reason.UNKNOWN, reason)
-        weights = self._profile.weight_bytes // (tensor * pipeline) + self._beside
+        weights = self._profile.weight_bytes // query.ranks + self._companion_bytes
         rest = (weights, weights // 5 + OVERHEAD)
         terms = (
             _term("weights", rest[0], f"{self._why}: the size of the files over the ranks"),
             _term("activation", rest[1], "a fifth of the weights and 1 GiB"),
-            self._cache(total - sum(rest), tensor, pipeline, tokens * concurrency),
+            self._cache(query, query.total - sum(rest)),
             _term("context", CONTEXT, "the driver's context of one process", inside=False),
-            _term("nccl", NCCL * (tensor * pipeline > 1), "between ranks", inside=False),
+            _term("nccl", NCCL * (query.ranks > 1), "between ranks", inside=False),
         )
-        return Need(
-            tokens=tokens,
-            concurrency=concurrency,
-            tensor_parallel_size=tensor,
-            pipeline_parallel_size=pipeline,
-            batch=Batch(tokens=tokens, seqs=concurrency),
-            terms=tuple(term for term in terms if term.bytes),
-        )
+        return Need.for_query(query, tuple(term for term in terms if term.bytes))
 
-    def _cache(self, left: int, tensor: int, pipeline: int, tokens: int) -> Term:
+    def _cache(self, query: MemoryQuery, left: int) -> Term:
         each, heads = self._profile.kv_bytes_per_token, self._profile.kv_heads
         if not each or not heads:
             rest = max(0, int(left - (1 - SHARE_WHEN_UNKNOWN) * left))
             return _term("kv_cache", rest, "the cache of this model is unknown: what is left")
-        size = ceil(each * tokens / min(tensor, heads) / pipeline)
+        tokens = query.tokens * query.concurrency
+        size = ceil(each * tokens / min(query.tensor, heads) / query.pipeline)
         return _term("kv_cache", size, f"{tokens} tokens x {each} B over the ranks")
 
 
 class StatedMemory:
-    """All that one accelerator has to give, as the spec states it; nothing is worked out.
+    """The memory that the spec states for each accelerator; nothing is derived.
 
     Args:
         claim: Bytes of each accelerator.
@@ -109,43 +86,25 @@ class StatedMemory:
     def __init__(self, claim: int) -> None:
         self._claim = claim
 
-    def need(
-        self,
-        *,
-        total: int,  # noqa: ARG002
-        device_name: str,  # noqa: ARG002
-        tensor: int,
-        pipeline: int,
-        tokens: int,
-        concurrency: int,
-    ) -> Need | Refusal:
-        """What one accelerator has to give."""
-        return Need(
-            tokens=tokens,
-            concurrency=concurrency,
-            tensor_parallel_size=tensor,
-            pipeline_parallel_size=pipeline,
-            batch=Batch(tokens=tokens, seqs=concurrency),
-            terms=(_term("stated", self._claim, "memory.claim in the spec"),),
-            stated=self._claim,
-        )
+    def need(self, query: MemoryQuery) -> Need | Refusal:
+        """Memory of one rank on an accelerator, or why there is no answer."""
+        term = _term("stated", self._claim, "memory.claim in the spec")
+        return Need.for_query(query, (term,), stated=self._claim)
 
 
-class KnownOrEstimated:
+class ExactOrEstimatedMemory:
     """The exact model, and the estimate where its rules do not cover a question."""
 
-    def __init__(self, exact: Memory, profile: ModelProfile, beside: int = 0) -> None:
-        self._exact, self._profile, self._beside = exact, profile, beside
+    def __init__(self, exact: Memory, profile: ModelProfile, companion_bytes: int = 0) -> None:
+        self._exact, self._profile, self._companion_bytes = exact, profile, companion_bytes
 
-    def need(self, **question: object) -> Need | Refusal:
-        """What one accelerator has to give."""
-        answer = self._exact.need(**question)  # type: ignore[arg-type]
-        if isinstance(answer, Refusal) and answer.reason == Reason.UNKNOWN:
-            return self._estimate(answer).need(**question)  # type: ignore[arg-type]
-        return answer
-
-    def _estimate(self, refusal: Refusal) -> EstimatedMemory:
-        return EstimatedMemory(self._profile, f"not exact ({refusal.note})", self._beside)
+    def need(self, query: MemoryQuery) -> Need | Refusal:
+        """Memory of one rank on an accelerator, or why there is no answer."""
+        answer = self._exact.need(query)
+        if not isinstance(answer, Refusal) or answer.reason != Reason.UNKNOWN:
+            return answer
+        why = f"not exact ({answer.note})"
+        return EstimatedMemory(self._profile, why, self._companion_bytes).need(query)
 
 
 def _term(name: str, size: int, reason: str, *, inside: bool = True) -> Term:
@@ -161,7 +120,7 @@ class CalibratedMemory:
         engine: Name of the engine.
         version: Its version.
         arguments: Engine arguments of the spec: what its fields make, then the user's own.
-        measured: What starts of this model's architecture told, the newest first.
+        measured: Measurements of this architecture, the newest first.
     """
 
     def __init__(
@@ -177,60 +136,44 @@ class CalibratedMemory:
         self._engine, self._version, self._arguments = engine, version, tuple(arguments)
         self._measured = measured
 
-    def need(
-        self,
-        *,
-        total: int,
-        device_name: str,
-        tensor: int,
-        pipeline: int,
-        tokens: int,
-        concurrency: int,
-    ) -> Need | Refusal:
-        """What one accelerator has to give."""
-        need = self._exact.need(
-            total=total,
-            device_name=device_name,
-            tensor=tensor,
-            pipeline=pipeline,
-            tokens=tokens,
-            concurrency=concurrency,
-        )
+    def need(self, query: MemoryQuery) -> Need | Refusal:
+        """Memory of one rank on an accelerator, or why there is no answer."""
+        need = self._exact.need(query)
         if isinstance(need, Refusal):
             return need
-        found = self._found(device_name, tensor, pipeline, need)
-        return _corrected(need, found) if found else need
+        measurement = self._measurement(query, need)
+        return _correct(need, measurement) if measurement else need
 
-    def _found(self, device: str, tensor: int, pipeline: int, need: Need) -> Measurement | None:
-        """The newest measurement with these settings; a device's name tells its type."""
-        sizes = {TENSOR[0]: tensor, PIPELINE[0]: pipeline}
+    def _measurement(self, query: MemoryQuery, need: Need) -> Measurement | None:
+        """The newest measurement with these settings; a device's name implies its type."""
+        sizes = {TENSOR[0]: query.tensor, PIPELINE[0]: query.pipeline}
         derived = [word for name, size in sizes.items() if size > 1 for word in (name, str(size))]
-        # The launch says these too, where the need is exact.
+        # The launch states these too where the need is exact.
         derived += [BATCHED[0], str(need.batch.tokens), SEQUENCES[0], str(need.batch.seqs)]
         key = calibration_key(
-            self._profile, self._engine, self._version, "", device, (*derived, *self._arguments)
+            self._profile,
+            self._engine,
+            self._version,
+            "",
+            query.device_name,
+            (*derived, *self._arguments),
         )
-        return next((one for one in self._measured if _untyped(one.key) == key), None)
+        return next((one for one in self._measured if _without_type(one.key) == key), None)
 
 
-def _untyped(key: CalibrationKey) -> CalibrationKey:
+def _without_type(key: CalibrationKey) -> CalibrationKey:
     return key.model_copy(update={"accelerator_type": ""})
 
 
-def _corrected(need: Need, found: Measurement) -> Need:
+def _correct(need: Need, measurement: Measurement) -> Need:
     predicted = {term.name: term.bytes for term in need.terms}
-    corrected = apply(predicted, found.residual(predicted))
-    return need.model_copy(
-        update={
-            "terms": tuple(
-                _corrected_term(term, corrected[term.name], found) for term in need.terms
-            )
-        }
-    )
+    corrected = apply(predicted, measurement.residual(predicted))
+    terms = tuple(_correct_term(term, corrected[term.name], measurement) for term in need.terms)
+    return need.model_copy(update={"terms": terms})
 
 
-def _corrected_term(term: Term, measured: int, found: Measurement) -> Term:
-    if measured == term.bytes:
+def _correct_term(term: Term, size: int, measurement: Measurement) -> Term:
+    if size == term.bytes:
         return term
-    reason = f"as {found.release} measured; predicted {human_bytes(term.bytes)}"
-    return term.model_copy(update={"bytes": measured, "exact": False, "reason": reason})
+    reason = f"as {measurement.release} measured; predicted {human_bytes(term.bytes)}"
+    return term.model_copy(update={"bytes": size, "exact": False, "reason": reason})

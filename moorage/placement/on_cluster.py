@@ -15,7 +15,6 @@ from moorage.placement.placement import CPU, Placement, Seat
 from moorage.placement.propose import NoFit
 from moorage.placement.replacement import ReplacementPolicy
 from moorage.spec import ApplicationSpec, EngineName, Mode, ModelSpec, RuntimeName
-from moorage.spec.arguments import user_tokens
 
 OLDEST = {EngineName.CUSTOM: "2.40", EngineName.VLLM: "2.44"}
 """Oldest Ray: for the REST API as it is read here, and for `ray.serve.llm:build_openai_app`."""
@@ -86,7 +85,7 @@ def _sizes(spec: ModelSpec, profile: ModelProfile) -> Parallelism | None:
         raise _bad("mode", f"Ray Serve LLM does not serve {profile.mode}")
     given = spec.placement.accelerators
     wanted = given if isinstance(given, int) else 1
-    stated = stated_parallelism(user_tokens(spec.engine.args))
+    stated = stated_parallelism(spec.engine.arguments)
     if wanted == 0:
         return None
     if stated and given != "auto" and stated.world != wanted:
@@ -105,17 +104,17 @@ def _replicas(spec: ModelSpec) -> int:
 
 def _verdict(spec: ModelSpec, cluster: ClusterSnapshot, wanted: int) -> Verdict:
     kind = _application(spec).accelerator_type
-    told = cluster.summary
+    summary = cluster.summary
     if cluster.autoscales:
-        return Verdict(host=cluster.name, note=f"{told}; it adds nodes when they are needed")
+        return Verdict(host=cluster.name, note=f"{summary}; it adds nodes when they are needed")
     if wanted > cluster.accelerators:
-        note = f"{counted(wanted, 'accelerator')} needed; {told}"
+        note = f"{counted(wanted, 'accelerator')} needed; {summary}"
         return Verdict(host=cluster.name, refusal=Reason.NO_ACCELERATOR, note=note)
     if kind and not cluster.total.get(f"accelerator_type:{kind}"):
         there = [name.partition(":")[2] for name in cluster.total if name.startswith("accel")]
         note = f"no {kind} there, but {', '.join(sorted(there)) or 'none that it names'}"
         return Verdict(host=cluster.name, refusal=Reason.KIND, note=note)
-    return Verdict(host=cluster.name, note=told)
+    return Verdict(host=cluster.name, note=summary)
 
 
 def _remedy(cluster: ClusterSnapshot) -> str:
@@ -142,16 +141,16 @@ def _seat(spec: ModelSpec, cluster: ClusterSnapshot, sizes: Parallelism | None) 
 
 def _stop_first(spec: ModelSpec, cluster: ClusterSnapshot, wanted: int, running: str) -> str:
     """Ray would let the new application wait for what the old one holds, for ever."""
-    ways, free = ReplacementPolicy(spec.replace.strategy, running), cluster.accelerators_free
-    if not ways.beside:
-        return ways.why("")
+    policy, free = ReplacementPolicy(spec.replace.strategy, running), cluster.accelerators_free
+    if not policy.may_overlap:
+        return policy.stop_reason("")
     if not running or free is None or cluster.autoscales or free >= wanted:
         return ""
     if application_name(running) not in cluster.applications:
         return ""
     needed = f"{counted(wanted, 'accelerator')} needed, {free} free on {cluster.name}"
-    if not ways.instead:
-        raise Failure(Cause.NO_FIT, needed, suggestion=ways.remedy)
+    if not policy.may_stop_first:
+        raise Failure(Cause.NO_FIT, needed, suggestion=policy.remedy)
     return f"{running} stops first: {needed}"
 
 

@@ -10,14 +10,15 @@ from math import gcd, prod
 from operator import floordiv
 
 from moorage.common.failures import Cause, Failure
+from moorage.common.refusal import Reason, Refusal
 from moorage.common.values import Value
-from moorage.spec.arguments import whole_number
+from moorage.spec.arguments import EngineArguments
 
 SIZES = {
-    "tensor": ("--tensor-parallel-size", "-tp"),
-    "pipeline": ("--pipeline-parallel-size", "-pp"),
-    "data": ("--data-parallel-size", "-dp"),
-    "prefill_context": ("--prefill-context-parallel-size", "-pcp"),
+    "tensor": "--tensor-parallel-size",
+    "pipeline": "--pipeline-parallel-size",
+    "data": "--data-parallel-size",
+    "prefill_context": "--prefill-context-parallel-size",
 }
 """vLLM's options by field. Decode-context parallelism reuses tensor ranks and adds none."""
 
@@ -63,17 +64,17 @@ def split_over_hosts(counts: Sequence[int], *, natively: bool = False) -> tuple[
     return (1, sum(counts)) if len(set(counts)) > 1 else (counts[0], len(counts))
 
 
-def stated_parallelism(tokens: Sequence[str]) -> Parallelism | None:
+def stated_parallelism(args: EngineArguments) -> Parallelism | None:
     """What the user's arguments say; None when they say nothing about it.
 
     Raises:
         Failure: `BAD_SPEC` when a size is no positive number.
     """
-    found = {name: whole_number(tokens, *flags) for name, flags in SIZES.items()}
+    found = {name: args.whole_number(flag) for name, flag in SIZES.items()}
     sizes = {name: size for name, size in found.items() if size is not None}
     for name, size in sizes.items():
         if size < 1:
-            flag = SIZES[name][0]
+            flag = SIZES[name]
             raise Failure(
                 Cause.BAD_SPEC,
                 f"engine.args: {flag} {size} must be positive",
@@ -141,48 +142,31 @@ class Topology:
     hosts_per_rank: int
 
 
-@dataclass(frozen=True, slots=True)
-class TopologyRefusal:
-    """Why no layout does, for a person to read."""
-
-    reason: str
-
-
-class _Refused(Exception):
-    """Carries the reason out of the helpers."""
-
-
-def multi_host_topology(
-    accelerators: Sequence[int], sizes: ParallelSizes
-) -> Topology | TopologyRefusal:
+def multi_host_topology(accelerators: Sequence[int], sizes: ParallelSizes) -> Topology:
     """Lay a group out over hosts.
 
     Args:
         accelerators: Number of accelerators that each host gives, at least one host.
         sizes: What the user demands.
 
-    Returns:
-        The layout, or why there is none.
+    Raises:
+        Refusal: `TOPOLOGY` when vLLM accepts no layout.
     """
-    try:
-        _require_positive(accelerators, sizes)
-        tensor = _tensor_size(accelerators, sizes)
-        pipeline = sizes.pipeline or 1
-        rank = tensor * pipeline * (sizes.prefill or 1)
-        if rank <= min(accelerators):
-            return _ranks_in_hosts(accelerators, sizes, tensor, rank)
-        return _ranks_over_hosts(accelerators, sizes, tensor, rank)
-    except _Refused as refused:
-        return TopologyRefusal(str(refused))
+    _require_positive(accelerators, sizes)
+    tensor = _tensor_size(accelerators, sizes)
+    rank = tensor * (sizes.pipeline or 1) * (sizes.prefill or 1)
+    if rank <= min(accelerators):
+        return _ranks_in_hosts(accelerators, sizes, tensor, rank)
+    return _ranks_over_hosts(accelerators, sizes, tensor, rank)
 
 
 def _require_positive(accelerators: Sequence[int], sizes: ParallelSizes) -> None:
     if min(accelerators, default=0) <= 0:
-        raise _Refused("every host has to give at least one accelerator")
+        raise _refusal("every host has to give at least one accelerator")
     for name in ("tensor", "pipeline", "prefill", "data", "data_local"):
         size = getattr(sizes, name)
         if size is not None and size <= 0:
-            raise _Refused(f"the {name.replace('_', '-')} parallel size {size} is not positive")
+            raise _refusal(f"the {name.replace('_', '-')} parallel size {size} is not positive")
 
 
 def _tensor_size(accelerators: Sequence[int], sizes: ParallelSizes) -> int:
@@ -193,7 +177,7 @@ def _tensor_size(accelerators: Sequence[int], sizes: ParallelSizes) -> int:
     total = sum(accelerators)
     others = sizes.data * (sizes.pipeline or 1) * (sizes.prefill or 1)
     if total % others:
-        raise _Refused(
+        raise _refusal(
             f"{total} accelerators cannot be split into {others} equal parts, so no tensor "
             f"parallel size goes with data parallel size {sizes.data}"
         )
@@ -207,7 +191,7 @@ def _ranks_in_hosts(
     ranks = sum(local)
     _require_data(sizes, ranks)
     if sizes.data_local is not None and set(local) != {sizes.data_local}:
-        raise _Refused(
+        raise _refusal(
             f"{sizes.data_local} local ranks are asked for, the hosts take {_listed(local)}"
         )
     return Topology(
@@ -226,18 +210,18 @@ def _ranks_over_hosts(
 ) -> Topology:
     hosts, each = len(accelerators), accelerators[0]
     if set(accelerators) != {each}:
-        raise _Refused(
+        raise _refusal(
             f"a rank of {rank} accelerators spans hosts, which then have to be equal; "
             f"they give {_listed(accelerators)}"
         )
     if rank % each:
-        raise _Refused(f"a rank of {rank} accelerators does not fill hosts of {each}")
+        raise _refusal(f"a rank of {rank} accelerators does not fill hosts of {each}")
     span = rank // each
     if hosts % span:
-        raise _Refused(f"{hosts} hosts cannot be split into ranks of {span} hosts")
+        raise _refusal(f"{hosts} hosts cannot be split into ranks of {span} hosts")
     _require_data(sizes, hosts // span)
     if sizes.data_local not in (None, 1):
-        raise _Refused(f"{sizes.data_local} local ranks are asked for, but a rank spans hosts")
+        raise _refusal(f"{sizes.data_local} local ranks are asked for, but a rank spans hosts")
     return Topology(
         shape=Shape.MP_ONLY if hosts == span else Shape.NESTED,
         tensor=tensor,
@@ -251,9 +235,13 @@ def _ranks_over_hosts(
 
 def _require_data(sizes: ParallelSizes, ranks: int) -> None:
     if sizes.data not in (None, ranks):
-        raise _Refused(f"data parallel size {sizes.data} is asked for, the hosts take {ranks}")
+        raise _refusal(f"data parallel size {sizes.data} is asked for, the hosts take {ranks}")
 
 
 def _listed(numbers: Sequence[int]) -> str:
     more = ", ..." if len(numbers) > LISTED else ""
     return ", ".join(str(number) for number in numbers[:LISTED]) + more
+
+
+def _refusal(note: str) -> Refusal:
+    return Refusal(Reason.TOPOLOGY, note)

@@ -11,26 +11,9 @@ from moorage.inventory.snapshot import FleetSnapshot
 from moorage.memory.need import CpuNeed, Need
 from moorage.models.profile import ModelProfile
 from moorage.models.source import ResolvedModel
-from moorage.placement.candidate import Candidate
 from moorage.placement.explanation import Verdict
+from moorage.placement.ranking import Ranking
 from moorage.spec import EngineName, ModelSpec, Policy, RuntimeName
-
-
-class Considered(Value):
-    """The answer of the baseline's rules for the first replica.
-
-    Attributes:
-        needed: Bytes of accelerator memory that a replica needs in all, as the rules estimate it.
-        candidates: All of the first strategy that found any, in fleet order.
-        scores: One for each candidate, 0 to 100.
-        messages: Why nothing fits, or what is overcommitted.
-    """
-
-    needed: int
-    candidates: tuple[Candidate, ...] = ()
-    scores: tuple[float, ...] = ()
-    messages: tuple[str, ...] = ()
-
 
 CPU = "cpu"
 """Accelerator type of a seat without accelerators."""
@@ -187,7 +170,7 @@ class Placement(Value):
     seats: tuple[Seat, ...]
     verdicts: tuple[Verdict, ...]
     terms: tuple[str, ...] = ()
-    considered: Considered | None = None
+    considered: Ranking | None = None
     shortage: str = ""
     remedies: tuple[str, ...] = ()
     troubles: tuple[str, ...] = ()

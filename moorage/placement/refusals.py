@@ -1,4 +1,4 @@
-"""Why hosts that passed the filters still cannot take the replica, with the numbers."""
+"""The verdict on each host: its score, or why it cannot take the replica, with the numbers."""
 
 from __future__ import annotations
 
@@ -11,14 +11,94 @@ from moorage.inventory.claims import Resource
 from moorage.placement.candidates import (
     Candidate,
     Layout,
+    ScoredCandidate,
+    cpu_refusal,
     layouts_on_one_host,
+    ram_refusal,
     within_ram,
 )
-from moorage.placement.demand import Allocation, Split
 from moorage.placement.explanation import Verdict
 from moorage.placement.fit import holders
+from moorage.placement.joint_refusals import joint_verdict
 from moorage.placement.request import Request
 from moorage.placement.view import AcceleratorKind, HostView
+
+
+def verdicts_of(
+    request: Request,
+    views: Sequence[HostView],
+    able: Sequence[HostView],
+    refused: dict[str, Verdict],
+    scored: Sequence[ScoredCandidate],
+) -> tuple[Verdict, ...]:
+    """One verdict for each host, in the order of the fleet.
+
+    Args:
+        request: What is to be placed.
+        views: The hosts, with the replicas that were placed before.
+        able: Those that passed the filters.
+        refused: By host the verdicts of the others; the rest is added.
+        scored: The candidates; a host of several gets the verdict of its best.
+    """
+    verdicts = refused
+    for one in scored:
+        rooms = one.candidate.rooms
+        for at, view in enumerate(one.candidate.views):
+            host = view.host.name
+            other = verdicts.get(host)
+            if other is None or other.score < one.score:
+                verdicts[host] = _accept(host, one, rooms[at])
+    if len(verdicts) < len(views):
+        rest = [view for view in able if view.host.name not in verdicts]
+        verdicts.update(_refuse_all(request, rest, scored[0].candidate if scored else None))
+    return tuple([verdicts[view.host.name] for view in views])
+
+
+def _accept(host: str, one: ScoredCandidate, room: list[int]) -> Verdict:
+    count = len(room) if one.candidate.kind else 0
+    needed, left = one.candidate.needed, room[-1]
+    note = "more than is free, as the spec allows" if count and needed > left else ""
+    return Verdict(host, None, note, needed, left, count, 0, (), one.score, one.points)
+
+
+def _refuse_all(
+    request: Request, views: Sequence[HostView], taken: Candidate | None
+) -> Iterator[tuple[str, Verdict]]:
+    """A verdict for each host that is no candidate.
+
+    Args:
+        request: What is to be placed.
+        views: The hosts.
+        taken: A candidate: hosts are measured against its shape; without one, each against the
+            shape that it misses by the least.
+    """
+    shape = taken if taken and taken.kind and len(taken.views) == 1 else None
+    cache: dict[tuple[AcceleratorKind, int], Shapes] = {}
+    for view in views:
+        name = view.host.name
+        if request.must_span:
+            yield name, joint_verdict(request, view, taken is not None)
+        elif view.groups:
+            yield name, Verdict.of(name, _refuse(request, view, shape, cache))
+        else:
+            yield name, Verdict.of(name, _refuse_on_cpu(request, view, taken))
+
+
+def with_replica_note(view: HostView, verdict: Verdict) -> Verdict:
+    """A refusal that also counts the replicas of the same placement on the host."""
+    placed = [claim for claim in view.host.claims if not claim.release]
+    number = sum(claim.resource == Resource.PORT and not claim.links for claim in placed)
+    if not number or not verdict.refusal:
+        return verdict
+    count = f"{number} of the replicas placed here already"
+    return replace(verdict, note=f"{verdict.note}; {count}" if verdict.note else count)
+
+
+def _refuse_on_cpu(request: Request, view: HostView, taken: Candidate | None) -> Refusal:
+    demand = request.cpu_demand
+    full = taken is not None and taken.kind is None and taken.is_full
+    refusal = cpu_refusal(request, view, (demand.full() if full else demand.least()).bytes)
+    return refusal or Refusal(Reason.NO_ACCELERATOR, "accelerators are preferred")
 
 
 @dataclass(slots=True)
@@ -28,106 +108,66 @@ class Shape:
     Attributes:
         count: Accelerators on the host.
         needed: Bytes on each of them.
-        blocked: Why a larger share, which would help, cannot be; empty = it can, or would not.
+        obstacle: Why a larger share, which would help, is impossible; empty = it is possible, or
+            would not help.
     """
 
     count: int
     needed: int
-    blocked: str
+    obstacle: str
 
 
 @dataclass(slots=True)
 class Shapes:
-    """All ways for hosts with so many accelerators of a kind.
+    """All ways for hosts with the same number of accelerators of a kind.
 
     Attributes:
-        asks: By layout the bytes on each accelerator, or why there is no claim.
-        possible: Those with a claim that a host may miss by the least.
+        possible: Those that a host may miss by the least.
+        refusal: Why none is possible; None = some are.
     """
 
-    asks: list[tuple[Layout, int | str]]
     possible: list[Shape]
+    refusal: Refusal | None = None
 
 
-def shapes_of(
-    request: Request, kind: AcceleratorKind, there: int, taken: Candidate | None
-) -> Shapes:
-    """The ways for hosts of a size.
+def _shapes(request: Request, kind: AcceleratorKind, there: int, taken: Candidate | None) -> Shapes:
+    """The shapes for hosts with so many accelerators of a kind.
 
-    Args:
-        request: What is to be placed.
-        kind: The kind of accelerator.
-        there: Accelerators of it on the host.
-        taken: What others offer; a host with as many accelerators is measured against that only.
+    A host with as many accelerators as the candidate takes is measured against that shape only.
     """
-    asks = _asks(request, kind, there, taken)
-    possible = []
-    for layout, ask in asks:
-        if isinstance(ask, int):
-            larger = [why for one, why in asks if isinstance(why, str) and one.count > layout.count]
-            blocked = larger[-1] if larger and ask > kind.total else ""
-            possible.append(Shape(layout.count, ask, blocked))
-    # A shape that is missed by more than another, however full or empty the host, is never nearest.
-    worst = min((shape.needed for shape in possible), default=0)
-    return Shapes(asks, [one for one in possible if one.needed - kind.total <= worst])
-
-
-def _asks(
-    request: Request, kind: AcceleratorKind, there: int, taken: Candidate | None
-) -> list[tuple[Layout, int | str]]:
-    """Bytes on each accelerator, or why not, for each shape that a host of this size can have."""
-    asked = request.demand.least
+    demand, full = request.demand, False
+    layouts = [one for one in layouts_on_one_host(request, there) if one.count <= there]
     if taken and len(taken.rooms[0]) <= there:
-        layouts = [Layout(count=len(taken.rooms[0]), split=taken.split)]
-        asked = request.demand.full if taken.is_full else asked
-    else:
-        layouts = [one for one in layouts_on_one_host(request, there) if one.count <= there]
-    asks = [(layout, asked(kind, layout.split)) for layout in layouts]
-    return [(layout, ask.bytes if isinstance(ask, Allocation) else ask) for layout, ask in asks]
+        layouts, full = [Layout(len(taken.rooms[0]), taken.split)], taken.is_full
+    if not layouts:
+        return Shapes([], _too_few(request, kind, there))
+    possible = []
+    refused: list[tuple[Layout, Refusal]] = []
+    for layout in reversed(layouts):
+        allocation = (demand.full if full else demand.least)(kind, layout.split)
+        if allocation:
+            obstacle = refused[0][1].note if refused and allocation.bytes > kind.total else ""
+            possible.append(Shape(layout.count, allocation.bytes, obstacle))
+        elif refusal := demand.refusal(kind, layout.split, full=full):
+            refused.append((layout, refusal))
+    if not possible:
+        return Shapes([], _impossible(refused))
+    # A shape that is missed by more than another, however full or empty the host, is never nearest.
+    worst = min(shape.needed for shape in possible)
+    return Shapes([one for one in reversed(possible) if one.needed - kind.total <= worst])
 
 
-ACCELERATOR = Resource.ACCELERATOR
+def _impossible(refused: list[tuple[Layout, Refusal]]) -> Refusal:
+    """What is in the way of the smallest shape that divides the heads, else of the largest one."""
+    divided = [pair for pair in refused if pair[1].reason is not Reason.PARALLELISM]
+    layout, refusal = divided[-1] if divided else refused[0]
+    return Refusal(refusal.reason, refusal.note, count=layout.count)
 
 
-def with_replica_note(view: HostView, verdict: Verdict) -> Verdict:
-    """A refusal that also says which replicas of the same placement are on the host already."""
-    placed = [claim for claim in view.host.claims if not claim.release]
-    number = sum(claim.resource == Resource.PORT and not claim.links for claim in placed)
-    if not number or not verdict.refusal:
-        return verdict
-    told = f"{number} of the replicas placed here already"
-    note = f"{verdict.note}; {told}" if verdict.note else told
-    return replace(verdict, note=note)
-
-
-def refuse_all(
-    request: Request, views: Sequence[HostView], taken: Candidate | None
-) -> Iterator[tuple[str, Verdict]]:
-    """A verdict for each host that got no offer.
-
-    Args:
-        request: What is to be placed.
-        views: The hosts that got none.
-        taken: What others offer: a host is measured against the shape that is taken; where there
-            is none, against the shape that it misses by the least.
-    """
-    shape = taken if taken and taken.kind and len(taken.views) == 1 else None
-    cache: dict[tuple[AcceleratorKind, int], Shapes] = {}
-    for view in views:
-        if request.must_span:
-            yield view.host.name, joint_refusal(request, view, taken is not None)
-        elif view.groups:
-            yield view.host.name, _refuse(request, view, shape, cache)
-        else:
-            yield view.host.name, _refuse_on_cpu(request, view, taken)
-
-
-def _refuse_on_cpu(request: Request, view: HostView, taken: Candidate | None) -> Verdict:
-    whole = taken and taken.kind is None and taken.is_full
-    ask = request.cpu_demand.full() if whole else request.cpu_demand.least()
-    reason = cpu_refusal(request, view, ask.bytes)
-    refused = reason or Refusal(Reason.NO_ACCELERATOR, "accelerators are preferred")
-    return Verdict.of(view.host.name, refused)
+def _too_few(request: Request, kind: AcceleratorKind, there: int) -> Refusal:
+    wanted = request.count or 0
+    note = f"{wanted} accelerators asked for, {there} x {kind} there"
+    return Refusal(Reason.NO_ACCELERATOR, note, count=wanted, there=there)
 
 
 def _refuse(
@@ -135,67 +175,50 @@ def _refuse(
     view: HostView,
     taken: Candidate | None,
     cache: dict[tuple[AcceleratorKind, int], Shapes],
-) -> Verdict:
-    best: Verdict | None = None
+) -> Refusal:
+    """The refusal for the kind of accelerator that the host misses by the least."""
+    refusals = []
     for kind, room in view.groups.items():
         key = (kind, len(room))
         shapes = cache.get(key)
         if shapes is None:
-            shapes = cache[key] = shapes_of(request, kind, len(room), taken)
-        verdict = _measured(request, view, kind, room, shapes)
-        if best is None or verdict.needed - verdict.available < best.needed - best.available:
-            best = verdict
-    assert best is not None
-    return best
+            shapes = cache[key] = _shapes(request, kind, len(room), taken)
+        refusals.append(shapes.refusal or _measure(request, view, kind, room, shapes.possible))
+    return refusals[0] if len(refusals) == 1 else min(refusals, key=lambda one: one.shortfall)
 
 
-def _measured(
-    request: Request, view: HostView, kind: AcceleratorKind, room: list[int], shapes: Shapes
-) -> Verdict:
+def _measure(
+    request: Request, view: HostView, kind: AcceleratorKind, room: list[int], shapes: list[Shape]
+) -> Refusal:
     """The host against the shape that it misses by the least."""
-    if not shapes.asks:
-        return _too_few(request, view, kind, room)
-    if not shapes.possible:
-        return _impossible(request, view, shapes.asks)
-    if request.spec.extended_kv_cache and (short := _ram_short(request, view, kind, shapes)):
-        return Verdict.of(view.host.name, short)
+    if request.spec.extended_kv_cache:
+        claims = (shape.needed * shape.count for shape in shapes)
+        short = min(
+            (ram_refusal(request, view, kind, claim) for claim in claims),
+            key=lambda one: one.shortfall,
+        )
+        if short.needed > short.available:
+            return short
+    nearest, available = _nearest(request, view, kind, room, shapes)
     there = fields(view.host)
-    nearest, available = _nearest(request, view, kind, room, shapes.possible)
     if available < nearest.needed <= room[nearest.count - 1] and not there["unified_memory"]:
-        return short_of_ram(request, view, kind, nearest.needed * nearest.count)
-    return Verdict(
-        there["name"],
+        return ram_refusal(request, view, kind, nearest.needed * nearest.count)
+    return Refusal(
         # A larger share would help, and only the shape of the model is in its way.
-        Reason.PARALLELISM if nearest.blocked else Reason.ACCELERATOR_MEMORY,
-        nearest.blocked,
+        Reason.PARALLELISM if nearest.obstacle else Reason.ACCELERATOR_MEMORY,
+        nearest.obstacle,
         nearest.needed,
         available,
         nearest.count,
         len(room),
-        holders(view.host, ACCELERATOR) if there["claims"] else (),
+        holders(view.host, Resource.ACCELERATOR) if there["claims"] else (),
     )
 
 
-def _ram_short(
-    request: Request, view: HostView, kind: AcceleratorKind, shapes: Shapes
-) -> Refusal | None:
-    """Too little RAM for the extended cache of even the smallest shape."""
-    claims = (shape.needed * shape.count for shape in shapes.possible)
-    needed = min(request.ram_for(kind.type, claim) for claim in claims)
-    if needed <= view.room.ram:
-        return None
-    held_by = holders(view.host, Resource.RAM)
-    return Refusal(Reason.RAM, needed=needed, available=view.room.ram, held_by=held_by)
-
-
 def _nearest(
-    request: Request,
-    view: HostView,
-    kind: AcceleratorKind,
-    room: list[int],
-    shapes: list[Shape],
+    request: Request, view: HostView, kind: AcceleratorKind, room: list[int], shapes: list[Shape]
 ) -> tuple[Shape, int]:
-    """The shape that is missed by the least, and what there is for it."""
+    """The shape that is missed by the least, and the bytes that there are for it."""
     limited = view.host.unified_memory or request.spec.extended_kv_cache
     nearest, available = shapes[0], 0
     for shape in shapes:
@@ -204,119 +227,3 @@ def _nearest(
         if shape is nearest or shape.needed - left < nearest.needed - available:
             nearest, available = shape, left
     return nearest, available
-
-
-def _impossible(request: Request, view: HostView, asks: list[tuple[Layout, int | str]]) -> Verdict:
-    """No shape has a claim: what is in the way of the smallest that divides the heads."""
-    uneven = request.demand.uneven
-    even = [pair for pair in asks if not uneven(pair[0].split.tensor)]
-    layout, reason = even[0] if even else asks[-1]
-    refusal = Reason.ENGINE if even else Reason.PARALLELISM
-    return Verdict(host=view.host.name, refusal=refusal, note=str(reason), count=layout.count)
-
-
-def _too_few(request: Request, view: HostView, kind: AcceleratorKind, room: list[int]) -> Verdict:
-    wanted = request.count or 0
-    return Verdict(
-        host=view.host.name,
-        refusal=Reason.NO_ACCELERATOR,
-        note=f"{wanted} accelerators asked for, {len(room)} x {kind} there",
-        count=wanted,
-        there=len(room),
-    )
-
-
-def joint_refusal(request: Request, view: HostView, others_do: bool) -> Verdict:
-    """The verdict of a host that passed the filters, where a number of hosts is asked for.
-
-    Args:
-        request: What is to be placed.
-        view: The host.
-        others_do: Whether the replica was placed, on other hosts.
-    """
-    short = _short(request, view)
-    if short is not None:
-        return short
-    if others_do:
-        return Verdict(view.host.name, note="could take part; other hosts were preferred")
-    note = f"could take part, but {request.hosts} hosts are asked for and too few others can"
-    return Verdict(view.host.name, Reason.TOO_FEW_HOSTS, note)
-
-
-def _short(request: Request, view: HostView) -> Verdict | None:
-    """What the host itself lacks for its part; None = nothing."""
-    if not view.groups:
-        return _short_on_cpu(request, view)
-    found = list(_parts(request, view))
-    if any(one is None for one in found):
-        return None
-    missed = [one for one in found if one is not None]
-    measured = [one for one in missed if one.needed]
-    if measured:
-        return min(measured, key=lambda one: one.needed - one.available)
-    if missed:
-        return missed[0]
-    note = f"{request.count} accelerators over {request.hosts} hosts are more than it has"
-    return Verdict(view.host.name, Reason.NO_ACCELERATOR, note)
-
-
-def _short_on_cpu(request: Request, view: HostView) -> Verdict | None:
-    if reason := request.demand.uneven(request.hosts):
-        return Verdict(view.host.name, Reason.PARALLELISM, reason)
-    needed = request.cpu_demand.least(request.hosts).bytes
-    refused = cpu_refusal(request, view, needed)
-    return Verdict.of(view.host.name, refused) if refused else None
-
-
-def _parts(request: Request, view: HostView) -> Iterator[Verdict | None]:
-    """By number of accelerators that it could give: what is short; None = nothing."""
-    for kind, room in view.groups.items():
-        for count in range(1, len(room) + 1):
-            if request.count not in (None, count * request.hosts):
-                continue
-            split = Split(tensor=count, pipeline=request.hosts)
-            if request.stated:
-                split = Split(request.stated.tensor, request.stated.pipeline)
-            ask = request.demand.least(kind, split)
-            if isinstance(ask, str):
-                yield Verdict(view.host.name, Reason.PARALLELISM, ask)
-            elif ask.bytes <= (left := within_ram(request, view, kind, room[:count])[-1]):
-                yield None
-            elif ask.bytes <= room[count - 1] and not view.host.unified_memory:
-                yield short_of_ram(request, view, kind, ask.bytes * count)
-            else:
-                held_by = holders(view.host, Resource.ACCELERATOR)
-                yield Verdict(
-                    view.host.name,
-                    Reason.ACCELERATOR_MEMORY,
-                    needed=ask.bytes,
-                    available=left,
-                    count=count,
-                    there=len(room),
-                    held_by=held_by,
-                )
-
-
-def short_of_ram(request: Request, view: HostView, kind: AcceleratorKind, claimed: int) -> Verdict:
-    """The refusal of a host whose accelerators would do, for the RAM beside them."""
-    return Verdict(
-        view.host.name,
-        Reason.RAM,
-        needed=request.ram_for(kind.type, claimed),
-        available=view.room.ram,
-        held_by=holders(view.host, Resource.RAM),
-    )
-
-
-def cpu_refusal(request: Request, view: HostView, needed: int) -> Refusal | None:
-    """Why a host cannot run the replica on its processors; None = it can."""
-    host, room = view.host, view.room
-    if needed > room.ram:
-        held_by = holders(host, Resource.RAM)
-        return Refusal(Reason.RAM, needed=needed, available=room.ram, held_by=held_by)
-    wanted = request.spec.placement.cores
-    cores = 1 if wanted == "auto" else wanted
-    if cores > room.cores:
-        held_by = holders(host, Resource.CORES)
-        return Refusal(Reason.CORES, needed=cores, available=room.cores, held_by=held_by)
-    return None

@@ -1,4 +1,4 @@
-"""What a model lacks, and what would make it fit: each way is tried on the very fleet."""
+"""What a model lacks, and what would make it fit: each remedy is tried on the fleet."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import human_bytes
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.memory import MemoryModel
+from moorage.memory.engine_setup import MemoryQuery
 from moorage.memory.need import Need
 from moorage.memory.spec_options import wanted_concurrency
-from moorage.placement.better_hosts import Trial, empty_or_extended_host, larger
-from moorage.placement.demand import Allocation, Demand, MemoryRequest, Split
+from moorage.placement.better_hosts import Trial, empty_or_extended_host, larger_accelerators
+from moorage.placement.demand import Demand, Split
 from moorage.placement.explanation import Verdict
-from moorage.placement.memory_models import KnownOrEstimated, Memory
+from moorage.placement.memory_models import ExactOrEstimatedMemory, Memory
+from moorage.placement.memory_request import MemoryRequest
 from moorage.placement.request import Request
 from moorage.placement.view import view_of
 from moorage.spec import EngineName
-from moorage.spec.arguments import has_argument, user_tokens
 
 OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("--kv-cache-dtype fp8", {"kv_cache_dtype": "fp8"}),
@@ -38,12 +39,12 @@ FULL_WIDTH = ("bfloat16", "float16", "")
 
 def other_options(request: Request, exact: MemoryModel) -> Iterator[tuple[str, Request]]:
     """The request under options that save memory, one after the other and all together."""
-    together: dict[str, Any] = {}
+    combined: dict[str, Any] = {}
     for argument, change in OPTIONS:
-        together |= change
+        combined |= change
         yield argument, _with_memory(request, exact.with_options(**change))
     arguments = " ".join(argument for argument, _ in OPTIONS)
-    yield arguments, _with_memory(request, exact.with_options(**together))
+    yield arguments, _with_memory(request, exact.with_options(**combined))
 
 
 def other_checkpoints(request: Request) -> Iterator[tuple[str, Request]]:
@@ -52,19 +53,19 @@ def other_checkpoints(request: Request) -> Iterator[tuple[str, Request]]:
     if profile.quantization or profile.dtype not in FULL_WIDTH:
         return
     for name, share in CHECKPOINTS:
-        memory = Lighter(request.demand.memory, share)
-        yield name, replace(request, demand=Demand(memory, request.demand.wish))
+        memory = LighterMemory(request.demand.memory, share)
+        yield name, replace(request, demand=Demand(memory, request.demand.request))
 
 
-class Lighter:
+class LighterMemory:
     """A memory model with lighter weights."""
 
     def __init__(self, memory: Memory, share: float) -> None:
         self._memory, self._share = memory, share
 
-    def need(self, **question: Any) -> Need | Refusal:
-        """What one accelerator has to give."""
-        need = self._memory.need(**question)
+    def need(self, query: MemoryQuery) -> Need | Refusal:
+        """Memory of one rank on an accelerator."""
+        need = self._memory.need(query)
         if isinstance(need, Refusal):
             return need
         terms = tuple(
@@ -77,8 +78,8 @@ class Lighter:
 
 
 def _with_memory(request: Request, exact: MemoryModel) -> Request:
-    memory = KnownOrEstimated(exact, request.profile)
-    return replace(request, demand=Demand(memory, request.demand.wish))
+    memory = ExactOrEstimatedMemory(exact, request.profile)
+    return replace(request, demand=Demand(memory, request.demand.request))
 
 
 CONTEXTS = (131_072, 65_536, 32_768, 16_384, 8192, 4096, 2048)
@@ -86,52 +87,43 @@ MOST_RELEASES = 16
 """Releases that are tried one by one as if they were retired."""
 
 
-def remedies(
-    request: Request, fleet: FleetSnapshot, exact: MemoryModel | None = None
-) -> tuple[str, ...]:
-    """Changes that would let the model be placed, the smallest first; empty when none is known.
-
-    Args:
-        request: What fits nowhere.
-        fleet: The fleet.
-        exact: Its memory model, where there is one.
-    """
-    trial = Trial(request, exact, fleet, [view_of(host) for host in fleet.hosts])
-    tries = (
+def remedies(trial: Trial) -> tuple[str, ...]:
+    """Changes that would let the model be placed, the smallest first; empty when none is known."""
+    attempts = (
         _smaller_cache,
         _options,
         _more_accelerators,
         _without_a_release,
         _checkpoint,
         empty_or_extended_host,
-        larger,
+        larger_accelerators,
     )
-    return tuple(way for attempt in tries if (way := next(attempt(trial), "")))
+    return tuple(remedy for attempt in attempts if (remedy := next(attempt(trial), "")))
 
 
 def _smaller_cache(trial: Trial) -> Iterator[str]:
-    for words, wish in _smaller_wishes(trial.request):
-        smaller = Demand(trial.request.demand.memory, wish)
-        if trial.seats(replace(trial.request, demand=smaller)):
-            yield f"Set {words}: with it the model fits."
+    for setting, smaller in _smaller_requests(trial.request):
+        demand = Demand(trial.request.demand.memory, smaller)
+        if trial.seats(replace(trial.request, demand=demand)):
+            yield f"Set {setting}: with it the model fits."
 
 
-def _smaller_wishes(request: Request) -> Iterator[tuple[str, MemoryRequest]]:
+def _smaller_requests(request: Request) -> Iterator[tuple[str, MemoryRequest]]:
     """Fewer requests at once, a shorter context, and both."""
-    wish, spec, one = request.demand.wish, request.spec, "`concurrency: 1`"
-    if wish.concurrency > 1:
-        yield one, replace(wish, concurrency=1)
-    by_argument = has_argument(user_tokens(spec.engine.args), "--max-model-len")
+    wanted, spec, one = request.demand.request, request.spec, "`concurrency: 1`"
+    if wanted.concurrency > 1:
+        yield one, replace(wanted, concurrency=1)
+    by_argument = spec.engine.arguments.has("--max-model-len")
     for tokens in CONTEXTS:
-        if tokens >= wish.least_context:
+        if tokens >= wanted.least_context:
             continue
         length = f"`--max-model-len {tokens}` in `engine.args`"
-        words = length if by_argument else f"`context: {tokens}`"
+        setting = length if by_argument else f"`context: {tokens}`"
         at_once = wanted_concurrency(spec, tokens)
-        shorter = replace(wish, context=tokens, stated=True, concurrency=at_once)
-        yield words, shorter
+        shorter = replace(wanted, context=tokens, stated=True, concurrency=at_once)
+        yield setting, shorter
         if at_once > 1:
-            yield f"{words} and {one}", replace(shorter, concurrency=1)
+            yield f"{setting} and {one}", replace(shorter, concurrency=1)
 
 
 def _options(trial: Trial) -> Iterator[str]:
@@ -143,7 +135,7 @@ def _options(trial: Trial) -> Iterator[str]:
 
 
 def _more_accelerators(trial: Trial) -> Iterator[str]:
-    """As many as it takes, where the user wants fewer or lists them."""
+    """As many accelerators as it takes, where the user wants fewer or lists them."""
     spec = trial.request.spec
     if spec.placement.accelerators == "auto" or trial.request.stated:
         return
@@ -176,7 +168,7 @@ def _checkpoint(trial: Trial) -> Iterator[str]:
 
 def shortage(request: Request, fleet: FleetSnapshot, verdicts: Sequence[Verdict]) -> str:
     """One line: the parts of the memory on the nearest miss; empty when memory is not short."""
-    # Rules that measure no single shape, such as the baseline's, give reasons in words.
+    # The policy `baseline` measures no single shape: its refusals have no count.
     memory = (one for one in verdicts if one.refusal == Reason.ACCELERATOR_MEMORY)
     short = [one for one in memory if one.count]
     if not short:
@@ -185,11 +177,11 @@ def shortage(request: Request, fleet: FleetSnapshot, verdicts: Sequence[Verdict]
     stated = request.stated
     split = Split(stated.tensor, stated.pipeline) if stated else Split(tensor=nearest.count)
     for kind in view_of(fleet.host(nearest.host)).groups:
-        ask = request.demand.least(kind, split)
-        if isinstance(ask, Allocation) and ask.bytes == nearest.needed:
-            parts = [f"{term.name} {human_bytes(term.bytes)}" for term in ask.need.terms]
+        allocation = request.demand.least(kind, split)
+        if allocation and allocation.bytes == nearest.needed:
+            terms = (f"{term.name} {human_bytes(term.bytes)}" for term in allocation.need.terms)
             return (
-                f"{human_bytes(ask.bytes)} on each of {nearest.count} x {kind} for {ask.tokens}"
-                f" tokens: {', '.join(parts)}"
+                f"{human_bytes(allocation.bytes)} on each of {nearest.count} x {kind} for"
+                f" {allocation.tokens} tokens: {', '.join(terms)}"
             )
     return ""

@@ -9,25 +9,21 @@ from moorage.inventory.snapshot import FleetSnapshot
 from moorage.memory import MemoryModel
 from moorage.memory.calibration import Measurement
 from moorage.models.profile import ModelProfile
-from moorage.placement.baseline_request import (
-    baseline_request,
-    by_baseline_rules,
-    require_consistent,
-)
-from moorage.placement.demand import CpuDemand, Demand, memory_request
+from moorage.placement.baseline.terms import by_baseline_rules, read_terms
+from moorage.placement.demand import CpuDemand, Demand
 from moorage.placement.engine import (
     EngineTraits,
 )
 from moorage.placement.memory_models import (
     CalibratedMemory,
     EstimatedMemory,
-    KnownOrEstimated,
+    ExactOrEstimatedMemory,
     Memory,
     StatedMemory,
 )
+from moorage.placement.memory_request import memory_request
 from moorage.placement.parallelism import Parallelism, stated_parallelism
 from moorage.spec import Distributed, ModelSpec
-from moorage.spec.arguments import user_tokens
 
 MOST_HOSTS = 64
 """Hosts that a replica spans at most."""
@@ -41,8 +37,8 @@ class Request:
         spec: What the user wrote.
         profile: The model.
         engine: The engine that will serve it.
-        demand: What it asks of accelerators.
-        on_processors: What it asks of RAM where processors run the engine.
+        demand: What it needs of accelerators.
+        cpu_demand: What it needs of RAM where processors run the engine.
         stated: Parallelism that the user's arguments fix; None = it is derived.
         staged: The model as hosts list what they have, `source@revision`.
         adapter_bytes: Bytes of the files of its LoRA adapters.
@@ -80,7 +76,7 @@ class Request:
 
     @property
     def ram(self) -> int:
-        """Bytes of RAM that the user wants reserved for each seat; 0 = nothing is said."""
+        """Bytes of RAM that the spec reserves for each seat; 0 = it states none."""
         stated = self.spec.placement.ram
         return 0 if stated == "auto" else int(stated)
 
@@ -139,85 +135,90 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The model that looks for a place.
+    """The model to place.
 
     Attributes:
         spec: What the user wrote.
         profile: What the model is.
         memory: How much memory it takes; None = only a rough estimate is possible.
         staged: The model as hosts list what they have, `source@revision`.
-        beside: Bytes of the files of its adapters and draft model, for an estimate.
+        companion_bytes: Bytes of the files of its adapters and draft model, for an estimate.
         adapter_bytes: Bytes of the files of its adapters alone.
-        measured: What earlier starts of its architecture told about memory, the newest first.
+        measured: Measurements of earlier starts of its architecture, the newest first.
     """
 
     spec: ModelSpec
     profile: ModelProfile
     memory: MemoryModel | None = None
     staged: str = ""
-    beside: int = 0
+    companion_bytes: int = 0
     adapter_bytes: int = 0
     measured: tuple[Measurement, ...] = ()
 
+    def request(self, engine: EngineTraits, fleet: FleetSnapshot | None = None) -> Request:
+        """What is to be placed when an engine serves the model.
 
-def request_for(
-    subject: Subject, engine: EngineTraits, fleet: FleetSnapshot | None = None
-) -> Request:
-    """What is to be placed when an engine serves the model.
+        Args:
+            engine: The engine.
+            fleet: The hosts, which may have a default version of the engine.
 
-    Args:
-        subject: The model.
-        engine: The engine.
-        fleet: The hosts, which may have a default version of the engine; None = they have none.
+        Raises:
+            Failure: `BAD_SPEC` when the arguments contradict the accelerators that the spec wants.
+        """
+        spec, profile = self.spec, self.profile
+        _require_consistent_sizes(self)
+        wanted, ram = memory_request(spec, profile), spec.placement.ram
+        stated = 0 if ram == "auto" else int(ram)
+        request = Request(
+            spec=spec,
+            profile=profile,
+            engine=engine,
+            demand=Demand(_memory(self, engine, fleet), wanted),
+            cpu_demand=CpuDemand(self.memory, profile, engine, wanted, stated),
+            stated=stated_parallelism(spec.engine.arguments),
+            staged=self.staged,
+            adapter_bytes=self.adapter_bytes,
+        )
+        _require_possible(request)
+        return request
 
-    Raises:
-        Failure: `BAD_SPEC` when the arguments contradict the accelerators that are asked for.
-    """
-    spec, profile = subject.spec, subject.profile
-    by_rules = by_baseline_rules(spec)
-    if by_rules:
-        require_consistent(baseline_request(spec, profile, engine, subject.adapter_bytes))
-    wish, ram = memory_request(spec, profile), spec.placement.ram
-    stated = 0 if ram == "auto" else int(ram)
-    request = Request(
-        spec=spec,
-        profile=profile,
-        engine=engine,
-        demand=Demand(_memory(subject, engine, fleet), wish),
-        cpu_demand=CpuDemand(subject.memory, profile, engine, wish, stated),
-        stated=stated_parallelism(user_tokens(spec.engine.args)),
-        staged=subject.staged,
-        adapter_bytes=subject.adapter_bytes,
-    )
+
+def _require_consistent_sizes(subject: Subject) -> None:
+    """The rules of the policy `baseline` refuse sizes that contradict each other or the model."""
+    if by_baseline_rules(subject.spec):
+        read_terms(subject.spec, subject.profile, subject.adapter_bytes)
+
+
+def _require_possible(request: Request) -> None:
+    spec, engine, stated = request.spec, request.engine, request.stated
     if request.must_span and not request.spans_hosts:
         raise Failure(
             Cause.BAD_SPEC,
             f"placement.hosts: {engine.name} cannot run one replica on {request.hosts} hosts",
             suggestion="Set `engine.name: vllm`, or leave `placement.hosts` out.",
         )
-    judged = by_rules and request.listed_accelerators
-    if request.stated and not judged and request.count not in (None, 0, request.stated.world):
+    judged_by_rules = by_baseline_rules(spec) and request.listed_accelerators
+    if stated and not judged_by_rules and request.count not in (None, 0, stated.world):
         raise Failure(
             Cause.BAD_SPEC,
-            f"placement.accelerators: {request.count}, but engine.args make {request.stated.world}"
-            f" ({request.stated})",
+            f"placement.accelerators: {request.count}, but engine.args make {stated.world}"
+            f" ({stated})",
             suggestion="Leave one of the two out.",
         )
-    return request
 
 
 def _memory(subject: Subject, engine: EngineTraits, fleet: FleetSnapshot | None) -> Memory:
-    """As exact as can be: predicted, corrected by measurements, estimated where rules end."""
+    """The most exact memory model: predicted and corrected, estimated where the rules end."""
     spec, profile = subject.spec, subject.profile
     if not engine.predictable:
         claim = spec.memory.claim
         estimated = EstimatedMemory(profile, f"the engine is {engine.name}")
         return estimated if claim is None else StatedMemory(int(claim))
     if subject.memory is None:
-        return EstimatedMemory(profile, "no tensor headers", subject.beside)
-    known = KnownOrEstimated(subject.memory, profile, subject.beside)
+        return EstimatedMemory(profile, "no tensor headers", subject.companion_bytes)
+    known = ExactOrEstimatedMemory(subject.memory, profile, subject.companion_bytes)
     configured = fleet.engine_versions(engine.name).default_version if fleet else ""
     version = spec.engine.version or configured or engine.default_version
-    given = user_tokens(spec.engine.args)
+    given = spec.engine.arguments.words
     arguments = (*engine.memory_arguments(spec, subject.memory.options.lora), *given)
     return CalibratedMemory(known, profile, engine.name, version, arguments, subject.measured)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from moorage.common.failures import Failure
-from moorage.common.values import Origin, Value
+from moorage.common.refusal import Reason, Refusal
 from moorage.images.choice import choose_image
-from moorage.images.image import Image
+from moorage.images.image import Image, ImageQuestion
 from moorage.inventory.devices import device_kind, process_refusal
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.engine import EngineTraits
@@ -27,43 +27,41 @@ def image_on(spec: ModelSpec, engine: EngineTraits, host: HostSnapshot, kind: st
         Failure: `NO_IMAGE` when none can work.
     """
     device = host.first(kind)
-    return choose_image(
-        spec,
-        engine.name,
-        engine.default_version,
-        kind,
-        host.architecture,
+    versions = host.engine_versions(spec.engine.custom or engine.name)
+    default = versions.default_version or engine.default_version
+    question = ImageQuestion(
+        engine=engine.name,
+        kind=kind,
+        architecture=host.architecture,
+        image=spec.engine.image or "",
+        version=spec.engine.version or "",
+        default_version=default,
+        versions=versions.model_copy(update={"default_version": default or None}),
+        closed=engine.name == EngineName.CUSTOM,
         runtime=device.runtime_version if device else "",
         family=device.family if device else "",
-        configured=host.engine_versions(spec.engine.custom or engine.name),
-        closed=engine.name == EngineName.CUSTOM,
-        more=host.catalogue,
     )
-
-
-class RuntimeChoice(Value):
-    """A runtime and why it was taken."""
-
-    name: RuntimeName
-    origin: Origin
-    reason: str
+    return choose_image(question, host.catalogue)
 
 
 def choose_runtime(
     spec: ModelSpec, engine: EngineTraits, host: HostSnapshot, accelerator_type: str
-) -> RuntimeChoice | str:
-    """The runtime for an engine on a host, or the reason why none can run it."""
+) -> RuntimeName:
+    """The runtime for an engine on a host: a container where an image is known, else a program.
+
+    Raises:
+        Refusal: `ENGINE` when none can run it, with the reason for each.
+    """
     wanted = spec.engine.runtime
     reasons: list[str] = []
     for name in (RuntimeName.DOCKER, RuntimeName.PROCESS):
         if wanted not in (RuntimeName.AUTO, name):
             continue
-        reason = _obstacle(spec, engine, host, accelerator_type, name)
-        if not reason:
-            origin = Origin.DERIVED if wanted == RuntimeName.AUTO else Origin.USER
-            return RuntimeChoice(name=name, origin=origin, reason="; ".join(reasons) or "usable")
-        reasons.append(f"{name}: {reason}")
-    return "; ".join(reasons)
+        obstacle = _obstacle(spec, engine, host, accelerator_type, name)
+        if not obstacle:
+            return name
+        reasons.append(f"{name}: {obstacle}")
+    raise Refusal(Reason.ENGINE, "; ".join(reasons))
 
 
 def _obstacle(

@@ -19,18 +19,18 @@ from moorage.spec import Strategy
 PORT = Resource.PORT
 
 Term = Callable[[Request, Candidate, HostView, list[int]], float]
-"""Rates one host of an offer, with the room that is taken there, from 0 to 1."""
+"""Rates one host of a candidate, with the room that is taken there, from 0 to 1."""
 
 
 def score_all(
     request: Request, candidates: Sequence[Candidate], views: Sequence[HostView]
 ) -> list[ScoredCandidate]:
-    """The points of each offer: the mean over its hosts, leader and followers alike.
+    """The points of each candidate: the mean over its hosts, leader and followers alike.
 
     Args:
         request: What is to be placed.
-        offers: What the hosts offer.
-        views: The hosts; a term that gives points to none of them is not asked.
+        candidates: Those of one strategy.
+        views: The hosts; a term that gives points to none of them is skipped.
     """
     idle: set[Term] = set()
     if not any(view.host.images for view in views):
@@ -51,7 +51,7 @@ def score_all(
 def _points(
     request: Request, candidates: Sequence[Candidate], weight: float, rate: Term
 ) -> list[float]:
-    """What one term gives to each offer."""
+    """Points of one term for each candidate."""
     return [
         weight * rate(request, candidate, candidate.views[0], candidate.rooms[0])
         if len(candidate.views) == 1
@@ -65,7 +65,7 @@ def _total(request: Request, candidate: Candidate, rate: Term) -> float:
     return sum(rate(request, candidate, view, room) for view, room in pairs)
 
 
-def _apart(request: Request, _offer: Candidate, view: HostView, _room: list[int]) -> float:
+def _apart(request: Request, _candidate: Candidate, view: HostView, _room: list[int]) -> float:
     """The fewer replicas of the model a host has already, the better; none at all counts most."""
     replicas = 0
     for claim in map(fields, view.host.claims):
@@ -104,7 +104,9 @@ def _host_full(request: Request, candidate: Candidate, view: HostView, room: lis
     return 1 - _host_free(request, candidate, view, room)
 
 
-def _weights_there(request: Request, _offer: Candidate, view: HostView, _room: list[int]) -> float:
+def _weights_there(
+    request: Request, _candidate: Candidate, view: HostView, _room: list[int]
+) -> float:
     return 1.0 if request.staged in view.host.models else 0.0
 
 
@@ -155,11 +157,8 @@ def best(request: Request, scored: Sequence[ScoredCandidate]) -> Candidate:
     def rank(at: int) -> tuple[int, int, float, int]:
         one, candidate = scored[at], scored[at].candidate
         tie = -at if seed is None else _chance(seed, candidate.views[0].host.name)
-        cut = (
-            (0, 0)
-            if candidate.is_full
-            else (reach[candidate.kind, candidate.split], candidate.budget)
-        )
+        shape = candidate.kind, candidate.split
+        cut = (0, 0) if candidate.is_full else (reach[shape], candidate.budget)
         return (*cut, round(one.score, DIGITS), tie)
 
     return scored[max(near, key=rank)].candidate

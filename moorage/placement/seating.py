@@ -1,4 +1,4 @@
-"""From the best offer to seats: which accelerators exactly, how many bytes, which port."""
+"""From the best candidate to seats: which accelerators, how many bytes, which port."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from moorage.placement.placement import CPU, Placement, Seat
 from moorage.placement.request import Request
 from moorage.placement.runtime import choose_runtime
 from moorage.placement.view import HostView, view_of
-from moorage.spec import RuntimeName, Strategy
+from moorage.spec import Strategy
 
 
 def seats_of(request: Request, candidate: Candidate, replica: int) -> tuple[Seat, ...]:
-    """One seat for each host of an offer, the leader's first."""
+    """One seat for each host of a candidate, the leader's first."""
     number = len(candidate.views)
     if candidate.kind is None:
         seats = [_cpu_seat(request, candidate, at, replica) for at in range(number)]
@@ -30,14 +30,14 @@ def seats_of(request: Request, candidate: Candidate, replica: int) -> tuple[Seat
 
 
 def tokens_on(request: Request, candidate: Candidate) -> int:
-    """The context that is served on an offer."""
+    """The context that is served on a candidate."""
     if candidate.kind is None:
         return request.cpu_demand.fitted(candidate.budget, candidate.split.tensor).tokens
     return _ask(request, candidate).tokens
 
 
 def with_seats(views: Sequence[HostView], seats: Sequence[Seat]) -> list[HostView]:
-    """The hosts as the next replica finds them."""
+    """The hosts with the claims of these seats, for the next replica."""
     by_host = {seat.host: seat for seat in seats}
     return [
         view_of(_taken(view.host, by_host[view.host.name])) if view.host.name in by_host else view
@@ -46,13 +46,10 @@ def with_seats(views: Sequence[HostView], seats: Sequence[Seat]) -> list[HostVie
 
 
 def _ask(request: Request, candidate: Candidate) -> Allocation:
-    """What is taken of each accelerator of an offer; beyond its room only by overcommitment."""
+    """What is taken of each accelerator of a candidate; beyond its room only by overcommitment."""
     assert candidate.kind is not None
     budget = max(candidate.budget, candidate.needed)
-    ask = request.demand.fitted(candidate.kind, candidate.split, budget)
-    if isinstance(ask, str):  # an offer exists, so its smallest claim does
-        raise AssertionError(ask)
-    return ask
+    return request.demand.fitted(candidate.kind, candidate.split, budget)
 
 
 def _cpu_seat(request: Request, candidate: Candidate, at: int, replica: int) -> Seat:
@@ -67,10 +64,10 @@ def _cpu_seat(request: Request, candidate: Candidate, at: int, replica: int) -> 
     return Seat(
         replica=replica,
         host=host.name,
-        runtime=_runtime(request, host, CPU),
+        runtime=choose_runtime(request.spec, request.engine, host, CPU),
         ram_bytes=ask.bytes,
         cores=0 if cores == "auto" else cores,
-        port=_port(request, host),
+        port=port_on(request, host),
         tokens=ask.tokens,
         cache_bytes=ask.cache,
         tensor=ranks,
@@ -87,12 +84,12 @@ def _seat(request: Request, candidate: Candidate, at: int, ask: Allocation, repl
     return Seat(
         replica=replica,
         host=host.name,
-        runtime=_runtime(request, host, candidate.kind.type),
+        runtime=choose_runtime(request.spec, request.engine, host, candidate.kind.type),
         accelerator_type=candidate.kind.type,
         accelerators=tuple(item.index for item in chosen),
         accelerator_bytes=(ask.bytes,) * len(chosen),
         ram_bytes=request.ram_for(candidate.kind.type, ask.bytes * len(chosen)),
-        port=_port(request, host),
+        port=port_on(request, host),
         utilization=ask.utilization,
         tokens=ask.tokens,
         tensor=candidate.split.tensor,
@@ -104,7 +101,7 @@ def _seat(request: Request, candidate: Candidate, at: int, ask: Allocation, repl
 
 
 def _cut(request: Request, tokens: int) -> str:
-    wanted = request.demand.wish.context
+    wanted = request.demand.request.context
     return f" of {wanted}, as many as fit" if tokens < wanted else ""
 
 
@@ -136,24 +133,18 @@ def _accelerators(
     return sorted((item for _, item in usable[: len(taken)]), key=lambda item: item.index)
 
 
-def _runtime(request: Request, host: HostSnapshot, kind: str) -> RuntimeName:
-    choice = choose_runtime(request.spec, request.engine, host, kind)
-    if isinstance(choice, str):  # the filters asked the same question
-        raise AssertionError(choice)
-    return choice.name
-
-
 def _listed(request: Request, host: HostSnapshot) -> list[str]:
     return [one for one in request.listed_accelerators if one.rsplit(":", 2)[0] == host.name]
 
 
-def _port(request: Request, host: HostSnapshot) -> int:
+def port_on(request: Request, host: HostSnapshot) -> int:
+    """The port on which it serves there: as stated, else the lowest free one."""
     stated = request.spec.port
     return free_ports(host, 1)[0] if stated == "auto" else stated
 
 
 def _taken(host: HostSnapshot, seat: Seat) -> HostSnapshot:
-    """The host as the next replica finds it: claimed, and no longer free either."""
+    """The host with the seat's claims, which are no longer free either."""
     held = dict(zip(seat.accelerators, seat.accelerator_bytes, strict=True))
     ram = seat.ram_bytes + (sum(seat.accelerator_bytes) if host.unified_memory else 0)
     free = {item.index: item.memory_free - held.get(item.index, 0) for item in host.accelerators}
@@ -172,7 +163,7 @@ def _taken(host: HostSnapshot, seat: Seat) -> HostSnapshot:
 def overcommit_warnings(placement: Placement, fleet: FleetSnapshot) -> tuple[str, ...]:
     """What is claimed of accelerators beyond what is free on them.
 
-    What stops first is not free in the snapshot, though it will be; nothing is said then.
+    There are no warnings where a release stops first: its memory is not free in the snapshot yet.
     """
     claimed: Counter[tuple[str, int]] = Counter()
     for seat in placement.seats:

@@ -1,12 +1,14 @@
-"""The strategies that look for candidates: one host, many, processors, overcommitted ones."""
+"""The strategies that look for candidates, and their order."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from moorage.placement.candidates import (
     Candidate,
     Layout,
+    cpu_refusal,
     layouts_on_one_host,
     tightest,
     within_ram,
@@ -14,10 +16,24 @@ from moorage.placement.candidates import (
 from moorage.placement.demand import Split
 from moorage.placement.links import join_refusal
 from moorage.placement.many_hosts import many_hosts
-from moorage.placement.refusals import cpu_refusal
 from moorage.placement.request import Request
 from moorage.placement.view import AcceleratorKind, HostView, narrowed
 from moorage.spec import Strategy
+
+Search = Callable[[Request, Sequence[HostView]], list[Candidate]]
+
+
+def strategies(request: Request) -> tuple[Search, ...]:
+    """In order; the first that finds a candidate decides. Listed accelerators are a filter."""
+    alone, spans = not request.must_span, request.spans_hosts
+    table: tuple[tuple[bool, Search], ...] = (
+        (alone and not request.on_cpu, one_host),
+        (spans and not request.on_cpu, many_hosts),
+        (request.may_overcommit, overcommitted),
+        (alone and not request.count, on_cpu),
+        (spans and not request.count, on_many_cpus),
+    )
+    return tuple(strategy for concerns, strategy in table if concerns)
 
 
 def one_host(request: Request, views: Sequence[HostView]) -> list[Candidate]:
@@ -33,14 +49,14 @@ def one_host(request: Request, views: Sequence[HostView]) -> list[Candidate]:
             for kind, most in largest.items()
             if layout.count <= most
         }
-        # Hosts are asked only where an empty accelerator would do.
+        # Hosts are read only where an empty accelerator has the room.
         possible = any(least <= kind.total for kind, (least, _) in bounds.items())
-        if possible and (candidates := _offers(request, views, layout, bounds)):
+        if possible and (candidates := _candidates(request, views, layout, bounds)):
             return candidates
     return []
 
 
-def _offers(
+def _candidates(
     request: Request,
     views: Sequence[HostView],
     layout: Layout,
@@ -66,17 +82,14 @@ def _offers(
 
 
 def _bounds(request: Request, kind: AcceleratorKind, split: Split) -> tuple[int, int]:
-    """Bytes that must be there, and bytes for the whole context; a refusal fits nowhere."""
+    """Bytes for the least context and for the whole one; more than there are = it fits nowhere."""
     least, full = request.demand.least(kind, split), request.demand.full(kind, split)
     nowhere = kind.total + 1
-    return (
-        nowhere if isinstance(least, str) else least.bytes,
-        nowhere if isinstance(full, str) else full.bytes,
-    )
+    return least.bytes if least else nowhere, full.bytes if full else nowhere
 
 
 def on_cpu(request: Request, views: Sequence[HostView]) -> list[Candidate]:
-    """The hosts without accelerators to use whose RAM and cores do."""
+    """The hosts without usable accelerators that have the RAM and the cores."""
     least, full = request.cpu_demand.least().bytes, request.cpu_demand.full().bytes
     candidates = []
     for view in views:
@@ -89,17 +102,17 @@ def on_cpu(request: Request, views: Sequence[HostView]) -> list[Candidate]:
 
 
 def on_many_cpus(request: Request, views: Sequence[HostView]) -> list[Candidate]:
-    """The fewest hosts whose RAM and cores do; tensor parallelism alone, as vLLM on CPU can.
+    """The fewest hosts that have the RAM and the cores, by tensor parallelism alone.
 
     With pipeline stages on CPU vLLM 0.32 dies at its first request.
     """
     there = [view for view in views if not view.groups and not join_refusal(request, view.host)]
     for hosts in request.host_counts(len(there)):
-        split = Split(tensor=hosts)
-        if request.demand.uneven(hosts) or not _goes_with(request, split):
+        stated = request.stated
+        if request.demand.uneven(hosts) or (stated and not stated.tensor == stated.world == hosts):
             continue
-        asks = request.cpu_demand
-        least, full = asks.least(hosts).bytes, asks.full(hosts).bytes
+        least = request.cpu_demand.least(hosts).bytes
+        full = request.cpu_demand.full(hosts).bytes
         able = [view for view in there if not cpu_refusal(request, view, least)]
         if len(able) < hosts:
             continue
@@ -110,21 +123,15 @@ def on_many_cpus(request: Request, views: Sequence[HostView]) -> list[Candidate]
         taken = tuple(chosen[:hosts])
         rooms = tuple([view.room.ram] for view in taken)
         needed = full if is_full else min(view.room.ram for view in taken)
-        return [Candidate(taken, rooms, None, split, needed, is_full)]
+        return [Candidate(taken, rooms, None, Split(tensor=hosts), needed, is_full)]
     return []
 
 
-def _goes_with(request: Request, split: Split) -> bool:
-    """Whether the sizes that the user states are those of the hosts."""
-    stated = request.stated
-    return stated is None or (stated.tensor, stated.world) == (split.tensor, split.tensor)
-
-
 def overcommitted(request: Request, views: Sequence[HostView]) -> list[Candidate]:
-    """What would be offered if nothing else were on the accelerators, with the least claim.
+    """The candidates if nothing else were on the accelerators, with the least claim.
 
-    An accelerator that is too small even when it is empty is not offered, and none that lives
-    in the host's RAM: beyond that, the host itself fails.
+    An accelerator that is too small even when it is empty is left out, and so is one that shares
+    the host's RAM: beyond that, the host itself fails.
     """
     views = [view for view in views if not view.host.unified_memory]
     empty = [_emptied(view) for view in views]
@@ -132,39 +139,28 @@ def overcommitted(request: Request, views: Sequence[HostView]) -> list[Candidate
     if not candidates and request.spans_hosts:
         candidates = many_hosts(request, empty)
     there = {view.host.name: view for view in views}
-    return [_as_it_is(request, candidate, there) for candidate in candidates]
+    return [
+        _overcommit(request, candidate, candidate.kind, there)
+        for candidate in candidates
+        if candidate.kind
+    ]
 
 
 def _emptied(view: HostView) -> HostView:
     return narrowed(view, {kind: [kind.total] * len(room) for kind, room in view.groups.items()})
 
 
-def _as_it_is(request: Request, candidate: Candidate, there: dict[str, HostView]) -> Candidate:
-    assert candidate.kind is not None
+def _overcommit(
+    request: Request, candidate: Candidate, kind: AcceleratorKind, there: dict[str, HostView]
+) -> Candidate:
+    """A candidate of emptied hosts, with the room that the hosts really have."""
     views = tuple(there[view.host.name] for view in candidate.views)
     rooms = zip(views, candidate.rooms, strict=True)
-    least = request.demand.least(candidate.kind, candidate.split)
-    return Candidate(
+    least = request.demand.least(kind, candidate.split)
+    return replace(
+        candidate,
         views=views,
-        rooms=tuple(view.groups[candidate.kind][: len(room)] for view, room in rooms),
-        kind=candidate.kind,
-        split=candidate.split,
-        needed=candidate.needed if isinstance(least, str) else least.bytes,
+        rooms=tuple(view.groups[kind][: len(room)] for view, room in rooms),
+        needed=least.bytes if least else candidate.needed,
         is_full=False,
     )
-
-
-Search = Callable[[Request, Sequence[HostView]], list[Candidate]]
-
-
-def strategies(request: Request) -> tuple[Search, ...]:
-    """In order; the first that offers anything decides. Selection by hand is a filter before."""
-    alone, spans = not request.must_span, request.spans_hosts
-    table: tuple[tuple[bool, Search], ...] = (
-        (alone and not request.on_cpu, one_host),
-        (spans and not request.on_cpu, many_hosts),
-        (request.may_overcommit, overcommitted),
-        (alone and not request.count, on_cpu),
-        (spans and not request.count, on_many_cpus),
-    )
-    return tuple(strategy for concerns, strategy in table if concerns)

@@ -2,14 +2,146 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, TypeVar
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, TypeVar
 
-from moorage.common.units import human_bytes
+from pydantic import Field
+
+from moorage.common.units import GIB, human_bytes
 from moorage.common.values import Value
-from moorage.readiness.measured import Measured, Size
-from moorage.readiness.protocol import MOST_TOKENS, shorten
-from moorage.spec.arguments import argument, whole_number
+from moorage.readiness.answers import MOST_TOKENS, shorten
+from moorage.spec.arguments import parse_words
+
+Size = Annotated[int, Field(ge=0)] | None
+
+
+class Measured(Value):
+    """What a start logged; sizes in bytes of the rank that has most, None = not in the log.
+
+    Attributes:
+        weights_bytes: What loading the model allocated, buffers included.
+        consumed_bytes: What stays allocated, the cache aside: weights, buffers, non-torch memory.
+        non_torch_bytes: The part of it that is not torch's; only older versions tell it.
+        activation_bytes: Peak of a forward pass above what stays.
+        graph_bytes: What capturing the CUDA graphs took.
+        graph_reserve_bytes: What was set aside for them before, out of the engine's budget.
+        kv_cache_bytes: The KV cache, of the rank that has least: that one decides for all.
+        kv_tokens: Tokens that the cache holds.
+        request_tokens: Tokens of a full request.
+        concurrency: Full requests that the cache holds at once.
+        process_bytes: RAM of the worker on CPU before its cache.
+    """
+
+    weights_bytes: Size = None
+    consumed_bytes: Size = None
+    non_torch_bytes: Size = None
+    activation_bytes: Size = None
+    graph_bytes: Size = None
+    graph_reserve_bytes: Size = None
+    kv_cache_bytes: Size = None
+    kv_tokens: Size = None
+    request_tokens: Size = None
+    concurrency: float | None = None
+    process_bytes: Size = None
+
+
+def read_measured(log: str) -> Measured | None:
+    """What a log of vLLM says about memory; None when it says nothing.
+
+    Of each process its last word counts, for a trial capture comes before the real one.
+    """
+    by_process: dict[str, dict[str, float]] = defaultdict(dict)
+    for raw in log.splitlines():
+        line = _COLOUR.sub("", raw)
+        process = _PROCESS.search(line)
+        by_process[process.group(1) if process else ""] |= _facts(line)
+    return combine_measured(_of_process(facts) for facts in by_process.values())
+
+
+def combine_measured(all_measured: Iterable[Measured]) -> Measured | None:
+    """One for several ranks: of what is needed the most, of what there is the least."""
+    merged: dict[str, float] = {}
+    for measured in all_measured:
+        for name, value in measured.model_dump(exclude_none=True).items():
+            choose = min if name in _SUPPLY else max
+            merged[name] = choose(merged.get(name, value), value)
+    return Measured.model_validate(merged) if merged else None
+
+
+_SUPPLY = frozenset({"kv_cache_bytes", "kv_tokens", "concurrency"})
+
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_PROCESS = re.compile(r"\(([^()]*\bpid=\d+)[^()]*\)")
+"""Who speaks: `(EngineCore pid=24)`, `(Worker_TP1 pid=40)`."""
+
+_SIZE = r"(-?\d+(?:\.\d+)?) ?"
+_COUNT = r"(\d[\d,]*)"
+_RESERVED = "reserved"
+_SETS_ASIDE = "sets aside"
+
+_LINES: tuple[tuple[str, str], ...] = (
+    ("weights_bytes", rf"Model loading took {_SIZE}GiB"),
+    ("weights_bytes", rf"Loading model weights took {_SIZE}GB"),
+    ("weights_bytes", rf"model weights take {_SIZE}GiB"),
+    ("weights_bytes", rf"{_SIZE}GiB for weights?,"),
+    ("consumed_bytes", rf"{_SIZE}GiB for consumed memory"),
+    ("non_torch_bytes", rf"{_SIZE}GiB for non-torch memory"),
+    ("non_torch_bytes", rf"non_torch_memory takes {_SIZE}GiB"),
+    ("activation_bytes", rf"{_SIZE}GiB for peak activation"),
+    ("activation_bytes", rf"PyTorch activation peak memory takes {_SIZE}GiB"),
+    ("graph_bytes", rf"Graph capturing finished in .*took {_SIZE}GiB"),
+    ("graph_bytes", rf"{_SIZE}GiB for CUDAGraph memory"),
+    (_RESERVED, rf"Estimated CUDA graph memory: {_SIZE}GiB total"),
+    (_RESERVED, rf"CUDA graph pool memory: .*\(actual\), {_SIZE}GiB \(estimated\)"),
+    (_SETS_ASIDE, r"CUDA graph memory profiling is enabled()"),
+    ("kv_cache_bytes", rf"Available KV cache memory: {_SIZE}GiB"),
+    ("kv_cache_bytes", rf"Current kv cache memory in use is {_SIZE}GiB"),
+    ("kv_cache_bytes", rf"reserved {_SIZE}GiB memory for KV Cache as specified"),
+    ("kv_cache_bytes", rf"memory reserved for KV Cache is {_SIZE}GiB"),
+    ("kv_cache_bytes", rf"(?:Explicitly|Auto) set \({_SIZE}/.*GiB for KV cache on node"),
+    ("process_bytes", rf"{_SIZE}GiB memory was consumed by non-kv usages"),
+    ("kv_tokens", rf"KV cache size: {_COUNT} tokens"),
+    ("request_tokens", rf"Maximum concurrency for {_COUNT} tokens per request"),
+    ("concurrency", r"Maximum concurrency for .* tokens per request: (\d+(?:\.\d+)?)x"),
+)
+"""Which fact a line tells, and how it is worded; a line may tell several."""
+
+_PATTERNS = tuple((name, re.compile(pattern)) for name, pattern in _LINES)
+
+
+def _facts(line: str) -> dict[str, float]:
+    """Facts of a line, sizes in bytes. A negative size is no measurement: others freed memory."""
+    found = {}
+    for name, pattern in _PATTERNS:
+        if match := pattern.search(line):
+            number = float(match.group(1).replace(",", "") or 1)
+            if number >= 0:
+                found[name] = number * GIB if _is_size(name) else number
+    return found
+
+
+def _is_size(name: str) -> bool:
+    return name.endswith("_bytes") or name == _RESERVED
+
+
+def _of_process(facts: Mapping[str, float]) -> Measured:
+    """The facts of one process as fields.
+
+    Where vLLM sets memory aside for graphs, it counts that into the peak that it calls activation.
+    Source: `gpu_worker.py:determine_available_memory`, on by default since 0.21.
+    """
+    values = {name: value for name, value in facts.items() if name in Measured.model_fields}
+    if _SETS_ASIDE in facts and _RESERVED in facts:
+        values["graph_reserve_bytes"] = facts[_RESERVED]
+        if "activation_bytes" in facts:
+            values["activation_bytes"] = max(0, facts["activation_bytes"] - facts[_RESERVED])
+    whole = {
+        name: value if name == "concurrency" else round(value) for name, value in values.items()
+    }
+    return Measured.model_validate(whole)
+
 
 T = TypeVar("T")
 
@@ -64,13 +196,13 @@ class EngineFacts(Value):
     @property
     def summary(self) -> str:
         """The facts in a line."""
-        told = (
+        parts = (
             (f"version {self.version}", self.version),
             (f"{self.context} tokens", self.context),
             (f"{human_bytes(self.kv_cache_bytes or 0)} of KV cache", self.kv_cache_bytes),
             (f"room for {self.kv_tokens} tokens", self.kv_tokens),
         )
-        return ", ".join(text for text, known in told if known)
+        return ", ".join(text for text, known in parts if known)
 
 
 def engine_facts(
@@ -106,9 +238,10 @@ def engine_facts(
 
 
 def _planned_context(arguments: Sequence[str]) -> int | None:
-    if argument(arguments, LENGTH) in LEFT_TO_THE_ENGINE:
+    stated = parse_words(arguments)
+    if stated.value(LENGTH) in LEFT_TO_THE_ENGINE:
         return None
-    return whole_number(arguments, LENGTH)
+    return stated.whole_number(LENGTH)
 
 
 def _length(listed: dict[str, Any]) -> int | None:

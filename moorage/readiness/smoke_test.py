@@ -1,4 +1,4 @@
-"""The gate: golden prompts that a release has to answer before it takes over, and how fast."""
+"""The smoke test: golden prompts that a release must answer before it takes over, and how fast."""
 
 from __future__ import annotations
 
@@ -8,25 +8,11 @@ from typing import Any
 from moorage.common.printable import printable
 from moorage.common.units import human_seconds
 from moorage.common.values import Value
-from moorage.readiness.protocol import Unreadable, completion_tokens, shorten
+from moorage.readiness.answers import Generation, Unreadable, read_generation, shorten
 from moorage.spec import ModelSpec, PromptSpec
 
 SHOWN = 300
 """How many characters of a question and of an answer are kept."""
-
-
-class Heard(Value):
-    """What came back for a golden prompt.
-
-    Attributes:
-        text: What was generated; empty when nothing was.
-        tokens: Tokens of it, as the engine counts them; None = it does not tell.
-        wrong: Why it is no answer at all; empty = it is one.
-    """
-
-    text: str = ""
-    tokens: int | None = None
-    wrong: str = ""
 
 
 class Answer(Value):
@@ -77,12 +63,12 @@ class Gate(Value):
         """The gate in a line."""
         if self.wrong:
             return self.wrong
-        told = f"{len(self.answers)} prompts, slowest {human_seconds(self.slowest)}"
+        summary = f"{len(self.answers)} prompts, slowest {human_seconds(self.slowest)}"
         if self.tokens_per_second is not None:
-            told += f", {self.tokens_per_second:g} tokens/s"
+            summary += f", {self.tokens_per_second:g} tokens/s"
         if self.before is not None:
-            told += f" ({self.against}: {self.before:g})"
-        return told
+            summary += f" ({self.against}: {self.before:g})"
+        return summary
 
 
 def request_of(spec: ModelSpec, prompt: PromptSpec, *, chat: bool) -> tuple[str, dict[str, Any]]:
@@ -90,7 +76,7 @@ def request_of(spec: ModelSpec, prompt: PromptSpec, *, chat: bool) -> tuple[str,
 
     Args:
         spec: Of the model.
-        prompt: What is asked.
+        prompt: The golden prompt.
         chat: Whether the model has a chat template; one without gets a conversation line by line.
     """
     body = {"model": spec.name, "max_tokens": prompt.max_tokens, "temperature": 0, "stream": False}
@@ -98,15 +84,15 @@ def request_of(spec: ModelSpec, prompt: PromptSpec, *, chat: bool) -> tuple[str,
         summary = [message.model_dump() for message in prompt.messages]
         messages = summary or [{"role": "user", "content": prompt.prompt}]
         return "/v1/chat/completions", {**body, "messages": messages}
-    return "/v1/completions", {**body, "prompt": asked_in(prompt)}
+    return "/v1/completions", {**body, "prompt": prompt_text(prompt)}
 
 
-def asked_in(prompt: PromptSpec) -> str:
+def prompt_text(prompt: PromptSpec) -> str:
     """A golden prompt as one text."""
     return prompt.prompt or "\n".join(message.content for message in prompt.messages)
 
 
-def heard(status: int, answer: Any) -> Heard:
+def read_answer(status: int, answer: Any) -> Generation:
     """Read what an engine sent back.
 
     Args:
@@ -114,29 +100,16 @@ def heard(status: int, answer: Any) -> Heard:
         answer: The body, or why there is none.
     """
     if status != 200:
-        return Heard(wrong=f"HTTP {status}: {shorten(answer)}" if status else shorten(answer))
+        return Generation(wrong=f"HTTP {status}: {shorten(answer)}" if status else shorten(answer))
     if isinstance(answer, Unreadable):
-        return Heard(wrong=str(answer))
-    content = answer if isinstance(answer, dict) else {}
-    choices = content.get("choices")
-    choice = choices[0] if isinstance(choices, list) and choices else {}
-    choice = choice if isinstance(choice, dict) else {}
-    message = choice.get("message")
-    text = (message.get("content") if isinstance(message, dict) else choice.get("text")) or ""
-    if choice.get("finish_reason") not in ("stop", "length"):
-        finish = shorten(repr(choice.get("finish_reason")))
-        return Heard(text=str(text), wrong=f"finish reason {finish}")
-    try:
-        tokens = completion_tokens(content)
-    except ValueError as error:
-        return Heard(text=str(text), wrong=str(error))
-    if tokens == 0 or (tokens is None and not text):
-        return Heard(wrong="no token was generated")
-    return Heard(text=str(text), tokens=tokens)
+        return Generation(wrong=str(answer))
+    return read_generation(answer)
 
 
-def judged(prompt: PromptSpec, back: Heard, seconds: float, found: bool | None) -> Answer:
-    """Hold what came back against what a golden prompt expects.
+def judge_answer(
+    prompt: PromptSpec, back: Generation, seconds: float, found: bool | None
+) -> Answer:
+    """Compare what came back with what a golden prompt expects.
 
     Args:
         prompt: The prompt.
@@ -145,22 +118,22 @@ def judged(prompt: PromptSpec, back: Heard, seconds: float, found: bool | None) 
         found: Whether its pattern was found; None = the search took too long.
     """
     return Answer(
-        asked=cut(asked_in(prompt)),
-        answered=cut(back.text),
+        asked=cut(prompt_text(prompt)),
+        answered=cut(back.content),
         seconds=round(seconds, 3),
         tokens=back.tokens,
         wrong=back.wrong or _mistake(prompt, seconds, found),
     )
 
 
-def passed(
+def gate_of(
     workload: str,
     answers: Sequence[Answer],
     *,
     before: tuple[str, float] | None = None,
     least: float | None = None,
 ) -> Gate:
-    """What the answers of a replica come to.
+    """The outcome of a replica.
 
     Args:
         workload: Its name.
@@ -183,16 +156,15 @@ def passed(
     )
 
 
-def comparable(asked: Sequence[PromptSpec], then: Sequence[PromptSpec]) -> bool:
-    """Whether two releases were asked the same, so that their speeds mean the same."""
-    return [_question(one) for one in asked] == [_question(one) for one in then]
+def comparable(prompts: Sequence[PromptSpec], others: Sequence[PromptSpec]) -> bool:
+    """Whether two releases get the same prompts, so that their speeds can be compared."""
+    return [_question(one) for one in prompts] == [_question(one) for one in others]
 
 
 def speed_of(gates: Sequence[Gate]) -> float | None:
     """Tokens per second of a release: the mean over its replicas; None = not measured."""
-    speeds = [gate.tokens_per_second for gate in gates]
-    told = [speed for speed in speeds if speed is not None]
-    return round(sum(told) / len(told), 3) if told and len(told) == len(speeds) else None
+    speeds = [gate.tokens_per_second for gate in gates if gate.tokens_per_second is not None]
+    return round(sum(speeds) / len(speeds), 3) if speeds and len(speeds) == len(gates) else None
 
 
 def cut(text: str) -> str:

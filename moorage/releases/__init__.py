@@ -1,1 +1,1 @@
-"""The release: its record, its states, its timeline, who asked for it."""
+"""The release: its record, its states, its timeline, its requester."""

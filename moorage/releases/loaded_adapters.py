@@ -70,7 +70,7 @@ def holding(row: ReleaseRow, name: str, listed: Listed) -> tuple[Workload, ...]:
     found = tuple(
         workload
         for workload in row.serving
-        if name in listed[workload.name] or _held(workload, name)
+        if name in listed[workload.name] or _loaded_pin(workload, name)
     )
     if not found:
         names = ", ".join(pin.name for pin in loaded(row)) or "nothing"
@@ -94,12 +94,12 @@ def _require_free_name(row: ReleaseRow, pin: Pin, listed: Listed) -> None:
     if pin.name in _own_names(require_updates(row)):
         raise Failure(Cause.ADAPTER_NAME_TAKEN, f"{pin.name} is in the spec of {row.id}")
     for workload in row.serving:
-        held = _held(workload, pin.name)
-        if pin.name not in listed[workload.name] or held == pin:
+        pin_there = _loaded_pin(workload, pin.name)
+        if pin.name not in listed[workload.name] or pin_there == pin:
             continue
         what = (
-            f"{held.source} at {held.revision}"
-            if held
+            f"{pin_there.source} at {pin_there.revision}"
+            if pin_there
             else "an adapter that the ledger does not know"
         )
         detail = f"{pin.name} is {what} in {workload.name}"
@@ -110,5 +110,5 @@ def _own_names(release: Release) -> frozenset[str]:
     return frozenset({release.model, *(adapter.name for adapter in release.spec.lora)})
 
 
-def _held(workload: Workload, name: str) -> Pin | None:
+def _loaded_pin(workload: Workload, name: str) -> Pin | None:
     return next((pin for pin in workload.adapters if pin.name == name), None)

@@ -74,7 +74,7 @@ class Release(Value):
     Attributes:
         id: `NAME.vN`.
         model: Name of the model.
-        spec: What was asked for.
+        spec: The spec as it was deployed.
         spec_digest: Its fingerprint.
         revision: Commit on the hub, or fingerprint of the local directory; empty when the model
             could not be resolved.
@@ -87,21 +87,21 @@ class Release(Value):
         readiness: The proof for each replica.
         facts: What each engine says about itself now that it serves.
         corrections: What the second try changed, where the engine named a number; one at most.
-        measured: What the engines logged about memory, beside what was predicted.
+        measured: What the engines logged about memory, with what was predicted.
         steps: Each step with its time.
         replaced: Release that this one took over from; empty = none.
-        replacement: How: new beside old, a share first, or stop-first and why.
+        replacement: How: new while old serves, a share first, or stop-first and why.
         downtime_seconds: How long nobody was sent to any release of the name while this one took
             the place of another, or failed to; None = there was none to replace, or nobody
             measured it.
         gate: How each replica answered the golden prompts; empty = there are none.
         rolled_back_to: Earlier release that it runs again; empty = it was planned anew.
         applied_from: Set of files that it was applied from; empty = it was deployed by itself.
-        submission: Through which door its spec came in, and for whom it counts.
+        submission: Channel through which its spec came in, and the owner whose quota it counts for.
         restarts: Each start again of what died, oldest first; the newest hundred are kept.
         failure: Why it failed; None when it runs.
         flow_run_id: Prefect flow run that made it.
-        requester: Who asked for it; None = an older moorage did not write it down.
+        requester: Who requested it; None = an older moorage did not record it.
         created_at: When it was begun, UTC.
         finished_at: When it was running, or had failed, UTC.
     """

@@ -1,4 +1,4 @@
-"""Who asked for what a flow run does, as far as that is known, and what it only claims."""
+"""The requester of a flow run: what is known of it, and what it only claims."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def one_line(text: str) -> str:
 
 
 class Requester(Value):
-    """Who asked for a flow run.
+    """The requester of a flow run.
 
     Attributes:
         user: Operating system's user of the command; empty = it was no command of moorage's.
@@ -41,7 +41,7 @@ class Requester(Value):
             server with one login for all knows none.
         deployment: Prefect deployment that it is a run of, by id.
         parent: Task run of the flow run that began it, by id.
-        scheduled: Whether a schedule asked for it.
+        scheduled: Whether a schedule began it.
         claimed: What the parameter `requested_by` says; nobody has checked it.
     """
 

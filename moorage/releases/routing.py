@@ -22,9 +22,9 @@ class Route(Value):
     Attributes:
         model: The name.
         release: The release that serves it.
-        state: `running`, or `unreachable`: its host cannot be asked, which may still serve.
+        state: `running`, or `unreachable`: its host does not answer, but it may still serve.
         endpoints: Base URLs, one for each replica; requests may go to any of them.
-        adapters: Names of LoRA adapters that every replica serves beside the model itself.
+        adapters: Names of LoRA adapters that every replica serves in addition to the model.
         since: When the release was begun, UTC.
     """
 

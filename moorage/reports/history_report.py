@@ -9,8 +9,7 @@ from moorage.common.units import human_seconds
 from moorage.operations.history.changes import Change
 from moorage.operations.history.comparison import Comparison
 from moorage.operations.history.desired import Applied
-from moorage.releases.states import FINAL
-from moorage.releases.timeline import Stay
+from moorage.releases.states import FINAL, Stay
 from moorage.reports.document import Document, Section
 
 PARTS = {

@@ -15,7 +15,7 @@ from moorage.models.profile import ModelProfile
 from moorage.models.source import ResolvedModel
 from moorage.readiness.protocol import Readiness
 from moorage.releases.release import Release
-from moorage.releases.timeline import Stay
+from moorage.releases.states import Stay
 from moorage.reports.document import Document, Section
 from moorage.reports.history_report import timeline_section
 from moorage.reports.memory_report import COMPARED_COLUMNS, comparison_rows

@@ -3,8 +3,7 @@
 Every field has a description: it is the form in the Prefect UI and the reference in docs/spec.md.
 """
 
-from moorage.spec.adapters import AdapterSpec, AdapterUpdatesSpec
-from moorage.spec.application import ApplicationSpec, AutoscalingSpec
+from moorage.spec.companions import AdapterSpec, AdapterUpdatesSpec, DraftMethod, SpeculativeSpec
 from moorage.spec.container import ContainerSettings, IpcMode, NetworkMode, RestartPolicy
 from moorage.spec.engine import ApiKey, Distributed, EngineName, EngineSpec, RuntimeName
 from moorage.spec.lifecycle import (
@@ -17,7 +16,6 @@ from moorage.spec.lifecycle import (
     StoppingSpec,
     WhenDead,
 )
-from moorage.spec.memory import ExtendedCacheSpec, MemorySpec
 from moorage.spec.model import BESIDE, Mode, ModelSpec, slug
 from moorage.spec.patterns import (
     ACCELERATOR_PATTERN,
@@ -51,7 +49,8 @@ from moorage.spec.patterns import (
     UrlPath,
     VariableName,
 )
-from moorage.spec.placement import PlacementSpec, Policy, Strategy
+from moorage.spec.placement import ExtendedCacheSpec, MemorySpec, PlacementSpec, Policy, Strategy
+from moorage.spec.ray_cluster import ApplicationSpec, AutoscalingSpec
 from moorage.spec.readiness import (
     CompareSpec,
     Deadlines,
@@ -60,7 +59,6 @@ from moorage.spec.readiness import (
     PromptSpec,
     ReadinessSpec,
 )
-from moorage.spec.speculative import DraftMethod, SpeculativeSpec
 
 __all__ = [
     "ACCELERATOR_PATTERN",

@@ -10,8 +10,7 @@ from pydantic import ByteSize, Field, ValidationInfo, field_validator, model_val
 from moorage.common.failures import Failure
 from moorage.common.units import GIB, Bytes
 from moorage.common.values import InputValue
-from moorage.spec.application import ApplicationSpec
-from moorage.spec.arguments import user_tokens
+from moorage.spec.arguments import EngineArguments, parse_entries
 from moorage.spec.container import ContainerSettings, IpcMode
 from moorage.spec.patterns import (
     IMAGE_PATTERN,
@@ -20,6 +19,7 @@ from moorage.spec.patterns import (
     PackageName,
     VariableName,
 )
+from moorage.spec.ray_cluster import ApplicationSpec
 from moorage.spec.safe import (
     no_data_directory,
     no_secret_options,
@@ -175,7 +175,7 @@ class EngineSpec(InputValue):
     @classmethod
     def _can_be_split(cls, args: tuple[str, ...]) -> tuple[str, ...]:
         try:
-            words = user_tokens(args)
+            words = parse_entries(args).words
         except Failure as failure:
             raise ValueError(failure.detail) from failure
         plain_arguments((*args, *words))
@@ -201,7 +201,7 @@ class EngineSpec(InputValue):
     def _goes_together(self) -> EngineSpec:
         if self.stated_name not in (EngineName.AUTO, EngineName.VLLM) or self.entrypoint:
             # vLLM's own rules say more about its arguments.
-            no_secret_options(user_tokens(self.args))
+            no_secret_options(self.arguments.words)
         if self.command and self.entrypoint:
             raise ValueError("entrypoint: `command` is the whole line already; leave one out")
         if self.packages and self.runtime == RuntimeName.PROCESS:
@@ -223,6 +223,11 @@ class EngineSpec(InputValue):
         """
         own = self.name == EngineName.AUTO and self.image and self.command
         return EngineName.CUSTOM if own else self.name
+
+    @property
+    def arguments(self) -> EngineArguments:
+        """What `args` state."""
+        return parse_entries(self.args)
 
     def _require_command_and_image(self) -> None:
         if not self.command:

@@ -11,15 +11,13 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from moorage.common.values import InputValue
-from moorage.spec.adapters import AdapterSpec, AdapterUpdatesSpec
+from moorage.spec.companions import AdapterSpec, AdapterUpdatesSpec, SpeculativeSpec
 from moorage.spec.engine import EngineSpec
 from moorage.spec.lifecycle import RedeploySpec, ReplaceSpec, RestartSpec, StoppingSpec
-from moorage.spec.memory import ExtendedCacheSpec, MemorySpec
-from moorage.spec.on_cluster import mistake_elsewhere, mistake_on_cluster
 from moorage.spec.patterns import Name, Port, Revision, SecretName, SecretVariable, Source
-from moorage.spec.placement import PlacementSpec
+from moorage.spec.placement import ExtendedCacheSpec, MemorySpec, PlacementSpec
+from moorage.spec.ray_cluster import mistake_elsewhere, mistake_on_cluster
 from moorage.spec.readiness import ReadinessSpec
-from moorage.spec.speculative import SpeculativeSpec
 
 
 class Mode(StrEnum):

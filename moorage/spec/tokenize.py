@@ -1,12 +1,10 @@
-"""From entries as users write them to the words of a command line, and one way to write them."""
+"""From entries as users write them to the words of a command line."""
 
 from __future__ import annotations
 
 import re
 import shlex
 from collections.abc import Sequence
-from functools import lru_cache
-from itertools import takewhile
 from json import JSONDecodeError, JSONDecoder
 
 from moorage.common.failures import Cause, Failure
@@ -44,12 +42,6 @@ def user_tokens(entries: Sequence[str]) -> tuple[str, ...]:
     Raises:
         Failure: `BAD_SPEC` when a quote is not closed.
     """
-    return _user_tokens(tuple(entries))
-
-
-@lru_cache(maxsize=64)
-def _user_tokens(entries: tuple[str, ...]) -> tuple[str, ...]:
-    """The same; every step of a plan asks for the words of one spec."""
     tokens: list[str] = []
     for entry in filter(None, map(str.strip, entries)):
         _require_bounds(entry)
@@ -79,25 +71,6 @@ def is_option(word: str) -> bool:
     except ValueError:
         return True
     return False
-
-
-def in_one_writing(tokens: Sequence[str], equals: bool) -> tuple[str, ...]:
-    """Words with every option and its one value written alike: `--k=v`, or `--k v`.
-
-    An option with several values keeps them apart: `--k=a --k=b` would mean the last one only.
-    """
-    written: list[str] = []
-    lead = next((i for i, token in enumerate(tokens) if is_option(token)), len(tokens))
-    for index, token in enumerate(tokens):
-        if index < lead or not is_option(token):
-            continue
-        name, joined, value = token.partition("=")
-        values = [value] if joined else list(takewhile(_is_value, tokens[index + 1 :]))
-        stray = takewhile(_is_value, tokens[index + 1 :]) if joined else ()
-        one = equals and len(values) == 1
-        written += [f"{name}={values[0]}"] if one else [name, *values]
-        written += stray
-    return (*tokens[:lead], *written)
 
 
 def _split(entry: str) -> list[str]:
@@ -174,10 +147,6 @@ def _joined(words: Sequence[str]) -> list[str]:
         else:
             joined.append(word)
     return joined
-
-
-def _is_value(token: str) -> bool:
-    return not is_option(token)
 
 
 def _refused(entry: str, why: str) -> Failure:

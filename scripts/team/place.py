@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 
-from moorage.adapters.files.private_files import read_private, write_private
+from moorage.adapters.files.safe_files import read_private, write_private
 
 LOOPBACK = "127.0.0.1"
 ROLES = ("postgres", "prefect", "moorage")

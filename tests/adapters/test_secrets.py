@@ -174,7 +174,7 @@ def test_what_leaves_a_step_is_clean_whatever_raised_it() -> None:
     def fail() -> None:
         with step("verify") as note:
             note.say(f"with {VALUE}")
-            tell(f"told {VALUE}")
+            tell(f"a note of {VALUE}")
             raise Failure(Cause.BAD_ANSWER, f"answered {VALUE}")
 
     ear = Ear()

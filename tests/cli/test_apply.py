@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from moorage.adapters.files.desired import write_specs
+from moorage.adapters.files.specs import write_specs
 from moorage.adapters.ledger import Ledger
 from moorage.cli import apply as files
 from moorage.cli.app import app

@@ -48,7 +48,7 @@ def test_until_the_commands_are_loaded_it_ends_without_a_word(module: str, tmp_p
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
 
 
-@pytest.mark.parametrize("module", ["prefect", "tasks.approval"])
+@pytest.mark.parametrize("module", ["prefect", "tasks.policy"])
 def test_while_prefect_is_loaded_it_says_that_nothing_was_begun(
     module: str, tmp_path: Path
 ) -> None:

@@ -29,7 +29,7 @@ def _plain_surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
     """A fixed width, and no transformers, which takes seconds to import."""
     monkeypatch.setattr(out, "_width", WIDE)
     monkeypatch.setattr(
-        "moorage.adapters.files.pretrained._known", lambda *_: "not asked in this test"
+        "moorage.adapters.files.pretrained._completed", lambda *_: "not read in this test"
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from moorage.spec.arguments import is_option
+from moorage.spec.tokenize import is_option
 from tests.conformance.launch_answer import CLASSES
 
 Json = Mapping[str, Any]
@@ -178,7 +178,7 @@ def _devices(wanted: Mapping[str, str], got: Json) -> dict[str, list[int]]:
 
 
 def _of_length(case: Json, difference: Difference) -> bool:
-    """Whether only the length is told otherwise, where transformers' class decides about it."""
+    """Whether only the length is different, where transformers' class decides about it."""
     return bool(case.get("transformers_dependent")) and difference[0].endswith(".--max-model-len")
 
 

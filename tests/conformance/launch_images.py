@@ -11,8 +11,8 @@ from functools import lru_cache
 from typing import Any
 
 from moorage.images.catalogue import runner_rows
-from moorage.images.image import ImageAnswer, ImageQuestion
-from moorage.images.resolve import resolve_image
+from moorage.images.choice import resolve_image
+from moorage.images.image import Image, ImageQuestion
 from moorage.inventory.fleet_engines import CatalogueRow
 from moorage.inventory.registries import Registries
 from moorage.spec import EngineName
@@ -32,7 +32,7 @@ def catalogue_rows(catalogues: Mapping[str, Json], name: str) -> tuple[Catalogue
 def image_answer(case: Json, rows: tuple[CatalogueRow, ...]) -> Json:
     """Image and engine version of a case's input, or its error."""
     answer = resolve_image(image_question(case), rows)
-    if not isinstance(answer, ImageAnswer):
+    if not isinstance(answer, Image):
         return NO_IMAGE
     version = answer.engine_version or None
     return {"error": None, "image": answer.reference, "engine_version": version}

@@ -10,10 +10,12 @@ from typing import Any
 
 from moorage.common.units import GIB
 from moorage.common.values import Origin
-from moorage.engines.launch import LABEL_ROLE, ContainerSpec, Flag, LaunchPlan
+from moorage.engines.flags import Flag
+from moorage.engines.launch import LABEL_ROLE, ContainerSpec, LaunchPlan
 from moorage.inventory.claims import Resource
 from moorage.placement.placement import Role, Seat
-from moorage.spec.arguments import in_one_writing, is_option
+from moorage.spec.tokenize import is_option
+from tests.conformance.launch_words import in_one_writing
 from tests.conformance.launch_world import ADAPTER, adapters, is_on, number
 
 Json = Mapping[str, Any]
@@ -129,7 +131,7 @@ class Reading:
         return found
 
     def _offloaded(self, each: float) -> str:
-        """GiB on the host. Each rank takes what it is told, so ours tells each its part."""
+        """GiB on the host. Each rank takes what it is given, so ours gives each its part."""
         total, ranks = self.seat.ram_bytes, len(self.seat.accelerators) or 1
         assert abs(each * ranks - total / GIB) <= ranks * ROUNDED
         stated = (self.given["model"]["extended_kv_cache"].get("ram_size_gib") or 0) > 0
@@ -155,7 +157,7 @@ class Reading:
         }
 
     def ray(self) -> dict[str, Any]:
-        """Ray's part: the head beside the leader, or the follower's own container."""
+        """Ray's part: the head on the leader's host, or the follower's own container."""
         assert self.seat.links
         assert self.seat.links.ray
         leads = self.seat.position == 0

@@ -13,7 +13,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.units import GIB
 from moorage.common.values import Origin
 from moorage.engines.registry import ENGINES
-from moorage.engines.vllm.seat_context import words_of
+from moorage.engines.vllm.seat_context import arguments_of
 from moorage.inventory.fleet_engines import EngineVersion, EngineVersions
 from moorage.inventory.snapshot import Accelerator, FleetSnapshot, HostSnapshot
 from moorage.models.assets import AssetRole
@@ -23,7 +23,6 @@ from moorage.models.source import Companion, ResolvedModel, WeightSummary
 from moorage.placement.parallelism import split_over_hosts, stated_parallelism
 from moorage.placement.placement import Links, Placed, Placement, Role, Seat
 from moorage.spec import Distributed, EngineName, Mode, ModelSpec, RuntimeName
-from moorage.spec.arguments import is_written
 from moorage.spec.safe import plain_environment
 from tests.conformance.launch_words import written_entries
 
@@ -64,7 +63,7 @@ def a_placed(given: Json) -> Placed:
 
 
 def number(text: str | None, kind: type[Any]) -> Any:
-    """What is no number counts as not said, as the peer has it; our spec refuses it."""
+    """What is no number counts as absent, as the peer has it; our spec refuses it."""
     try:
         return kind(text) if text else None
     except ValueError:
@@ -97,7 +96,7 @@ def a_spec(given: Json) -> ModelSpec:
     model, options = given["model"], given.get("options") or {}
     packages = [] if is_on(options.get("script_disabled")) else _packages(options)
     uid, gid = number(options.get("uid"), int), number(options.get("gid"), int)
-    # A spec says a group only beside a user; `launch_read.py` leaves this one out again.
+    # A spec says a group only together with a user; `launch_read.py` leaves this one out again.
     user = 0 if uid is None and gid is not None else uid
     shm = number(options.get("shm_gib"), float)
     env = model.get("env") or {}
@@ -170,16 +169,16 @@ def _cache(entry: Json | None) -> dict[str, Any] | None:
 
 
 def _resolved(model: Json, spec: ModelSpec) -> ResolvedModel:
-    beside = [
+    neighbour = [
         _companion(AssetRole.ADAPTER, f"{ADAPTER}{at}", item["path"], item.get("adapter_config"))
         for at, item in enumerate(adapters(model))
     ]
     if spec.speculative and spec.speculative.model:
         path = spec.speculative.model.removeprefix("file://")
-        beside.append(_companion(AssetRole.DRAFT, "draft", path, None))
+        neighbour.append(_companion(AssetRole.DRAFT, "draft", path, None))
     config = model.get("config") or {}
     read = {key: part for key, part in config.items() if key not in UNREAD_PARTS}
-    return _files(model["path"], read).model_copy(update={"companions": tuple(beside)})
+    return _files(model["path"], read).model_copy(update={"companions": tuple(neighbour)})
 
 
 def _companion(role: AssetRole, name: str, path: str, config: Json | None) -> Companion:
@@ -204,15 +203,15 @@ def _profile(model: Json, spec: ModelSpec, resolved: ResolvedModel) -> ModelProf
     profile = derive_profile(spec, resolved)
     categories = tuple(model.get("categories") or ())
     modes = [MODES[name] for name in categories if name in MODES]
-    told: dict[str, Any] = {
+    answer: dict[str, Any] = {
         "categories": categories,
         "mode": modes[0] if modes else Mode.COMPLETION,
     }
     if model.get("config") is None and profile.context_origin != Origin.USER:
         longest = model.get("derived_max_model_len")
         origin = Origin.DERIVED if longest else Origin.DEFAULT
-        told |= {"context": longest or profile.context, "context_origin": origin}
-    return profile.model_copy(update=told)
+        answer |= {"context": longest or profile.context, "context_origin": origin}
+    return profile.model_copy(update=answer)
 
 
 def _seats(given: Json, spec: ModelSpec) -> tuple[Seat, ...]:
@@ -221,9 +220,9 @@ def _seats(given: Json, spec: ModelSpec) -> tuple[Seat, ...]:
     members = [placement["leader"]]
     members += (placement.get("followers") or ()) if placement["role"] != "single" else ()
     counts = [len(seat.get("accelerators") or ()) for seat in members]
-    words = words_of(spec)
+    args = arguments_of(spec)
     # Of the sizes GPUStack looks at these three; the others leave the split to the hosts.
-    stated = stated_parallelism(words) if is_written(words, *SPLITTING) else None
+    stated = stated_parallelism(args) if args.states(*SPLITTING) else None
     vllm = ENGINES[EngineName.VLLM]
     natively = vllm.joined_by(spec) != Distributed.RAY
     split = split_over_hosts(counts, natively=natively)

@@ -21,10 +21,10 @@ from moorage.memory import (
     predict_memory,
 )
 from moorage.memory.demand import memory_model
+from moorage.memory.engine_setup import Batch, EngineSetup, MemoryQuery
 from moorage.models.config import derive_profile
-from moorage.models.source import ResolvedModel, WeightSummary
-from moorage.models.tensors import TensorHeaders
-from moorage.placement.demand import memory_request
+from moorage.models.source import ResolvedModel, TensorHeaders, WeightSummary
+from moorage.placement.memory_request import memory_request
 from moorage.spec import ModelSpec
 
 EXACT = (
@@ -70,7 +70,7 @@ class Model:
 def predicted(
     config: dict[str, Any], tensors: TensorHeaders, given: Mapping[str, Any]
 ) -> MemoryPrediction | Refusal:
-    """What a deploy of the model with these settings is told about its memory."""
+    """What a deploy of the model with these settings shows about its memory."""
     tensor, pipeline = (given.get(f"{name}_parallel_size") or 1 for name in ("tensor", "pipeline"))
     spec = ModelSpec.model_validate(
         {"name": "model", "source": "hf://conformance/model", "engine": {"args": _arguments(given)}}
@@ -87,14 +87,16 @@ def predicted(
         headers=tensors,
     )
     profile = derive_profile(spec, resolved)
-    memory, wish = memory_model(spec, resolved, profile), memory_request(spec, profile)
+    memory, wanted = memory_model(spec, resolved, profile), memory_request(spec, profile)
     batched = memory.options.batched_tokens or BATCHED
-    settings = memory.options.settings(tensor, pipeline, wish.context, batched)
+    query = MemoryQuery(total=0, tokens=wanted.context, tensor=tensor, pipeline=pipeline)
+    batch = Batch(tokens=batched, seqs=1)
+    settings = EngineSetup(memory.config, memory.options, batch, query).settings()
     # A placement gives the pool that the requests need, and states the profile's context; a row
     # states the pool, and leaves the context to vLLM, which cuts that of longrope.
-    told = {"kv_pool_bytes": given.get("kv_pool_bytes", settings.kv_pool_bytes)}
-    told |= {"max_model_len": None} if given.get("max_model_len") is None else {}
-    return predict_memory(memory.config, tensors, settings.model_copy(update=told))
+    answer = {"kv_pool_bytes": given.get("kv_pool_bytes", settings.kv_pool_bytes)}
+    answer |= {"max_model_len": None} if given.get("max_model_len") is None else {}
+    return predict_memory(memory.config, tensors, settings.model_copy(update=answer))
 
 
 def _arguments(given: Mapping[str, Any]) -> list[str]:

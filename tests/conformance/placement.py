@@ -18,10 +18,10 @@ from moorage.common.failures import Failure
 from moorage.engines.registry import ENGINES
 from moorage.inventory.claims import Claim, Resource
 from moorage.inventory.snapshot import FleetSnapshot
-from moorage.placement.candidate import Candidate, Share
 from moorage.placement.fit import misfits
 from moorage.placement.placement import Placement
 from moorage.placement.propose import NoFit, propose
+from moorage.placement.ranking import BaselineCandidate, Share
 from tests.conformance.placement_world import a_fleet, a_subject, host_names
 
 Case = Mapping[str, Any]
@@ -30,7 +30,7 @@ Difference = tuple[str, Any, Any]
 
 @dataclass(frozen=True)
 class Answer:
-    """What a deploy is told: a placement, with seats or without, or why the request is refused."""
+    """What a deploy gets: a placement, with seats or without, or why the request is refused."""
 
     fleet: FleetSnapshot
     placement: Placement | None = None
@@ -106,16 +106,16 @@ def chosen(got: Answer) -> int | None:
         return None
     best = considered.scores.index(max(considered.scores))
     taken = [(s.host, s.accelerator_type, s.accelerators) for s in seats if not s.replica]
-    held = [
+    places = [
         [(share.host, item.accelerator_type, share.accelerators) for share in item.shares]
         for item in considered.candidates
     ]
     if not taken or _is_refused(considered.candidates[best], got.fleet):
         return best
-    return held.index(taken)
+    return places.index(taken)
 
 
-def _is_refused(candidate: Candidate, fleet: FleetSnapshot) -> bool:
+def _is_refused(candidate: BaselineCandidate, fleet: FleetSnapshot) -> bool:
     return any(
         misfits(fleet.host(share.host), _claims(share), overcommit=candidate.overcommit)
         for share in candidate.shares
@@ -145,7 +145,7 @@ def _stated_share(share: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _written(item: Candidate, workers: Mapping[str, str]) -> dict[str, Any]:
+def _written(item: BaselineCandidate, workers: Mapping[str, str]) -> dict[str, Any]:
     return {
         "gpu_type": item.accelerator_type,
         "overcommit": item.overcommit,

@@ -16,12 +16,13 @@ from moorage.common.values import Origin
 from moorage.inventory.claims import Claim, Resource
 from moorage.inventory.snapshot import Accelerator, FleetSnapshot, HostSnapshot
 from moorage.models.profile import ModelProfile
+from moorage.placement.engine import OWNED_ARGUMENTS
 from moorage.placement.links import is_peer_address
-from moorage.placement.propose import OWNED_ARGUMENTS
 from moorage.placement.request import Subject
 from moorage.spec import Mode, ModelSpec, RuntimeName
-from moorage.spec.arguments import has_argument, is_option, user_tokens
+from moorage.spec.arguments import parse_words
 from moorage.spec.patterns import NAME_PATTERN, VERSION_PATTERN
+from moorage.spec.tokenize import is_option, user_tokens
 
 Case = Mapping[str, Any]
 
@@ -118,7 +119,7 @@ def _arguments(entries: Sequence[str | None]) -> list[str]:
     """Without what a spec says in a field of its own; it decides nothing about the place."""
     written = [entry for entry in entries if entry]
     words = user_tokens(written)
-    if not any(has_argument(words, flag) for flag in OWNED_ARGUMENTS):
+    if not any(parse_words(words).has(flag) for flag in OWNED_ARGUMENTS):
         return written
     kept: list[str] = []
     owned = False
@@ -171,9 +172,9 @@ def _host(
 ) -> HostSnapshot:
     """What runs uses what it claimed, and nobody else uses anything."""
     ram, own = item.get("ram") or {}, tuple(claims.get(names[item["name"]], ()))
-    held: Counter[tuple[Resource, int]] = Counter()
+    used: Counter[tuple[Resource, int]] = Counter()
     for claim in own:
-        held[claim.resource, claim.index] += claim.amount
+        used[claim.resource, claim.index] += claim.amount
     total = ram.get("total") or 0
     return HostSnapshot(
         name=names[item["name"]],
@@ -182,7 +183,7 @@ def _host(
         labels=item.get("labels") or {},
         runtimes=(RuntimeName.DOCKER,),
         ram_total=total,
-        ram_free=max(0, total - held[Resource.RAM, 0]),
+        ram_free=max(0, total - used[Resource.RAM, 0]),
         ram_reserve=ram.get("reserved") or 0,
         accelerator_reserve=item.get("vram_reserved_per_gpu") or 0,
         accelerators=tuple(
@@ -191,7 +192,7 @@ def _host(
                 index=gpu["index"],
                 name=gpu.get("name") or "",
                 memory_total=gpu["memory_total"],
-                memory_free=max(0, gpu["memory_total"] - held[Resource.ACCELERATOR, gpu["index"]]),
+                memory_free=max(0, gpu["memory_total"] - used[Resource.ACCELERATOR, gpu["index"]]),
                 family=gpu.get("arch_family") or "",
             )
             for gpu in item.get("gpus") or ()

@@ -134,8 +134,8 @@ def test_variables_of_the_host_are_left_out_of_both_sides() -> None:
 def test_a_case_that_cannot_be_read_is_a_failure() -> None:
     case = copy.deepcopy(CASES["launch-env-01"])
     del case["input"]["model"]
-    ((field, _, told),) = differences(case, IMAGE)
-    assert (field, told) == ("exception", "KeyError('model')")
+    ((field, _, answer),) = differences(case, IMAGE)
+    assert (field, answer) == ("exception", "KeyError('model')")
 
 
 def test_a_file_is_counted_and_its_differences_are_told(
@@ -148,5 +148,5 @@ def test_a_file_is_counted_and_its_differences_are_told(
     file = tmp_path / "cases.json"
     file.write_text(json.dumps({"cases": wrong, "catalogues": LOADED["catalogues"]}))
     assert main(file) == 1
-    told = capsys.readouterr().out.splitlines()
-    assert told == ["launch-env-01 script: expected True, got False", "1 passed, 1 failed"]
+    answer = capsys.readouterr().out.splitlines()
+    assert answer == ["launch-env-01 script: expected True, got False", "1 passed, 1 failed"]

@@ -10,13 +10,16 @@ import pytest
 
 from tests.conformance.placement import cases, differences, main
 
-FILE = Path(__file__).parent / "data" / "placement.json"
+DATA = Path(__file__).parent / "data"
+FILE = DATA / "placement.json"
 CASES = cases(FILE)
+RANDOM = cases(DATA / "placement_random.json")
+"""Cases at random (`placement_cases.py`) and the answers that the rules have to keep."""
 
 Change = Callable[[dict[str, Any]], None]
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case["id"] for case in CASES])
+@pytest.mark.parametrize("case", [*CASES, *RANDOM], ids=[case["id"] for case in (*CASES, *RANDOM)])
 def test_the_baseline_places_as_the_peer_does(case: dict[str, Any]) -> None:
     assert not differences(case)
 
@@ -85,7 +88,7 @@ def test_the_choice_counts_unless_it_is_open() -> None:
     assert not differences(case)
 
 
-def test_a_file_is_counted_and_its_differences_are_told(
+def test_a_file_is_counted_and_its_differences_are_printed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(FILE) == 0
@@ -95,8 +98,8 @@ def test_a_file_is_counted_and_its_differences_are_told(
     file = tmp_path / "cases.json"
     file.write_text(json.dumps({"cases": wrong}))
     assert main(file) == 1
-    told = capsys.readouterr().out.splitlines()
-    assert told == [
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [
         f"{wrong[0]['id']} error: expected tp_vocab_size, got None",
         "1 passed, 1 failed",
     ]

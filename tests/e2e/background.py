@@ -1,4 +1,4 @@
-"""A thread that works beside a test until its block ends."""
+"""A thread that works during a test until its block ends."""
 
 from __future__ import annotations
 

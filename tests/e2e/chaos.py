@@ -1,4 +1,4 @@
-"""A random life: what is asked of a fleet, in which order, and what is killed meanwhile."""
+"""Random operations on a fleet, and what is killed meanwhile."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ KILLS, FAILS, STOPS = "kills itself", "fails", "gets SIGTERM"
 
 
 class CommandServer:
-    """Forks commands, as many at a time as are asked for.
+    """Forks commands, as many at a time as are wanted.
 
     Args:
         environment: Variables that count while modules are imported.

@@ -46,7 +46,7 @@ def workplace(
 
 @pytest.fixture(scope="session")
 def lifecycle_program() -> Path:
-    """A tiny server that speaks vLLM's HTTP and misbehaves as it is told."""
+    """A tiny server that speaks vLLM's HTTP and misbehaves as its variable `LIFECYCLE` says."""
     if not shutil.which("gcc"):
         pytest.skip("gcc is not installed; it builds the tiny server of these tests")
     script = REPOSITORY / "scripts" / "build_lifecycle_image.sh"

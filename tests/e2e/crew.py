@@ -29,12 +29,12 @@ class Done:
     Attributes:
         operation: The operation.
         outcome: In a word: the cause of a failure, or how it succeeded.
-        said: What it said where that is not an answer of moorage.
+        output: What it printed where that is not an answer of moorage.
     """
 
     operation: Operation
     outcome: str
-    said: str = ""
+    output: str = ""
 
 
 class Crew:
@@ -128,14 +128,14 @@ class Crew:
         if done.returncode < 0:  # also by a SIGTERM that came before anybody could care for it
             return Done(operation, "killed" if operation.is_hurt else "hung", done.stderr[-2000:])
         try:
-            told = json.loads(done.stdout)
+            answer = json.loads(done.stdout)
         except ValueError:
-            said = f"exit {done.returncode}\n{done.stdout[-1000:]}\n{done.stderr[-2000:]}"
-            return Done(operation, "crashed", said)
-        error = told.get("error")
+            output = f"exit {done.returncode}\n{done.stdout[-1000:]}\n{done.stderr[-2000:]}"
+            return Done(operation, "crashed", output)
+        error = answer.get("error")
         return Done(
             operation,
-            error["cause"] if error else told.get("outcome", "completed"),
+            error["cause"] if error else answer.get("outcome", "completed"),
             str(error or ""),
         )
 
@@ -150,7 +150,7 @@ class Crew:
         return ["deploy", str(self._place.spec(operation.model, file=file, **fields)), *fleet]
 
     def _kill_one(self, operation: Operation) -> str:
-        """Kill a container of the model, or remove it, with nobody told."""
+        """Kill a container of the model, or remove it, behind the back of moorage."""
         labels = {
             LABEL_LEDGER: self._place.ledger.identity,
             LABEL_MODEL: self._place.named(operation.model),

@@ -17,7 +17,7 @@ from moorage.releases.states import ReleaseState
 from tests.drill_table import COLUMNS, PROPERTY
 from tests.e2e.background import Background
 from tests.e2e.conftest import process_engine
-from tests.e2e.workplace import Workplace
+from tests.e2e.workplace import PORTS, Workplace
 from tests.waiting import until
 
 KILLED = -signal.SIGKILL
@@ -75,6 +75,7 @@ class Drill:
         self, place: Workplace, engine: Callable[..., dict[str, Any]], **fields: Any
     ) -> None:
         self.place, self._engine, self._fields, self._round = place, engine, fields, 0
+        self._recoveries: set[tuple[str, bool]] = set()
 
     def spec(self, name: str = "tiny", **fields: Any) -> Path:
         """A spec that differs from all before it."""
@@ -107,10 +108,10 @@ class Drill:
 
     def reconcile(self) -> str:
         """Reconcile once, and say what was done."""
-        told = self.place.json("reconcile", "--fleet", self.place.folder / "fleet.yaml")
-        undone = [one for one in told["actions"] if not one["done"]]
+        answer = self.place.json("reconcile", "--fleet", self.place.folder / "fleet.yaml")
+        undone = [one for one in answer["actions"] if not one["done"]]
         assert undone == [], undone
-        return ", ".join(one["deed"] for one in told["actions"]) or "nothing to do"
+        return ", ".join(one["deed"] for one in answer["actions"]) or "nothing to do"
 
     def leaks_nothing(self, *serving: ReleaseRow) -> str:
         """Only what serves runs, and holds memory, ports, locks and files.
@@ -140,7 +141,7 @@ class Drill:
         first = self.place.first_port
         seen = psutil.net_connections(kind="tcp")
         ports = {one.laddr[1] for one in seen if one.laddr and one.status == psutil.CONN_LISTEN}
-        return {port for port in ports if first <= port < first + 40}
+        return {port for port in ports if first <= port < first + PORTS}
 
     def files(self) -> set[str]:
         """Folders of engines, and half files wherever they are."""
@@ -167,8 +168,21 @@ class Drill:
         assert caller.answered, caller.refused[:3]
         return f"{caller.answered} of {caller.answered}"
 
-    def repeated(self, spec: Path, *, new: bool) -> str:
-        """Deploy again what was to be deployed; what took over already is left as it is."""
+    def repeated(self, spec: Path, *, new: bool, recovery: str = "") -> str:
+        """Deploy again what was to be deployed; what took over already is left as it is.
+
+        Args:
+            spec: What was to be deployed.
+            new: Whether it took over.
+            recovery: What reconciling did. A deploy is repeated once for each such class only;
+                empty = always.
+
+        Returns:
+            How that ended, as the table shows it.
+        """
+        if recovery and (recovery, new) in self._recoveries:
+            return "-"
+        self._recoveries.add((recovery, new))
         outcome = str(self.place.json("deploy", spec)["outcome"])
         assert outcome == ("unchanged" if new else "completed")
         return outcome

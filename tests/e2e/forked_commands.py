@@ -139,7 +139,7 @@ def _leave(code: int) -> None:
 
 
 def _fail() -> None:
-    raise Failure(Cause.LAUNCH_REFUSED, "told to fail here")
+    raise Failure(Cause.LAUNCH_REFUSED, "the test has it fail here")
 
 
 HAPPENS: dict[str, Callable[[], None] | None] = {

@@ -30,8 +30,8 @@ POINTS: dict[str, tuple[str, str, str]] = {
     "stage": ("before", "tasks.stage", "step"),
     "plan": ("before", "flows.plan_model", "plan_release"),
     "before the start": ("before", "tasks.launch", "start"),
-    "workload written down": ("after", "moorage.adapters.ledger.workloads", "Workloads.begin"),
-    "engine started": ("after", "tasks.launch", "runtime_for.start"),
+    "workload written down": ("after", "moorage.adapters.ledger.releases", "Workloads.begin"),
+    "engine started": ("after", "tasks.workloads", "runtime_for.start"),
     "verify": ("before", "tasks.verify", "ask"),
     "first answer": ("after", "tasks.verify", "judge"),
     "measure": ("before", "tasks.measure", "runtime_for"),
@@ -39,17 +39,17 @@ POINTS: dict[str, tuple[str, str, str]] = {
     "before the record": ("before", "moorage.adapters.ledger.releases", "Releases.take_over"),
     "after the record": ("after", "moorage.adapters.ledger.releases", "Releases.take_over"),
     "old one stopping": ("before", "flows.deploy_model", "end_superseded"),
-    "old one drained": ("before", "tasks.stopping", "end_release"),
-    "old one stopped": ("after", "tasks.cleanup", "stop_all"),
+    "old one drained": ("before", "tasks.replace", "end_release"),
+    "old one stopped": ("after", "tasks.stopping", "stop_all"),
     "old one closed": ("after", "moorage.adapters.ledger.releases", "Releases.end"),
-    "before it is kept what was measured": ("before", "flows.deploy_model", "record_measurements"),
+    "before it is kept what was measured": ("before", "tasks.release", "record_measurements"),
 }
 """Points in the order of the flow: before or after a call."""
 
 SECOND_TRY: dict[str, tuple[str, str, str]] = {
     "before the first try is stopped": ("before", "tasks.launch", "stop"),
     "after the first try is stopped": ("after", "tasks.launch", "stop"),
-    "before the second try": ("before", "flows.start_replicas", "with_correction"),
+    "before the second try": ("before", "flows.deploy_model", "with_correction"),
 }
 """Points that only a deploy passes whose first try fails and is corrected."""
 
@@ -57,16 +57,16 @@ SECOND_TRY: dict[str, tuple[str, str, str]] = {
 STOP_FIRST: dict[str, tuple[str, str, str]] = {
     "before the old one makes room": ("before", "flows.deploy_model", "stop_for"),
     "the old one is to stop": ("before", "tasks.stopping", "drain"),
-    "the old one is drained": ("before", "tasks.stopping", "_stop_all"),
-    "the old one has stopped": ("after", "tasks.stopping", "_stop_all"),
-    "the new one started in its place": ("after", "tasks.launch", "runtime_for.start"),
+    "the old one is drained": ("before", "tasks.replace", "_stop_workloads"),
+    "the old one has stopped": ("after", "tasks.replace", "_stop_workloads"),
+    "the new one started in its place": ("after", "tasks.workloads", "runtime_for.start"),
 }
 """Points that only a deploy passes which has to stop the old release first."""
 
 RETIRING: dict[str, tuple[str, str, str]] = {
     "retiring": ("after", "moorage.adapters.ledger.releases", "Releases.move"),
     "retiring: drained": ("before", "tasks.stopping", "end_release"),
-    "retiring: stopped": ("after", "tasks.cleanup", "stop_all"),
+    "retiring: stopped": ("after", "tasks.stopping", "stop_all"),
 }
 """Points of a retire."""
 
@@ -82,7 +82,7 @@ HALFWAY: dict[str, tuple[str, str, str]] = {
     "the new one is forked": (
         "before",
         "moorage.adapters.hosts.processes",
-        "ProcessRuntime._appeared",
+        "ProcessRuntime._await_state",
     ),
 }
 """Points inside the stop and the start of a process, of a deploy that stops the old one first."""

@@ -13,7 +13,7 @@ import httpx
 from moorage.engines.launch import LABEL_LEDGER, LABEL_MODEL
 from moorage.releases.release import ReleaseRow
 from moorage.releases.states import EDGES, SERVING, ReleaseState
-from tasks.release_lifecycle import claims_of
+from moorage.releases.succession import claims_of
 from tests.e2e.drill import HALF
 from tests.e2e.workplace import Workplace
 

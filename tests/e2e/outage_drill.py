@@ -40,14 +40,14 @@ def an_outage(
     assert not now.refused, now.refused[:3]
     answered, new = drill.answered(caller, old), drill.serving().id != old.id
     left = drill.leaks_nothing(drill.serving())
-    repeated = drill.repeated(spec, new=new)
+    repeated = drill.repeated(spec, new=new, recovery=f"{how_it_ended(ended)}: {done}")
     drill.leaks_nothing(drill.serving())
     return what, step, how_it_ended(ended), done, left, answered, repeated
 
 
 def how_it_ended(command: subprocess.CompletedProcess[str]) -> str:
     """The cause of a failure; a deploy may not end in any other way than with one, or well."""
-    told = json.loads(command.stdout)
-    assert "error" in told or command.returncode == 0, command.stderr
-    assert command.returncode != ExitCode.INTERNAL, told
-    return str(told["error"]["cause"] if "error" in told else told["outcome"])
+    answer = json.loads(command.stdout)
+    assert "error" in answer or command.returncode == 0, command.stderr
+    assert command.returncode != ExitCode.INTERNAL, answer
+    return str(answer["error"]["cause"] if "error" in answer else answer["outcome"])

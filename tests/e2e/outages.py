@@ -17,6 +17,7 @@ import pytest
 from sqlalchemy import create_engine, text
 from sqlalchemy.exc import OperationalError
 
+from moorage.adapters.prefect import api_server
 from tests.prefect_server import PrefectApi, free_port
 from tests.waiting import until
 
@@ -134,7 +135,7 @@ class Prefect(Server):
             "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
             "PREFECT_CLI_PROMPT": "false",
         }
-        command = [sys.executable, "-m", "prefect", "server", "start", "--port", str(port)]
+        command = [sys.executable, "-m", api_server.__name__, "--port", str(port)]
         api = PrefectApi(url)
         super().__init__(command, api.is_healthy, env={**os.environ, **self.environment})
 

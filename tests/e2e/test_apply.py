@@ -56,7 +56,7 @@ def test_files_are_applied_and_only_what_they_own_is_pruned(
 
     shown = workplace.run("apply", workplace.folder, "--yes", "--prune")
     assert "retire" in shown.stdout
-    assert "one: verify" in shown.stderr, "each step is told under the name of its model"
+    assert "one: verify" in shown.stderr, "each step is shown under the name of its model"
     assert states(workplace, "one", "two", "hand") == ["running", "stopped", "running"]
     again = workplace.json("apply", workplace.folder, "--yes", "--prune")
     assert actions(again) == {"one": "unchanged"}

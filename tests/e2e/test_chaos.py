@@ -59,10 +59,10 @@ class Chaos:
 
     def reconcile(self) -> set[str]:
         """Reconcile once; releases that are to be started again later."""
-        told = self.place.json("reconcile", "--fleet", self.place.folder / "fleet.yaml")
+        answer = self.place.json("reconcile", "--fleet", self.place.folder / "fleet.yaml")
         self.reconciles += 1
-        self.deeds.update(one["deed"] for one in told["actions"] if one["done"])
-        return {one["release"] for one in told["actions"] if not one["done"]}
+        self.deeds.update(one["deed"] for one in answer["actions"] if one["done"])
+        return {one["release"] for one in answer["actions"] if not one["done"]}
 
     def wait_for(self, crew: Crew, count: int) -> None:
         """Wait until so many operations have ended; where a minute passes, reconcile as ever."""
@@ -120,7 +120,7 @@ def test_nothing_is_held_twice_and_nothing_is_lost(
             some = dice.sample(list(MODELS), len(MODELS) // 2)
             with crew.resting(some):
                 wrong += broken(place, chaos.named(some), chaos.reconcile())
-            # What was started again answers by now: the next look lets others start beside it.
+            # What was started again answers by now: the next survey lets others start there.
             chaos.reconcile()
         chaos.wait_for(crew, OPERATIONS)
         for _ in range(ROUNDS):
@@ -136,7 +136,7 @@ def test_nothing_is_held_twice_and_nothing_is_lost(
     hit = {one.operation.model for one in crew.done if is_accident(one)}
     strange = [one for one in crew.done if not is_in_order(one, hit)]
     assert not strange, "\n\n".join(
-        f"{one.operation}: {one.outcome}\n{one.said}" for one in strange
+        f"{one.operation}: {one.outcome}\n{one.output}" for one in strange
     )
     for name in chaos.named(MODELS):
         place.run("retire", name, code=None)
@@ -166,8 +166,8 @@ def table(done: list[Done], chaos: Chaos, watch: Watch, seconds: float) -> str:
     lines = [f"chaos of seed {SEED}"]
     for kind, own in kinds.items():
         outcomes = Counter(one.outcome for one in own).most_common()
-        told = ", ".join(f"{count} {outcome}" for outcome, count in outcomes)
-        lines.append(f"{kind:<30}{len(own):>4}  {told}")
+        answer = ", ".join(f"{count} {outcome}" for outcome, count in outcomes)
+        lines.append(f"{kind:<30}{len(own):>4}  {answer}")
     deeds = ", ".join(f"{count} {deed}" for deed, count in chaos.deeds.most_common())
     lines.append(f"{'reconcile':<30}{chaos.reconciles:>4}  {deeds}")
     lines.append(f"{watch.looks} looks, {len(watch.twice)} held twice")

@@ -18,8 +18,8 @@ ON_CPU = {"accelerators": 0, "ram": "64MiB"}
 def answer(release: dict[str, Any], name: str) -> str:
     """What the engine says to a prompt."""
     (workload,) = release["workloads"]
-    asked = {"model": name, "prompt": "hello", "max_tokens": 1}
-    got = httpx.post(f"{workload['endpoint']}/v1/completions", json=asked, timeout=10)
+    request = {"model": name, "prompt": "hello", "max_tokens": 1}
+    got = httpx.post(f"{workload['endpoint']}/v1/completions", json=request, timeout=10)
     return str(got.raise_for_status().json()["choices"][0]["finish_reason"])
 
 

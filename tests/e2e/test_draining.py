@@ -70,8 +70,8 @@ def test_a_retired_model_stops_when_its_last_request_has_ended(
     assert workplace.running()
 
     busy.done()
-    said = " ".join(retiring.communicate(timeout=PATIENCE_SECONDS)[1].split())
-    assert "its last request ended after" in said
+    output = " ".join(retiring.communicate(timeout=PATIENCE_SECONDS)[1].split())
+    assert "its last request ended after" in output
     ((state, cause),) = causes(workplace)
     assert state == "stopped"
     assert cause.startswith("retired; its last request ended after")

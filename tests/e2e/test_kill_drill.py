@@ -42,7 +42,7 @@ def test_a_deploy(drill: Drill, point: str, record_property: Tell) -> None:
     assert (drill.serving().id != old.id) == new
     answered = drill.answered(caller, old)
     left = drill.leaks_nothing(drill.serving())
-    repeated = drill.repeated(spec, new=new)
+    repeated = drill.repeated(spec, new=new, recovery=done)
     drill.leaks_nothing(drill.serving())
     row(record_property, "deploy", point, "SIGKILL", done, left, answered, repeated)
 

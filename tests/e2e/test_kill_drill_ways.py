@@ -79,7 +79,7 @@ def test_a_deploy_that_stops_the_old_release_first(
     with Caller(old) as caller:
         caller.wait()
     answered = f"{drill.answered(caller, old)} once reconciled"
-    repeated = drill.repeated(spec, new=False)
+    repeated = drill.repeated(spec, new=False, recovery=f"stop-first: {done}")
     row(record_property, "stop-first deploy", point, "SIGKILL", done, left, answered, repeated)
     drill.place.run("retire", drill.place.named("fixed"))
     drill.leaks_nothing(*others)
@@ -142,7 +142,7 @@ def test_a_reconcile(
     with Caller(old) as caller:
         caller.wait()
     answered = f"{drill.answered(caller, old)} once reconciled"
-    repeated = drill.repeated(spec, new=False)
+    repeated = drill.repeated(spec, new=False, recovery=f"reconcile: {done}")
     row(record_property, "reconcile", point, "SIGKILL", done, left, answered, repeated)
     drill.place.run("retire", drill.place.named("again"))
     drill.leaks_nothing(*others)

@@ -53,9 +53,9 @@ def broken(
         assert proxy.is_broken
     assert "Traceback" not in err
     assert done.returncode not in (0, ExitCode.INTERNAL)
-    told: dict[str, Any] = json.loads(out)["error"]
-    assert told["exit_code"] == done.returncode
-    return told
+    reply: dict[str, Any] = json.loads(out)["error"]
+    assert reply["exit_code"] == done.returncode
+    return reply
 
 
 @pytest.mark.parametrize(("answer", "since", "cause"), CASES.values(), ids=CASES)
@@ -63,8 +63,8 @@ def test_a_command_ends_with_its_code(
     workplace: Workplace, prefect_server: PrefectServer, answer: str, since: Moment, cause: str
 ) -> None:
     workplace.home.mkdir()
-    told = broken(workplace, prefect_server, answer, since, "retire", workplace.named("nobody"))
-    assert told["cause"] == cause
+    reply = broken(workplace, prefect_server, answer, since, "retire", workplace.named("nobody"))
+    assert reply["cause"] == cause
 
 
 @pytest.mark.parametrize("answer", ["401", "a page"])
@@ -72,9 +72,9 @@ def test_a_deploy_whose_pages_are_not_taken_serves_and_says_that_its_end_is_not_
     workplace: Workplace, prefect_server: PrefectServer, lifecycle_program: Path, answer: str
 ) -> None:
     spec = workplace.spec(engine=process_engine(lifecycle_program))
-    told = broken(workplace, prefect_server, answer, at("/artifacts/"), "deploy", spec)
-    assert told["cause"] == "server-refused"
-    assert "moorage status" in told["suggestion"]
+    reply = broken(workplace, prefect_server, answer, at("/artifacts/"), "deploy", spec)
+    assert reply["cause"] == "server-refused"
+    assert "moorage status" in reply["suggestion"]
     [row] = workplace.releases()
     assert row.state == "running"
     assert not workplace.ledger.locks.is_held(row.model)
@@ -83,10 +83,10 @@ def test_a_deploy_whose_pages_are_not_taken_serves_and_says_that_its_end_is_not_
 def test_a_model_that_waits_for_approval_is_not_begun_when_the_question_is_refused(
     workplace: Workplace, prefect_server: PrefectServer, lifecycle_program: Path
 ) -> None:
-    asked = {"approval": "required"}
-    spec = workplace.spec(engine=process_engine(lifecycle_program), redeploy=asked)
-    told = broken(workplace, prefect_server, "404", at("/set_state", b"PAUSED"), "deploy", spec)
-    assert told["cause"] == "server-refused"
+    request = {"approval": "required"}
+    spec = workplace.spec(engine=process_engine(lifecycle_program), redeploy=request)
+    reply = broken(workplace, prefect_server, "404", at("/set_state", b"PAUSED"), "deploy", spec)
+    assert reply["cause"] == "server-refused"
     assert workplace.releases() == []
     assert workplace.is_clean()
 
@@ -96,9 +96,9 @@ def test_a_deploy_that_fails_meanwhile_is_undone_and_tells_its_own_failure(
     workplace: Workplace, prefect_server: PrefectServer, lifecycle_program: Path, answer: str
 ) -> None:
     spec = workplace.spec(engine=process_engine(lifecycle_program, "die"))
-    told = broken(workplace, prefect_server, answer, at("/artifacts/"), "deploy", spec)
-    assert told["cause"] == "engine-unsupported-model"
+    reply = broken(workplace, prefect_server, answer, at("/artifacts/"), "deploy", spec)
+    assert reply["cause"] == "engine-unsupported-model"
     [row] = workplace.releases()
-    assert (row.state, row.cause) == ("error", told["cause"])
+    assert (row.state, row.cause) == ("error", reply["cause"])
     assert not workplace.ledger.locks.is_held(row.model)
     assert workplace.is_clean()

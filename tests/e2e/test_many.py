@@ -93,9 +93,9 @@ def test_a_server_that_refuses_some_runs_keeps_no_other_model_from_being_deploye
         workplace.spec(name, engine=process_engine(lifecycle_program), **SMALL)
     options = ("--yes", "--at-once", 1)
     times = {"a": FOR_EVER, "b": 2}
-    told = unwilling(workplace, times, "apply", workplace.folder, *options)["applied"]
-    assert [one["outcome"] for one in told] == ["failed", "done", "done"]
-    assert told[0]["cause"] == "server-unavailable"
+    answer = unwilling(workplace, times, "apply", workplace.folder, *options)["applied"]
+    assert [one["outcome"] for one in answer] == ["failed", "done", "done"]
+    assert answer[0]["cause"] == "server-unavailable"
     assert workplace.releases("a") == []
 
     workplace.run("apply", workplace.folder, "--yes")

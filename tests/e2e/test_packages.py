@@ -57,7 +57,7 @@ def test_a_plugin_out_of_a_private_index_is_part_of_the_engine_that_answers(
     release = workplace.json("deploy", spec)["release"]
     (container,) = release["plan"]["containers"]
     assert container["preparation"]["packages"] == ["acme-plugin>=1,<2"]
-    assert any(path.endswith(".whl") for path in index.asked)
+    assert any(path.endswith(".whl") for path in index.requests)
     log = workplace.run("logs", name, "-n", "2000").stdout
     assert "moorage-prepare: pip installs acme-plugin>=1,<2" in log
     assert "acme-plugin 1.2 is part of this engine" in log

@@ -30,7 +30,7 @@ BYSTANDER: dict[str, Any] = {
 def cluster() -> Iterator[RayCluster]:
     """With one application of somebody else, and one accelerator that it only claims to have."""
     if ray_program() is None:
-        pytest.skip("Ray is not installed beside this Python")
+        pytest.skip("Ray is not installed in this environment")
     running = RayCluster(gpus=1)
     try:
         running.start()
@@ -63,7 +63,7 @@ def small(**args: Any) -> dict[str, Any]:
     }
 
 
-def said(endpoint: str, name: str) -> str | None:
+def output(endpoint: str, name: str) -> str | None:
     client = openai.OpenAI(base_url=f"{endpoint}/v1", api_key="none", max_retries=0)
     messages: Any = [{"role": "user", "content": "hello"}]
     answer = client.chat.completions.create(model=name, messages=messages, max_tokens=4)
@@ -93,7 +93,7 @@ def test_a_model_is_deployed_answers_is_replaced_and_retired_and_the_others_stay
         "listening",
         "answered",
     ]
-    assert said(workload["endpoint"], name)
+    assert output(workload["endpoint"], name)
     assert at_ray.claims() == ()
     assert "nothing is claimed there" in first["placement"]["seats"][0]["reason"]
     assert "nothing is claimed there" in at_ray.run("show", name).stdout
@@ -109,7 +109,7 @@ def test_a_model_is_deployed_answers_is_replaced_and_retired_and_the_others_stay
         second = at_ray.json("deploy", changed)["release"]
         assert slow.result().json() == name
     assert second["replaced"] == first["id"]
-    assert said(second["workloads"][0]["endpoint"], name)
+    assert output(second["workloads"][0]["endpoint"], name)
     assert set(cluster.statuses()) == {"bystander", f"moorage-{name}.v2"}
     assert [row.state for row in at_ray.releases()] == ["running", "superseded"]
 
@@ -133,7 +133,7 @@ def test_a_constructor_that_raises_is_the_cause_and_the_old_release_serves_on(
     assert "in __init__" in failed["error"]["log_tail"]
     assert "\x1b" not in failed["error"]["log_tail"]
     assert set(cluster.statuses()) == {"bystander", f"moorage-{name}.v1"}
-    assert said(first["workloads"][0]["endpoint"], name)
+    assert output(first["workloads"][0]["endpoint"], name)
     at_ray.run("retire", name)
 
 
@@ -182,7 +182,7 @@ def test_an_application_of_the_same_name_that_is_not_ours_is_left_alone(
 
 def test_a_cluster_that_dies_is_told_as_that(workplace: Workplace) -> None:
     if ray_program() is None:
-        pytest.skip("Ray is not installed beside this Python")
+        pytest.skip("Ray is not installed in this environment")
     dying = RayCluster()
     try:
         dying.start()

@@ -37,9 +37,9 @@ def place(tmp_path: Path, tiny_llama: Path, prefect_server: PrefectServer) -> It
 
 
 def reconcile(place: Workplace, *more: str) -> dict[str, dict[str, Any]]:
-    """What was done, by deed."""
-    told = place.json("reconcile", "--fleet", place.folder / "fleet.yaml", *more)
-    return {one["deed"]: one for one in told["actions"]}
+    """Actions, by what was done."""
+    answer = place.json("reconcile", "--fleet", place.folder / "fleet.yaml", *more)
+    return {one["deed"]: one for one in answer["actions"]}
 
 
 def engine_of(place: Workplace) -> psutil.Process:
@@ -69,15 +69,15 @@ def test_a_release_that_died_is_started_again_where_it_was_and_not_too_often(
     time.sleep(0.5)
     assert reconcile(place, "--dry-run").keys() == {"restart"}
     assert not [one for one in place.processes() if one.status() != psutil.STATUS_ZOMBIE]
-    told = reconcile(place)["restart"]
-    assert told["done"]
+    answer = reconcile(place)["restart"]
+    assert answer["done"]
     until_it_answers(place)
     assert reconcile(place)["probe"]["outcome"] == "it answers again"
     [after] = place.releases()
     assert after.release
     assert before.release
     [restart] = after.release.restarts
-    assert (restart.replicas, restart.reason) == ((0,), told["reason"])
+    assert (restart.replicas, restart.reason) == ((0,), answer["reason"])
     assert after.release.model_copy(update={"restarts": ()}) == before.release
     assert (after.id, after.state) == (before.id, "running")
     assert "Started again" in place.run("show", before.id).stdout
@@ -182,15 +182,15 @@ def test_what_a_killed_deploy_left_is_undone_at_once_and_its_run_has_crashed(
     assert reconcile(place)["undo"]["done"]
     assert place.is_clean()
     assert prefect_server.get(f"/flow_runs/{row.flow_run_id}")["state"]["type"] == "CRASHED"
-    told = place.json("reconcile")
-    assert (told["outcome"], told["actions"]) == ("unchanged", [])
+    answer = place.json("reconcile")
+    assert (answer["outcome"], answer["actions"]) == ("unchanged", [])
 
 
 def test_of_two_at_once_the_second_says_who_is_first(place: Workplace) -> None:
     with place.ledger.locks.holding(LOCK, wait_seconds=0, note="flow run first"):
-        told = place.json("reconcile")
-    assert told["outcome"] == "skipped"
-    assert "flow run first" in told["message"]
+        answer = place.json("reconcile")
+    assert answer["outcome"] == "skipped"
+    assert "flow run first" in answer["message"]
 
 
 def test_a_model_on_which_a_flow_works_is_left_alone(
@@ -200,7 +200,7 @@ def test_a_model_on_which_a_flow_works_is_left_alone(
         "deploy", place.spec(engine=process_engine(lifecycle_program, "slow:6"))
     )
     place.wait_until(lambda: bool(place.processes()))
-    told = place.json("reconcile")
+    answer = place.json("reconcile")
     _, errors = deploying.communicate(timeout=PATIENCE_SECONDS)
     assert deploying.returncode == 0, errors
-    assert told["actions"] == []
+    assert answer["actions"] == []

@@ -27,8 +27,8 @@ def place(tmp_path: Path, tiny_llama: Path, prefect_server: PrefectServer) -> It
 
 def reconcile(place: Workplace) -> dict[str, dict[str, Any]]:
     """What was done, by what it was about; other tests may leave helpers."""
-    told = place.json("reconcile", "--fleet", place.folder / "fleet.yaml")
-    return {one["about"]: one for one in told["actions"]}
+    answer = place.json("reconcile", "--fleet", place.folder / "fleet.yaml")
+    return {one["about"]: one for one in answer["actions"]}
 
 
 def docker(*words: str) -> str:

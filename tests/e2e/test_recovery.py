@@ -78,9 +78,9 @@ def test_the_context_that_the_engine_names_is_served(
     assert workplace.running() == {f"moorage-{release['id']}-r0-leader"}
 
     name = workplace.named("tiny")
-    for said in (workplace.run("show", name).stdout, workplace.run("status").stdout):
-        assert "second try" in said.lower()
-        assert correction["before"] in said
+    for output in (workplace.run("show", name).stdout, workplace.run("status").stdout):
+        assert "second try" in output.lower()
+        assert correction["before"] in output
     assert "unchanged" in workplace.run("deploy", spec).stdout
 
 

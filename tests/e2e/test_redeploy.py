@@ -50,7 +50,7 @@ def test_only_what_has_moved_is_redeployed_wave_by_wave(
     assert "moved branch" in dry[0]["why"]
     watched = workplace.json("redeploy", "--all", "--by-policy", *fleet)
     assert {one["outcome"] for one in watched} == {"notified", "unchanged"}
-    assert len(workplace.releases("a")) == 1, "unless asked for, drift is only told"
+    assert len(workplace.releases("a")) == 1, "without a redeploy, drift is only reported"
 
     done = workplace.json("redeploy", "--label", "tier=gold", "--wave", "50%", *fleet)
     assert outcomes(workplace, done) == {"a": ("redeployed", 1), "b": ("redeployed", 2)}
@@ -138,7 +138,7 @@ def test_by_force_a_model_is_replaced_though_nothing_has_moved(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "answer"),
     [
         ((), "which models?"),
         (("--label", "tier"), "a label is KEY=VALUE"),
@@ -147,9 +147,9 @@ def test_by_force_a_model_is_replaced_though_nothing_has_moved(
     ],
 )
 def test_what_cannot_be_meant_is_refused(
-    workplace: Workplace, arguments: tuple[str, ...], told: str
+    workplace: Workplace, arguments: tuple[str, ...], answer: str
 ) -> None:
-    assert told in workplace.json("redeploy", *arguments, code=2)["error"]["detail"]
+    assert answer in workplace.json("redeploy", *arguments, code=2)["error"]["detail"]
 
 
 def test_without_a_server_and_a_terminal_nobody_can_agree(

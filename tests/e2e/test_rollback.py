@@ -66,9 +66,9 @@ def test_back_to_a_release_three_before_same_revision_digest_and_argv(
     differs = workplace.json("diff", named(workplace))
     assert differs["before"].endswith(".v4")
     assert "--max-num-seqs" in [change["what"] for change in differs["flags"]]
-    told = workplace.run("diff", first["id"], f"{first['id'][:-1]}2").stdout
-    assert "--max-num-seqs" in told
-    assert "until it was healthy" in told
+    reply = workplace.run("diff", first["id"], f"{first['id'][:-1]}2").stdout
+    assert "--max-num-seqs" in reply
+    assert "until it was healthy" in reply
 
 
 @pytest.mark.process
@@ -83,9 +83,9 @@ def test_without_a_name_it_goes_to_the_one_before_that_ran(
     deployed(workplace, process_engine(lifecycle_program, NUMBER="3"))
 
     fleet = workplace.folder / "fleet.yaml"
-    told = workplace.run("rollback", named(workplace), "--dry-run", "--fleet", fleet).stdout
-    assert f"{named(workplace)}.v4 would run what {first['id']} ran" in told
-    assert "engine.env.NUMBER" in told
+    reply = workplace.run("rollback", named(workplace), "--dry-run", "--fleet", fleet).stdout
+    assert f"{named(workplace)}.v4 would run what {first['id']} ran" in reply
+    assert "engine.env.NUMBER" in reply
     assert len(workplace.releases()) == 3, "a dry run begins nothing"
 
     back = rolled_back(workplace)["release"]
@@ -199,10 +199,10 @@ def test_it_goes_elsewhere_only_where_its_accelerators_are_taken_and_says_so(
     moved = rolled_back(workplace, "--to", first["id"])["release"]
     assert gpus(moved) == gpus(second)
     assert argv(moved, "PORT") == argv(first, "PORT")
-    told = moved["placement"]["moved"]
-    assert told.startswith(f"{first['id']} ran on gpu-1, which cannot be had again")
-    assert f"held by {workplace.named('other')}.v1" in told
-    assert told in workplace.run("show", moved["id"]).stdout
+    reply = moved["placement"]["moved"]
+    assert reply.startswith(f"{first['id']} ran on gpu-1, which cannot be had again")
+    assert f"held by {workplace.named('other')}.v1" in reply
+    assert reply in workplace.run("show", moved["id"]).stdout
 
 
 def deployed(workplace: Workplace, engine: dict[str, Any], **fields: Any) -> dict[str, Any]:

@@ -58,9 +58,9 @@ class Planted:
         assert any(path.name == "prefect.db" for path in files)
         assert [path for path in files if self.is_in(path.read_bytes())] == []
         assert not self.is_in("".join(_rows(home / "ledger.db")))
-        for asked in ("logs", "artifacts", "flow_runs", "task_runs", "block_documents"):
-            found = self.server.post(f"/{asked}/filter", {"limit": 200})
-            assert not self.is_in(json.dumps(found)), asked
+        for request in ("logs", "artifacts", "flow_runs", "task_runs", "block_documents"):
+            found = self.server.post(f"/{request}/filter", {"limit": 200})
+            assert not self.is_in(json.dumps(found)), request
 
     @contextmanager
     def watching_command_lines(self) -> Iterator[None]:

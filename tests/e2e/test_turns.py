@@ -71,14 +71,14 @@ def device(workplace: Workplace, lifecycle_program: Path) -> Device:
 
 def test_two_models_start_one_after_the_other(workplace: Workplace, device: Device) -> None:
     runs = [workplace.start("deploy", device.spec(name), "--fleet", device.fleet) for name in "abc"]
-    told = ""
+    answer = ""
     for run in runs:
         output, errors = run.communicate(timeout=PATIENCE_SECONDS)
         assert run.returncode == 0, errors
-        told += output + errors
+        answer += output + errors
     assert sorted(device.started) == ["a", "b", "c"]
     assert not device.spoiled
-    assert "is starting on gpu-1 cuda:0" in told
+    assert "is starting on gpu-1 cuda:0" in answer
 
 
 def test_replicas_on_one_accelerator_start_one_after_the_other(

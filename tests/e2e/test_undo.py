@@ -1,6 +1,6 @@
 """Every effect of a deploy has its undo: whatever goes wrong, nothing has to be reconciled.
 
-The list of effects is that of docs/deploying.md. A deploy fails, or is told to stop, right before
+The list of effects is that of docs/deploying.md. A deploy fails, or is stopped, right before
 and right after each; then every undo runs once more, and still nothing has changed.
 """
 
@@ -16,10 +16,9 @@ from moorage.releases.release import ReleaseRow
 from moorage.releases.states import SERVING
 from tasks import context
 from tasks.adapters import tidy
-from tasks.cleanup import abandon, free_claims, recover
+from tasks.cleanup import recover
 from tasks.journal import Journal
-from tasks.restore_release import undo_stop
-from tasks.stopping import finish_switch
+from tasks.replace import abandon, finish_switch, free_claims, undo_stop
 from tests.e2e.command_server import FAILS, STOPS
 from tests.e2e.conftest import installed_engine
 from tests.e2e.drill import Caller, Drill, on_processes
@@ -30,7 +29,7 @@ pytestmark = [pytest.mark.process, pytest.mark.server]
 
 
 class Effect(NamedTuple):
-    """What a deploy changes, the points beside it, and what its undo is called in the run's log."""
+    """What a deploy changes, the points around it, and what its undo is called in the run's log."""
 
     name: str
     points: tuple[str, ...]
@@ -91,7 +90,7 @@ def drill(
     folder = tmp_path_factory.mktemp("undo")
     place = Workplace(folder, tiny_llama, prefect_server.environment)
     drill = on_processes(place, lifecycle_program)
-    place.run("deploy", drill.spec("beside"))
+    place.run("deploy", drill.spec("neighbour"))
     yield drill
     place.close()
 
@@ -118,13 +117,13 @@ def test_a_deploy_undoes_what_it_did(drill: Drill, effect: Effect, point: str, h
     fixed = {"port": drill.place.first_port + 30} if effect.first else {}
     name = "fixed" if effect.first else "tiny"
     old = serving(drill, name, **fixed)
-    with Caller(drill.serving("beside")) as beside, Caller(old) as caller:
+    with Caller(drill.serving("neighbour")) as neighbour, Caller(old) as caller:
         ended = drill.place.run(
             "deploy", drill.spec(name, **fixed), code=None, point=point, how=how
         )
     now, new = drill.serving(name), drill.place.releases(name)[0]
     assert ended.returncode != 0
-    assert beside.refused == []
+    assert neighbour.refused == []
     # What was under way when SIGTERM came is done to its end: the switch is made.
     made = point == SWITCHED or (point == "before the record" and how == STOPS)
     assert now.id == (new.id if made else old.id)

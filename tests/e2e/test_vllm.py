@@ -12,7 +12,7 @@ import pytest
 
 from moorage.common.units import GIB
 from moorage.inventory.claims import Resource
-from moorage.memory.calibration_key import CalibrationKey
+from moorage.memory.calibration import CalibrationKey
 from tests.e2e.conftest import VLLM_VERSION, vllm_engine
 from tests.e2e.test_keys import status
 from tests.e2e.workplace import Workplace

@@ -1,4 +1,4 @@
-"""A draft model from a hub, beside its model, on a real vLLM."""
+"""A model and its draft model from a hub, on a real vLLM."""
 
 from __future__ import annotations
 

@@ -36,14 +36,14 @@ def refusing(times: dict[str, int], send: Send) -> Send:
 def _model(request: httpx.Request) -> str:
     if request.method != "POST" or not request.url.path.endswith("/flow_runs/"):
         return ""
-    asked = json.loads(request.content)
-    spec = asked["parameters"].get("spec") if asked.get("parent_task_run_id") else None
+    wanted = json.loads(request.content)
+    spec = wanted["parameters"].get("spec") if wanted.get("parent_task_run_id") else None
     return str(spec["name"]) if spec else ""
 
 
 if __name__ == "__main__":
     below.PAUSES_SECONDS = (0.1, 0.1)
     transport = httpx.AsyncHTTPTransport
-    asked = refusing(json.loads(sys.argv[1]), transport.handle_async_request)
-    transport.handle_async_request = asked  # type: ignore[assignment, method-assign]
+    wanted = refusing(json.loads(sys.argv[1]), transport.handle_async_request)
+    transport.handle_async_request = wanted  # type: ignore[assignment, method-assign]
     app(sys.argv[2:])

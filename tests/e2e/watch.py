@@ -65,10 +65,10 @@ class Watch(Background):
 
     def _used(self, identity: str) -> tuple[Claim, ...]:
         try:
-            told = self._docker.api.inspect_container(identity)
+            answer = self._docker.api.inspect_container(identity)
         except NotFound:
             return ()
-        return tuple(used(told))
+        return tuple(used(answer))
 
 
 def held_twice(claims: Iterable[Claim], rooms: Mapping[Resource, int]) -> list[str]:
@@ -86,15 +86,15 @@ def held_twice(claims: Iterable[Claim], rooms: Mapping[Resource, int]) -> list[s
     ]
 
 
-def used(told: Mapping[str, Any]) -> Iterable[Claim]:
+def used(answer: Mapping[str, Any]) -> Iterable[Claim]:
     """What a container was really given: nodes of accelerators, and ports."""
-    name, host = told["Name"].lstrip("/"), "local"
-    claimed = [one.removeprefix(CLAIM) for one in told["Config"]["Env"] if one.startswith(CLAIM)]
-    for node in told["HostConfig"]["Devices"] or ():
+    name, host = answer["Name"].lstrip("/"), "local"
+    claimed = [one.removeprefix(CLAIM) for one in answer["Config"]["Env"] if one.startswith(CLAIM)]
+    for node in answer["HostConfig"]["Devices"] or ():
         index = node["PathOnHost"].removeprefix("/dev/iluvatar")
         if index.isdigit():
             kind, amount = Resource.ACCELERATOR, int(claimed[0])
             yield Claim(host=host, resource=kind, index=int(index), amount=amount, release=name)
-    for bound in (told["HostConfig"]["PortBindings"] or {}).values():
+    for bound in (answer["HostConfig"]["PortBindings"] or {}).values():
         port = int(bound[0]["HostPort"])
         yield Claim(host=host, resource=Resource.PORT, index=port, amount=1, release=name)

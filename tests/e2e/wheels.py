@@ -16,13 +16,13 @@ class WheelIndex:
     """Serves a folder in the form of a simple index while it is entered.
 
     Attributes:
-        asked: Paths that were asked for.
+        requests: Paths of all requests.
     """
 
     def __init__(self, folder: Path) -> None:
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         self._folder = folder
-        handler = partial(_Handler, self.asked, directory=str(folder))
+        handler = partial(_Handler, self.requests, directory=str(folder))
         self._server = ThreadingHTTPServer((bridge_address(), 0), handler)
 
     def __enter__(self) -> WheelIndex:
@@ -60,9 +60,9 @@ class WheelIndex:
 
 
 class _Handler(SimpleHTTPRequestHandler):
-    def __init__(self, asked: list[str], *args: Any, directory: str) -> None:
-        self._asked = asked
+    def __init__(self, requests: list[str], *args: Any, directory: str) -> None:
+        self._requests = requests
         super().__init__(*args, directory=directory)
 
     def log_message(self, *_: object) -> None:
-        self._asked.append(self.path)
+        self._requests.append(self.path)

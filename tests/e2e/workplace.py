@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import random
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import psutil
 from ruamel.yaml import YAML
@@ -28,11 +31,8 @@ from tests.waiting import until
 
 COMMAND_SECONDS = 600
 __all__ = ["REPOSITORY"]
-RANGES, WORKERS = 300, 4
-"""Ranges of ports, and how many processes of pytest share them without meeting.
-
-All are below 32768, where Linux takes the ports of outgoing connections from.
-"""
+FIRST_PORT, PORTS, RANGES = 20_000, 40, 300
+"""Workplaces take ranges of ports, all below 32768: outgoing connections take theirs above."""
 
 
 class Workplace:
@@ -48,9 +48,8 @@ class Workplace:
         self.environment = {**os.environ, **environment, **home}
         self._ledger: Ledger | None = None
         # Ledgers of other tests do not know of each other, so each gets its own range of ports.
-        turn = time.monotonic_ns() // 1000 % (RANGES // WORKERS)
-        self.first_port = 20_000 + (turn * WORKERS + worker() % WORKERS) * 40
-        ports = f"{self.first_port}-{self.first_port + 39}"
+        self.first_port, self._range = take_range()
+        ports = f"{self.first_port}-{self.first_port + PORTS - 1}"
         (folder / "fleet.yaml").write_text(f"hosts: [{{name: local, ports: {ports}}}]\n")
 
     @property
@@ -164,8 +163,18 @@ class Workplace:
             subprocess.run(["docker", "rm", "-f", name], capture_output=True, check=False)
         if self._ledger:
             self._ledger.close()
+        self._range.close()
 
 
-def worker() -> int:
-    """Number of this process among those that pytest runs side by side."""
-    return int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+def take_range() -> tuple[int, IO[str]]:
+    """First port of a range that no test of this machine has, and the file whose lock says so."""
+    folder = Path(tempfile.gettempdir(), "moorage-test-ports")
+    folder.mkdir(exist_ok=True)
+    first = random.randrange(RANGES)
+    for number in (*range(first, RANGES), *range(first)):
+        file = Path(folder, str(number)).open("w")  # noqa: SIM115 - it is open as long as the range is taken
+        with suppress(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return FIRST_PORT + number * PORTS, file
+        file.close()
+    raise RuntimeError(f"all {RANGES} ranges of ports are taken")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from moorage.common.units import GIB
-from moorage.engines.launch import ContainerSpec, Flag, LaunchPlan
+from moorage.engines.flags import Flag
+from moorage.engines.launch import ContainerSpec, LaunchPlan
 from moorage.engines.plan import plan_launch
 from moorage.engines.registry import ENGINES
 from moorage.images.image import Image

@@ -10,8 +10,8 @@ from moorage.adapters.engines.schemas import SchemaStore
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin
 from moorage.engines.application import ApplicationRequest
-from moorage.engines.cluster_plan import CLUSTER_CAUSES, plan_on_cluster
 from moorage.engines.launch import LaunchPlan
+from moorage.engines.plan import CLUSTER_CAUSES, plan_on_cluster
 from moorage.placement.on_cluster import propose_on_cluster
 from moorage.readiness.diagnosis import diagnose
 from moorage.spec import Mode

@@ -4,9 +4,11 @@ import pytest
 
 from moorage.common.values import Origin
 from moorage.engines.command_line import CommandLine, command_line, filled, without_user_flags
-from moorage.engines.launch import Flag, Preparation
+from moorage.engines.flags import Flag
+from moorage.engines.launch import Preparation
 from moorage.engines.seat import by_minor_version
 from moorage.inventory.fleet_engines import EngineVersion
+from moorage.spec.arguments import parse_words
 
 VALUES = {"model_path": "/m", "port": "1", "host_ip": "10.0.0.1", "accelerator_ids": "0,1"}
 SERVE = ("vllm", "serve")
@@ -34,8 +36,8 @@ def test_a_derived_flag_goes_where_the_user_decides_in_any_writing() -> None:
         Flag(tokens=(name, "1"), origin=Origin.DERIVED, reason="")
         for name in ("--size", "--config", "--switch", "--other")
     ]
-    words = ("-s=2", "--config.key", "3", "--no-switch")
-    kept = without_user_flags(flags, words, {"--size": ("-s",)})
+    stated = parse_words(("-s=2", "--config.key", "3", "--no-switch"))
+    kept = without_user_flags(flags, stated, {"--size": ("-s",)})
     assert [flag.tokens[0] for flag in kept] == ["--other"]
 
 

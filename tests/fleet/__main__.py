@@ -13,11 +13,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--hosts", type=int, default=3)
     parser.add_argument("--image", action="append", default=[], help="given to every host")
-    asked = parser.parse_args()
+    request = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
-    with TestFleet(asked.hosts) as fleet:
+    with TestFleet(request.hosts) as fleet:
         for host in fleet.hosts:
-            host.daemon.load(*asked.image)
+            host.daemon.load(*request.image)
             print(_described(host))
         print(f"fleet file:   {fleet.fleet_file(fleet.folder / 'fleet.yaml', lambda h: h.unix)}")
         print(f"ssh key:      {fleet.key}\nknown hosts:  {fleet.known_hosts}")

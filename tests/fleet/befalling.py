@@ -39,9 +39,9 @@ def befalls(
 
 
 def ended(running: subprocess.Popen[str]) -> tuple[int, str]:
-    """How a command ended, and all that it said."""
-    said, errors = running.communicate(timeout=END_SECONDS)
-    return running.returncode, said + errors
+    """How a command ended, and all that it printed."""
+    output, errors = running.communicate(timeout=END_SECONDS)
+    return running.returncode, output + errors
 
 
 @contextmanager

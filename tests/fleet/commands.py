@@ -18,7 +18,7 @@ def missing() -> str:
 
 
 def run(*words: object, check: bool = True) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end; what it said is in the error when it fails."""
+    """Run a command to its end; its output is in the error when it fails."""
     done = subprocess.run(
         [str(word) for word in words], capture_output=True, text=True, check=False
     )

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -17,9 +18,9 @@ from tests.fleet.sites import HELPER, containers, write_fleet
 __all__ = ["docker", "lifecycle_image", "lifecycle_program"]
 
 
-@pytest.fixture(scope="module")
-def fleet(lifecycle_image: str) -> Iterator[TestFleet]:
-    """Three hosts that have the tiny server's image."""
+@pytest.fixture(scope="session")
+def three_hosts(lifecycle_image: str) -> Iterator[TestFleet]:
+    """Three hosts for all modules of this process, for it takes half a minute to start them."""
     if reason := missing():
         pytest.skip(f"no test fleet: {reason}")
     forget_clients()  # another fleet may have had the same addresses, and other certificates
@@ -29,11 +30,18 @@ def fleet(lifecycle_image: str) -> Iterator[TestFleet]:
 
 
 @pytest.fixture(scope="module")
-def equipped(fleet: TestFleet) -> TestFleet:
-    """The hosts have the helper's image too."""
+def fleet(three_hosts: TestFleet, lifecycle_image: str) -> TestFleet:
+    """Three hosts that have the tiny server's image, and nothing else."""
+    return as_new(three_hosts, lifecycle_image)
+
+
+@pytest.fixture(scope="module")
+def equipped(three_hosts: TestFleet, lifecycle_image: str) -> TestFleet:
+    """Three hosts that have the tiny server's image and the helper's."""
     build_helper()
-    load([host.daemon for host in fleet.hosts], HELPER)
-    return fleet
+    as_new(three_hosts, lifecycle_image, HELPER)
+    load([host.daemon for host in three_hosts.hosts], HELPER)
+    return three_hosts
 
 
 @pytest.fixture
@@ -54,6 +62,14 @@ def no_helper_is_left(equipped: TestFleet) -> Iterator[None]:
     for host in equipped.hosts:
         listed = host.daemon.client().containers.list(all=True, filters={"label": LABEL_HELPER})
         assert listed == []
+
+
+def as_new(fleet: TestFleet, *images: str) -> TestFleet:
+    """Hosts without anything that an earlier module left there."""
+    forget_clients()
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(lambda host: host.reset(*images), fleet.hosts))
+    return fleet
 
 
 def build_helper() -> None:

@@ -66,7 +66,7 @@ class Daemon:
         for _ in range(ATTEMPTS):
             self._clear_traces()
             self._process = self._spawn()
-            if self._answers():
+            if self.answers(START_SECONDS):
                 return
             self.kill()
             time.sleep(1)
@@ -93,6 +93,19 @@ class Daemon:
         """Give it images of this machine's own daemon."""
         for image in images:
             load([self], image)
+
+    def clear(self, *images: str) -> None:
+        """Remove its containers, volumes and networks, and all images but some."""
+        client = self.client()
+        for container in client.containers.list(all=True):
+            container.remove(force=True, v=True)
+        for volume in client.volumes.list():
+            volume.remove(force=True)
+        client.networks.prune()
+        kept = {client.images.get(name).id for name in images if _has(self, name)}
+        for image in client.images.list(all=True):
+            if image.id not in kept:
+                image.remove(force=True)
 
     def close(self) -> None:
         """Remove its containers, end it, and take its disk away."""
@@ -138,8 +151,9 @@ class Daemon:
                 start_new_session=True,
             )
 
-    def _answers(self) -> bool:
-        until = time.monotonic() + START_SECONDS
+    def answers(self, seconds: float) -> bool:
+        """Whether it does, within some seconds, and while it runs."""
+        until = time.monotonic() + seconds
         while time.monotonic() < until and self._process and self._process.poll() is None:
             with suppress(Exception):
                 if self.client(5).ping():

@@ -18,6 +18,7 @@ from tests.fleet.network import Link, Network
 from tests.fleet.sshd import Sshd
 
 PORTS = "18000-18039"
+CHECK_SECONDS = 5
 
 
 class FleetHost:
@@ -34,6 +35,18 @@ class FleetHost:
     def __init__(self, name: str, link: Link, daemon: Daemon, sshd: Sshd) -> None:
         self.name, self.address = name, link.address
         self.link, self.daemon, self.sshd = link, daemon, sshd
+        self._own = set(daemon.folder.iterdir())
+
+    def reset(self, *images: str) -> None:
+        """Undo what befell it, and remove what was made there, all images but some as well."""
+        self.link.mend()
+        self.daemon.thaw()
+        if not self.daemon.answers(CHECK_SECONDS):
+            self.daemon.kill()
+            self.daemon.start()
+        self.daemon.clear(*images)
+        for path in set(self.daemon.folder.iterdir()) - self._own:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
 
     @property
     def unix(self) -> str:

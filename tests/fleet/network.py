@@ -76,8 +76,11 @@ class Link:
         run("ip", "link", "set", self.namespace, "down")
 
     def mend(self) -> None:
-        """Plug it in again."""
+        """Plug it in again, and wait until it carries: ARP remembers for a while who was away."""
         run("ip", "link", "set", self.namespace, "up")
+        run("ip", "neigh", "flush", "to", self.address)
+        inside = ("ip", "-n", self.namespace)
+        run(*inside, "neigh", "flush", "dev", "eth0")
 
     def close(self) -> None:
         """Take the namespace away."""

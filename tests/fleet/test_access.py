@@ -1,4 +1,4 @@
-"""Docker daemons are reached by socket, TLS and SSH, and what is wrong is told apart."""
+"""Docker daemons are reached by socket, TLS and SSH, and each fault has a cause of its own."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_many_threads_share_one_ssh_connection(fleet: TestFleet) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "cause", "said"),
+    ("changes", "cause", "output"),
     [
         ({"key": "OTHER_KEY"}, Cause.HOST_UNAUTHORIZED, "Permission denied"),
         ({"key": "NO_KEY"}, Cause.HOST_UNAUTHORIZED, "Permission denied"),
@@ -80,14 +80,14 @@ def test_a_refused_login_says_why(
     monkeypatch: pytest.MonkeyPatch,
     changes: dict[str, str],
     cause: Cause,
-    said: str,
+    output: str,
 ) -> None:
     monkeypatch.setenv("OTHER_KEY", make_ssh_key(tmp_path / "other").read_text())
     monkeypatch.setenv("NO_KEY", "no key at all")
     with pytest.raises(Failure) as caught:
         connect(over_ssh(fleet, fleet.hosts[0], **changes))
     assert caught.value.cause == cause
-    assert said in caught.value.detail
+    assert output in caught.value.detail
 
 
 def test_a_host_that_shows_another_key_is_not_trusted(fleet: TestFleet, tmp_path: Path) -> None:

@@ -27,6 +27,12 @@ ALL = [
 ]
 
 
+@pytest.fixture(scope="module")
+def fleet(equipped: TestFleet) -> TestFleet:
+    """All hosts have the helper's image."""
+    return equipped
+
+
 @pytest.fixture(autouse=True)
 def _anew(monkeypatch: pytest.MonkeyPatch, fleet: TestFleet, tmp_path: Path) -> Iterator[None]:
     monkeypatch.setenv("MOORAGE_HOME", str(tmp_path))
@@ -91,11 +97,11 @@ def test_a_wrong_host_a_bad_key_and_a_wrong_authority_are_each_named(
         (second, over_ssh(fleet, second, known_hosts=str(tmp_path / "known"))),
         (third, over_tls(fleet, third, authority)),
     )
-    said = [(host.checks[0].found, host.checks[0].fix) for host in seen]
+    output = [(host.checks[0].found, host.checks[0].fix) for host in seen]
     for host in seen:
         assert not host.well
         assert [check.name for check in host.checks] == ["reachability"]
-    (bad_key, wrong_host, wrong_authority) = said
+    (bad_key, wrong_host, wrong_authority) = output
     assert "refused the login" in bad_key[0]
     assert "Permission denied" in bad_key[0]
     assert "authorized_keys" in bad_key[1]

@@ -36,8 +36,8 @@ def test_a_cable_that_is_cut_for_a_moment_while_the_engine_starts(
     running = befalls(place, spec, starting(host), host.link.cut)
     time.sleep(4)
     host.link.mend()
-    code, said = ended(running)
-    assert code == 0, said
+    code, output = ended(running)
+    assert code == 0, output
     deploys_again_and_leaves_nothing(place, equipped, lifecycle_image)
 
 
@@ -48,12 +48,12 @@ def test_a_cable_that_stays_cut_while_the_engine_starts(
     spec = a_spec(place, lifecycle_image, "slow:120")
     running = befalls(place, spec, starting(host), host.link.cut)
     try:
-        code, said = ended(running)
+        code, output = ended(running)
     finally:
         host.link.mend()
-    assert code == 8, said
-    assert "runtime-unavailable" in said
-    assert host.address in said
+    assert code == 8, output
+    assert "runtime-unavailable" in output
+    assert host.address in output
     deploys_again_and_leaves_nothing(place, equipped, lifecycle_image)
 
 
@@ -64,8 +64,8 @@ def test_what_is_left_on_a_host_that_is_cut_off_is_told_and_does_not_keep_the_mo
     spec = a_spec(place, lifecycle_image, "slow:120", readiness={"deadlines": {"load_seconds": 5}})
     running = befalls(place, spec, starting(host), host.link.cut)
     try:
-        code, said = ended(running)
-        assert code in (6, 8), said
+        code, output = ended(running)
+        assert code in (6, 8), output
         (seen,) = place.json("status", name)
         assert not seen["alive"]
         assert "left behind on w1" in seen["observed"]
@@ -92,8 +92,8 @@ def test_a_daemon_that_is_restarted_while_the_engine_starts(
     spec = a_spec(place, lifecycle_image, "slow:15")
     running = befalls(place, spec, starting(host), host.daemon.kill)
     host.daemon.start()
-    code, said = ended(running)
-    assert code == 0, said
+    code, output = ended(running)
+    assert code == 0, output
     deploys_again_and_leaves_nothing(place, equipped, lifecycle_image)
 
 
@@ -104,11 +104,11 @@ def test_a_daemon_that_is_frozen_while_the_engine_starts(
     spec = a_spec(place, lifecycle_image, "slow:120")
     running = befalls(place, spec, starting(host), host.daemon.freeze)
     try:
-        code, said = ended(running)
+        code, output = ended(running)
     finally:
         host.daemon.thaw()
-    assert code == 8, said
-    assert "runtime-unavailable" in said
+    assert code == 8, output
+    assert "runtime-unavailable" in output
     deploys_again_and_leaves_nothing(place, equipped, lifecycle_image)
 
 
@@ -121,9 +121,9 @@ def test_a_container_that_is_killed_while_the_engine_starts(
         host.daemon.client().containers.get(containers(host)[0]).kill()
 
     spec = a_spec(place, lifecycle_image, "slow:120")
-    code, said = ended(befalls(place, spec, starting(host), kill))
-    assert code == 6, said
-    assert "exit code 137" in said
+    code, output = ended(befalls(place, spec, starting(host), kill))
+    assert code == 6, output
+    assert "exit code 137" in output
     deploys_again_and_leaves_nothing(place, equipped, lifecycle_image)
 
 
@@ -163,9 +163,9 @@ def test_a_cable_that_is_cut_while_weights_are_brought(
         running = befalls(place, spec, lambda: fetching() and weights_asked(hub), host.link.cut)
         mended = threading.Timer(10, host.link.mend)
         mended.start()
-        code, said = ended(running)
+        code, output = ended(running)
         mended.join()
-        assert code == 0, said
+        assert code == 0, output
         place.run("retire", place.named("tiny"))
     assert place.is_clean()
 

@@ -75,8 +75,8 @@ def test_a_daemon_is_reached_by_tls_only_with_certificates(fleet: TestFleet) -> 
 def test_a_daemon_is_reached_over_ssh(fleet: TestFleet) -> None:
     host = fleet.hosts[1]
     options = ["-i", fleet.key, "-o", f"UserKnownHostsFile={fleet.known_hosts}"]
-    asked = run("ssh", *options, host.ssh, "docker", "info", "--format", "{{.Name}}")
-    assert asked.stdout.strip() == "w2"
+    request = run("ssh", *options, host.ssh, "docker", "info", "--format", "{{.Name}}")
+    assert request.stdout.strip() == "w2"
 
 
 def test_a_cut_cable_hides_a_host_until_it_is_mended(

@@ -13,9 +13,9 @@ import pytest
 
 from moorage.adapters.sources import hub_mirror
 from moorage.adapters.transfer import lending
-from moorage.adapters.transfer.bring_model import bring
+from moorage.adapters.transfer.bring_model import Delivery, bring
 from moorage.adapters.transfer.host_store import Staged
-from moorage.adapters.transfer.lending import lent
+from moorage.adapters.transfer.lending import lend_model
 from moorage.inventory.access import Access
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.models.source import ResolvedModel
@@ -43,7 +43,7 @@ def hub(equipped: TestFleet) -> Iterator[Hub]:
 
 def snapshot(fleet: TestFleet, host: FleetHost, **fields: Any) -> HostSnapshot:
     access = Access(address=host.tls, certificates=str(fleet.certificates.client))
-    told = {
+    answer = {
         "name": host.name,
         "address": access.url,
         "bind": host.address,
@@ -52,7 +52,7 @@ def snapshot(fleet: TestFleet, host: FleetHost, **fields: Any) -> HostSnapshot:
         "helper_image": HELPER,
         "shares_models": True,
     }
-    return HostSnapshot.model_validate(told | fields)
+    return HostSnapshot.model_validate(answer | fields)
 
 
 def brought(
@@ -60,29 +60,22 @@ def brought(
     wanted: ResolvedModel,
     to: HostSnapshot,
     lender: HostSnapshot | None = None,
-    said: list[str] | None = None,
+    lines: list[str] | None = None,
 ) -> Staged:
-    return bring(
-        wanted,
-        to,
-        f"{to.store}/models",
-        [hub_mirror(wanted, hub.url, None)],
-        lender,
-        lambda *_: None,
-        workers=4,
-        deadline_seconds=90,
-        say=(said if said is not None else []).append,
-    )
+    mirrors = [hub_mirror(wanted, hub.url, None)]
+    delivery = Delivery(wanted, to, f"{to.store}/models", mirrors, lender, workers=4)
+    say = (lines if lines is not None else []).append
+    return bring(delivery, lambda *_: None, deadline_seconds=90, say=say)
 
 
 def test_the_hub_sends_nothing_to_the_second_host(equipped: TestFleet, hub: Hub) -> None:
     first, second, _ = (snapshot(equipped, host) for host in equipped.hosts)
     wanted = on_hub(hub, REPO)
     assert brought(hub, wanted, first).brought == {"hub": SIZE + 2}
-    asked = len(hub.requests)
+    request = len(hub.requests)
     staged = brought(hub, wanted, second, first)
     assert staged.brought == {"w1": SIZE + 2}
-    assert hub.requests[asked:] == []
+    assert hub.requests[request:] == []
     assert there(staged.path) == hub.commits[REPO][wanted.revision]
 
 
@@ -90,7 +83,7 @@ def test_without_the_token_nothing_is_lent(equipped: TestFleet, hub: Hub) -> Non
     lender = snapshot(equipped, equipped.hosts[0])
     wanted = on_hub(hub, REPO)
     brought(hub, wanted, lender)
-    with lent(lender, f"{lender.store}/models", wanted) as mirror:
+    with lend_model(lender, f"{lender.store}/models", wanted) as mirror:
         url, headers = mirror["urls"][WEIGHTS], mirror["headers"]
         assert httpx.get(url).status_code == 401
         assert httpx.get(url, headers={"Authorization": "Bearer no"}).status_code == 401
@@ -111,8 +104,9 @@ def test_a_lender_that_is_damaged_is_left_for_the_hub(equipped: TestFleet, hub: 
     wanted = on_hub(hub, REPO)
     path = Path(brought(hub, wanted, first).path)
     (path / WEIGHTS).write_bytes(os.urandom(SIZE))
+    before = hub.sent(WEIGHTS)
     staged = brought(hub, wanted, third, first)
-    assert staged.brought["hub"] == SIZE
+    assert hub.sent(WEIGHTS) - before == SIZE  # small files may come from either
     assert there(staged.path) == hub.commits[REPO][wanted.revision]
 
 
@@ -123,14 +117,14 @@ def test_a_lender_that_is_gone_is_passed_over(
     hub.push(REPO, contents(SIZE))
     first, second, _ = (snapshot(equipped, host) for host in equipped.hosts)
     wanted = on_hub(hub, REPO)
-    said: list[str] = []
+    lines: list[str] = []
     equipped.hosts[0].link.cut()
     try:
-        staged = brought(hub, wanted, second, first, said)
+        staged = brought(hub, wanted, second, first, lines)
     finally:
         equipped.hosts[0].link.mend()
     assert staged.brought == {"hub": SIZE + 2}
-    assert "w1 has hf://acme/shared and cannot lend it" in said[0]
+    assert "w1 has hf://acme/shared and cannot lend it" in lines[0]
 
 
 def test_what_is_cut_half_way_goes_on_from_the_hub(equipped: TestFleet, hub: Hub) -> None:
@@ -154,7 +148,7 @@ def test_a_lender_ends_when_nobody_asks(
     lender = snapshot(equipped, equipped.hosts[0])
     wanted = on_hub(hub, REPO)
     brought(hub, wanted, lender)
-    with lent(lender, f"{lender.store}/models", wanted):
+    with lend_model(lender, f"{lender.store}/models", wanted):
         pass
     client = equipped.hosts[0].daemon.client()
     until(lambda: client.containers.list(all=True) == [])

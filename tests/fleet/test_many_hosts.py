@@ -31,7 +31,7 @@ CLUSTER_SECONDS = 120
 
 @pytest.fixture(scope="module")
 def ray_image(vllm_image: str) -> str:
-    """The real vLLM with Ray beside it."""
+    """The real vLLM and Ray."""
     script = REPOSITORY / "scripts" / "build_vllm_cpu_ray_image.sh"
     built = subprocess.run([script], capture_output=True, text=True, check=False)
     if built.returncode != 0:
@@ -102,8 +102,8 @@ def test_a_replica_takes_its_part_of_both_hosts_and_leaves_nothing(
     (row,) = workplace.json("status")
     assert row["alive"]
     assert f"follower on {follower['host']}: the container is running" in row["observed"]
-    told = workplace.run("logs", workplace.named("tiny"), "--container", follower["name"])
-    assert "headless multiproc executor" in told.stdout
+    reply = workplace.run("logs", workplace.named("tiny"), "--container", follower["name"])
+    assert "headless multiproc executor" in reply.stdout
     workplace.run("retire", workplace.named("tiny"))
     assert gone(fleet, workplace)
 
@@ -115,10 +115,10 @@ def test_any_host_that_is_lost_while_the_replica_loads_fails_it_by_name(
     engine = container_engine(lifecycle_image, "deaf")
     deploying = workplace.start("deploy", workplace.spec(engine=engine, placement=TWO), "--json")
     part_of(fleet, workplace, part).kill()
-    told, _ = deploying.communicate(timeout=PATIENCE_SECONDS)
+    reply, _ = deploying.communicate(timeout=PATIENCE_SECONDS)
     assert deploying.returncode != 0
-    assert "engine-exited" in told
-    assert named in told
+    assert "engine-exited" in reply
+    assert named in reply
     assert gone(fleet, workplace)
 
 
@@ -132,9 +132,9 @@ def test_a_replica_that_serves_is_dead_without_any_of_its_parts_and_comes_back_w
     killed.kill()
     (row,) = workplace.json("status")
     assert not row["alive"]
-    (told,) = [line for line in row["observed"].split("; ") if "exited" in line]
+    (reply,) = [line for line in row["observed"].split("; ") if "exited" in line]
     (lost,) = [one for one in first["workloads"] if one["name"] == killed.name]
-    assert lost["role"] == "leader" or told.startswith(f"follower on {lost['host']}: ")
+    assert lost["role"] == "leader" or reply.startswith(f"follower on {lost['host']}: ")
     again = workplace.json("deploy", spec)["release"]
     assert again["id"] != first["id"]
     (row,) = workplace.json("status")
@@ -172,12 +172,13 @@ def test_a_port_that_no_survey_sees_is_given_up_for_another(
 
 @pytest.mark.vllm
 def test_vllm_over_two_hosts_answers_a_chat(
-    workplace: Workplace, fleet: TestFleet, vllm_image: str
+    workplace: Workplace, fleet: TestFleet, ray_image: str
 ) -> None:
-    two_hosts_with(vllm_image, workplace, fleet)
+    """Its image is that of the next test, so that the hosts get one of this size only."""
+    two_hosts_with(ray_image, workplace, fleet)
     spec = workplace.spec(
         # The image has no compiler, and several ranks compile even where the engine runs eagerly.
-        engine=vllm_engine(vllm_image, env={"TORCHDYNAMO_DISABLE": "1"}),
+        engine=vllm_engine(ray_image, env={"TORCHDYNAMO_DISABLE": "1"}),
         placement={"accelerators": 0, "hosts": 2},
         context=1024,
         readiness={"deadlines": {"load_seconds": 400, "warm_up_seconds": 300}},
@@ -218,9 +219,9 @@ def test_a_cluster_of_ray_joins_two_hosts_and_vllm_on_cpu_refuses_it(
     deploying = workplace.start("deploy", spec, "--json")
     head = part_of(fleet, workplace, "ray-head")
     joined = nodes_of(head)
-    told, _ = deploying.communicate(timeout=PATIENCE_SECONDS)
+    reply, _ = deploying.communicate(timeout=PATIENCE_SECONDS)
     assert joined == {first.address, second.address}
-    assert "does not support ray" in told
+    assert "does not support ray" in reply
     assert deploying.returncode != 0
     (row,) = workplace.releases()
     assert row.release
@@ -240,9 +241,9 @@ def nodes_of(head: Any) -> set[str]:
     deadline = time.monotonic() + CLUSTER_SECONDS
     while len(seen) < 2 and time.monotonic() < deadline:
         try:
-            code, said = head.exec_run(["python3", "-c", ALIVE])
+            code, output = head.exec_run(["python3", "-c", ALIVE])
         except APIError:  # it has been stopped: nothing more will be seen
             break
-        lines = said.decode().splitlines()
+        lines = output.decode().splitlines()
         seen = set(lines[-1].split()) if code == 0 and lines else seen
     return seen

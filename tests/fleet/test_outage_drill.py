@@ -103,8 +103,8 @@ def drill(
 @pytest.mark.parametrize("drill", [True], indirect=True, ids=["live-restore"])
 @pytest.mark.parametrize("step", STEPS)
 def test_the_docker_daemon(drill: OnDocker, step: str, record_property: Tell) -> None:
-    told = an_outage(drill, "Docker daemon", step, pid(drill.host), lambda: restart(drill.host))
-    row(record_property, *told)
+    answer = an_outage(drill, "Docker daemon", step, pid(drill.host), lambda: restart(drill.host))
+    row(record_property, *answer)
 
 
 @pytest.mark.parametrize("drill", [False], indirect=True, ids=["mortal"])

@@ -16,7 +16,7 @@ from ruamel.yaml import YAML
 
 from moorage.adapters.docker.client import connect, is_name_taken, is_podman
 from moorage.adapters.docker.containers import DockerRuntime
-from moorage.adapters.docker.helper import run_helper
+from moorage.adapters.docker.helper import HelperJob, run_helper
 from moorage.adapters.docker.images import DockerImages
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.access import parse_access
@@ -136,15 +136,15 @@ def test_a_model_is_deployed_seen_and_retired(
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "said"),
+    ("behaviour", "output"),
     # Podman 4.3 does not tell that it was the kernel, at least with the first version of cgroups.
     [("die", "exit code 1"), ("oom", "for want of RAM")],
 )
 def test_an_engine_that_ends_is_told_with_its_cause(
-    place: Workplace, lifecycle_image: str, behaviour: str, said: str
+    place: Workplace, lifecycle_image: str, behaviour: str, output: str
 ) -> None:
     failure = place.json("deploy", a_spec(place, lifecycle_image, behaviour), code=6)["error"]
-    assert said in failure["detail"] + failure["suggestion"]
+    assert output in failure["detail"] + failure["suggestion"]
     assert place.is_clean()
 
 
@@ -187,9 +187,7 @@ def test_gpus_are_refused_instead_of_forgotten(site: Site, lifecycle_image: str)
         DockerRuntime(address).start(wanted, {})
     assert caught.value.cause is Cause.ACCELERATOR_RUNTIME_MISSING
     with pytest.raises(Failure, match="gives no NVIDIA accelerators"):
-        run_helper(
-            parse_access(address), HELPER, (), purpose="x", seconds=9, handed=handed_to(NVIDIA, 1)
-        )
+        run_helper(parse_access(address), HelperJob(HELPER, (), "x", 9, handed_to(NVIDIA, 1)))
     lacking = wanted.model_copy(update={"accelerator_type": "rocm", "devices": ()})
     nodes = lacking.isolation.model_copy(update={"nodes": ("/dev/none",)})
     with pytest.raises(Failure) as caught:

@@ -70,9 +70,9 @@ def forget(host: FleetHost, way: NarrowWay) -> None:
                 image.remove(force=True)
 
 
-def told(said: str) -> dict[str, Any]:
-    """The failure that a command told as JSON."""
-    return dict(json.loads(said[said.index("{") : said.rindex("}") + 1])["error"])
+def answer(output: str) -> dict[str, Any]:
+    """The failure that a command printed as JSON."""
+    return dict(json.loads(output[output.index("{") : output.rindex("}") + 1])["error"])
 
 
 def test_a_cable_that_is_cut_for_a_moment_while_an_image_is_pulled(
@@ -84,9 +84,9 @@ def test_a_cable_that_is_cut_for_a_moment_while_an_image_is_pulled(
         running = befalls(place, spec, lambda: way.passed > SOME, host.link.cut)
         mended = threading.Timer(8, host.link.mend)
         mended.start()
-        code, said = ended(running)
+        code, output = ended(running)
         mended.join()
-    assert code == 0, said
+    assert code == 0, output
     assert SIZE <= way.passed < 2 * SIZE
     place.run("retire", place.named("tiny"))
     leaves_nothing(place, equipped)
@@ -102,11 +102,11 @@ def test_a_cable_that_stays_cut_while_an_image_is_pulled(
         with within(150, "a pull whose cable stays cut"):
             running = befalls(place, spec, lambda: way.passed > SOME, host.link.cut)
             place.run("deploy", place.spec("other", **pinned(image, host="w2")))
-            code, said = ended(running)
+            code, output = ended(running)
     finally:
         host.link.mend()
-    failure = told(said)
-    assert (code, failure["cause"]) == (8, "runtime-unavailable"), said
+    failure = answer(output)
+    assert (code, failure["cause"]) == (8, "runtime-unavailable"), output
     assert host.address in failure["detail"]
     assert {claim.host for claim in place.claims()} == {"w2"}
     place.run("retire", place.named("other"))
@@ -143,9 +143,9 @@ def test_a_registry_that_goes_down_in_the_middle_of_a_pull(
 ) -> None:
     spec = a_spec(place, f"{way.host}/{IMAGE}:v1")
     with within(200, "a pull whose registry goes down"):
-        code, said = ended(befalls(place, spec, lambda: way.passed > SOME, way.close))
-    failure = told(said)
-    assert (code, failure["cause"]) == (5, "image-pull-failed"), said
+        code, output = ended(befalls(place, spec, lambda: way.passed > SOME, way.close))
+    failure = answer(output)
+    assert (code, failure["cause"]) == (5, "image-pull-failed"), output
     assert way.host in failure["detail"]
     assert "w1" in failure["detail"]
     leaves_nothing(place, equipped)

@@ -29,7 +29,7 @@ import asyncio, json, os
 from prefect import flow, task
 from moorage.common.failures import Cause, Failure
 from tasks.map_hosts import HostCall, map_hosts
-from tasks.map_hosts import task_runner
+from moorage.adapters.prefect.task_runner import task_runner
 
 @task(persist_result=False)
 async def where(host: str) -> int:
@@ -44,8 +44,8 @@ async def ask() -> dict:
     try:
         await map_hosts(where, [HostCall("wrong", "tcp://127.1.0.1:1", {"host": "wrong"})], 8)
     except Failure as failure:
-        told = [failure.cause, failure.detail, failure.log_tail]
-    return {"mine": os.getpid(), "here": here, "there": there, "told": told}
+        raised = [failure.cause, failure.detail, failure.log_tail]
+    return {"mine": os.getpid(), "here": here, "there": there, "failure": raised}
 
 print(json.dumps(asyncio.run(ask())))
 """
@@ -81,19 +81,19 @@ def test_what_is_done_for_another_machine_is_done_by_ray_and_failures_come_back_
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout.splitlines()[-1])
-    assert told["here"] == told["mine"] != told["there"]
-    assert told["told"] == ["disk-full", "no room", "the end"]
+    answer = json.loads(done.stdout.splitlines()[-1])
+    assert answer["here"] == answer["mine"] != answer["there"]
+    assert answer["failure"] == ["disk-full", "no room", "the end"]
 
 
 def test_a_cluster_that_is_not_there_is_a_failure_with_a_cause(
     workplace: Workplace, ray: dict[str, str]
 ) -> None:
     workplace.environment.update({**ray, "RAY_ADDRESS": "ray://127.0.0.1:1"})
-    told = workplace.run("plan", workplace.spec(), code=8).stderr
-    assert "server-unavailable" in told
-    assert "the Ray cluster ray://127.0.0.1:1 cannot be used" in told
-    assert "Check RAY_ADDRESS" in told
+    answer = workplace.run("plan", workplace.spec(), code=8).stderr
+    assert "server-unavailable" in answer
+    assert "the Ray cluster ray://127.0.0.1:1 cannot be used" in answer
+    assert "Check RAY_ADDRESS" in answer
 
 
 @pytest.mark.docker

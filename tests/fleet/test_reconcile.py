@@ -18,8 +18,8 @@ __all__ = ["prefect_server", "tiny_llama", "workplace"]
 
 
 def reconcile(place: Workplace) -> dict[str, dict[str, Any]]:
-    told = place.json("reconcile", "--fleet", place.folder / "fleet.yaml")
-    return {one["deed"]: one for one in told["actions"]}
+    answer = place.json("reconcile", "--fleet", place.folder / "fleet.yaml")
+    return {one["deed"]: one for one in answer["actions"]}
 
 
 def test_a_host_that_is_away_is_marked_and_its_model_placed_elsewhere_until_it_is_back(

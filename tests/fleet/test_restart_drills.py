@@ -96,8 +96,8 @@ def test_an_engine_that_ends_with_its_daemon_while_it_starts(
     with within(100, "a start whose daemon is restarted"):
         host.daemon.kill()
         host.daemon.start()
-        said, _ = running.communicate(timeout=PATIENCE_SECONDS)
-    assert running.returncode == 6, said
-    assert "engine-exited" in said
-    assert "the container is exited" in said
+        output, _ = running.communicate(timeout=PATIENCE_SECONDS)
+    assert running.returncode == 6, output
+    assert "engine-exited" in output
+    assert "the container is exited" in output
     leaves_nothing(place, mortal)

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from moorage.adapters.sources import mirrors_of, source_for
-from moorage.adapters.sources.source_keys import Keys
+from moorage.adapters.sources import Keys, mirrors_of, source_for
 from moorage.adapters.system.settings import Settings
-from moorage.adapters.transfer.bring_model import bring
+from moorage.adapters.transfer.bring_model import Delivery, bring
 from moorage.adapters.transfer.host_store import Staged
 from moorage.inventory.access import Access
 from moorage.inventory.snapshot import HostSnapshot
@@ -48,7 +47,7 @@ def test_hosts_fetch_from_the_bucket_without_its_keys(
     equipped: TestFleet, bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "moorage.adapters.files.pretrained._known", lambda *_: "not asked in this test"
+        "moorage.adapters.files.pretrained._completed", lambda *_: "not read in this test"
     )
     settings = Settings(home=tmp_path, s3_endpoint=bucket.url)
     wanted = source_for(SPEC, settings, KEYS).resolve(SPEC)
@@ -69,16 +68,9 @@ def test_hosts_fetch_from_the_bucket_without_its_keys(
             for container in host.daemon.client().containers.list(all=True):
                 seen.append(json.dumps(container.attrs) + container.logs().decode())
 
-        staged[host.name] = bring(
-            wanted,
-            target,
-            str(host.daemon.folder / "models"),
-            mirrors_of(wanted, settings, KEYS, 60),
-            None,
-            look,
-            workers=4,
-            deadline_seconds=60,
-        )
+        mirrors, folder = mirrors_of(wanted, settings, KEYS, 60), host.daemon.folder / "models"
+        delivery = Delivery(wanted, target, str(folder), mirrors, workers=4)
+        staged[host.name] = bring(delivery, look, deadline_seconds=60)
 
     threads = [threading.Thread(target=work, args=(host,)) for host in equipped.hosts]
     for thread in threads:
@@ -92,7 +84,7 @@ def test_hosts_fetch_from_the_bucket_without_its_keys(
     expected = {file.name: model()[file.name] for file in wanted.files}
     assert all(there(one.path) == expected for one in staged.values())
     hosts = {host.address for host in equipped.hosts}
-    asked = [one for one in bucket.requests[before:] if one.client in hosts]
-    assert len(asked) == len(wanted.files) * len(equipped.hosts)
-    assert {one.signed for one in asked} == {"url"}
+    request = [one for one in bucket.requests[before:] if one.client in hosts]
+    assert len(request) == len(wanted.files) * len(equipped.hosts)
+    assert {one.signed for one in request} == {"url"}
     assert not any("Signature" in text or "a-secret-key" in text for text in seen)

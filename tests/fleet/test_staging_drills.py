@@ -92,13 +92,13 @@ def test_a_disk_that_a_stranger_fills_half_way(
     try:
         place.wait_until(lambda: growing.exists() and growing.stat().st_size > MIB)
         fill(small_disk / "stranger")
-        said, errors = filled.communicate(timeout=PATIENCE_SECONDS)
-        assert filled.returncode == 8, said + errors
-        assert '"disk-full"' in said
-        assert "w1: " in said
-        assert "moorage models prune" in said
-        said, errors = other.communicate(timeout=PATIENCE_SECONDS)
-        assert other.returncode == 0, said + errors
+        output, errors = filled.communicate(timeout=PATIENCE_SECONDS)
+        assert filled.returncode == 8, output + errors
+        assert '"disk-full"' in output
+        assert "w1: " in output
+        assert "moorage models prune" in output
+        output, errors = other.communicate(timeout=PATIENCE_SECONDS)
+        assert other.returncode == 0, output + errors
         assert containers(first) == []
         assert len(containers(second)) == 1
         assert {claim.host for claim in place.claims()} == {"w2"}

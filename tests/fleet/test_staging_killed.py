@@ -50,8 +50,8 @@ def start(fleet: TestFleet, hub: Hub) -> subprocess.Popen[str]:
         access = Access(address=host.tls, certificates=str(fleet.certificates.client))
         for repo in REPOS:
             job = {"access": access.url, "folder": str(folder(host)), "hub": hub.url}
-            told = on_hub(hub, repo).model_dump(mode="json")
-            running.stdin.write(json.dumps(job | {"model": told}) + "\n")
+            answer = on_hub(hub, repo).model_dump(mode="json")
+            running.stdin.write(json.dumps(job | {"model": answer}) + "\n")
     running.stdin.close()
     return running
 
@@ -97,9 +97,9 @@ def test_killed_half_way_it_costs_only_the_rest(equipped: TestFleet, hub: Hub) -
     asked_before = len(hub.requests)
     again = start(equipped, hub)
     assert again.stdout
-    said = again.stdout.read()
+    output = again.stdout.read()
     again.wait()
-    assert len(said.splitlines()) == len(had)
+    assert len(output.splitlines()) == len(had)
     served: Counter[str] = Counter()
     for seen in hub.requests[asked_before:]:
         served[seen.client] += seen.sent * (seen.file == WEIGHTS)

@@ -13,7 +13,7 @@ import pytest
 
 from moorage.adapters.docker import client as docker_client
 from moorage.adapters.docker.client import forget_clients
-from moorage.adapters.docker.helper import run_helper
+from moorage.adapters.docker.helper import HelperJob, run_helper
 from moorage.adapters.hosts.survey import survey_host
 from moorage.adapters.sources.store import Manifest
 from moorage.common.failures import Cause, Failure
@@ -30,6 +30,12 @@ from tests.fleet.sites import HELPER
 pytestmark = [pytest.mark.docker, pytest.mark.fleet]
 
 Way = Callable[[FleetHost], dict[str, object]]
+
+
+@pytest.fixture(scope="module")
+def fleet(equipped: TestFleet) -> TestFleet:
+    """All hosts have the helper's image."""
+    return equipped
 
 
 @pytest.fixture(autouse=True)
@@ -110,9 +116,7 @@ def test_without_the_helper_image_the_daemon_tells_what_it_knows(equipped: TestF
 def test_what_is_not_there_cannot_be_handed_over(equipped: TestFleet, vendor: str) -> None:
     access = over_tls(equipped).hosts[0].access
     with pytest.raises(Failure) as caught:
-        run_helper(
-            access, HELPER, ("true",), purpose="probe", seconds=20, handed=handed_to(vendor, 1)
-        )
+        run_helper(access, HelperJob(HELPER, ("true",), "probe", 20, handed_to(vendor, 1)))
     assert caught.value.cause == Cause.ACCELERATOR_RUNTIME_MISSING
     assert not equipped.hosts[0].daemon.client().containers.list(all=True)
 

@@ -57,7 +57,7 @@ def served(
     workplace: Workplace,
     prefect_server: PrefectServer,
 ) -> Iterator[PrefectServer]:
-    """The server, with `moorage serve` beside it."""
+    """The server, with `moorage serve` next to it."""
     with Serving(workplace):
         yield prefect_server
 

@@ -1,4 +1,4 @@
-"""What docs/prefect.md says about asking for runs, asked of a real server."""
+"""What docs/prefect.md says about requesting runs, tried with a real server."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_python_gets_the_run_that_curl_has_made(server: PrefectServer) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "parameters", "field", "told"),
+    ("name", "parameters", "field", "detail"),
     [
         ("deploy-model/deploy", {"spec": {"name": "x"}}, "spec", "'source' is a required"),
         ("plan-model/plan", {}, "", "'spec' is a required"),
@@ -89,11 +89,11 @@ def test_python_gets_the_run_that_curl_has_made(server: PrefectServer) -> None:
     ],
 )
 def test_a_wrong_parameter_is_refused_with_its_path(
-    server: PrefectServer, name: str, parameters: dict[str, Any], field: str, told: str
+    server: PrefectServer, name: str, parameters: dict[str, Any], field: str, detail: str
 ) -> None:
     refusal = server.ask(name, parameters)
     assert refusal.status_code == 409
-    assert told in refusal.json()["detail"]
+    assert detail in refusal.json()["detail"]
     if field:
         assert f"'{field}" in refusal.json()["detail"]
 

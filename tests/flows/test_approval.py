@@ -34,9 +34,9 @@ def deploy(
             "redeploy": {"approval": "required", "approval_seconds": seconds},
             **changes,
         }
-        asked = served.ask("deploy-model/deploy", {"spec": spec, "fleet": fleet})
-        assert asked.status_code == 201, asked.text
-        return dict(asked.json())
+        created = served.ask("deploy-model/deploy", {"spec": spec, "fleet": fleet})
+        assert created.status_code == 201, created.text
+        return dict(created.json())
 
     return ask
 
@@ -62,7 +62,9 @@ def test_a_deploy_waits_for_a_person_and_shows_its_plan(
     assert workplace.json("approvals") == []
 
     again = deploy("agreed")
-    assert served.ended(again["id"])["state"]["name"] == "Unchanged", "nobody is asked for nothing"
+    assert served.ended(again["id"])["state"]["name"] == "Unchanged", (
+        "no approval of an unchanged model"
+    )
     redeployed = redeploy(served, workplace, names=[name], force=True)
     until(lambda: workplace.json("approvals"))
     workplace.run("approve", redeployed["id"])
@@ -96,18 +98,18 @@ def test_no_answer_means_no_and_somebody_is_told(
     assert "nobody agreed within 4 s" in done["state"]["message"]
     assert workplace.json("approvals") == []
 
-    def told() -> list[dict[str, Any]]:
+    def notices() -> list[dict[str, Any]]:
         name = {"name": {"any_": ["notify: moorage.approval.timed-out"]}}
         runs: list[dict[str, Any]] = served.post("/flow_runs/filter", {"flow_runs": name})
         return [one for one in runs if workplace.named("late") in one["parameters"]["body"]]
 
-    (notice,) = until(told)
+    (notice,) = until(notices)
     assert served.ended(notice["id"])["state"]["type"] == "COMPLETED"
 
 
 def redeploy(served: PrefectServer, workplace: Workplace, **parameters: Any) -> dict[str, Any]:
     """Ask for a redeployment."""
     fleet = YAML(typ="safe").load(workplace.folder / "fleet.yaml")
-    asked = served.ask("redeploy-models/redeploy", {"fleet": fleet, **parameters})
-    assert asked.status_code == 201, asked.text
-    return dict(asked.json())
+    created = served.ask("redeploy-models/redeploy", {"fleet": fleet, **parameters})
+    assert created.status_code == 201, created.text
+    return dict(created.json())

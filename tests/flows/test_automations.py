@@ -56,9 +56,9 @@ def failed(model: str, before: str) -> dict[str, Any]:
 
 
 def set_off(server: PrefectServer, flow: str) -> list[dict[str, Any]]:
-    """The runs of a flow that automations have asked for, oldest first."""
-    asked = {"flows": {"name": {"any_": [flow]}}, "sort": "EXPECTED_START_TIME_ASC"}
-    found: list[dict[str, Any]] = server.post("/flow_runs/filter", asked)
+    """The runs of a flow that automations have begun, oldest first."""
+    query = {"flows": {"name": {"any_": [flow]}}, "sort": "EXPECTED_START_TIME_ASC"}
+    found: list[dict[str, Any]] = server.post("/flow_runs/filter", query)
     return [one for one in found if (one["created_by"] or {}).get("type") == "AUTOMATION"]
 
 
@@ -88,8 +88,8 @@ def unscheduled(served: PrefectServer) -> Iterator[PrefectServer]:
     served.patch(path, {"active": False})
     flows = {"name": {"any_": ["reconcile-fleet"]}}
     under_way = {"state": {"type": {"not_any_": sorted(ENDED)}}}
-    asked = {"flows": flows, "flow_runs": under_way}
-    until(lambda: not served.post("/flow_runs/filter", asked))
+    query = {"flows": flows, "flow_runs": under_way}
+    until(lambda: not served.post("/flow_runs/filter", query))
     yield served
     served.patch(path, {"active": True})
 
@@ -140,11 +140,11 @@ def test_a_run_that_is_killed_is_followed_by_a_reconcile(
         "engine": process_engine(lifecycle_program, "deaf"),
     }
     fleet = YAML(typ="safe").load(workplace.folder / "fleet.yaml")
-    asked = served.ask("deploy-model/deploy", {"spec": spec, "fleet": fleet}).json()
-    until(workplace.running, unless=lambda: served.has_ended(asked["id"]))
+    created = served.ask("deploy-model/deploy", {"spec": spec, "fleet": fleet}).json()
+    until(workplace.running, unless=lambda: served.has_ended(created["id"]))
     before = len(set_off(served, "reconcile-fleet"))
     kill_run(workplace)
-    assert served.ended(asked["id"])["state"]["type"] == "CRASHED"
+    assert served.ended(created["id"])["state"]["type"] == "CRASHED"
     run = until(lambda: set_off(served, "reconcile-fleet")[before:])[0]
     assert served.ended(run["id"])["state"]["type"] == "COMPLETED"
     until(lambda: [row.state for row in workplace.releases("killed")] == ["error"])

@@ -1,48 +1,222 @@
-"""Image and weights are fetched side by side; what is undone is not fetched meanwhile."""
+"""The order of starts around a second try, with steps that only say what they would do."""
 
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
-from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Any
 
 import pytest
 
-from flows import deploy_model as deploy
-from flows.deploy_model import ReleaseRollout
+from flows import deploy_model as flow
+from flows.deploy_model import start_replicas
 from moorage.common.failures import Cause, Failure
-from moorage.common.saga import Saga
-from tasks.release_lifecycle import ReleaseDraft
-from tests.builders import a_release
+from moorage.common.values import Origin
+from moorage.engines.flags import Flag
+from moorage.engines.launch import LABEL_REPLICA, LaunchPlan, Workload, planned_workload
+from moorage.engines.recovery import Correction
+from moorage.readiness.protocol import Readiness
+from moorage.readiness.smoke_test import Gate
+from moorage.releases.release import Release
+from moorage.spec import EngineName
+from tests.builders import a_container, a_profile, a_release, a_spec
+
+LENGTH = "--max-model-len"
+REFUSES = Failure(
+    Cause.ENGINE_KV_CACHE_TOO_SMALL, "exit code 1", named={"asked": "8192", "length": "4096"}
+)
+DIES = Failure(Cause.ENGINE_EXITED, "exit code 0")
 
 
-@pytest.mark.parametrize("kept", [True, False])
-async def test_what_is_fetched_is_removed_once_nothing_fetches_it_any_more(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kept: bool
+class Steps:
+    """Launch, verify and correct of a fleet whose verifications end as the test says."""
+
+    def __init__(self, ends: Iterable[Failure | None]) -> None:
+        self.done: list[tuple[str, str, str]] = []
+        self.wrong: dict[str, str] = {}
+        self._ends = iter(ends)
+
+    async def launch(self, plan: LaunchPlan) -> tuple[Workload, ...]:
+        self._note("launch", plan)
+        return tuple(map(planned_workload, plan.containers))
+
+    async def verify(
+        self, _spec: Any, _profile: Any, _plan: Any, started: Any, _earlier: Any
+    ) -> tuple[Readiness, ...]:
+        if failure := next(self._ends):
+            raise failure
+        return tuple(Readiness(workload=w.name, endpoint="", probes=()) for w in started)
+
+    async def correct(self, part: LaunchPlan, _correction: Correction) -> None:
+        self._note("correct", part)
+
+    async def gate(
+        self, _spec: Any, _profile: Any, plan: LaunchPlan, started: Any, _before: Any
+    ) -> tuple[Gate, ...]:
+        self._note("gate", plan)
+        return tuple(
+            Gate(workload=one.name, answers=(), wrong=self.wrong.get(str(one.replica), ""))
+            for one in started
+        )
+
+    async def canary(self, _spec: Any, _profile: Any, _plan: Any, started: Any) -> None:
+        self.done.append(("canary", str(len(started)), ""))
+
+    def _note(self, what: str, part: LaunchPlan) -> None:
+        for spec in part.containers:
+            self.done.append((what, spec.labels[LABEL_REPLICA], spec.argv[-1]))
+
+
+@pytest.fixture
+def steps(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Steps]:
+    def make_steps(*ends: Failure | None) -> Steps:
+        found = Steps(ends)
+        for name in ("launch", "verify", "correct", "gate", "canary"):
+            monkeypatch.setattr(flow, name, getattr(found, name))
+        return found
+
+    return make_steps
+
+
+def in_two_turns() -> LaunchPlan:
+    """Two replicas on one accelerator: the second starts when the first is ready."""
+    flags = (
+        Flag(tokens=("vllm", "serve"), origin=Origin.DERIVED, reason=""),
+        Flag(tokens=(LENGTH, "8192"), origin=Origin.DERIVED, reason=""),
+    )
+    containers = tuple(
+        a_container(
+            name=f"moorage-tiny.v1-r{replica}-leader",
+            command=flags,
+            accelerator_type="cuda",
+            devices=("GPU-0",),
+            labels={**a_container().labels, LABEL_REPLICA: str(replica)},
+        )
+        for replica in (0, 1)
+    )
+    return LaunchPlan(
+        release="tiny.v1", engine=EngineName.VLLM, engine_version="0.32.0", containers=containers
+    )
+
+
+def started(before: Release | None = None, back_to: str = "", **spec: Any) -> Release:
+    """The release as it is known when it runs, or when it has failed."""
+    plan = in_two_turns()
+    known = [a_release(spec=a_spec(**spec), plan=plan, rolled_back_to=back_to)]
+
+    async def run() -> None:
+        async for further in start_replicas(known[0], plan, a_profile(), before):
+            known.append(further)
+
+    with suppress(Failure):
+        asyncio.run(run())
+    return known[-1]
+
+
+def lengths(release: Release) -> list[str]:
+    assert release.plan
+    return [spec.argv[-1] for spec in release.plan.containers]
+
+
+def test_a_release_without_trouble_starts_turn_by_turn(steps: Callable[..., Steps]) -> None:
+    steps_done = steps(None, None)
+    release = started()
+    assert steps_done.done == [("launch", "0", "8192"), ("launch", "1", "8192")]
+    assert (len(release.workloads), len(release.readiness)) == (2, 2)
+    assert release.corrections == ()
+
+
+def test_later_turns_start_corrected(steps: Callable[..., Steps]) -> None:
+    steps_done = steps(REFUSES, None, None)
+    release = started()
+    assert steps_done.done == [
+        ("launch", "0", "8192"),
+        ("correct", "0", "8192"),
+        ("launch", "0", "4096"),
+        ("launch", "1", "4096"),
+    ]
+    assert lengths(release) == ["4096", "4096"]
+    assert len(release.workloads) == 2
+
+
+def test_what_runs_already_is_left_as_it_is(steps: Callable[..., Steps]) -> None:
+    steps_done = steps(None, REFUSES, None)
+    release = started()
+    assert steps_done.done[1:] == [
+        ("launch", "1", "8192"),
+        ("correct", "1", "8192"),
+        ("launch", "1", "4096"),
+    ]
+    assert lengths(release) == ["8192", "4096"]
+    assert [w.name[-9:] for w in release.workloads] == ["r0-leader", "r1-leader"]
+
+
+@pytest.mark.parametrize(
+    ("ends", "spec", "corrected"),
+    [
+        ((REFUSES, REFUSES), {}, 1),
+        ((REFUSES, DIES), {}, 1),
+        ((REFUSES, None, REFUSES), {}, 1),
+        ((DIES,), {}, 0),
+        ((REFUSES,), {"readiness": {"second_try": False}}, 0),
+        ((REFUSES,), {"engine": {"command": ["vllm", "serve"]}}, 0),
+    ],
+)
+def test_there_is_one_second_try_at_most_and_it_is_known_even_when_it_fails(
+    steps: Callable[..., Steps],
+    ends: tuple[Failure | None, ...],
+    spec: dict[str, Any],
+    corrected: int,
 ) -> None:
-    """Where it is kept instead, an image that cannot be had ends the deploy at once."""
-    monkeypatch.setenv("MOORAGE_HOME", str(tmp_path))
-    monkeypatch.setenv("MOORAGE_KEEP_FETCHED", str(kept).lower())
-    done, placed = list[str](), cast("Any", SimpleNamespace(model=None))
+    steps_done = steps(*ends)
+    release = started(**spec)
+    assert len(release.corrections) == corrected
+    assert [what for what, *_ in steps_done.done].count("correct") == corrected
+    assert [what for what, *_ in steps_done.done].count("launch") == len(ends)
 
-    async def nothing(*_: object) -> None: ...
 
-    async def no_image(_placed: object) -> None:
-        raise Failure(Cause.IMAGE_PULL_FAILED, "no such tag")
+ASKED = {"prompts": [{"prompt": "2+2="}]}
 
-    async def stage(_placed: object) -> None:
-        await asyncio.sleep(0.2)
-        done.append("staged")
 
-    monkeypatch.setattr(ReleaseDraft, "enter", nothing)
-    monkeypatch.setattr(deploy, "stage", stage)
-    monkeypatch.setattr(ReleaseRollout, "_arm_fetching", nothing)
-    context = cast("Any", SimpleNamespace(journal=None))
-    source = cast("Any", SimpleNamespace(pull_image=no_image))
-    rollout = ReleaseRollout(context, source, cast("Any", None), None)
-    rollout._draft.release = a_release(created_at=datetime.now(UTC))
-    with pytest.raises(Failure, match="no such tag"):
-        await rollout._image_and_stage(Saga(lambda *_: None), placed)
-    assert done == ([] if kept else ["staged"])
+def way(steps_done: Steps) -> list[tuple[str, str]]:
+    return [(what, replica) for what, replica, _ in steps_done.done]
+
+
+def test_each_turn_passes_the_gate_before_the_next_one_starts(steps: Callable[..., Steps]) -> None:
+    steps_done = steps(None, None)
+    release = started(readiness=ASKED)
+    assert way(steps_done) == [("launch", "0"), ("gate", "0"), ("launch", "1"), ("gate", "1")]
+    assert len(release.gate) == 2
+
+
+def test_what_does_not_pass_the_gate_ends_the_start_and_is_known(
+    steps: Callable[..., Steps],
+) -> None:
+    steps_done = steps(None)
+    steps_done.wrong["0"] = "asked '2+2=', answered '5'"
+    release = started(readiness=ASKED)
+    assert way(steps_done) == [("launch", "0"), ("gate", "0")]
+    assert release.gate[0].wrong == steps_done.wrong["0"]
+
+
+@pytest.mark.parametrize(
+    ("share", "before", "back_to", "expected"),
+    [
+        pytest.param(0.5, True, "", ["launch", "canary", "launch"], id="half of two"),
+        pytest.param(1, True, "", ["launch", "launch", "canary"], id="all of them"),
+        pytest.param(0.5, False, "", ["launch", "launch"], id="there is none that spares it"),
+        pytest.param(0.5, True, "tiny.v1", ["launch", "launch"], id="it has served before"),
+    ],
+)
+def test_a_canary_is_watched_before_the_rest_starts(
+    steps: Callable[..., Steps],
+    share: float,
+    before: bool,
+    back_to: str,
+    expected: list[str],
+) -> None:
+    steps_done = steps(None, None)
+    canary = {"strategy": "canary", "canary_share": share}
+    started(a_release() if before else None, back_to, replicas=2, replace=canary)
+    assert [what for what, *_ in steps_done.done] == expected

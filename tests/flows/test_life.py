@@ -93,10 +93,10 @@ def test_the_record_and_every_transition_name_who_typed_the_command(lives: Workp
 def events(server: PrefectServer, release: str, expected: int) -> list[dict[str, Any]]:
     """The events of a release, oldest first; they arrive a moment later."""
     about = {"id": [f"moorage.release.{release}"]}
-    asked = {"filter": {"resource": about, "order": "ASC"}, "limit": 50}
+    query = {"filter": {"resource": about, "order": "ASC"}, "limit": 50}
     deadline = time.monotonic() + ARRIVE_SECONDS
     while time.monotonic() < deadline:
-        found: list[dict[str, Any]] = server.post("/events/filter", asked)["events"]
+        found: list[dict[str, Any]] = server.post("/events/filter", query)["events"]
         if len(found) >= expected:
             return found
         time.sleep(0.5)

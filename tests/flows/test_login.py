@@ -64,12 +64,12 @@ class Served:
         self.path = f"/api/deployments/{self.deployment}/create_flow_run"
 
     def runs(self) -> list[Any]:
-        """The runs that somebody has asked for."""
-        asked = {"deployments": {"id": {"any_": [self.deployment]}}}
-        found: list[Any] = self.api.post("/flow_runs/filter", asked)
+        """The runs that somebody has begun."""
+        query = {"deployments": {"id": {"any_": [self.deployment]}}}
+        found: list[Any] = self.api.post("/flow_runs/filter", query)
         return found
 
-    def asked(self, method: str = "GET", path: str = "", **headers: str) -> httpx.Response:
+    def request(self, method: str = "GET", path: str = "", **headers: str) -> httpx.Response:
         """What somebody who has the login is answered."""
         user, _, password = self.login.partition(":")
         return httpx.request(
@@ -115,8 +115,8 @@ def as_another_user(action: Callable[[], Any]) -> Any:
         os.write(writing, json.dumps(found).encode())
         os._exit(0)
     os.close(writing)
-    with os.fdopen(reading) as told:
-        text = told.read()
+    with os.fdopen(reading) as pipe:
+        text = pipe.read()
     os.waitpid(child, 0)
     return json.loads(text)
 
@@ -186,16 +186,16 @@ class TestForeign:
     @pytest.mark.parametrize("host", [EVIL, f"{EVIL}:4200", f"127.0.0.1.{EVIL}", "0.0.0.0"])
     @pytest.mark.parametrize("path", ["/", "/ui-settings", "/api/admin/version"])
     def test_names_are_refused(self, served: Served, host: str, path: str) -> None:
-        assert served.asked(path=path, Host=host).status_code == 403
+        assert served.request(path=path, Host=host).status_code == 403
 
     @pytest.mark.parametrize("origin", [f"http://{EVIL}", "http://127.0.0.1:1", "null"])
     def test_origins_are_refused_and_allowed_nothing(self, served: Served, origin: str) -> None:
         wanted = {"Access-Control-Request-Method": "POST", "Origin": origin}
         wanted["Access-Control-Request-Headers"] = "authorization,content-type"
         for answer in (
-            served.asked("OPTIONS", served.path, **wanted),
-            served.asked("POST", served.path, Origin=origin),
-            served.asked(Origin=origin),
+            served.request("OPTIONS", served.path, **wanted),
+            served.request("POST", served.path, Origin=origin),
+            served.request(Origin=origin),
         ):
             assert answer.status_code == 403
             assert "access-control-allow-origin" not in answer.headers
@@ -204,7 +204,7 @@ class TestForeign:
     def test_its_own_pages_are_not(self, served: Served) -> None:
         for host in ("127.0.0.1", "localhost"):
             origin = f"http://{host}:{served.port}"
-            allowed = served.asked(Origin=origin).headers["access-control-allow-origin"]
+            allowed = served.request(Origin=origin).headers["access-control-allow-origin"]
             assert allowed == origin
 
     @pytest.mark.parametrize("header", [{"Host": EVIL}, {"Origin": f"http://{EVIL}"}])
@@ -246,10 +246,10 @@ class TestItsUser:
             text = (REPOSITORY / page).read_text()
             (call,) = re.findall(r"^    (call\(\) \{.*\})", text, re.MULTILINE)
             lines = f'login=$(cat "$LOGIN")\n{call}\ncall "$API/admin/version"'
-            told = {"LOGIN": str(served.place.home / "api" / "login"), "API": served.api.url}
+            variables = {"LOGIN": str(served.place.home / "api" / "login"), "API": served.api.url}
             done = subprocess.run(
                 ["bash", "-c", lines],
-                env={**os.environ, **told},
+                env={**os.environ, **variables},
                 capture_output=True,
                 text=True,
                 check=False,

@@ -139,7 +139,7 @@ class TestRefused:
     """Parameters that the server refuses: no flow run comes to be."""
 
     @pytest.mark.parametrize(
-        ("wrong", "field", "told"),
+        ("wrong", "field", "detail"),
         [
             ({"engine": {"name": "vlm"}}, "spec.engine.name", "'transformers'"),
             ({"engine": {"shm": "lots"}}, "spec.engine.shm", "lots"),
@@ -152,13 +152,13 @@ class TestRefused:
         ],
     )
     def test_a_bad_spec(
-        self, prefect_server: PrefectServer, wrong: dict[str, Any], field: str, told: str
+        self, prefect_server: PrefectServer, wrong: dict[str, Any], field: str, detail: str
     ) -> None:
         spec = {"name": "refused", "source": "file:///nowhere", **wrong}
         refusal = prefect_server.ask("deploy-model/deploy", {"spec": spec})
         assert refusal.status_code == 409
         assert f"field '{field}" in refusal.json()["detail"]
-        assert told in refusal.json()["detail"]
+        assert detail in refusal.json()["detail"]
 
     def test_a_bad_fleet(self, prefect_server: PrefectServer) -> None:
         spec = {"name": "refused", "source": "file:///nowhere"}
@@ -179,21 +179,21 @@ class TestRefused:
 
 
 class TestServed:
-    """`moorage serve`, and runs that are asked for through the API."""
+    """`moorage serve`, and runs that are begun through the API."""
 
     @pytest.mark.process
     def test_a_model_is_deployed_answers_and_is_retired(
         self, served: PrefectServer, parameters: Parameters, workplace: Workplace
     ) -> None:
         name = workplace.named("tiny")
-        asked = [
+        created = [
             served.ask(
                 "deploy-model/deploy", parameters("tiny", engine=ENGINE), idempotency_key=name
             )
             for _ in range(2)
         ]
-        assert [answer.status_code for answer in asked] == [201, 200]
-        first, second = (answer.json()["id"] for answer in asked)
+        assert [answer.status_code for answer in created] == [201, 200]
+        first, second = (answer.json()["id"] for answer in created)
         assert first == second
         done = served.ended(first)
         assert _state(done) == ("COMPLETED", "Completed"), done["state"]["message"]
@@ -234,10 +234,10 @@ class TestServed:
     def test_a_run_that_is_cancelled_undoes_what_it_did(
         self, served: PrefectServer, parameters: Parameters, workplace: Workplace
     ) -> None:
-        asked = served.ask("deploy-model/deploy", parameters("slow", engine=NEVER_READY)).json()
+        created = served.ask("deploy-model/deploy", parameters("slow", engine=NEVER_READY)).json()
         _until_started(workplace, "slow")
-        served.cancel(asked["id"])
-        assert _state(served.ended(asked["id"])) == ("CANCELLED", "Cancelled")
+        served.cancel(created["id"])
+        assert _state(served.ended(created["id"])) == ("CANCELLED", "Cancelled")
         _assert_undone(workplace, "slow")
 
     def test_what_the_schema_would_refuse_is_refused_by_the_flow_too(
@@ -301,8 +301,8 @@ def test_serve_brings_its_own_server_and_ends_everything_with_it(
         login = (workplace.home / "api" / "login").read_text().strip()
         api = PrefectApi(f"http://127.0.0.1:{port}/api", login)
         until(lambda: api.has_deployment("deploy-model/deploy"))
-        asked = api.ask("deploy-model/deploy", parameters("ended", engine=NEVER_READY))
-        assert asked.status_code == 201
+        created = api.ask("deploy-model/deploy", parameters("ended", engine=NEVER_READY))
+        assert created.status_code == 201
         _until_started(workplace, "ended")
 
         assert serving.stop(signal.SIGTERM) == 0, serving.log.read_text()
@@ -323,9 +323,9 @@ def test_serve_says_what_to_do_when_the_port_is_taken(workplace: Workplace) -> N
             check=False,
         )
     assert done.returncode == 7
-    said = " ".join(done.stderr.split())
-    assert f"cannot listen on 127.0.0.1:{port}" in said
-    assert f"PREFECT_API_URL=http://127.0.0.1:{port}/api" in said
+    message = " ".join(done.stderr.split())
+    assert f"cannot listen on 127.0.0.1:{port}" in message
+    assert f"PREFECT_API_URL=http://127.0.0.1:{port}/api" in message
 
 
 def test_a_command_against_the_server_is_a_flow_run_there(
@@ -417,8 +417,8 @@ def _state(flow_run: dict[str, Any]) -> tuple[str, str]:
 
 def _answer(endpoint: str, model: str) -> str:
     messages = [{"role": "user", "content": "hello"}]
-    asked = {"model": model, "messages": messages, "max_tokens": 4}
-    answer = httpx.post(f"{endpoint}/chat/completions", json=asked, timeout=60)
+    body = {"model": model, "messages": messages, "max_tokens": 4}
+    answer = httpx.post(f"{endpoint}/chat/completions", json=body, timeout=60)
     return str(answer.raise_for_status().json()["choices"][0]["message"]["content"])
 
 

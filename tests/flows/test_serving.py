@@ -120,11 +120,11 @@ def test_what_acts_by_itself_is_switched_off_and_what_only_tells_is_on(
 ) -> None:
     for name in ("redeploy", "watch-drift"):
         assert [schedule.active for schedule in served[name].schedules or []] == [False]
-    (died,), (told,) = triggers_of(served["redeploy"]), triggers_of(served["notify"])
-    assert (died.enabled, told.enabled) == (False, True)
+    (died,), (notified,) = triggers_of(served["redeploy"]), triggers_of(served["notify"])
+    assert (died.enabled, notified.enabled) == (False, True)
     # The server fills them in: here they must not be taken for ours.
     assert "event.payload.model" in str(died.parameters)
-    assert "event.payload.text" in str(told.parameters)
+    assert "event.payload.text" in str(notified.parameters)
 
 
 @pytest.mark.parametrize("name", ["deploy", "retire"])

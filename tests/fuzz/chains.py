@@ -11,8 +11,7 @@ from moorage.adapters.engines.argument_check import check_early
 from moorage.adapters.engines.probe import ask, metrics_total, read_metrics, served_names
 from moorage.adapters.files.specs import load_fleet, load_spec
 from moorage.adapters.hosts.survey import describe, fleet_snapshot
-from moorage.adapters.sources import resolve_all
-from moorage.adapters.sources.source_keys import read_keys
+from moorage.adapters.sources import read_keys, resolve_all
 from moorage.adapters.system.settings import Settings
 from moorage.cli.flows import exit_on_failure
 from moorage.cli.options import existing
@@ -27,7 +26,8 @@ from moorage.models.config import derive_profile
 from moorage.placement.placement import Placed, Placement
 from moorage.placement.propose import propose
 from moorage.placement.request import Subject
-from moorage.readiness.protocol import judge, readiness_probes
+from moorage.readiness.answers import judge
+from moorage.readiness.protocol import readiness_probes
 from moorage.spec import Mode, RuntimeName
 from tests.builders import LEDGER, a_profile, a_spec, an_image
 

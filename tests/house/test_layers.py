@@ -19,15 +19,15 @@ def test_an_import_of_a_higher_room_points_up(tmp_path: Path) -> None:
     tree = make_tree(
         tmp_path,
         {
-            "moorage/spec/model.py": "from moorage.placement.place import place\n",
-            "moorage/placement/place.py": "def place(): ...\n",
-            "moorage/adapters/host.py": "import moorage.placement.place\nimport tasks.stage\n",
+            "moorage/spec/model.py": "from moorage.placement.propose import place\n",
+            "moorage/placement/propose.py": "def place(): ...\n",
+            "moorage/adapters/host.py": "import moorage.placement.propose\nimport tasks.stage\n",
             "tasks/stage.py": "",
         },
     )
     assert Layers.of(tmp_path).arrows_up(tree) == [
         ("moorage.adapters.host", "tasks.stage"),
-        ("moorage.spec.model", "moorage.placement.place"),
+        ("moorage.spec.model", "moorage.placement.propose"),
     ]
 
 

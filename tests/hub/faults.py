@@ -29,7 +29,7 @@ class Fault:
         headers: Headers of that answer.
         cut_after: Break the connection after so many bytes of the body.
         reset: Break it with a reset instead of an end.
-        ignore_range: Send the whole file whatever was asked for.
+        ignore_range: Send the whole file whatever the range.
         content: Bytes to send in place of the file's.
         status_with_content: Status of an answer that is refused with such bytes.
         pause: Seconds between pieces of 4 KiB.

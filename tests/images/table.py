@@ -9,13 +9,11 @@ from pathlib import Path
 
 from moorage.common.failures import Failure
 from moorage.common.versions import version_key
-from moorage.images.catalogue import CATALOGUE, runner_rows
+from moorage.images.catalogue import CATALOGUE, VARIANTS, runner_rows
 from moorage.images.choice import choose_image
-from moorage.images.image import Image
-from moorage.images.resolve import VARIANTS
+from moorage.images.image import Image, ImageQuestion
 from moorage.inventory.fleet_engines import CatalogueRow
 from moorage.spec import EngineName
-from tests.builders import a_spec
 
 DEFAULT_VERSION = "0.32.0"
 FILE = Path(__file__).parent / "data" / "runner-0.1.32.csv"
@@ -41,25 +39,28 @@ class Wish:
     family: str = ""
     engine: EngineName = EngineName.VLLM
 
+    @property
+    def question(self) -> ImageQuestion:
+        """It as the image step asks it."""
+        return ImageQuestion(
+            engine=self.engine,
+            kind=self.kind,
+            architecture=self.architecture,
+            version=self.version,
+            default_version=DEFAULT_VERSION,
+            runtime=self.runtime,
+            family=self.family,
+        )
+
     def answer(self, more: Sequence[CatalogueRow]) -> Image | Failure:
         """As the image step answers it on a host whose survey found these other images."""
-        engine = {"version": self.version} if self.version else {}
         fitting = tuple(
             row
             for row in more
             if row.accelerator_type == self.kind and self.architecture in row.architectures
         )
         try:
-            return choose_image(
-                a_spec(engine=engine),
-                self.engine,
-                DEFAULT_VERSION,
-                self.kind,
-                self.architecture,
-                runtime=self.runtime,
-                family=self.family,
-                more=fitting,
-            )
+            return choose_image(self.question, fitting)
         except Failure as failure:
             return failure
 
@@ -81,7 +82,7 @@ def runner_catalogue() -> tuple[CatalogueRow, ...]:
 
 
 def by_driver(rows: Sequence[CatalogueRow]) -> Iterator[Wish]:
-    """Every kind of hardware with every kind of driver, no engine version asked for."""
+    """Every kind of hardware with every kind of driver, no engine version stated."""
     kinds = {row.accelerator_type for row in rows} | set(NO_IMAGES)
     for kind in sorted(kinds):
         for family in _chips(kind):
@@ -118,14 +119,14 @@ def rendered(wishes: Iterable[Wish], more: Sequence[CatalogueRow]) -> str:
     """One line a wish; hosts of both architectures share a line where they get the same."""
     merged: dict[tuple[Wish, str], list[str]] = {}
     for wish in wishes:
-        key = (replace(wish, architecture=""), _said(wish.answer(more)))
+        key = (replace(wish, architecture=""), _outcome(wish.answer(more)))
         cpus = merged.setdefault(key, [])
         cpus += [wish.architecture] * (wish.architecture not in cpus)
     lines = [("hardware", "cpu", "driver runs", "engine", "image"), ("",) * 5]
-    for (wish, said), cpus in merged.items():
+    for (wish, outcome), cpus in merged.items():
         hardware = f"{wish.kind} {wish.family}".strip()
         engine = f"{wish.engine} {wish.version}".strip()
-        lines.append((hardware, " ".join(cpus), wish.runtime or "not known", engine, said))
+        lines.append((hardware, " ".join(cpus), wish.runtime or "not known", engine, outcome))
     widths = [max(len(line[column]) for line in lines) for column in range(4)]
     return "".join(
         "  ".join([*(c.ljust(w) for c, w in zip(line, widths, strict=False)), line[4]]).rstrip()
@@ -134,7 +135,7 @@ def rendered(wishes: Iterable[Wish], more: Sequence[CatalogueRow]) -> str:
     )
 
 
-def _said(answer: Image | Failure) -> str:
+def _outcome(answer: Image | Failure) -> str:
     if isinstance(answer, Failure):
         return f"NONE: {answer.detail}"
     return f"{answer.reference} ({answer.reason})"

@@ -100,7 +100,7 @@ def test_every_trouble_with_an_accelerator_is_a_finding() -> None:
 
 
 def test_accelerators_that_are_written_down_are_not_doubted() -> None:
-    (check,) = judge_accelerators(facts(vendors={"NVIDIA": 2}), asked=False)
+    (check,) = judge_accelerators(facts(vendors={"NVIDIA": 2}), detect=False)
     assert not check.broken
 
 

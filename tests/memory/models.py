@@ -8,8 +8,8 @@ from typing import Any
 
 from moorage.common.refusal import Refusal
 from moorage.common.units import GIB
-from moorage.memory import MemoryModel, MemoryOptions, Need
-from moorage.models.tensors import TensorHeaders
+from moorage.memory import MemoryModel, MemoryOptions, MemoryQuery, Need
+from moorage.models.source import TensorHeaders
 from tests.conformance.memory import Model
 
 DATA = Path(__file__).parents[1] / "conformance" / "data" / "memory"
@@ -35,13 +35,13 @@ def with_options(name: str, **options: Any) -> MemoryModel:
 
 def needed(model: MemoryModel, gib: int = 141, **use: Any) -> Need:
     """What it needs of an accelerator of so many GiB; a refusal is a mistake of the test."""
-    need = model.need(total=gib * GIB, **{"tokens": 8192, **use})
+    need = model.need(MemoryQuery(total=gib * GIB, **{"tokens": 8192, **use}))
     assert isinstance(need, Need), need
     return need
 
 
 def refusal(model: MemoryModel, **use: Any) -> Refusal:
-    need = model.need(total=80 * GIB, **{"tokens": 8192, **use})
+    need = model.need(MemoryQuery(total=80 * GIB, **{"tokens": 8192, **use}))
     assert isinstance(need, Refusal), need
     return need
 

@@ -15,14 +15,14 @@ from moorage.memory import (
     MemoryModel,
     MemoryOptions,
     MemoryPrediction,
+    MemoryQuery,
     MemorySettings,
     memory_model,
     predict_memory,
 )
 from moorage.memory.exact import STAND_IN
 from moorage.models.assets import assets_of
-from moorage.models.source import WeightSummary
-from moorage.models.tensors import TensorHeader, TensorHeaders
+from moorage.models.source import TensorHeader, TensorHeaders, WeightSummary
 from moorage.spec import MemorySpec, Mode
 from tests.builders import a_companion, a_model, a_profile, a_spec
 from tests.memory.models import gib, known, needed, plain, refusal, with_options
@@ -55,7 +55,8 @@ def test_the_longest_context_fits_and_one_block_more_does_not(
 ) -> None:
     model, at_most = plain(name), 32768
     use: dict[str, Any] = {"total": 100 * GIB, "tensor": ranks, "concurrency": concurrency}
-    longest = model.longest(**use, budget=budget * GIB, at_most=at_most)
+    query = MemoryQuery(**use, tokens=at_most)
+    longest = model.longest(query, budget=budget * GIB)
     if longest:
         assert needed(model, 100, tokens=longest, tensor=ranks, concurrency=concurrency).fits(
             100 * GIB, budget * GIB
@@ -185,15 +186,15 @@ def test_an_architecture_that_nobody_knows_is_refused() -> None:
     config, headers = known("llama-3.1-8b")
     model = MemoryModel({**config, "architectures": []}, headers, MemoryOptions())
     assert refusal(model).reason is Reason.UNKNOWN
-    assert model.longest(total=80 * GIB, budget=80 * GIB, at_most=8192) == 0
+    assert model.longest(MemoryQuery(total=80 * GIB, tokens=8192), budget=80 * GIB) == 0
 
 
 def test_a_stated_claim_bounds_the_longest_context() -> None:
     free = plain("llama-3.1-8b")
     stated = with_options("llama-3.1-8b", stated=MemorySpec.model_validate({"claim": "20GiB"}))
-    use: dict[str, Any] = {"total": 80 * GIB, "budget": 80 * GIB, "at_most": 131072}
-    assert free.longest(**use) == 131072
-    assert 16_000 < stated.longest(**use) < 18_000
+    query = MemoryQuery(total=80 * GIB, tokens=131072)
+    assert free.longest(query, 80 * GIB) == 131072
+    assert 16_000 < stated.longest(query, 80 * GIB) < 18_000
 
 
 def test_files_without_headers_stand_in_by_their_size() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from moorage.common.units import GIB, MIB
 from moorage.memory import MemoryOptions
-from moorage.memory.batch import on_accelerator, without_accelerator
+from moorage.memory.engine_setup import MemoryQuery, setup_on_accelerator, setup_on_cpu
 from moorage.spec import MemorySpec
 from tests.memory.models import gib, needed, plain, with_options
 
@@ -31,12 +31,14 @@ from tests.memory.models import gib, needed, plain, with_options
 def test_the_batch_is_what_vllm_chooses(
     gib: int, name: str, options: dict[str, Any], length: int, cut: bool, tokens: int, seqs: int
 ) -> None:
-    batch = on_accelerator(MemoryOptions(**options), gib * GIB, name, length, cut)
+    query = MemoryQuery(total=gib * GIB, tokens=length, device_name=name)
+    batch = setup_on_accelerator({}, MemoryOptions(**options, chunked_prefill=cut), query).batch
     assert (batch.tokens, batch.seqs) == (tokens, seqs)
 
 
 def test_on_cpu_it_grows_with_the_ranks() -> None:
-    batch = without_accelerator(MemoryOptions(), 2, 8192, True)
+    query = MemoryQuery(total=0, tokens=8192, tensor=2)
+    batch = setup_on_cpu({}, MemoryOptions(chunked_prefill=True), query).batch
     assert (batch.tokens, batch.seqs) == (4096, 256)
 
 

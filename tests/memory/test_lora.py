@@ -6,7 +6,7 @@ from moorage.common.refusal import Refusal
 from moorage.common.units import GIB
 from moorage.memory import MemoryModel, MemoryOptions
 from moorage.memory.options import LoraOptions
-from moorage.models.tensors import TensorHeaders
+from moorage.models.source import TensorHeaders
 from tests.memory.models import gib, known, needed, refusal, with_options
 
 LINEAR = ("qkv_proj", "o_proj", "gate_up_proj", "down_proj")

@@ -5,8 +5,7 @@ import json
 import pytest
 
 from moorage.common.failures import Cause, Failure
-from moorage.models.source import ModelFile, WeightSummary
-from moorage.models.tensors import TensorHeader
+from moorage.models.source import ModelFile, TensorHeader, WeightSummary
 from moorage.models.weights import (
     BITS,
     from_size,

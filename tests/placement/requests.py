@@ -10,16 +10,16 @@ from moorage.common.refusal import Reason, Refusal
 from moorage.common.values import Origin
 from moorage.engines.registry import ENGINES
 from moorage.inventory.snapshot import HostSnapshot
-from moorage.memory.batch import Batch
+from moorage.memory.engine_setup import Batch, MemoryQuery
 from moorage.memory.estimates import Term
 from moorage.memory.need import Need
 from moorage.models.profile import ModelProfile
 from moorage.placement.demand import Demand
 from moorage.placement.engine import EngineTraits
 from moorage.placement.memory_models import Memory
-from moorage.placement.place import place
 from moorage.placement.placement import Placement
-from moorage.placement.request import Request, Subject, request_for
+from moorage.placement.propose import place
+from moorage.placement.request import Request, Subject
 from moorage.placement.view import HostView, view_of
 from moorage.spec import EngineName, ModelSpec
 from tests.builders import a_fleet, a_profile, a_spec
@@ -34,26 +34,18 @@ class Told:
     def __init__(self, size: Size, outside: int = 0, stated: int | None = None) -> None:
         self._size, self._outside, self._stated = size, outside, stated
 
-    def need(
-        self, *, tensor: int, pipeline: int, tokens: int, concurrency: int, **_: Any
-    ) -> Need | Refusal:
+    def need(self, query: MemoryQuery) -> Need | Refusal:
         """What one accelerator has to give."""
-        size = self._size(tokens * concurrency, tensor, pipeline)
+        size = self._size(query.tokens * query.concurrency, query.tensor, query.pipeline)
         if not size:
             return Refusal(Reason.REJECTED, "the engine would not start")
         parts = (("weights", size, True), ("context", self._outside, False))
-        return Need(
-            tokens=tokens,
-            concurrency=concurrency,
-            tensor_parallel_size=tensor,
-            pipeline_parallel_size=pipeline,
-            batch=Batch(tokens=2048, seqs=256),
-            terms=tuple(
-                Term(name=name, bytes=part, exact=True, inside=inside, reason="told")
-                for name, part, inside in parts
-            ),
-            stated=self._stated,
+        terms = tuple(
+            Term(name=name, bytes=part, exact=True, inside=inside, reason="in advance")
+            for name, part, inside in parts
         )
+        batch = Batch(tokens=2048, seqs=256)
+        return Need.for_query(query, terms, batch=batch, stated=self._stated)
 
 
 def a_request(
@@ -65,8 +57,8 @@ def a_request(
 ) -> Request:
     """A request of a model of 8 GiB for vLLM."""
     model = Subject(spec or a_spec(), profile or a_profile(), **subject)
-    request = request_for(model, engine or ENGINES[EngineName.VLLM])
-    return replace(request, demand=Demand(memory, request.demand.wish)) if memory else request
+    request = model.request(engine or ENGINES[EngineName.VLLM])
+    return replace(request, demand=Demand(memory, request.demand.request)) if memory else request
 
 
 def on_hosts(request: Request, *hosts: HostSnapshot) -> Placement:

@@ -8,18 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moorage.common.failures import Cause, Failure
+from moorage.common.refusal import Refusal
 from moorage.common.units import GIB, KIB
 from moorage.common.values import Origin
 from moorage.models.config import derive_profile
-from moorage.placement.demand import (
-    LEAST_CONTEXT,
-    Allocation,
-    Demand,
-    MemoryRequest,
-    Split,
-    memory_request,
-)
+from moorage.placement.demand import Allocation, Demand, Split
 from moorage.placement.memory_models import EstimatedMemory
+from moorage.placement.memory_request import LEAST_CONTEXT, MemoryRequest, memory_request
 from moorage.placement.view import AcceleratorKind
 from moorage.spec import Policy
 from tests.builders import a_model, a_profile, a_spec
@@ -39,14 +34,20 @@ def told(weights: int = 10, each: int = 128 * KIB, **changes: Any) -> Told:
     return Told(lambda tokens, t, p: (weights * GIB + tokens * each) // (t * p), **changes)
 
 
-def wished(*args: str, **changes: Any) -> MemoryRequest:
+def requested(*args: str, **changes: Any) -> MemoryRequest:
     context = changes.pop("profile", {})
     return memory_request(a_spec(engine={"args": list(args)}, **changes), a_profile(**context))
 
 
-def asked(answer: Allocation | str) -> Allocation:
-    assert isinstance(answer, Allocation), answer
+def allocated(answer: Allocation | None) -> Allocation:
+    assert answer
     return answer
+
+
+def refused(demand: Demand, *, full: bool = False) -> str:
+    answer = demand.full(H100, ONE) if full else demand.least(H100, ONE)
+    assert answer is None
+    return str(demand.refusal(H100, ONE, full=full))
 
 
 @pytest.mark.parametrize(
@@ -66,8 +67,8 @@ def asked(answer: Allocation | str) -> Allocation:
 def test_a_context_that_nobody_states_may_be_shortened_but_not_below_the_least(
     args: tuple[str, ...], profile: dict[str, Any], context: int, stated: bool, least: int
 ) -> None:
-    wish = wished(*args, profile=profile)
-    assert (wish.context, wish.stated, wish.least_context) == (context, stated, least)
+    wanted = requested(*args, profile=profile)
+    assert (wanted.context, wanted.stated, wanted.least_context) == (context, stated, least)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +78,7 @@ def test_a_context_that_nobody_states_may_be_shortened_but_not_below_the_least(
 def test_the_cache_holds_a_full_context_or_as_many_as_make_enough_tokens(
     context: int, concurrency: Any, at_once: int
 ) -> None:
-    assert wished(profile={"context": context}, concurrency=concurrency).concurrency == at_once
+    assert requested(profile={"context": context}, concurrency=concurrency).concurrency == at_once
 
 
 @pytest.mark.parametrize(
@@ -90,13 +91,13 @@ def test_the_cache_holds_a_full_context_or_as_many_as_make_enough_tokens(
     ],
 )
 def test_a_share_that_the_user_states_is_read(args: tuple[str, ...], share: float) -> None:
-    assert wished(*args).utilization == share
+    assert requested(*args).utilization == share
 
 
 @pytest.mark.parametrize("share", ["0", "1.1", "-0.5", "much", "nan", "inf"])
 def test_a_share_that_is_none_is_refused(share: str) -> None:
     with pytest.raises(Failure) as caught:
-        wished(f"--gpu-memory-utilization={share}")
+        requested(f"--gpu-memory-utilization={share}")
     assert caught.value.cause is Cause.BAD_SPEC
 
 
@@ -118,8 +119,8 @@ def test_the_heads_that_ranks_share_are_those_that_the_engine_will_see(
 ) -> None:
     spec = a_spec(engine={"args": args}, context=8192)
     config = {"architectures": ["LlamaForCausalLM"], **config}
-    wish = memory_request(spec, derive_profile(spec, a_model(config)))
-    assert (wish.attention_heads, wish.vision_heads) == heads
+    wanted = memory_request(spec, derive_profile(spec, a_model(config)))
+    assert (wanted.attention_heads, wanted.vision_heads) == heads
 
 
 @pytest.mark.parametrize(
@@ -130,51 +131,53 @@ def test_ranks_share_all_heads_evenly(ranks: int, reason: str) -> None:
     demand = Demand(told(), MemoryRequest(context=8192, attention_heads=32, vision_heads=16))
     assert demand.uneven(ranks).startswith(reason)
     assert bool(demand.uneven(ranks)) is bool(reason)
-    assert isinstance(demand.least(H100, Split(tensor=ranks)), str) is bool(reason)
-    assert isinstance(demand.least(H100, Split(pipeline=3)), Allocation)
+    assert (demand.least(H100, Split(tensor=ranks)) is None) is bool(reason)
+    assert demand.least(H100, Split(pipeline=3))
 
 
 def test_least_and_full_are_the_claims_of_the_shortest_and_the_whole_context() -> None:
     demand = Demand(told(outside=GIB // 2), MemoryRequest(context=LONG))
-    least, full = asked(demand.least(H100, ONE)), asked(demand.full(H100, ONE))
+    least, full = allocated(demand.least(H100, ONE)), allocated(demand.full(H100, ONE))
     assert (least.tokens, full.tokens) == (LEAST_CONTEXT, LONG)
     assert 11.5 * GIB <= least.bytes < 11.6 * GIB + 80 * GIB // 1000
     assert 26.5 * GIB <= full.bytes < 26.6 * GIB + 80 * GIB // 1000
 
 
 def test_a_share_is_the_smallest_in_thousandths_that_serves() -> None:
-    ask = asked(Demand(told(outside=GIB // 2), MemoryRequest(context=8192)).full(H100, ONE))
-    assert ask.utilization == 0.138
-    assert ask.bytes == ceil(80 * GIB * 0.138) + GIB // 2
+    allocation = allocated(
+        Demand(told(outside=GIB // 2), MemoryRequest(context=8192)).full(H100, ONE)
+    )
+    assert allocation.utilization == 0.138
+    assert allocation.bytes == ceil(80 * GIB * 0.138) + GIB // 2
 
 
 @pytest.mark.parametrize(("budget", "tokens"), [(80, LONG), (27, LONG), (12, 8192), (5, 8192)])
 def test_what_is_fitted_never_serves_less_than_the_least(budget: int, tokens: int) -> None:
     demand = Demand(told(outside=GIB // 2), MemoryRequest(context=LONG))
-    ask = asked(demand.fitted(H100, ONE, budget * GIB))
-    assert ask.tokens == tokens or 8192 <= ask.tokens < 16_384
+    allocation = demand.fitted(H100, ONE, budget * GIB)
+    assert allocation.tokens == tokens or 8192 <= allocation.tokens < 16_384
 
 
 def test_a_context_that_the_user_states_is_never_shortened() -> None:
     demand = Demand(told(), MemoryRequest(context=LONG, stated=True))
-    assert asked(demand.fitted(H100, ONE, 20 * GIB)).tokens == LONG
+    assert demand.fitted(H100, ONE, 20 * GIB).tokens == LONG
     assert demand.least(H100, ONE) == demand.full(H100, ONE)
 
 
 def test_where_the_whole_context_is_refused_but_a_shorter_is_not_the_longest_is_taken() -> None:
     limited = Told(lambda tokens, *_: GIB if tokens <= 50_000 else 0)
     demand = Demand(limited, MemoryRequest(context=LONG))
-    assert demand.full(H100, ONE) == "the engine would not start"
-    assert asked(demand.fitted(H100, ONE, 80 * GIB)).tokens == 50_000
+    assert refused(demand, full=True) == "the engine would not start"
+    assert demand.fitted(H100, ONE, 80 * GIB).tokens == 50_000
 
 
 def test_the_batch_doubles_on_a_large_accelerator_and_is_paid_for() -> None:
     """vLLM schedules 8192 tokens at once from 70 GiB on, 2048 below."""
-    wish = MemoryRequest(context=40_960, concurrency=1)
-    demand = Demand(plain(KNOWN), wish)
+    wanted = MemoryRequest(context=40_960, concurrency=1)
+    demand = Demand(plain(KNOWN), wanted)
     small = AcceleratorKind("cuda", "x", 69 * GIB)
     large = AcceleratorKind("cuda", "x", 71 * GIB)
-    needs = [asked(demand.full(kind, ONE)).need for kind in (small, large)]
+    needs = [allocated(demand.full(kind, ONE)).need for kind in (small, large)]
     assert [need.batch.tokens for need in needs] == [2048, 8192]
     assert needs[0].inside < needs[1].inside
 
@@ -184,9 +187,9 @@ def test_a_larger_budget_never_shortens_what_an_exact_model_serves(
     one: int, other: int, kind: AcceleratorKind
 ) -> None:
     demand = Demand(plain(KNOWN), MemoryRequest(context=40_960))
-    least = asked(demand.least(kind, ONE)).bytes
+    least = allocated(demand.least(kind, ONE)).bytes
     budgets = sorted(max(least, gib * GIB) for gib in (one, other))
-    less, more = (asked(demand.fitted(kind, ONE, budget)) for budget in budgets)
+    less, more = (demand.fitted(kind, ONE, budget) for budget in budgets)
     assert less.tokens <= more.tokens
     assert less.bytes <= budgets[0]
     assert more.bytes <= budgets[1]
@@ -197,26 +200,26 @@ class TestStatedShare:
 
     def test_exactly_that_share_is_claimed_and_the_driver_on_top(self) -> None:
         demand = Demand(told(outside=GIB), MemoryRequest(context=8192, utilization=0.5))
-        ask = asked(demand.full(H100, ONE))
-        assert (ask.utilization, ask.bytes) == (0.5, 41 * GIB)
+        allocation = allocated(demand.full(H100, ONE))
+        assert (allocation.utilization, allocation.bytes) == (0.5, 41 * GIB)
 
     def test_the_context_is_what_the_share_holds(self) -> None:
         demand = Demand(told(), MemoryRequest(context=LONG, utilization=0.25))
-        assert isinstance(demand.full(H100, ONE), str)
-        ask = asked(demand.fitted(H100, ONE, 80 * GIB))
-        assert ask.bytes == 20 * GIB
-        assert 80_000 < ask.tokens <= 81_920
+        assert demand.full(H100, ONE) is None
+        allocation = demand.fitted(H100, ONE, 80 * GIB)
+        assert allocation.bytes == 20 * GIB
+        assert 80_000 < allocation.tokens <= 81_920
 
     def test_a_share_that_is_too_small_is_refused_with_the_one_that_would_do(self) -> None:
         demand = Demand(told(), MemoryRequest(context=8192, utilization=0.1))
-        assert demand.full(H100, ONE) == (
+        assert refused(demand, full=True) == (
             "--gpu-memory-utilization 0.1 is too small: 8192 tokens take 0.138"
         )
 
     def test_it_wins_over_taking_all(self) -> None:
-        wish = MemoryRequest(context=8192, utilization=0.5, policy=Policy.WHOLE)
-        ask = asked(Demand(told(), wish).fitted(H100, ONE, 80 * GIB))
-        assert (ask.utilization, ask.bytes) == (0.5, 40 * GIB)
+        wanted = MemoryRequest(context=8192, utilization=0.5, policy=Policy.WHOLE)
+        allocation = Demand(told(), wanted).fitted(H100, ONE, 80 * GIB)
+        assert (allocation.utilization, allocation.bytes) == (0.5, 40 * GIB)
 
 
 class TestStatedClaim:
@@ -224,35 +227,33 @@ class TestStatedClaim:
 
     def test_it_is_the_claim_whatever_is_worked_out(self) -> None:
         demand = Demand(told(outside=GIB, stated=20 * GIB), MemoryRequest(context=8192))
-        ask = asked(demand.fitted(H100, ONE, 80 * GIB))
-        assert ask.bytes == 20 * GIB
-        assert ceil(80 * GIB * ask.utilization) + GIB <= 20 * GIB
+        allocation = demand.fitted(H100, ONE, 80 * GIB)
+        assert allocation.bytes == 20 * GIB
+        assert ceil(80 * GIB * allocation.utilization) + GIB <= 20 * GIB
 
     def test_the_context_is_what_it_holds(self) -> None:
         demand = Demand(told(stated=12 * GIB), MemoryRequest(context=LONG))
-        ask = asked(demand.fitted(H100, ONE, 80 * GIB))
-        assert (ask.bytes, ask.tokens) == (12 * GIB, 16_384)
+        allocation = demand.fitted(H100, ONE, 80 * GIB)
+        assert (allocation.bytes, allocation.tokens) == (12 * GIB, 16_384)
 
     def test_the_user_is_believed_where_not_even_the_least_would_fit(self) -> None:
         demand = Demand(told(stated=8 * GIB), MemoryRequest(context=LONG))
-        ask = asked(demand.fitted(H100, ONE, 80 * GIB))
-        assert (ask.bytes, ask.tokens) == (8 * GIB, LEAST_CONTEXT)
+        allocation = demand.fitted(H100, ONE, 80 * GIB)
+        assert (allocation.bytes, allocation.tokens) == (8 * GIB, LEAST_CONTEXT)
 
     def test_a_context_that_is_stated_too_is_kept(self) -> None:
         demand = Demand(told(stated=12 * GIB), MemoryRequest(context=LONG, stated=True))
-        assert asked(demand.fitted(H100, ONE, 80 * GIB)).tokens == LONG
+        assert demand.fitted(H100, ONE, 80 * GIB).tokens == LONG
 
     def test_it_wins_over_taking_all(self) -> None:
-        wish = MemoryRequest(context=8192, policy=Policy.WHOLE)
-        demand = Demand(told(stated=20 * GIB), wish)
-        assert asked(demand.fitted(H100, ONE, 80 * GIB)).bytes == 20 * GIB
+        wanted = MemoryRequest(context=8192, policy=Policy.WHOLE)
+        demand = Demand(told(stated=20 * GIB), wanted)
+        assert demand.fitted(H100, ONE, 80 * GIB).bytes == 20 * GIB
 
     @pytest.mark.parametrize("claim", [GIB // 2, GIB, GIB + 1])
     def test_a_claim_that_the_driver_alone_fills_is_refused(self, claim: int) -> None:
         demand = Demand(told(outside=GIB, stated=claim), MemoryRequest(context=8192))
-        reason = demand.least(H100, ONE)
-        assert isinstance(reason, str)
-        assert "leaves the engine nothing: 1.0 GiB are outside of it" in reason
+        assert "leaves the engine nothing: 1.0 GiB are outside of it" in refused(demand)
 
 
 @given(
@@ -268,12 +269,12 @@ def test_taking_all_stays_within_the_budget_to_the_byte(
     demand = Demand(
         told(weights=0, each=KIB, outside=outside), MemoryRequest(context=8192, policy=Policy.WHOLE)
     )
-    if asked(demand.least(kind, ONE)).bytes > budget:
+    if allocated(demand.least(kind, ONE)).bytes > budget:
         return
-    ask = asked(demand.fitted(kind, ONE, budget))
-    assert ceil(total * ask.utilization) + outside == ask.bytes <= budget
-    assert budget - ask.bytes <= total // 1000 + 2
-    assert ask.utilization <= 1
+    allocation = demand.fitted(kind, ONE, budget)
+    assert ceil(total * allocation.utilization) + outside == allocation.bytes <= budget
+    assert budget - allocation.bytes <= total // 1000 + 2
+    assert allocation.utilization <= 1
 
 
 @pytest.mark.parametrize("steps", range(100, 1000, 7))
@@ -281,12 +282,13 @@ def test_taking_all_of_a_budget_of_whole_thousandths_is_not_a_byte_too_much(step
     total = 1000 * 2**20
     demand = Demand(told(weights=0, each=1), MemoryRequest(context=8192, policy=Policy.WHOLE))
     kind, budget = AcceleratorKind("cuda", "x", total), steps * 2**20
-    ask = asked(demand.fitted(kind, ONE, budget))
-    assert ask.bytes == ceil(total * ask.utilization) <= budget
+    allocation = demand.fitted(kind, ONE, budget)
+    assert allocation.bytes == ceil(total * allocation.utilization) <= budget
 
 
 def test_weights_of_unknown_size_are_never_taken_for_nothing() -> None:
     memory = EstimatedMemory(a_profile(weight_bytes=0), "no tensor headers")
-    reason = Demand(memory, MemoryRequest(context=8192)).least(H100, ONE)
-    assert isinstance(reason, str)
-    assert "size of the weights is unknown: state `memory.claim`" in reason
+    demand = Demand(memory, MemoryRequest(context=8192))
+    assert "size of the weights is unknown: state `memory.claim`" in refused(demand)
+    with pytest.raises(Refusal, match="unknown"):
+        demand.fitted(H100, ONE, 80 * GIB)

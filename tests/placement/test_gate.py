@@ -54,7 +54,7 @@ def proposed(subject: Subject, fleet: FleetSnapshot) -> Placement | None:
 def test_what_is_proposed_passes_the_gate(
     fleet: FleetSnapshot, spec: ModelSpec, profile: ModelProfile, files: int
 ) -> None:
-    subject = Subject(spec, profile, beside=files, adapter_bytes=files)
+    subject = Subject(spec, profile, companion_bytes=files, adapter_bytes=files)
     placement = proposed(subject, fleet)
     for host in fleet.hosts if placement else ():
         assert placement

@@ -11,7 +11,7 @@ from moorage.inventory.claims import Resource
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.memory import MemoryModel, memory_options
 from moorage.placement.placement import CPU
-from moorage.placement.request import Request, Subject, request_for
+from moorage.placement.request import Request, Subject
 from moorage.spec import EngineName
 from tests.builders import a_claim, a_cpu_host, a_host, a_profile, a_spec, an_accelerator
 from tests.memory.models import known
@@ -111,7 +111,7 @@ def qwen() -> Request:
     spec = a_spec(placement={"accelerators": 0})
     memory = MemoryModel(config, headers, memory_options(spec))
     model = Subject(spec, a_profile(context=40_960), memory)
-    return request_for(model, ENGINES[EngineName.VLLM])
+    return model.request(ENGINES[EngineName.VLLM])
 
 
 def test_on_processors_too_the_context_is_as_long_as_the_room_allows() -> None:

@@ -13,15 +13,16 @@ from moorage.engines.registry import ENGINES
 from moorage.inventory.claims import Resource
 from moorage.inventory.snapshot import Accelerator, FleetSnapshot, HostSnapshot
 from moorage.memory import MemoryModel, memory_options
+from moorage.placement.better_hosts import Trial
 from moorage.placement.placement import Placement
-from moorage.placement.propose import NoFit, propose
+from moorage.placement.propose import NoFit, propose, seats_for
 from moorage.placement.remedies import remedies
 from moorage.placement.request import Request, Subject
 from moorage.placement.view import view_of
 from moorage.spec import EngineName
 from tests.builders import a_claim, a_cpu_host, a_fleet, a_host, a_profile, a_spec, an_accelerator
 from tests.memory.models import known
-from tests.placement.requests import Told, a_request, on_hosts
+from tests.placement.requests import Told, a_request, on_hosts, views
 from tests.placement.worlds import fleets, requests
 
 
@@ -127,6 +128,12 @@ def on(accelerators: Any) -> dict[str, Any]:
     return {"accelerators": accelerators}
 
 
+def remedies_of(
+    request: Request, fleet: FleetSnapshot, exact: MemoryModel | None = None
+) -> tuple[str, ...]:
+    return remedies(Trial(request, exact, fleet, views(*fleet.hosts), seats_for))
+
+
 @pytest.mark.parametrize(
     ("request_", "hosts", "way"),
     [
@@ -161,7 +168,7 @@ def test_a_way_out_is_named_and_it_is_one(
 ) -> None:
     fleet = a_fleet(*hosts)
     assert not on_hosts(request_, *hosts).fits
-    named = remedies(request_, fleet)
+    named = remedies_of(request_, fleet)
     (found,) = (one for one in named if one.startswith(way))
     assert applied(found, request_, fleet).fits
 
@@ -177,7 +184,7 @@ def test_every_way_that_is_named_lets_all_replicas_fit(
     fleet: FleetSnapshot, request: Request
 ) -> None:
     if not on_hosts(request, *fleet.hosts).fits:
-        assert are_true(remedies(request, fleet), request, fleet)
+        assert are_true(remedies_of(request, fleet), request, fleet)
 
 
 @pytest.mark.parametrize(
@@ -196,13 +203,13 @@ def test_every_way_that_is_named_lets_all_replicas_fit(
 def test_no_way_is_named_where_none_is_known(request_: Request, hosts: list[HostSnapshot]) -> None:
     fleet = FleetSnapshot(hosts=tuple(hosts))
     guesses = ("on one host would do", "as far as can be estimated")
-    ways = [way for way in remedies(request_, fleet) if not any(g in way for g in guesses)]
+    ways = [way for way in remedies_of(request_, fleet) if not any(g in way for g in guesses)]
     assert ways == []
 
 
 def test_a_replica_that_finds_its_place_is_no_way_out_for_the_others() -> None:
     request, fleet = model(70, replicas=2), a_fleet(host("a", 80))
-    assert not any(way.startswith("Set") for way in remedies(request, fleet))
+    assert not any(way.startswith("Set") for way in remedies_of(request, fleet))
 
 
 QWEN = "qwen3-8b"
@@ -238,4 +245,4 @@ def test_arguments_of_vllm_are_no_way_out_for_another_engine() -> None:
     request = a_request(
         spec, subject.profile, ENGINES[EngineName.TRANSFORMERS], memory=subject.memory
     )
-    assert not any(way.startswith("Add") for way in remedies(request, fleet, subject.memory))
+    assert not any(way.startswith("Add") for way in remedies_of(request, fleet, subject.memory))

@@ -4,15 +4,84 @@ from typing import Any
 
 import pytest
 
-from moorage.common.values import Origin
+from moorage.common.failures import Cause, Failure
+from moorage.common.refusal import Refusal
 from moorage.engines.registry import ENGINES
-from moorage.inventory.fleet_engines import EngineVersions
+from moorage.images.catalogue import runner_rows
+from moorage.inventory.fleet_engines import EngineVersion, EngineVersions
+from moorage.inventory.registries import Registries
 from moorage.inventory.snapshot import HostSnapshot
-from moorage.placement.runtime import RuntimeChoice, choose_runtime
+from moorage.placement.propose import propose
+from moorage.placement.request import Subject
+from moorage.placement.runtime import choose_runtime, image_on, image_there
 from moorage.spec import EngineName, RuntimeName
-from tests.builders import a_cpu_host, a_host, a_spec
+from tests.builders import a_cpu_host, a_fleet, a_host, a_profile, a_spec, an_accelerator
 
-VLLM, TRANSFORMERS = ENGINES[EngineName.VLLM], ENGINES[EngineName.TRANSFORMERS]
+VLLM = ENGINES[EngineName.VLLM]
+
+
+def host_of(runtime: str = "", kind: str = "cuda", family: str = "", **more: Any) -> HostSnapshot:
+    device = an_accelerator(type=kind, runtime_version=runtime, family=family)
+    return a_host(accelerators=(device,), runtimes=(RuntimeName.DOCKER,), **more)
+
+
+@pytest.mark.parametrize(
+    ("runtime", "reference"),
+    [
+        ("13.0", "vllm/vllm-openai:v0.32.0"),
+        ("12.9", "vllm/vllm-openai:v0.32.0-cu129"),
+        ("12.4", "vllm/vllm-openai:v0.32.0-cu129"),
+        ("", "vllm/vllm-openai:v0.32.0"),
+    ],
+)
+def test_the_driver_of_the_host_decides(runtime: str, reference: str) -> None:
+    image = image_on(a_spec(), VLLM, host_of(runtime), "cuda")
+    assert image.reference == reference
+    assert image.newer_runtime == (runtime == "12.4")
+
+
+def test_the_chip_of_the_host_decides() -> None:
+    record = {
+        "backend": "cann",
+        "backend_version": "8.5",
+        "service": "vllm",
+        "service_version": "0.18.0",
+        "platform": "linux/amd64",
+    }
+    rows = runner_rows(
+        record | {"backend_variant": chip, "docker_image": f"runner:{chip}"}
+        for chip in ("910b", "310p")
+    )
+    host = host_of("8.5", "cann", "Ascend310P3", catalogue=rows)
+    assert image_on(a_spec(), VLLM, host, "cann").reference == "runner:310p"
+
+
+def test_what_a_fleet_says_of_a_version_decides() -> None:
+    versions = EngineVersions(versions={"0.30.1": EngineVersion(image="acme/vllm:7")})
+    host = host_of(engines={"vllm": versions})
+    spec = a_spec(engine={"version": "0.30.1"})
+    assert image_on(spec, VLLM, host, "cuda").reference == "acme/vllm:7"
+
+
+def test_a_host_whose_driver_runs_no_image_is_refused_with_the_reason() -> None:
+    host = host_of("11.8")
+    with pytest.raises(Failure, match=r"the host runs CUDA 11\.8") as caught:
+        image_on(a_spec(), VLLM, host, "cuda")
+    assert caught.value.cause is Cause.NO_IMAGE
+    with pytest.raises(Failure, match=r"gpu-1: .*the host runs CUDA 11\.8: update its driver"):
+        propose(Subject(a_spec(), a_profile()), a_fleet(host), ENGINES)
+
+
+def test_an_image_counts_as_there_under_the_name_of_its_registry() -> None:
+    request = Subject(a_spec(), a_profile()).request(VLLM)
+    there = frozenset({"mirror.io/vllm/vllm-openai:v0.32.0"})
+    plain = host_of(images=there)
+    mirrored = host_of(images=there, registries=Registries(default="mirror.io"))
+    assert not image_there(request, plain, "cuda")
+    assert image_there(request, mirrored, "cuda")
+
+
+TRANSFORMERS = ENGINES[EngineName.TRANSFORMERS]
 BOTH = a_cpu_host(runtimes=("docker", "process"))
 
 
@@ -31,16 +100,7 @@ BOTH = a_cpu_host(runtimes=("docker", "process"))
 def test_a_container_is_preferred_where_an_image_is_known(
     wish: dict[str, Any], engine: Any, host: HostSnapshot, kind: str, name: RuntimeName
 ) -> None:
-    choice = choose_runtime(a_spec(engine=wish), engine, host, kind)
-    assert isinstance(choice, RuntimeChoice)
-    assert choice.name == name
-    assert choice.origin == (Origin.USER if "runtime" in wish else Origin.DERIVED)
-
-
-def test_the_choice_says_why_a_container_was_not_taken() -> None:
-    choice = choose_runtime(a_spec(), TRANSFORMERS, BOTH, "cpu")
-    assert isinstance(choice, RuntimeChoice)
-    assert choice.reason == "docker: no official image of transformers for cpu is known"
+    assert choose_runtime(a_spec(engine=wish), engine, host, kind) == name
 
 
 @pytest.mark.parametrize(
@@ -84,6 +144,6 @@ def test_the_choice_says_why_a_container_was_not_taken() -> None:
 def test_without_any_runtime_every_obstacle_is_named(
     wish: dict[str, Any], engine: Any, host: HostSnapshot, kind: str, reasons: list[str]
 ) -> None:
-    refused = choose_runtime(a_spec(engine=wish), engine, host, kind)
-    assert isinstance(refused, str)
-    assert all(reason in refused for reason in reasons)
+    with pytest.raises(Refusal) as caught:
+        choose_runtime(a_spec(engine=wish), engine, host, kind)
+    assert all(reason in caught.value.note for reason in reasons)

@@ -1,4 +1,4 @@
-"""What golden prompts are asked, what counts as an answer, and what is too slow."""
+"""How golden prompts are sent, what counts as an answer, and what is too slow."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
+from moorage.readiness.answers import Generation
 from moorage.readiness.smoke_test import (
     SHOWN,
     Answer,
     Gate,
-    Heard,
     comparable,
-    heard,
-    judged,
-    passed,
+    gate_of,
+    judge_answer,
+    read_answer,
     request_of,
     speed_of,
 )
@@ -59,20 +59,21 @@ def test_a_prompt_is_a_message_where_the_model_talks_and_a_text_where_it_does_no
 @pytest.mark.parametrize(
     ("status", "answer", "expected"),
     [
-        (200, answers("4"), Heard(text="4", tokens=3)),
-        (200, answers("4", "length", None), Heard(text="4")),
-        (200, {"choices": [{"text": "4", "finish_reason": "stop"}]}, Heard(text="4")),
-        (200, answers("", tokens=0), Heard(wrong="no token was generated")),
-        (200, answers("4", "abort"), Heard(text="4", wrong="finish reason 'abort'")),
-        (200, "<html>", Heard(wrong="finish reason None")),
-        (500, "broken", Heard(wrong="HTTP 500: broken")),
-        (0, "ReadTimeout", Heard(wrong="ReadTimeout")),
+        (200, answers("4"), ("4", 3, "")),
+        (200, answers("4", "length", None), ("4", None, "")),
+        (200, {"choices": [{"text": "4", "finish_reason": "stop"}]}, ("4", None, "")),
+        (200, answers("", tokens=0), ("", None, "no token was generated")),
+        (200, answers("4", "abort"), ("4", None, "finish reason 'abort'")),
+        (200, "<html>", ("", None, "finish reason None")),
+        (500, "broken", ("", None, "HTTP 500: broken")),
+        (0, "ReadTimeout", ("", None, "ReadTimeout")),
     ],
 )
 def test_only_what_was_generated_to_its_end_is_an_answer(
-    status: int, answer: Any, expected: Heard
+    status: int, answer: Any, expected: tuple[str, int | None, str]
 ) -> None:
-    assert heard(status, answer) == expected
+    found = read_answer(status, answer)
+    assert (found.content, found.tokens, found.wrong) == expected
 
 
 @pytest.mark.parametrize(
@@ -88,11 +89,11 @@ def test_an_answer_passes_with_its_pattern_and_in_time(
     found: bool | None, seconds: float, wrong: str
 ) -> None:
     prompt = asks(expect="4", max_seconds=2)
-    assert judged(prompt, Heard(text="4", tokens=1), seconds, found).wrong == wrong
+    assert judge_answer(prompt, Generation(text="4", tokens=1), seconds, found).wrong == wrong
 
 
 def test_long_answers_are_cut() -> None:
-    answer = judged(asks(), Heard(text="x" * 5000, tokens=1), 1.0, found=True)
+    answer = judge_answer(asks(), Generation(text="x" * 5000, tokens=1), 1.0, found=True)
     assert len(answer.answered) == SHOWN
 
 
@@ -108,26 +109,26 @@ def test_long_answers_are_cut() -> None:
 def test_a_replica_may_be_slower_than_the_release_before_only_by_so_much(
     seconds: float, least: float | None, wrong: str
 ) -> None:
-    gate = passed("w", [an_answer(seconds)], before=("tiny.v1", 10.0), least=least)
+    gate = gate_of("w", [an_answer(seconds)], before=("tiny.v1", 10.0), least=least)
     assert gate.wrong == (f"w: {wrong}" if wrong else "")
     assert (gate.before, gate.against) == (10.0, "tiny.v1")
 
 
 def test_the_first_release_is_compared_with_nothing() -> None:
-    gate = passed("w", [an_answer(2.0)], least=0.8)
+    gate = gate_of("w", [an_answer(2.0)], least=0.8)
     assert (gate.tokens_per_second, gate.wrong) == (5.0, "")
     assert gate.summary == "1 prompts, slowest 2.00 s, 5 tokens/s"
 
 
 def test_an_engine_that_counts_no_tokens_cannot_be_compared() -> None:
     answer = an_answer(1.0, tokens=None)
-    assert passed("w", [answer]).wrong == ""
-    gate = passed("w", [answer], before=("tiny.v1", 10.0), least=0.8)
+    assert gate_of("w", [answer]).wrong == ""
+    gate = gate_of("w", [answer], before=("tiny.v1", 10.0), least=0.8)
     assert "does not count its tokens" in gate.wrong
 
 
 def test_what_was_asked_and_answered_is_told_of_a_wrong_answer() -> None:
-    gate = passed("w", [an_answer(1.0), an_answer(1.0, wrong="'5' is not in it")])
+    gate = gate_of("w", [an_answer(1.0), an_answer(1.0, wrong="'5' is not in it")])
     assert gate.wrong == "w: asked '2+2=', answered '4': '5' is not in it"
     assert gate.summary == gate.wrong
 
@@ -139,7 +140,7 @@ def test_speeds_are_compared_only_for_the_same_questions() -> None:
 
 
 def test_the_speed_of_a_release_is_the_mean_of_its_replicas() -> None:
-    gates = [passed("a", [an_answer(1.0)]), passed("b", [an_answer(2.0)])]
+    gates = [gate_of("a", [an_answer(1.0)]), gate_of("b", [an_answer(2.0)])]
     assert speed_of(gates) == 7.5
     assert speed_of([]) is None
     assert speed_of([*gates, Gate(workload="c", answers=())]) is None

@@ -1,4 +1,4 @@
-"""Who asked for a flow run: what is known, and what is only claimed."""
+"""The requester of a flow run: what is known, and what is only claimed."""
 
 from __future__ import annotations
 
@@ -22,9 +22,11 @@ KNOWN = {
 }
 
 
-@pytest.mark.parametrize(("told", "requester"), KNOWN.items(), ids=KNOWN)
-def test_what_is_known_comes_first_and_a_claim_is_marked(told: str, requester: Requester) -> None:
-    assert requester.summary == told
+@pytest.mark.parametrize(("summary", "requester"), KNOWN.items(), ids=KNOWN)
+def test_what_is_known_comes_first_and_a_claim_is_marked(
+    summary: str, requester: Requester
+) -> None:
+    assert requester.summary == summary
 
 
 @pytest.mark.parametrize("claim", ["", "ann", "Änn Ōno, ticket #7 (平)", "x" * 200])

@@ -1,10 +1,24 @@
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moorage.releases.states import EDGES, FINAL, SERVING, TRANSITIONS, UNFINISHED, ReleaseState
+from moorage.releases.states import (
+    EDGES,
+    FINAL,
+    SERVING,
+    TRANSITIONS,
+    UNFINISHED,
+    ReleaseState,
+    Stay,
+    Transition,
+    outage,
+    stays,
+)
+from tests.builders import NOON
 
 STATES = st.sampled_from(ReleaseState)
 
@@ -73,3 +87,68 @@ def test_from_every_state_some_way_ends(state: ReleaseState, data: st.DataObject
             break
         state = data.draw(st.sampled_from(sorted(TRANSITIONS[state])))
     assert FINAL & reachable(state)
+
+
+S = ReleaseState
+
+
+def at(seconds: float, before: S, after: S, cause: str = "", run: str = "run-1") -> Transition:
+    return Transition(
+        release="tiny.v1",
+        model="tiny",
+        sequence=1,
+        before=before,
+        after=after,
+        at=NOON + timedelta(seconds=seconds),
+        cause=cause,
+        flow_run_id=run,
+    )
+
+
+def test_each_state_lasts_until_the_next_one_begins() -> None:
+    stayed = stays(
+        NOON, "run-1", [at(2, S.PENDING, S.ANALYZING), at(5, S.ANALYZING, S.ERROR, "gated-model")]
+    )
+    assert [(stay.state, stay.seconds, stay.cause) for stay in stayed] == [
+        (S.PENDING, 2.0, ""),
+        (S.ANALYZING, 3.0, ""),
+        (S.ERROR, None, "gated-model"),
+    ]
+
+
+def test_a_release_that_was_just_begun_is_pending() -> None:
+    assert stays(NOON, "run-1", []) == (Stay(state=S.PENDING, since=NOON, flow_run_id="run-1"),)
+
+
+@given(st.lists(st.integers(0, 10_000), max_size=9).map(sorted))
+def test_the_times_in_all_states_add_up_to_the_whole(seconds: list[int]) -> None:
+    stayed = stays(NOON, "", [at(one, S.RUNNING, S.UNREACHABLE) for one in seconds])
+    assert sum(stay.seconds or 0 for stay in stayed) == (seconds[-1] if seconds else 0)
+
+
+CLOSED, BACK = (S.RUNNING, S.STOPPING), (S.STOPPING, S.RUNNING)
+
+
+@pytest.mark.parametrize(
+    ("moves", "seconds"),
+    [
+        pytest.param([], 0, id="it serves"),
+        pytest.param([at(10, *CLOSED)], 90, id="it never came back"),
+        pytest.param([at(10, *CLOSED), at(14.5, *BACK)], 4.5, id="it was started again"),
+        pytest.param([at(-9, *CLOSED), at(-2, *BACK)], 0, id="that was an earlier attempt"),
+        pytest.param([at(-9, *CLOSED), at(-2, *BACK), at(98, *CLOSED)], 2, id="only this one"),
+        pytest.param([at(10, *CLOSED), at(12, S.STOPPING, S.SUPERSEDED)], 90, id="it ended"),
+    ],
+)
+def test_an_outage_lasts_from_the_last_stop_until_somebody_serves(
+    moves: list[Transition], seconds: float
+) -> None:
+    assert outage(moves, NOON, NOON + timedelta(seconds=100)) == seconds
+
+
+def test_who_asked_is_told_where_anybody_wrote_it_down() -> None:
+    move = at(100, S.PENDING, S.ERROR, "interrupted", "a").model_copy(
+        update={"requested_by": "ann@build, command line"}
+    )
+    stayed = stays(NOON, "a", [move])
+    assert [one.requested_by for one in stayed] == ["ann@build, command line"] * 2

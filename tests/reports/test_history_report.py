@@ -3,8 +3,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from moorage.operations.history.desired import Applied
-from moorage.releases.states import ReleaseState
-from moorage.releases.timeline import Stay
+from moorage.releases.states import ReleaseState, Stay
 from moorage.reports.history_report import applied_document, timeline_section
 from tests.builders import NOON
 

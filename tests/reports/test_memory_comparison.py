@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from moorage.common.units import GIB, MIB
-from moorage.readiness.measured import Measured
+from moorage.readiness.engine_facts import Measured
 from moorage.reports.memory_report import comparison_rows
 from tests.builders import a_measurement
 

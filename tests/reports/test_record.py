@@ -8,7 +8,8 @@ import pytest
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import GIB
 from moorage.common.values import Origin
-from moorage.engines.launch import Flag, LaunchPlan, Preparation, Workload
+from moorage.engines.flags import Flag
+from moorage.engines.launch import LaunchPlan, Preparation, Workload
 from moorage.engines.plan import plan_launch
 from moorage.engines.recovery import Correction, with_correction
 from moorage.images.image import Image

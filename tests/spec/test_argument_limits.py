@@ -3,7 +3,6 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -13,7 +12,8 @@ from moorage.common.failures import Failure
 from moorage.inventory.fleet import Fleet
 from moorage.reports.problems import problems_of
 from moorage.spec import ModelSpec
-from moorage.spec.arguments import json_argument, user_tokens, whole_number
+from moorage.spec.arguments import parse_entries
+from moorage.spec.tokenize import user_tokens
 
 K = 1000
 REFUSED: dict[str, list[str]] = {
@@ -67,11 +67,11 @@ def test_arguments_beyond_any_bound_are_refused_at_once(name: str, tmp_path: Pat
     ids=str,
 )
 def test_no_reader_of_values_fails_otherwise_than_told(args: list[str]) -> None:
-    tokens = user_tokens(args)
-    for read in (whole_number, json_argument):
+    found = parse_entries(tuple(args))
+    for read in (found.whole_number, found.json_object):
         for option in ("--hf-overrides", "--max-model-len"):
             with suppress(Failure):
-                read(tokens, option)
+                read(option)
 
 
 TEMPLATE = "{% for m in messages %}{{ '<|' + m['role'] + '|>' }} [ {{ m.content }} {% endfor %}\n"
@@ -92,6 +92,6 @@ def test_what_engines_are_really_given_is_read(args: list[str]) -> None:
 
 
 def test_a_count_beyond_every_machine_is_no_number() -> None:
-    wanted: Any = user_tokens([f"--max-model-len {2**63}"])
+    found = parse_entries((f"--max-model-len {2**63}",))
     with pytest.raises(Failure, match="is more than"):
-        whole_number(wanted, "--max-model-len")
+        found.whole_number("--max-model-len")

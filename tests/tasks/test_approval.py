@@ -12,7 +12,7 @@ from prefect.client.schemas.objects import State
 from prefect.testing.utilities import prefect_test_harness
 
 from moorage.operations.redeploy.intent import Question
-from tasks.approval import ask
+from tasks.policy import ask
 from tests.lost_answers import lose_answers
 from tests.waiting import PATIENCE_SECONDS
 
@@ -44,7 +44,7 @@ async def agreed() -> None:
             await asyncio.sleep(0.1)
 
 
-async def asked() -> State[str]:
+async def flow_that_asks() -> State[str]:
     async with asyncio.timeout(PATIENCE_SECONDS):
         state, _ = await asyncio.gather(careful(return_state=True), agreed())
     return state
@@ -53,5 +53,5 @@ async def asked() -> State[str]:
 @pytest.mark.parametrize("losses", [0, 1])
 def test_a_person_is_asked_and_answers(losses: int, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = lose_answers(monkeypatch, *["PAUSED"][:losses])
-    state = asyncio.run(asked())
+    state = asyncio.run(flow_that_asks())
     assert (len(paths), state.type.value) == (losses, "COMPLETED")

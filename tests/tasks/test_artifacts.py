@@ -1,4 +1,4 @@
-"""A page that Prefect does not take is told, and fails nothing."""
+"""A page that Prefect does not take is noted, and fails nothing."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ async def silent(**_: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("api", "told"), [(refused, "All connection attempts failed"), (silent, "TimeoutError")]
+    ("api", "detail"), [(refused, "All connection attempts failed"), (silent, "TimeoutError")]
 )
 def test_a_page_that_is_not_taken_is_told(
-    heard: Heard, monkeypatch: pytest.MonkeyPatch, api: Any, told: str
+    heard: Heard, monkeypatch: pytest.MonkeyPatch, api: Any, detail: str
 ) -> None:
     monkeypatch.setattr(pages, "PAGE_SECONDS", 0.01)
     monkeypatch.setattr(pages, "acreate_table_artifact", api)
@@ -64,7 +64,7 @@ def test_a_page_that_is_not_taken_is_told(
     first, second = heard.notes
     assert first.startswith("readiness-tiny is not shown: Prefect's API")
     assert second.startswith("stage-tiny is not shown")
-    assert told in first
+    assert detail in first
 
 
 def test_what_is_wrong_with_a_page_itself_is_not_hidden(

@@ -7,16 +7,17 @@ import pytest
 from moorage.adapters.ledger.lock_owner import Owner
 from moorage.operations.reconcile.actions import Action, ActionKind
 from moorage.releases.release import ReleaseState
-from tasks import cleanup, repair
-from tasks.cleanup import abandoned, end_release, recover, recover_others
+from tasks import repair, replace
+from tasks.cleanup import abandoned, recover, recover_others
 from tasks.context import ledger, router
 from tasks.journal import Journal
-from tasks.probing import lease_of
 from tasks.repair import _give_up
+from tasks.restart import lease_of
+from tasks.stopping import end_release
 from tests.builders import a_spec, a_workload
 from tests.tasks.test_compare import ran
-from tests.tasks.test_launch import away
-from tests.tasks.test_restore_release import PLACEMENT, stopping_for_another
+from tests.tasks.test_replace import PLACEMENT, stopping_for_another
+from tests.tasks.test_workloads import away
 
 pytestmark = pytest.mark.usefixtures("own_home")
 
@@ -63,7 +64,7 @@ def test_a_release_that_takes_over_while_it_is_to_be_undone_keeps_its_claims(
     ledger().releases.move(new, S.STARTING)
     row = ledger().releases.get(new)
     ledger().releases.move(new, S.RUNNING)
-    monkeypatch.setattr(cleanup, "stop_all", lambda *_: pytest.fail("it serves"))
+    monkeypatch.setattr(replace, "stop_all", lambda *_: pytest.fail("it serves"))
     recover(row)
     assert claimed_by() == {new: len(PLACEMENT.claims)}
 

@@ -50,44 +50,44 @@ def failed() -> str:
 
 
 @pytest.mark.parametrize("states", [(), (S.UNREACHABLE,), (S.ERROR,)])
-def test_what_still_holds_the_name_or_served_until_it_died_is_deployed_anew(
+async def test_what_still_holds_the_name_or_served_until_it_died_is_deployed_anew(
     states: tuple[ReleaseState, ...],
 ) -> None:
     with decision_scope(ran(*states)):
-        assert superseded_since("tiny") == ""
+        assert await superseded_since("tiny") == ""
         failed()  # by somebody else: that has changed nothing
-        assert superseded_since("tiny") == ""
+        assert await superseded_since("tiny") == ""
 
 
-def test_what_was_retired_since_stays_retired() -> None:
+async def test_what_was_retired_since_stays_retired() -> None:
     with decision_scope(ran(S.STOPPING, S.STOPPED)):
-        assert superseded_since("tiny") == "tiny.v1 is stopped by now"
+        assert await superseded_since("tiny") == "tiny.v1 is stopped by now"
 
 
 @pytest.mark.parametrize("states", [(), (S.ERROR,), (S.STOPPING, S.STOPPED)])
-def test_what_was_deployed_since_goes_before(states: tuple[ReleaseState, ...]) -> None:
+async def test_what_was_deployed_since_goes_before(states: tuple[ReleaseState, ...]) -> None:
     with decision_scope(ran()):
         ran(*states)
-        assert superseded_since("tiny").startswith("tiny.v2 is there by now")
+        assert (await superseded_since("tiny")).startswith("tiny.v2 is there by now")
 
 
-def test_a_deploy_that_somebody_asks_for_goes_over_whatever_is_there() -> None:
+async def test_a_deploy_that_somebody_asks_for_goes_over_whatever_is_there() -> None:
     ran(S.STOPPING, S.STOPPED)
-    assert superseded_since("tiny") == ""
+    assert await superseded_since("tiny") == ""
 
 
 async def test_reconciling_does_not_bring_back_what_was_retired_while_it_waited_for_the_lock(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    old, said = ran(), list[str]()
+    old, outcomes = ran(), list[str]()
 
     async def deploy(*_: Any, **__: Any) -> State[Any]:
         ledger().releases.move(old, S.STOPPING)
         ledger().releases.end(old, S.STOPPED)
-        said.append(superseded_since("tiny"))
+        outcomes.append(await superseded_since("tiny"))
         return Completed()
 
     monkeypatch.setattr(reconcile_fleet, "deploy_model", deploy)
     about = {"model": "tiny", "release": old, "state": S.RUNNING, "reason": "it died"}
-    await reconcile_fleet._replaced(Action(kind=ActionKind.REPLACE, **about), Fleet())
-    assert said == [f"{old} is stopped by now"]
+    await reconcile_fleet._replace(Action(kind=ActionKind.REPLACE, **about), Fleet())
+    assert outcomes == [f"{old} is stopped by now"]

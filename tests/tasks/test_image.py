@@ -116,7 +116,7 @@ async def test_what_the_host_has_is_used_when_its_registry_is_away_and_that_is_s
     for again in (planned, pulled):
         image = await again(f"{away.host}/engine:{TAG}")
         assert image.digest == digest
-        assert "its registry could not be asked, it is taken as the host has it" in image.reason
+        assert "its registry did not answer, it is taken as the host has it" in image.reason
     named = await planned(f"{away.host}/engine@{digest}")
     assert (named.digest, named.reason) == (digest, "engine.image in the spec")
     away.close()
@@ -219,7 +219,7 @@ async def test_an_index_is_pinned_and_the_hosts_processors_find_theirs(
     there = DockerImages("local").find(image.pinned)
     assert there
     assert there.architecture == ARCHITECTURE
-    fetched = registry.asked(f"many/engine/manifests/{built[OTHER]}")
+    fetched = registry.requests(f"many/engine/manifests/{built[OTHER]}")
     assert all(how != "GET" or status != 200 for how, _, status in fetched[1:])
 
 

@@ -10,7 +10,7 @@ from tasks.journal import journal, listen_as, listening, step
 
 
 class Ear:
-    """Remembers what it is told."""
+    """Remembers what it hears."""
 
     def __init__(self) -> None:
         self.heard: list[str] = []

@@ -1,148 +1,277 @@
-"""Stopping what a release runs, on however many hosts."""
-
 from __future__ import annotations
 
-import socket
-import threading
-from collections.abc import Iterator
-from pathlib import Path
+import asyncio
+from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 
 from moorage.adapters.hosts.observation import Observation
+from moorage.adapters.ledger.lock_owner import Owner
 from moorage.common.failures import Cause, Failure
-from moorage.engines.launch import LABEL_ROLE, ContainerSpec, Workload
-from moorage.placement.placement import Role
-from moorage.spec import EngineName, RuntimeName
-from tasks import launch
-from tasks import launch as joining
-from tasks.launch import must_listen, stop_all
-from tests.builders import a_container
+from moorage.common.values import Origin
+from moorage.placement.placement import Placement, Seat
+from moorage.releases.release import ReleaseRow, ReleaseState
+from moorage.spec import Deadlines, EngineName, RuntimeName
+from tasks import launch as turns
+from tasks.context import ledger
+from tasks.journal import journal
+from tasks.launch import AcceleratorStartLock
+from tasks.restart import lease_of, lock_names
+from tests.builders import NOON, REVISION, a_release, a_spec, a_workload
+from tests.tasks.test_journal import Ear
 
-GRACE = 30.0
+pytestmark = pytest.mark.usefixtures("own_home")
+
+DEADLINES = Deadlines(load_seconds=900, warm_up_seconds=100)
+PATIENCE = 1120
+
+
+class Clock:
+    """A clock that goes on by 100 s whenever somebody looks at it, and lets things happen."""
+
+    def __init__(self) -> None:
+        self.now = 0
+        self.happenings: dict[int, Callable[[], None]] = {}
+
+    def __call__(self) -> float:
+        self.now += 100
+        self.happenings.pop(self.now, lambda: None)()
+        return self.now
 
 
 @pytest.fixture(autouse=True)
-def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MOORAGE_HOME", str(tmp_path))
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "POLL_SECONDS", 0)
 
 
-def workload(replica: int, role: Role = Role.LEADER) -> Workload:
-    return Workload(
-        name=f"moorage-tiny.v1-r{replica}-{role}",
-        release="tiny.v1",
-        role=role,
-        replica=replica,
-        host=f"gpu-{replica}",
-        address="local",
-        runtime=RuntimeName.DOCKER,
+def on(*accelerators: str) -> Placement:
+    """A placement with one seat an accelerator, given as `host:index`; on CPU without any."""
+    places = [accelerator.split(":") for accelerator in accelerators]
+    seats = [
+        Seat(
+            replica=number,
+            host=host,
+            runtime=RuntimeName.DOCKER,
+            accelerator_type="cuda",
+            accelerators=(int(index),),
+            accelerator_bytes=(1,),
+            port=40000 + number,
+            reason="",
+        )
+        for number, (host, index) in enumerate(places)
+    ]
+    on_cpu = Seat(replica=0, host="gpu-1", runtime=RuntimeName.DOCKER, port=40000, reason="")
+    return Placement(
+        engine=EngineName.VLLM,
+        engine_origin=Origin.USER,
+        engine_reason="",
+        seats=tuple(seats) or (on_cpu,),
+        verdicts=(),
     )
 
 
-REPLICAS = [workload(number) for number in range(3)]
+def turn(release: str, placement: Placement, clock: Clock | None = None) -> AcceleratorStartLock:
+    return AcceleratorStartLock(release, release.split(".")[0], placement, clock=clock or Clock())
 
 
-def away(workload: Workload, _grace: float) -> None:
-    raise Failure(Cause.RUNTIME_UNAVAILABLE, f"{workload.host} is silent")
+def running(placement: Placement) -> ReleaseRow:
+    """The release before, which serves there."""
+    return ReleaseRow(
+        id="tiny.v1",
+        model="tiny",
+        number=1,
+        state=ReleaseState.RUNNING,
+        spec_digest="",
+        revision=REVISION,
+        flow_run_id="",
+        created_at=NOON,
+        updated_at=NOON,
+        release=a_release(placement=placement),
+    )
 
 
-def test_replicas_are_stopped_beside_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    together = threading.Barrier(len(REPLICAS), timeout=10)
-    monkeypatch.setattr(launch, "stop", lambda _workload, _grace: together.wait())
-    stop_all(REPLICAS, GRACE)
-    assert not together.broken
+async def waits(mine: AcceleratorStartLock) -> list[str]:
+    """Notes while it waits."""
+    ear = Ear()
+    with journal(ear) as diary:
+        await mine.acquire(DEADLINES, diary)
+    return ear.heard
 
 
-def test_in_a_replica_the_leader_goes_first_and_the_head_of_its_cluster_last(
+def held() -> set[str]:
+    names = [f"start:gpu-1:cuda:{index}" for index in range(3)]
+    return set(ledger().locks.holders(names))
+
+
+async def test_a_release_that_is_stopped_first_need_not_become_ready_before() -> None:
+    old = running(on("gpu-1:0"))
+    owner = Owner(machine="", pid=0, started_at=0, note=old.id)
+    ledger().locks.take_all(["start:gpu-1:cuda:0"], lease_of(old.id), owner, 600)
+    first = on("gpu-1:0").model_copy(update={"stop_first": "it is full"})
+    mine = AcceleratorStartLock("tiny.v2", "tiny", first, old, Clock())
+    assert await waits(mine) == []
+    assert held() == {"start:gpu-1:cuda:0"}
+    mine.release()
+
+
+@pytest.mark.parametrize(("runs", "wrong"), [(False, "no connection"), (True, "")])
+async def test_an_old_release_that_has_died_again_or_answers_by_now_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch, runs: bool, wrong: str
+) -> None:
+    """Reconciling has started it again, and looks at it no more: its model is worked on."""
+    old = started_again(monkeypatch, runs, [wrong])
+    mine = AcceleratorStartLock("tiny.v2", "tiny", on("gpu-1:1"), old, Clock())
+    assert await waits(mine) == []
+    mine.release()
+
+
+async def test_an_old_release_that_still_loads_is_waited_for_until_it_answers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    stopped: list[tuple[Role, float]] = []
-    monkeypatch.setattr(launch, "stop", lambda one, grace: stopped.append((one.role, grace)))
-    stop_all([workload(0, role) for role in (Role.FOLLOWER, Role.RAY_HEAD, Role.LEADER)], GRACE)
-    order = [Role.LEADER, Role.FOLLOWER, Role.RAY_HEAD]
-    assert stopped == [(role, GRACE) for role in order]
+    old = started_again(monkeypatch, True, ["loads", "loads", ""])
+    mine = AcceleratorStartLock("tiny.v2", "tiny", on("gpu-1:0"), old, Clock())
+    assert "waits: tiny.v1 is starting on gpu-1 cuda:0" in await waits(mine)
+    assert held() == {"start:gpu-1:cuda:0"}
+    mine.release()
 
 
-def test_all_are_tried_and_all_that_did_not_stop_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    tried: list[str] = []
+def started_again(monkeypatch: pytest.MonkeyPatch, runs: bool, wrong: list[str]) -> ReleaseRow:
+    """What reconciling has started again, and what it says to each question."""
+    old = running(on("gpu-1:0")).model_copy(update={"workloads": (a_workload(),)})
+    owner = Owner(machine="", pid=0, started_at=0, note=old.id)
+    ledger().locks.take_all(["start:gpu-1:cuda:0"], lease_of(old.id), owner, 600)
 
-    def stop(one: Workload, grace: float) -> None:
-        tried.append(one.host)
-        if one.host != "gpu-1":
-            away(one, grace)
+    async def answer(*_: object) -> str:
+        return wrong.pop(0)
 
-    monkeypatch.setattr(launch, "stop", stop)
-    with pytest.raises(Failure) as caught:
-        stop_all(REPLICAS, GRACE)
-    assert sorted(tried) == ["gpu-0", "gpu-1", "gpu-2"]
-    assert caught.value.detail == "gpu-0: gpu-0 is silent; gpu-2: gpu-2 is silent"
-
-
-def test_the_failure_of_the_only_one_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launch, "stop", away)
-    with pytest.raises(Failure, match=r"silent$"):
-        stop_all(REPLICAS[:1], GRACE)
-
-
-def test_nothing_to_stop_is_no_failure() -> None:
-    stop_all([], GRACE)
-
-
-class Runtime:
-    """A container that runs or not, with a log."""
-
-    def __init__(self, running: bool, log: str = "") -> None:
-        self._running, self._log = running, log
-
-    def observe(self, _workload: object) -> Observation:
-        code = None if self._running else 1
-        return Observation(running=self._running, exit_code=code, detail="the container is exited")
-
-    def logs(self, _workload: object, _tail: int) -> str:
-        return self._log
-
-
-@pytest.fixture
-def listener() -> Iterator[int]:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        yield server.getsockname()[1]
-
-
-def head(port: int) -> ContainerSpec:
-    labels = {**a_container().labels, LABEL_ROLE: "ray-head"}
-    return a_container(name="moorage-tiny.v1-r0-ray-head", host="a", port=port, labels=labels)
-
-
-def seen(monkeypatch: pytest.MonkeyPatch, runtime: Runtime) -> None:
-    monkeypatch.setattr(joining, "runtime_for", lambda *_: runtime)
-    monkeypatch.setattr(joining, "POLL_SECONDS", 0.01)
-
-
-def test_a_container_that_listens_is_not_asked_anything(
-    monkeypatch: pytest.MonkeyPatch, listener: int
-) -> None:
-    seen(monkeypatch, Runtime(running=False))
-    must_listen(head(listener), EngineName.VLLM)
+    seen = SimpleNamespace(observe=lambda _: Observation(running=runs, detail=""))
+    monkeypatch.setattr(turns, "runtime_for", lambda *_: seen)
+    monkeypatch.setattr(turns, "answers", answer)
+    return old
 
 
 @pytest.mark.parametrize(
-    ("runtime", "cause", "said"),
+    ("placement", "expected"),
     [
-        (Runtime(running=False), Cause.ENGINE_EXITED, "exit code 1"),
-        (
-            Runtime(running=False, log="moorage-prepare: error: ray is not in the image"),
-            Cause.PROGRAM_MISSING,
-            "ray is not in the image",
-        ),
-        (Runtime(running=True), Cause.LOAD_TIMEOUT, "does not listen on 127.0.0.1:1 within 0 s"),
+        (on(), ()),
+        (on("gpu-1:0"), ("start:gpu-1:cuda:0",)),
+        (on("gpu-1:0", "gpu-1:0"), ("start:gpu-1:cuda:0",)),
+        (on("gpu-2:1", "gpu-1:1"), ("start:gpu-1:cuda:1", "start:gpu-2:cuda:1")),
     ],
 )
-def test_one_that_never_listens_fails_by_role_and_host(
-    monkeypatch: pytest.MonkeyPatch, runtime: Runtime, cause: Cause, said: str
+def test_there_is_one_lock_for_each_accelerator(
+    placement: Placement, expected: tuple[str, ...]
 ) -> None:
-    seen(monkeypatch, runtime)
-    with pytest.raises(Failure) as caught:
-        must_listen(head(1), EngineName.VLLM, seconds=0)
-    assert caught.value.cause == cause
-    assert said in caught.value.detail
-    assert "ray-head moorage-tiny.v1-r0-ray-head on a" in caught.value.detail
+    assert lock_names(placement) == expected
+
+
+def test_the_release_that_is_replaced_ends_in_the_same_turn() -> None:
+    mine = AcceleratorStartLock("tiny.v2", "tiny", on("gpu-1:0"), running(on("gpu-1:1")))
+    assert mine.names == ("start:gpu-1:cuda:0", "start:gpu-1:cuda:1")
+
+
+async def test_nobody_waits_where_nobody_starts() -> None:
+    first, second = turn("llama.v3", on("gpu-1:0")), turn("tiny.v1", on("gpu-1:1"))
+    assert await waits(first) == await waits(second) == []
+    assert held() == {"start:gpu-1:cuda:0", "start:gpu-1:cuda:1"}
+    first.release()
+    assert held() == {"start:gpu-1:cuda:1"}
+    second.release()
+
+
+async def test_who_starts_there_is_waited_for_and_told() -> None:
+    first = turn("llama.v3", on("gpu-1:0"))
+    await waits(first)
+    clock = Clock()
+    clock.happenings = {300: first.release}
+    second = turn("tiny.v1", on("gpu-1:0"), clock)
+    who = "llama.v3 is starting on gpu-1 cuda:0"
+    assert await waits(second) == [
+        "wait started",
+        f"waits: {who}",
+        f"wait ended: until the start before had ended: {who}",
+    ]
+    assert held() == {"start:gpu-1:cuda:0"}
+    second.release()
+
+
+async def test_who_does_not_end_in_time_is_waited_for_no_longer() -> None:
+    first, clock = turn("llama.v3", on("gpu-1:0")), Clock()
+    await waits(first)
+    second = turn("tiny.v1", on("gpu-1:0"), clock)
+    with pytest.raises(
+        Failure, match=r"llama\.v3 is starting on gpu-1 cuda:0, and has not ended within 1120 s"
+    ) as caught:
+        await waits(second)
+    assert caught.value.cause is Cause.ACCELERATOR_STARTING
+    assert PATIENCE < clock.now < PATIENCE + 300
+    second.release()  # ends what it never had
+    assert held() == {"start:gpu-1:cuda:0"}
+    first.release()
+
+
+async def test_each_that_goes_before_has_its_own_time() -> None:
+    first, other, clock = turn("llama.v3", on("gpu-1:0")), turn("qwen.v1", on("gpu-1:0")), Clock()
+    await waits(first)
+
+    def superseded_since() -> None:
+        first.release()
+        assert other._try() == {}
+
+    clock.happenings = {800: superseded_since, 1500: lambda: ledger().locks.drop(other._token)}
+    last = turn("tiny.v1", on("gpu-1:0"), clock)
+    notes = [text for text in await waits(last) if text.startswith("waits")]
+    assert [text.split()[1] for text in notes] == ["llama.v3", "qwen.v1"]
+    assert clock.now > PATIENCE
+    last.release()
+
+
+async def test_who_waits_holds_nothing_meanwhile() -> None:
+    first, clock = turn("llama.v3", on("gpu-1:0")), Clock()
+    second = turn("tiny.v1", on("gpu-1:0", "gpu-1:1"), clock)
+    await waits(first)
+    before = held()
+    waiting = asyncio.create_task(waits(second))
+
+    def cancel() -> None:
+        assert held() == before
+        waiting.cancel()
+
+    clock.happenings = {300: cancel}
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert clock.now == 300
+    second.release()
+    assert held() == before
+    first.release()
+
+
+async def test_a_turn_ends_once_however_often_it_is_told_to() -> None:
+    first, second = turn("llama.v3", on("gpu-1:0")), turn("tiny.v1", on("gpu-1:0"))
+    await waits(first)
+    first.release()
+    await waits(second)
+    first.release()
+    assert held() == {"start:gpu-1:cuda:0"}
+    second.release()
+    assert held() == set()
+
+
+async def test_what_a_flow_that_is_gone_was_starting_is_cleaned_up_before_the_start() -> None:
+    gone = ledger().releases.begin(a_spec(name="gone"), REVISION, "")
+    mine = turn("tiny.v1", on("gpu-1:0"))
+    notes = await waits(mine)
+    assert ledger().releases.get(gone).state == ReleaseState.ERROR
+    assert notes == [f"cleaned up after {gone}, whose flow was interrupted while it was pending"]
+    mine.release()
+
+
+async def test_a_release_whose_flow_is_at_work_is_left_alone() -> None:
+    own = ledger().releases.begin(a_spec(), REVISION, "")
+    other = ledger().releases.begin(a_spec(name="other"), REVISION, "")
+    mine = turn(own, on("gpu-1:0"))
+    with ledger().locks.holding("other", wait_seconds=0):
+        assert await waits(mine) == []
+    assert {row.id for row in ledger().releases.unfinished()} == {own, other}
+    mine.release()

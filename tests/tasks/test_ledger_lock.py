@@ -1,4 +1,4 @@
-"""Who is interrupted leaves no lock behind, and nobody beside whom another would clean up."""
+"""Who is interrupted leaves no lock behind, and no second flow cleans up at the same time."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from tasks import cleanup
-from tasks.cleanup import sole_flow
-from tasks.context import in_thread, ledger
+from moorage.adapters.system.threads import in_thread
+from tasks import compare
+from tasks.compare import sole_flow
+from tasks.context import ledger
 from tasks.journal import Journal
-from tests.tasks.test_accelerator_start_lock import on, turn
+from tests.tasks.test_launch import on, turn
 from tests.waiting import until
 
 pytestmark = pytest.mark.usefixtures("own_home")
@@ -45,7 +46,7 @@ async def test_who_is_cancelled_while_cleaning_up_keeps_the_lock_until_that_has_
         may_end.wait(5)
         seen.append(ledger().locks.is_held("tiny"))
 
-    monkeypatch.setattr(cleanup, "_recover_all", clean_up)
+    monkeypatch.setattr(compare, "recover_all", clean_up)
     working = asyncio.create_task(works_on_tiny())
     await in_thread(begun.wait, 5)
     working.cancel()

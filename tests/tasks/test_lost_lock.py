@@ -6,10 +6,10 @@ import pytest
 
 from moorage.common.failures import Cause, Failure
 from moorage.releases.release import ReleaseState
-from tasks import launch
+from tasks import workloads
 from tasks.context import ledger, router
-from tasks.launch import start
-from tasks.stopping import stop_for
+from tasks.replace import stop_for
+from tasks.workloads import start
 from tests.builders import REVISION, a_container, a_spec
 from tests.tasks.test_compare import failed, ran
 
@@ -20,7 +20,7 @@ S = ReleaseState
 
 @pytest.fixture(autouse=True)
 def _nothing_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launch, "runtime_for", lambda *_: pytest.fail("it is started"))
+    monkeypatch.setattr(workloads, "runtime_for", lambda *_: pytest.fail("it is started"))
 
 
 def test_it_starts_nothing_more() -> None:

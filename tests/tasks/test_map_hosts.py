@@ -14,7 +14,7 @@ HOSTS = tuple(f"gpu-{number}" for number in range(1, 7))
 
 
 class Crew:
-    """Work on hosts that ends when it is told to; it knows how many were at it at once."""
+    """Work on hosts that ends when the test says so; it knows how many were at it at once."""
 
     def __init__(self, **failures: Exception) -> None:
         self.failures = {host.replace("_", "-"): error for host, error in failures.items()}

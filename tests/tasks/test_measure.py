@@ -12,7 +12,8 @@ import pytest
 
 from moorage.common.units import GIB
 from moorage.common.values import Origin
-from moorage.engines.launch import LaunchPlan, Variable, Workload, planned_workload
+from moorage.engines.flags import Variable
+from moorage.engines.launch import LaunchPlan, Workload, planned_workload
 from moorage.memory.calibration import Measurement
 from moorage.readiness.engine_facts import EngineFacts
 from moorage.spec import EngineName, RuntimeName

@@ -6,7 +6,7 @@ import pytest
 
 from moorage.releases.release import ReleaseState
 from tasks.context import ledger
-from tasks.observe_fleet import _standing
+from tasks.observe_fleet import _ledger_release
 from tests.tasks.test_compare import failed, ran
 
 pytestmark = pytest.mark.usefixtures("own_home")
@@ -28,5 +28,5 @@ def test_a_successor_that_served_once_took_over_whatever_became_of_it(
         failed()
     else:
         assert ran(*since) == "tiny.v2"
-    standing = _standing(ledger().releases.get(old), "")
+    standing = _ledger_release(ledger().releases.get(old), "")
     assert (standing.successor, standing.successor_serves) == ("tiny.v2", took_over)

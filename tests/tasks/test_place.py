@@ -23,7 +23,7 @@ from tasks import place as module
 from tasks.context import ledger, settings
 from tasks.place import CLAIM_ATTEMPTS, place
 from tasks.survey import take_snapshot
-from tests.adapters.ledger.together import Team
+from tests.adapters.ledger.team import Team
 from tests.builders import REVISION, a_fleet, a_host, a_model, a_profile, a_spec
 
 ENGINE = {"name": "vllm", "runtime": "process", "command": ["vllm", "serve"]}

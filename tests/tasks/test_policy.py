@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.fleet import Fleet
 from moorage.policy.request import Channel, PolicyRefused, Submission, Usage, usage_of
 from moorage.releases.release import Release
 from tasks import policy
-from tasks.context import in_thread
 from tests.builders import a_host, a_placement, a_release, a_spec
 from tests.policies import written_policy
 

@@ -13,10 +13,10 @@ from moorage.operations.reconcile.actions import Action, ActionKind
 from moorage.releases.release import ReleaseRow, ReleaseState
 from tasks import repair, restart
 from tasks.context import ledger
-from tasks.probing import lease_of
+from tasks.restart import lease_of
 from tests.builders import a_release
-from tests.tasks.test_accelerator_start_lock import on
-from tests.tasks.test_restore_release import PLAN, stopping_for_another
+from tests.tasks.test_launch import on
+from tests.tasks.test_replace import PLAN, stopping_for_another
 
 pytestmark = pytest.mark.usefixtures("own_home")
 
@@ -33,14 +33,14 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         starts.append(f"{row.id}, of {ledger().locks.holders([NAME])[NAME].note}")
         return [planned_workload(PLAN.containers[0])]
 
-    monkeypatch.setattr(restart, "_failed", lambda *_: {0})
+    monkeypatch.setattr(restart, "_failed_replicas", lambda *_: {0})
     monkeypatch.setattr(restart, "restore_image", lambda _: None)
     monkeypatch.setattr(restart, "start_part", begin)
     monkeypatch.setattr(repair, "restore_release", begin)
     return starts
 
 
-DEEDS = pytest.mark.parametrize("deed", [restart.restart, repair._bring_back])
+STARTS = pytest.mark.parametrize("start", [restart.restart, repair._bring_back])
 Do = Callable[[Action, ReleaseRow], str]
 
 
@@ -50,23 +50,25 @@ def on_a_gpu() -> ReleaseRow:
     return row.model_copy(update={"release": release, "workloads": ()})
 
 
-@DEEDS
-def test_a_start_that_waits_for_another_engine_is_not_counted(started: list[str], deed: Do) -> None:
+@STARTS
+def test_a_start_that_waits_for_another_engine_is_not_counted(
+    started: list[str], start: Do
+) -> None:
     row = on_a_gpu()
     ledger().locks.take_all([NAME], "other", this_process("llama.v3"))
     with pytest.raises(Failure, match=r"llama\.v3 starts on") as caught:
-        deed(Action(kind=ActionKind.RESTART, reason="it died"), row)
+        start(Action(kind=ActionKind.RESTART, reason="it died"), row)
     assert caught.value.cause is Cause.ACCELERATOR_STARTING
     assert started == []
     assert ledger().repairs.of(row.id).attempts == 0
 
 
-@DEEDS
+@STARTS
 def test_its_accelerators_are_its_own_from_the_start_until_it_answers(
-    started: list[str], deed: Do
+    started: list[str], start: Do
 ) -> None:
     row = on_a_gpu()
-    deed(Action(kind=ActionKind.RESTART, reason="it died"), row)
+    start(Action(kind=ActionKind.RESTART, reason="it died"), row)
     assert started == [f"{row.id}, of {row.id}"]
     assert ledger().repairs.of(row.id).attempts == 1
     ledger().locks.drop(lease_of(row.id))

@@ -45,14 +45,14 @@ class Sites:
     ) -> str:
         """Ask for a run at a site."""
         env = {"MOORAGE_LOCK_WAIT_SECONDS": str(lock_wait_seconds)}
-        asked = self.api.ask(
+        request = self.api.ask(
             flow,
             self.parameters(name, **fields),
             work_queue_name=site,
             job_variables={"env": env},
         )
-        assert asked.status_code == 201, asked.text
-        return str(asked.json()["id"])
+        assert request.status_code == 201, request.text
+        return str(request.json()["id"])
 
     def end(self, flow_run: str) -> tuple[str, str] | None:
         """How a run has ended, if it has."""
@@ -116,20 +116,20 @@ def test_a_worker_places_on_the_hosts_of_its_site_alone(sites: Sites) -> None:
         "labels": {"site": "site-b"},
     }
     here = {**host, "labels": {"site": "site-a"}}
-    asked = sites.parameters("of-a-site", engine=NEVER_READY)
-    asked["fleet"] = {"hosts": [here, elsewhere]}
-    answer = sites.api.ask(PLAN, asked, work_queue_name="site-a")
+    request = sites.parameters("of-a-site", engine=NEVER_READY)
+    request["fleet"] = {"hosts": [here, elsewhere]}
+    answer = sites.api.ask(PLAN, request, work_queue_name="site-a")
     run = answer.json()["id"]
     assert sites.ended(run)[0] == "COMPLETED"
     table = sites.api.artifacts(run)[f"placement-{sites.place.named('of-a-site')}"]["data"]
     assert "local" in table
     assert "far" not in table
 
-    asked["fleet"] = {"hosts": [elsewhere]}
-    answer = sites.api.ask(PLAN, asked, work_queue_name="site-a")
-    kind, told = sites.ended(answer.json()["id"])
+    request["fleet"] = {"hosts": [elsewhere]}
+    answer = sites.api.ask(PLAN, request, work_queue_name="site-a")
+    kind, reply = sites.ended(answer.json()["id"])
     assert kind == "FAILED"
-    assert "this worker is at the site site-a, and the fleet has hosts at site-b only" in told
+    assert "this worker is at the site site-a, and the fleet has hosts at site-b only" in reply
 
 
 def test_one_flow_of_a_name_at_a_time_whichever_worker_runs_it(
@@ -142,9 +142,9 @@ def test_one_flow_of_a_name_at_a_time_whichever_worker_runs_it(
     second = sites.send(DEPLOY, "site-a", "contended", engine=NEVER_READY)
     other = sites.send(DEPLOY, "site-a", "other", engine=process_engine(lifecycle_program))
     assert sites.ended(other)[0] == "COMPLETED", "another name has to wait for nobody"
-    kind, told = sites.ended(second)
+    kind, reply = sites.ended(second)
     assert kind == "FAILED"
-    assert f"Another flow is working on this model: {name} is held by flow run {first}" in told
+    assert f"Another flow is working on this model: {name} is held by flow run {first}" in reply
     until(lambda: f"waits: {name} is held by flow run {first}" in sites.api.log(second))
     assert sites.api.get(f"/flow_runs/{first}")["state"]["type"] == "RUNNING"
 

@@ -70,15 +70,15 @@ def test_a_model_is_deployed_through_the_api_and_both_databases_know_it(
 
 
 def test_no_password_is_seen_by_others(up: Team) -> None:
-    said = [path.read_text(errors="replace") for path in up.folder.glob("*.log")]
-    assert said
+    output = [path.read_text(errors="replace") for path in up.folder.glob("*.log")]
+    assert output
     arguments = [" ".join(one.info["cmdline"] or ()) for one in psutil.process_iter(["cmdline"])]
     for password in up.passwords():
         assert len(password) == 32
-        assert not any(password in text for text in (*said, *arguments))
+        assert not any(password in text for text in (*output, *arguments))
         assert password not in (up.folder / "environment").read_text()
     login = up.login.partition(":")[2]
-    assert not any(login in text for text in (*said, *arguments))
+    assert not any(login in text for text in (*output, *arguments))
     for file in ("pgpass", "environment", "api/login"):
         assert stat.S_IMODE((up.folder / file).stat().st_mode) == 0o600
 

@@ -146,13 +146,8 @@ def deliver(container: Container, spec: ContainerSpec, secrets: Mapping[str, str
             suggestion="Take an image with a shell. Where the key is moorage's own,"
             " `engine.api_key: none` does without it.",
         )
-    container.put_archive("/", _archive(_script(values), *_owner(container)))
-
-
-def _script(values: Mapping[str, str]) -> bytes:
-    """Lines for the shell. A value may hold any byte but zero."""
     lines = (f"export {name}={shlex.quote(value)}\n" for name, value in values.items())
-    return "".join(lines).encode()
+    container.put_archive("/", _archive("".join(lines).encode(), *_owner(container)))
 
 
 def _archive(content: bytes, user: int, group: int) -> bytes:

@@ -10,7 +10,7 @@ import docker
 from docker.errors import APIError, ImageNotFound, NotFound
 from docker.models.containers import Container
 
-from moorage.adapters.docker.client import daemon, require_device_requests
+from moorage.adapters.docker.client import CONFLICT, daemon, require_device_requests
 from moorage.adapters.docker.container_options import container_arguments, deliver
 from moorage.adapters.docker.errors import start_failure
 from moorage.adapters.engines.engine_folders import make_cache_folders
@@ -26,14 +26,9 @@ from moorage.engines.launch import (
 from moorage.inventory.access import parse_access
 
 RUN_TIMEOUT_SECONDS = 300
-
-
 REMOVAL_SECONDS = 60
 """Limit for a removal that another process has started."""
 IN_PROGRESS = "already in progress"
-
-
-IN_USE = 409
 
 
 class DockerRuntime:
@@ -187,7 +182,7 @@ def remove_container(container: Container) -> None:
     that the name and ports are free afterwards.
 
     Raises:
-        NotFound: When it is gone already.
+        NotFound: When it is removed already.
         APIError: When the daemon refuses for another reason.
     """
     try:
@@ -216,5 +211,5 @@ def remove_volumes(client: docker.DockerClient, release: str, ledger: str) -> No
             try:
                 volume.remove()
             except APIError as error:
-                if error.status_code != IN_USE:
+                if error.status_code != CONFLICT:
                     raise

@@ -6,7 +6,7 @@ import contextlib
 import time
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 from docker.errors import APIError, DockerException, ImageNotFound
@@ -36,28 +36,14 @@ MEMORY = 512 * MIB
 ASK_SECONDS = 30
 """How long a daemon may be silent, though the program may work for hours."""
 
-
 PULL_SECONDS = 300.0
 """How long a pull may take; the image is small."""
 
 
-def run_helper(
-    access: Access,
-    image: str,
-    command: Sequence[str],
-    *,
-    purpose: str,
-    seconds: int,
-    handed: Handed = NOTHING,
-    mounts: Sequence[Mount] = (),
-    writes: bool = False,
-) -> str:
-    """Output of a program that is run on a host to its end.
+class HelperJob(NamedTuple):
+    """A program to run on a host.
 
-    The program uses the host's network, has no privileges, and can write to its mounts only.
-
-    Args:
-        access: Address and credentials of the host's daemon.
+    Attributes:
         image: An image that the host has.
         command: The program.
         purpose: Its purpose, for name and label.
@@ -65,34 +51,44 @@ def run_helper(
         handed: Devices and directories of the host that it needs to query accelerators.
         mounts: Additional directories.
         writes: Whether it has root's usual capabilities, to change files of other users.
+    """
+
+    image: str
+    command: Sequence[str]
+    purpose: str
+    seconds: int
+    handed: Handed = NOTHING
+    mounts: Sequence[Mount] = ()
+    writes: bool = False
+
+
+def run_helper(access: Access, job: HelperJob) -> str:
+    """Output of a program that is run on a host to its end.
+
+    The program uses the host's network, has no privileges, and can write to its mounts only.
+
+    Args:
+        access: Address and credentials of the host's daemon.
+        job: The program.
 
     Raises:
         Failure: `IMAGE_MISSING` without the image, `ACCELERATOR_RUNTIME_MISSING` where the host
             cannot hand that over, `RUNTIME_UNAVAILABLE` when it fails.
         DockerException: When the daemon does not answer.
     """
-    client = connect(access, min(seconds, ASK_SECONDS))
-    if handed.gpus:
+    client = connect(access, min(job.seconds, ASK_SECONDS))
+    if job.handed.gpus:
         require_device_requests(client, access.machine)
-    own = [Mount(place, place, type="bind", read_only=True) for place in handed.mounts]
     try:
-        container = client.containers.create(
-            image,
-            entrypoint=list(command[:1]),
-            command=list(command[1:]),
-            name=f"moorage-{purpose}-{uuid4().hex[:12]}",
-            labels={LABEL_HELPER: purpose},
-            mounts=[*own, *mounts],
-            **_rights(handed, writes=writes),
-        )
+        container = client.containers.create(**_arguments(job))
     except ImageNotFound as error:
-        raise Failure(Cause.IMAGE_MISSING, f"{image} is not on the host") from error
+        raise Failure(Cause.IMAGE_MISSING, f"{job.image} is not on the host") from error
     try:
-        return _run_to_end(container, seconds)
+        return _run_to_end(container, job.seconds)
     except APIError as error:
-        lacking = handed != NOTHING
+        lacking = job.handed != NOTHING
         cause = Cause.ACCELERATOR_RUNTIME_MISSING if lacking else Cause.RUNTIME_UNAVAILABLE
-        raise Failure(cause, f"{purpose}: {error.explanation or error}") from error
+        raise Failure(cause, f"{job.purpose}: {error.explanation or error}") from error
     finally:
         # A container that remains is removed later by its label. Its output is what counts here.
         with contextlib.suppress(DockerException, RequestException):
@@ -108,13 +104,21 @@ def start_with_input(container: Container, line: str) -> None:
     stream.close()
 
 
-def _rights(handed: Handed, *, writes: bool) -> dict[str, Any]:
-    """Rights and devices of the container, as arguments of Docker's API."""
+def _arguments(job: HelperJob) -> dict[str, Any]:
+    """The container as arguments of Docker's API."""
+    handed = job.handed
+    own = [Mount(place, place, type="bind", read_only=True) for place in handed.mounts]
     gpus = [DeviceRequest(count=-1, capabilities=[["gpu", "utility"]])] if handed.gpus else []
     return {
+        "image": job.image,
+        "entrypoint": list(job.command[:1]),
+        "command": list(job.command[1:]),
+        "name": f"moorage-{job.purpose}-{uuid4().hex[:12]}",
+        "labels": {LABEL_HELPER: job.purpose},
+        "mounts": [*own, *job.mounts],
         "network_mode": "host",
         "read_only": True,
-        "cap_drop": [] if writes else ["ALL"],
+        "cap_drop": [] if job.writes else ["ALL"],
         "security_opt": ["no-new-privileges"],
         "mem_limit": MEMORY,
         "device_requests": gpus,
@@ -138,7 +142,7 @@ def _exit_code(container: Container, seconds: float) -> int:
     """Wait for the end in short requests, so that a lost daemon is noticed.
 
     Raises:
-        RequestException: When it is gone, or when the program takes too long.
+        RequestException: When the daemon is lost, or the program takes too long.
     """
     until = time.monotonic() + seconds
     while True:
@@ -165,27 +169,31 @@ def ensure_helper_image(host: HostSnapshot, reference: str, seconds: float) -> s
     Raises:
         Failure: `IMAGE_PULL_TIMEOUT`, or what a pull fails with.
     """
-    if found := _found(host, reference):
+    if found := _present_image(host, reference):
         return found
-    (outcome,) = map_parallel(partial(_pulled, host), [reference], seconds)
+    (outcome,) = map_parallel(partial(_pull, host), [reference], seconds)
     if isinstance(outcome, TimeoutError):
-        detail = f"{host.name}: {reference} was not there after {seconds:g} s"
-        raise Failure(Cause.IMAGE_PULL_TIMEOUT, detail, suggestion=_by_hand(reference))
+        raise Failure(
+            Cause.IMAGE_PULL_TIMEOUT,
+            f"{host.name}: {reference} was not there after {seconds:g} s",
+            suggestion=f"Have it there before: `docker pull {reference}` on the host, or"
+            " `docker save | load`.",
+        )
     if isinstance(outcome, Exception):
         raise outcome
     return outcome
 
 
-def _found(host: HostSnapshot, reference: str) -> str:
+def _present_image(host: HostSnapshot, reference: str) -> str:
     images = DockerImages(host.address)
     for place in dict.fromkeys((*host.registries.places(reference), reference)):
         if local := images.find(place):
             digest = next(iter(local.digests), "")
-            return _named(_image(place).model_copy(update={"digest": digest}))
+            return _reference(_image(place).model_copy(update={"digest": digest}))
     return ""
 
 
-def _pulled(host: HostSnapshot, reference: str) -> str:
+def _pull(host: HostSnapshot, reference: str) -> str:
     image = pin_image(_image(reference), host)
     ensure_image(
         DockerImages(host.address),
@@ -195,17 +203,13 @@ def _pulled(host: HostSnapshot, reference: str) -> str:
         credentials=partial(credentials, host.registries, image.reference),
         wait_seconds=PULL_SECONDS,
     )
-    return _named(identify_image(image, host))
+    return _reference(identify_image(image, host))
 
 
 def _image(reference: str) -> Image:
     return Image(reference=reference, origin=Origin.DEFAULT, reason="helper_image of the fleet")
 
 
-def _named(image: Image) -> str:
+def _reference(image: Image) -> str:
     """The reference by digest; without a digest the name is clearer than the local id."""
     return image.pinned if image.digest else image.reference
-
-
-def _by_hand(reference: str) -> str:
-    return f"Have it there before: `docker pull {reference}` on the host, or `docker save | load`."

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from docker.errors import APIError, ImageNotFound
 from filelock import FileLock, Timeout
 
-from moorage.adapters.docker.client import connect, daemon, follow
+from moorage.adapters.docker.client import CONFLICT, connect, daemon, follow
 from moorage.adapters.docker.errors import pull_failure
 from moorage.adapters.registry.connection import Credentials
 from moorage.common.failures import Cause, Failure
@@ -20,7 +20,6 @@ from moorage.inventory.access import parse_access
 from moorage.spec.image_reference import DEFAULT_TAG, familiar, parse_reference, repository
 
 PULL_TIMEOUT_SECONDS = 3600
-IN_USE = 409
 ANSWER_SECONDS = 10
 """Limit for the answer of a daemon that is pulling."""
 
@@ -111,7 +110,7 @@ class DockerImages:
                 for event in follow(pulling, self._must_answer):
                     if "error" in event:
                         raise pull_failure(str(event["error"]), reference)
-                    if layers.saw(event):
+                    if layers.update(event):
                         on_progress(layers.done, layers.total)
             except APIError as error:
                 raise pull_failure(str(error.explanation or error), reference) from error
@@ -127,7 +126,7 @@ class DockerImages:
             except ImageNotFound:
                 return
             except APIError as error:
-                if error.status_code != IN_USE:
+                if error.status_code != CONFLICT:
                     raise pull_failure(str(error.explanation or error), reference) from error
 
     def _must_answer(self) -> None:
@@ -154,7 +153,7 @@ class _Layers:
     def total(self) -> int:
         return sum(total for _, total in self._known.values())
 
-    def saw(self, event: dict[str, Any]) -> bool:
+    def update(self, event: dict[str, Any]) -> bool:
         """Take an event; returns whether it changed the numbers."""
         layer, status = event.get("id", ""), event.get("status", "")
         detail = event.get("progressDetail") or {}
@@ -194,14 +193,14 @@ def ensure_image(
     Raises:
         Failure: `IMAGE_MISSING`, `IMAGE_PULL_FAILED` and the like, or `IMAGE_PULL_TIMEOUT`.
     """
-    if _is_there(images, image):
+    if _has_image(images, image):
         return
     locks.mkdir(parents=True, exist_ok=True)
-    wanted = _wanted(image)
+    wanted = _pull_reference(image)
     name = hashlib.sha256(f"{images.address} {wanted}".encode()).hexdigest()[:24]
     try:
         with FileLock(locks / f"pull-{name}.lock", timeout=wait_seconds):
-            if _is_there(images, image):
+            if _has_image(images, image):
                 return
             images.pull(wanted, on_progress, credentials())
             if wanted != image.reference and not parse_reference(image.reference).digest:
@@ -211,10 +210,10 @@ def ensure_image(
         raise Failure(Cause.IMAGE_PULL_TIMEOUT, detail) from error
 
 
-def _is_there(images: DockerImages, image: Image) -> bool:
-    return images.find(_wanted(image)) is not None
+def _has_image(images: DockerImages, image: Image) -> bool:
+    return images.find(_pull_reference(image)) is not None
 
 
-def _wanted(image: Image) -> str:
+def _pull_reference(image: Image) -> str:
     """The reference by digest; an image that only this host has goes by its name."""
     return image.pinned if image.digest else image.reference

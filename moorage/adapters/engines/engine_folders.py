@@ -13,8 +13,8 @@ from docker.types import Mount
 from requests.exceptions import RequestException
 
 from moorage.adapters.docker.errors import reach_failure
-from moorage.adapters.docker.helper import run_helper
-from moorage.adapters.sources.verify import verify
+from moorage.adapters.docker.helper import HelperJob, run_helper
+from moorage.adapters.sources.announced_files import verify
 from moorage.adapters.system.os_errors import disk_failures
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import ContainerSpec
@@ -74,15 +74,19 @@ def make_remote_cache_folders(host: HostSnapshot, specs: Iterable[ContainerSpec]
     """
     access = parse_access(host.address)
     folders = dict(chain.from_iterable(map(_folders, specs)))
-    words = [word for path, mode in folders.items() for word in (_inside(path, host), f"{mode:o}")]
+    words: list[str] = []
+    for path, mode in folders.items():
+        words += (f"{STORE}/{PurePosixPath(path).relative_to(host.store)}", f"{mode:o}")
     try:
         run_helper(
             access,
-            host.helper_image,
-            ("sh", "-c", SCRIPT, "keep", *words),
-            purpose="keep",
-            seconds=HELPER_SECONDS,
-            mounts=[Mount(STORE, host.store, type="bind")],
+            HelperJob(
+                host.helper_image,
+                ("sh", "-c", SCRIPT, "keep", *words),
+                purpose="keep",
+                seconds=HELPER_SECONDS,
+                mounts=[Mount(STORE, host.store, type="bind")],
+            ),
         )
     except Failure as failure:
         if failure.cause is Cause.RUNTIME_UNAVAILABLE:
@@ -108,12 +112,8 @@ def _folders(spec: ContainerSpec) -> Iterator[tuple[str, int]]:
                 yield from ((str(source / one), ANYONE) for one in reversed(places[:-1]))
 
 
-def _inside(path: str, host: HostSnapshot) -> str:
-    return f"{STORE}/{PurePosixPath(path).relative_to(host.store)}"
-
-
 def adapter_path(folder: Path, pin: Pin) -> Path:
-    """Where an adapter lies in the folder of a served model: at `NAME/REVISION`.
+    """The path of an adapter in the folder of a served model: at `NAME/REVISION`.
 
     Another revision has another path, because vLLM keeps what it cached for a path.
     """
@@ -149,7 +149,7 @@ def install_adapter(adapter: ResolvedModel, pin: Pin, folder: Path) -> Path:
 
 
 def remove_empty_folder(folder: Path) -> None:
-    """Remove the folder itself if it is empty. No container may mount it any more."""
+    """Remove the folder itself if it is empty. No container may still mount it."""
     with suppress(OSError):
         folder.rmdir()
 

@@ -24,7 +24,7 @@ MOST_BYTES = 4 * MIB
 MOST_SHOWN = 200
 """Characters of an error on the way; it may quote what the engine sent."""
 
-GONE = "Server disconnected"
+DISCONNECTED = "Server disconnected"
 """Start of httpx's message when a connection ends before an answer has begun."""
 
 
@@ -159,7 +159,7 @@ async def _answer(question: Question, most: int) -> Answer:
 async def _body(response: httpx.Response, most: int) -> bytes:
     coding = response.headers.get("content-encoding", "identity")
     if coding.lower() not in ("", "identity"):
-        raise Unusable(f"the answer is compressed ({_shown(coding)}), which was not asked for")
+        raise Unusable(f"the answer is compressed ({_short(coding)}), which was not requested")
     found = bytearray()
     async for piece in response.aiter_raw():
         found += piece
@@ -169,8 +169,8 @@ async def _body(response: httpx.Response, most: int) -> bytes:
 
 
 def _failure_of(error: Exception) -> NoAnswer:
-    message = _shown(_reason(error))
-    if isinstance(error, httpx.ProtocolError) and not message.startswith(GONE):
+    message = _short(_reason(error))
+    if isinstance(error, httpx.ProtocolError) and not message.startswith(DISCONNECTED):
         return Unusable(f"the answer is no HTTP: {message}")
     return Unreachable(message)
 
@@ -186,6 +186,6 @@ def _reason(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
 
-def _shown(text: str) -> str:
+def _short(text: str) -> str:
     text = text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 3]}..."
     return text.encode("unicode_escape").decode() if not text.isprintable() else text

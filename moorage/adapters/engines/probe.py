@@ -19,7 +19,8 @@ from moorage.adapters.engines.engine_http import (
 )
 from moorage.common.strict_json import JsonError, NotJson
 from moorage.common.units import MIB
-from moorage.readiness.protocol import Phase, Probe, Unreadable
+from moorage.readiness.answers import Unreadable
+from moorage.readiness.protocol import Phase, Probe
 
 LIST_SECONDS = 5.0
 LISTING = Probe(phase=Phase.LISTED, deadline="warm_up_seconds", method="GET", path="/v1/models")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from functools import cached_property
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
@@ -22,10 +22,17 @@ SHIPPED = files("moorage.engines.vllm") / "schemas"
 FOLDER = "schemas"
 DIGEST = re.compile(r"[^A-Za-z0-9.+-]")
 
-
 EXTRACT_SCRIPT = Path(__file__).with_name("extract_vllm_schema.py")
 EXTRACT_SECONDS = 300
 """Importing vLLM takes about 10 s, and minutes from a cold disk."""
+
+
+@cache
+def shipped_schemas() -> tuple[Schema, ...]:
+    """The schemas that moorage comes with, the newest first; they are read once."""
+    texts = [path.read_text() for path in SHIPPED.iterdir() if path.name.endswith(".json")]
+    schemas = map(Schema.model_validate_json, texts)
+    return tuple(sorted(schemas, key=lambda schema: version_key(schema.version), reverse=True))
 
 
 class SchemaStore:
@@ -47,17 +54,18 @@ class SchemaStore:
         plain = version.removeprefix("v").partition("+")[0]
         if not plain:
             return None
-        return self._kept(plain) or next(
-            (schema for schema in self._shipped if plain in (schema.version, *schema.also)), None
+        return self._load(plain) or next(
+            (schema for schema in shipped_schemas() if plain in (schema.version, *schema.also)),
+            None,
         )
 
     def of_image(self, *digests: str) -> Schema | None:
         """The schema that was extracted from an image, by any of its digests or its local id."""
-        return next((found for digest in digests if digest and (found := self._kept(digest))), None)
+        return next((found for digest in digests if digest and (found := self._load(digest))), None)
 
-    def every(self) -> list[Schema]:
+    def every(self) -> tuple[Schema, ...]:
         """All shipped schemas, the newest first."""
-        return self._shipped
+        return shipped_schemas()
 
     def keep(self, schema: Schema, names: tuple[str, ...]) -> list[Path]:
         """Keep an extracted schema under a version or the digests of its image."""
@@ -67,13 +75,7 @@ class SchemaStore:
             path.write_text(schema.model_dump_json(exclude_defaults=True))
         return paths
 
-    @cached_property
-    def _shipped(self) -> list[Schema]:
-        texts = [path.read_text() for path in SHIPPED.iterdir() if path.name.endswith(".json")]
-        schemas = map(Schema.model_validate_json, texts)
-        return sorted(schemas, key=lambda schema: version_key(schema.version), reverse=True)
-
-    def _kept(self, name: str) -> Schema | None:
+    def _load(self, name: str) -> Schema | None:
         try:
             return Schema.model_validate_json(self._path(name).read_text())
         except (OSError, ValidationError):
@@ -101,7 +103,7 @@ def schema_of_image(image: str) -> tuple[Schema, tuple[str, ...]]:
             suggestion=f"Pull it first: `docker pull {image}`.",
         )
     output = DockerRuntime("local").output_of(image, "python3", ["-c", EXTRACT_SCRIPT.read_text()])
-    return _read(output, image), (*known.digests, known.identity)
+    return _parse(output, image), (*known.digests, known.identity)
 
 
 def schema_of_installed(engine: Engine) -> Schema:
@@ -131,7 +133,7 @@ def schema_of_installed(engine: Engine) -> Schema:
         ) from error
     if done.returncode != 0:
         raise Failure(Cause.LAUNCH_REFUSED, f"{program.path}: {done.stderr.strip()[-500:]}")
-    return _read(done.stdout, program.path)
+    return _parse(done.stdout, program.path)
 
 
 def _python_of(program: Path) -> str:
@@ -143,7 +145,7 @@ def _python_of(program: Path) -> str:
     return str(program.resolve().with_name("python3"))
 
 
-def _read(output: str, where: str) -> Schema:
+def _parse(output: str, where: str) -> Schema:
     try:
         return Schema.model_validate_json(output)
     except ValidationError as error:

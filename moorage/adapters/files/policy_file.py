@@ -40,7 +40,7 @@ def find_policy(settings: Settings) -> Path | None:
     """The absolute path of the policy file, there or not where the setting names it."""
     if settings.policy is not None:
         return settings.policy.expanduser().absolute()
-    folders = (*_started_in(), project_folder(settings))
+    folders = (*_start_folders(), project_folder(settings))
     return next((found for one in folders if os.path.lexists(found := one / POLICY_PATH)), None)
 
 
@@ -51,7 +51,7 @@ def project_folder(settings: Settings) -> Path:
     """
     if settings.project is not None:
         return settings.project.expanduser().absolute()
-    folders = list(_started_in())
+    folders = list(_start_folders())
     return next((one for one in folders if (one / PROJECT_FILE).is_file()), folders[0])
 
 
@@ -73,15 +73,7 @@ def request_of(
     policy: EffectivePolicy,
     settings: Settings,
 ) -> Request:
-    """A request, with what this machine says about its folders and secrets.
-
-    Args:
-        spec: The model.
-        fleet: The hosts that it may be placed on.
-        submission: How it was submitted.
-        policy: The policy that judges it.
-        settings: Of this machine.
-    """
+    """A request, with what this machine says about its folders and secrets."""
     rules = policy.policy.rules(submission.channel)
     return Request(
         spec=spec,
@@ -133,7 +125,7 @@ def _absolute(path: str, folder: Path) -> Path:
     return folder / Path(path).expanduser()
 
 
-def _started_in() -> Iterator[Path]:
+def _start_folders() -> Iterator[Path]:
     """The current folder, and that of the shell which started this process."""
     yield Path.cwd()
     if (shell := Path(os.environ.get("PWD", ""))).is_absolute() and shell.is_dir():

@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from moorage.adapters.files.regular_files import read_json
+from moorage.adapters.files.safe_files import read_json
 from moorage.common.failures import Cause, Failure
 from moorage.common.printable import short
 from moorage.common.strict_json import JsonLimits
@@ -31,7 +31,7 @@ NOT_THE_MODELS_OWN = ("_name_or_path", "transformers_version")
 """What transformers adds about this machine, not about the model."""
 
 NO_ADVICE = "TRANSFORMERS_NO_ADVISORY_WARNINGS"
-"""While it is set, an import of transformers does not tell that there is no torch."""
+"""While it is set, transformers does not warn on import that torch is missing."""
 
 TORCH = "torch"
 """What transformers imports where it is installed. No configuration needs it, and it takes seconds
@@ -61,11 +61,11 @@ def read_config(directory: Path, *, trust_remote_code: bool) -> tuple[Config, st
         Failure: `CONFIG_UNREADABLE` when the file cannot be opened, `SOURCE_CORRUPT` when it is
             malformed, or a field of it is beyond the limits of any model.
     """
-    written = _written(directory)
-    known = _known(directory, written, trust_remote_code)
-    if isinstance(known, str):
+    written = _read_file(directory)
+    completed = _completed(directory, written, trust_remote_code)
+    if isinstance(completed, str):
         return written, CONFIG
-    return _merge(known, written), "transformers"
+    return _merge(completed, written), "transformers"
 
 
 def warm() -> None:
@@ -86,7 +86,7 @@ def _import_transformers() -> None:
                 os.environ[NO_ADVICE] = given
 
 
-def _written(directory: Path) -> Config:
+def _read_file(directory: Path) -> Config:
     """The file's content. Nothing is imported for one that is refused."""
     try:
         content = read_json(directory / CONFIG, LIMITS)
@@ -98,7 +98,7 @@ def _written(directory: Path) -> Config:
     return content
 
 
-def _known(directory: Path, written: Config, trust_remote_code: bool) -> Config | str:
+def _completed(directory: Path, written: Config, trust_remote_code: bool) -> Config | str:
     """The configuration as transformers completes it, or why it cannot."""
     try:
         _import_transformers()
@@ -108,9 +108,9 @@ def _known(directory: Path, written: Config, trust_remote_code: bool) -> Config 
         logging.set_verbosity(logging.CRITICAL)
         # Code of the model's own may need torch.
         lean = nullcontext() if trust_remote_code else _without_torch()
-        with lean, _seen_by_transformers(directory, written, trust_remote_code) as seen:
+        with lean, _checked_folder(directory, written, trust_remote_code) as folder:
             config = AutoConfig.from_pretrained(
-                seen, local_files_only=True, trust_remote_code=trust_remote_code
+                folder, local_files_only=True, trust_remote_code=trust_remote_code
             ).to_dict()
         # Through JSON, so that keys are texts and values plain, as in the file.
         plain: Config = json.loads(json.dumps(config, default=str))
@@ -120,7 +120,7 @@ def _known(directory: Path, written: Config, trust_remote_code: bool) -> Config 
 
 
 @contextmanager
-def _seen_by_transformers(directory: Path, written: Config, trusted: bool) -> Iterator[Path]:
+def _checked_folder(directory: Path, written: Config, trusted: bool) -> Iterator[Path]:
     """The directory if its code may run; else one with nothing but what was checked."""
     if trusted:
         yield directory

@@ -10,11 +10,11 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from uuid import uuid4
 
-from docker.errors import APIError, DockerException
+from docker.errors import DockerException
 from requests.exceptions import RequestException
 
 from moorage.adapters.docker.client import connect
-from moorage.adapters.docker.helper import LABEL_HELPER, MEMORY, run_helper
+from moorage.adapters.docker.helper import LABEL_HELPER, MEMORY, HelperJob, run_helper
 from moorage.adapters.hosts import reachability as greeting
 from moorage.adapters.hosts.host_diagnosis import ERRORS, HostDiagnosis, diagnose_host
 from moorage.adapters.hosts.reachability import reach
@@ -31,9 +31,6 @@ DIAGNOSIS_SECONDS = 60.0
 REACH_SECONDS = 45.0
 NEIGHBOURS = 16
 """Limit of other hosts that a host connects to: the next ones of the fleet, in a circle."""
-
-Listening = contextlib.AbstractContextManager[None]
-
 
 STOP_SECONDS = 20
 PYTHON = ("python3", "-I", "-c", inspect.getsource(greeting))
@@ -53,17 +50,17 @@ def check_fleet(fleet: Fleet, on_done: Callable[[], None] = lambda: None) -> tup
         lambda host: diagnose_host(host, fleet), fleet.hosts, DIAGNOSIS_SECONDS, on_done
     )
     pairs = zip(fleet.hosts, outcomes, strict=True)
-    visits = [_visited(host, outcome) for host, outcome in pairs]
-    with _listening([visit for visit in visits if visit.can_listen]) as listening:
-        map_parallel(_ask_from_here, listening, REACH_SECONDS)
-        map_parallel(lambda visit: _ask_others(visit, listening), listening, REACH_SECONDS)
+    diagnoses = [_diagnosis(host, outcome) for host, outcome in pairs]
+    with _listening([one for one in diagnoses if one.can_listen]) as listening:
+        map_parallel(_reach_locally, listening, REACH_SECONDS)
+        map_parallel(lambda one: _reach_neighbours(one, listening), listening, REACH_SECONDS)
     return tuple(
-        HostChecks(host=visit.host.name, address=visit.host.address, checks=tuple(visit.checks))
-        for visit in visits
+        HostChecks(host=one.host.name, address=one.host.address, checks=tuple(one.checks))
+        for one in diagnoses
     )
 
 
-def _visited(host: Host, outcome: HostDiagnosis | Exception) -> HostDiagnosis:
+def _diagnosis(host: Host, outcome: HostDiagnosis | Exception) -> HostDiagnosis:
     if isinstance(outcome, HostDiagnosis):
         return outcome
     late = isinstance(outcome, TimeoutError) and not outcome.args
@@ -74,56 +71,56 @@ def _visited(host: Host, outcome: HostDiagnosis | Exception) -> HostDiagnosis:
 
 
 @contextlib.contextmanager
-def _listening(visits: Sequence[HostDiagnosis]) -> Iterator[list[HostDiagnosis]]:
+def _listening(diagnoses: Sequence[HostDiagnosis]) -> Iterator[list[HostDiagnosis]]:
     """Start listeners on all hosts. Yields those that listen; the others get a failed check."""
-    doors = [_door(visit) for visit in visits]
-    outcomes = map_parallel(lambda door: door.__enter__(), doors, REACH_SECONDS)
-    triples = list(zip(visits, doors, outcomes, strict=True))
-    for visit, _, outcome in triples:
+    listeners = [_listener(diagnosis) for diagnosis in diagnoses]
+    outcomes = map_parallel(lambda listener: listener.__enter__(), listeners, REACH_SECONDS)
+    triples = list(zip(diagnoses, listeners, outcomes, strict=True))
+    for diagnosis, _, outcome in triples:
         if isinstance(outcome, Exception):
-            visit.checks.append(_cannot_listen(visit, outcome))
+            diagnosis.checks.append(_cannot_listen(diagnosis, outcome))
     try:
-        yield [visit for visit, _, outcome in triples if outcome is None]
+        yield [diagnosis for diagnosis, _, outcome in triples if outcome is None]
     finally:
-        opened = [door for _, door, outcome in triples if outcome is None]
-        map_parallel(lambda door: door.__exit__(None, None, None), opened, REACH_SECONDS)
+        opened = [listener for _, listener, outcome in triples if outcome is None]
+        map_parallel(lambda listener: listener.__exit__(None, None, None), opened, REACH_SECONDS)
 
 
-def _door(visit: HostDiagnosis) -> Listening:
-    host = visit.host
+def _listener(diagnosis: HostDiagnosis) -> contextlib.AbstractContextManager[None]:
+    host = diagnosis.host
     if host.access.is_remote:
-        return listen_remotely(host.access, visit.image, host.bind, visit.port)
-    return listen_locally(host.bind, visit.port)
+        return listen_remotely(host.access, diagnosis.image, host.bind, diagnosis.port)
+    return listen_locally(host.bind, diagnosis.port)
 
 
-def _cannot_listen(visit: HostDiagnosis, error: Exception) -> Check:
+def _cannot_listen(diagnosis: HostDiagnosis, error: Exception) -> Check:
     reason = innermost_message(str(getattr(error, "explanation", None) or error))
     return broken(
         "bind",
-        f"nothing can listen on {visit.host.bind}:{visit.port}: {reason}",
+        f"nothing can listen on {diagnosis.host.bind}:{diagnosis.port}: {reason}",
         "`bind` has to be an address of that host, and the port free.",
     )
 
 
-def _ask_from_here(visit: HostDiagnosis) -> None:
-    trouble = reach(visit.host.bind, visit.port)
-    visit.checks.append(judge_bind(visit.host.bind, visit.port, trouble))
+def _reach_locally(diagnosis: HostDiagnosis) -> None:
+    trouble = reach(diagnosis.host.bind, diagnosis.port)
+    diagnosis.checks.append(judge_bind(diagnosis.host.bind, diagnosis.port, trouble))
 
 
-def _ask_others(visit: HostDiagnosis, listening: Sequence[HostDiagnosis]) -> None:
+def _reach_neighbours(diagnosis: HostDiagnosis, listening: Sequence[HostDiagnosis]) -> None:
     """Check the connections of a host to its neighbours."""
-    at = listening.index(visit)
+    at = listening.index(diagnosis)
     circle = [*listening[at + 1 :], *listening[:at]]
     others = [other for other in circle if other.host.access.is_remote][:NEIGHBOURS]
-    if not visit.image or not others:
+    if not diagnosis.image or not others:
         return
     places = [(other.host.bind, other.port) for other in others]
     try:
-        troubles = reach_from(visit.host.access, visit.image, places)
+        troubles = reach_from(diagnosis.host.access, diagnosis.image, places)
     except (Failure, *ERRORS) as error:
         troubles = [innermost_message(str(error))] * len(others)
     names = [other.host.name for other in others]
-    visit.checks.append(judge_neighbours(dict(zip(names, troubles, strict=True))))
+    diagnosis.checks.append(judge_neighbours(dict(zip(names, troubles, strict=True))))
 
 
 @contextlib.contextmanager
@@ -171,7 +168,7 @@ def listen_remotely(access: Access, image: str, bind: str, port: int) -> Iterato
         yield
     finally:
         with contextlib.suppress(DockerException, RequestException):
-            _remove(access, str(container.id))
+            connect(access, STOP_SECONDS).api.remove_container(str(container.id), force=True)
 
 
 def reach_from(access: Access, image: str, places: Sequence[tuple[str, int]]) -> list[str]:
@@ -187,11 +184,6 @@ def reach_from(access: Access, image: str, places: Sequence[tuple[str, int]]) ->
         DockerException: When the daemon does not answer.
     """
     seconds = int(greeting.PATIENCE_SECONDS + greeting.CONNECT_SECONDS) + STOP_SECONDS
-    command = (*PYTHON, "reach", json.dumps(places))
-    output = run_helper(access, image, command, purpose="check", seconds=seconds)
+    job = HelperJob(image, (*PYTHON, "reach", json.dumps(places)), "check", seconds)
+    output = run_helper(access, job)
     return [str(trouble) for trouble in json.loads(output.splitlines()[-1])]
-
-
-def _remove(access: Access, identity: str) -> None:
-    with contextlib.suppress(APIError):
-        connect(access, STOP_SECONDS).api.remove_container(identity, force=True)

@@ -37,8 +37,7 @@ from moorage.inventory.fleet import Fleet, Host
 from moorage.inventory.survey.facts import HostFacts
 
 ERRORS = (DockerException, RequestException, OSError, ValueError)
-"""Errors of a host that is lost meanwhile."""
-
+"""Errors of a host that is lost during its diagnosis."""
 
 HELPER_SECONDS = 45.0
 """How long a diagnosis waits for the helper's image; part of its whole time."""

@@ -82,7 +82,7 @@ def local_accelerators() -> Found:
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        return Found(troubles=(f"the accelerators could not be asked: {error}",))
+        return Found(troubles=(f"the accelerators did not answer: {error}",))
     memory = psutil.virtual_memory()
     return read_vendors(done.stdout.decode(errors="replace"), (memory.total, memory.available))
 
@@ -178,10 +178,10 @@ def _connections() -> Iterator[tuple[int, bool]]:
         return
     for table in TABLES:
         if table.exists():  # not every kernel has IPv6
-            yield from map(_listed, table.read_text().splitlines()[1:])
+            yield from map(_parse_row, table.read_text().splitlines()[1:])
 
 
-def _listed(row: str) -> tuple[int, bool]:
+def _parse_row(row: str) -> tuple[int, bool]:
     """Column 2 is the local address with its hexadecimal port, column 4 the state."""
     columns = row.split()
     return int(columns[1].rpartition(":")[2], 16), columns[3] == LISTEN

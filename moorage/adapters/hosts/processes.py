@@ -9,10 +9,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 import psutil
 
@@ -38,9 +38,9 @@ APPEAR_SECONDS = 10.0
 KILL_SECONDS = 5.0
 EXIT_SECONDS = 1.0
 POLL_SECONDS = 0.05
-
-
 PROCESSES = Path("/proc")
+
+T = TypeVar("T")
 
 
 class ProcessRuntime:
@@ -59,7 +59,7 @@ class ProcessRuntime:
         Raises:
             Failure: `PROGRAM_MISSING`, or `LAUNCH_REFUSED` when it does not come up at all.
         """
-        if not (state := self._living(spec.name)):
+        if not (state := self._live_state(spec.name)):
             # A process of this name without a state file must not run twice.
             self._end(self._processes(spec.name), 0)
             with disk_failures(self._root):
@@ -95,7 +95,7 @@ class ProcessRuntime:
         SIGTERM, and its requests could not finish.
         """
         give_up = time.monotonic() + grace_seconds
-        if grace_seconds and (state := self._living(workload.name)):
+        if grace_seconds and (state := self._live_state(workload.name)):
             found = self._processes(workload.name)
             engine = [process for process in found if process.pid == state["pid"]]
             for process in engine:
@@ -128,34 +128,31 @@ class ProcessRuntime:
                 *spec.argv,
             ],
             cwd=work,
-            env={**_inherited(), MARK: str(folder)},
+            env={**_inherited_variables(), MARK: str(folder)},
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-        _hand_over(supervising.stdin, {**_environment(spec, secrets), MARK: str(folder)})
-        return self._appeared(spec)
+        _send_environment(supervising.stdin, {**_environment(spec, secrets), MARK: str(folder)})
+        return self._await_state(spec)
 
-    def _appeared(self, spec: ContainerSpec) -> dict[str, Any]:
-        give_up = time.monotonic() + APPEAR_SECONDS
-        while (state := self._state(spec.name)) is None:
-            if time.monotonic() > give_up:
-                raise Failure(Cause.LAUNCH_REFUSED, f"{spec.name} did not start on {spec.host}")
-            time.sleep(POLL_SECONDS)
+    def _await_state(self, spec: ContainerSpec) -> dict[str, Any]:
+        state = _poll(lambda: self._state(spec.name), APPEAR_SECONDS)
+        if state is None:
+            raise Failure(Cause.LAUNCH_REFUSED, f"{spec.name} did not start on {spec.host}")
         return state
 
     def _exit_code(self, name: str) -> int | None:
         """The engine's exit code; the supervisor may need a moment to record it."""
-        give_up = time.monotonic() + EXIT_SECONDS
-        while True:
-            state = self._state(name)
-            code: int | None = state["exit_code"] if state else None
-            if code is not None or time.monotonic() > give_up:
-                return code
-            time.sleep(POLL_SECONDS)
 
-    def _living(self, name: str) -> dict[str, Any] | None:
+        def exit_code() -> int | None:
+            state = self._state(name)
+            return state["exit_code"] if state else None
+
+        return _poll(exit_code, EXIT_SECONDS)
+
+    def _live_state(self, name: str) -> dict[str, Any] | None:
         state = self._state(name)
         return state if state and is_alive(state["pid"], state["started_at"]) else None
 
@@ -187,14 +184,22 @@ class ProcessRuntime:
         return self._root / name
 
 
-def _hand_over(pipe: IO[bytes] | None, environment: dict[str, str]) -> None:
+def _poll(read: Callable[[], T | None], seconds: float) -> T | None:
+    """What `read` returns as soon as that is not None; None when time is up."""
+    give_up = time.monotonic() + seconds
+    while (found := read()) is None and time.monotonic() <= give_up:
+        time.sleep(POLL_SECONDS)
+    return found
+
+
+def _send_environment(pipe: IO[bytes] | None, environment: dict[str, str]) -> None:
     """Send a supervisor its engine's environment. A dead supervisor is noticed later."""
     assert pipe is not None
     with suppress(BrokenPipeError), pipe:
         pipe.write(json.dumps(environment).encode())
 
 
-def _inherited() -> dict[str, str]:
+def _inherited_variables() -> dict[str, str]:
     return {name: os.environ[name] for name in INHERITED if name in os.environ}
 
 
@@ -203,7 +208,7 @@ def _environment(spec: ContainerSpec, secrets: Mapping[str, str]) -> dict[str, s
         variable.name: secrets[variable.secret] if variable.secret else variable.value
         for variable in spec.environment
     }
-    return {**_inherited(), **own}
+    return {**_inherited_variables(), **own}
 
 
 def _wait(processes: list[psutil.Process], seconds: float) -> list[psutil.Process]:
@@ -236,7 +241,7 @@ def processes_with_variable(name: str, value: str) -> list[int]:
     parse all variables, which with many engines is most of the time of a stop.
     """
     if not PROCESSES.exists():
-        return list(_bearing_by_psutil(name, value))
+        return list(_search_by_psutil(name, value))
     sought = f"\0{name}={value}\0".encode()
     return [pid for pid in psutil.pids() if sought in b"\0" + _environment_of(pid)]
 
@@ -248,7 +253,7 @@ def _environment_of(pid: int) -> bytes:
         return b""
 
 
-def _bearing_by_psutil(name: str, value: str) -> Iterator[int]:
+def _search_by_psutil(name: str, value: str) -> Iterator[int]:
     for process in psutil.process_iter():
         try:
             if process.environ().get(name) == value:

@@ -1,7 +1,6 @@
-"""Listening and asking over TCP, to see whether one host reaches another.
+"""Checks over TCP whether one host reaches another.
 
-It runs here, and as a program in helper containers: nothing but the standard library is imported,
-and only the words below are exchanged.
+It runs here, and as a program in helper containers: it imports the standard library alone.
 """
 
 import json
@@ -12,21 +11,21 @@ from concurrent.futures import ThreadPoolExecutor
 
 GREETING = b"moorage"
 LISTEN_SECONDS = 60.0
-"""A listener ends by itself; nobody may be left to end it."""
+"""A listener ends by itself, because the caller may have been killed."""
 
 CONNECT_SECONDS = 3.0
 PATIENCE_SECONDS = 8.0
-"""So long a listener may take to come up, behind a proxy that already takes connections."""
+"""Limit for the start of a listener; a proxy in front may accept connections before."""
 
 
 def listen(address: str, port: int) -> socket.socket:
-    """Take a port."""
+    """Listen on a port."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     return socket.create_server((address, port), family=family)
 
 
 def greet(server: socket.socket, seconds: float = LISTEN_SECONDS) -> None:
-    """Greet everybody who comes, until time is up or the server is closed."""
+    """Greet every connection, until time is up or the server is closed."""
     until = time.monotonic() + seconds
     try:
         while (left := until - time.monotonic()) > 0:
@@ -41,7 +40,7 @@ def greet(server: socket.socket, seconds: float = LISTEN_SECONDS) -> None:
 
 
 def reach(address: str, port: int, patience: float = PATIENCE_SECONDS) -> str:
-    """Why nobody greets at an address; empty = somebody does."""
+    """Why there is no greeting at an address; empty = there is one."""
     until = time.monotonic() + patience
     while True:
         trouble = _ask(address, port)

@@ -11,7 +11,7 @@ from requests.exceptions import RequestException
 
 from moorage.adapters.docker.client import connect, forget_clients
 from moorage.adapters.docker.errors import NO_MOUNT, reach_failure
-from moorage.adapters.docker.helper import ensure_helper_image, run_helper
+from moorage.adapters.docker.helper import HelperJob, ensure_helper_image, run_helper
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.access import Access, parse_access
 from moorage.inventory.snapshot import HostSnapshot
@@ -52,11 +52,7 @@ def survey_remote_host(host: HostSnapshot, helper_image: str, store: str, gpus: 
     try:
         image = ensure_helper_image(with_architecture(host, info), helper_image, PULL_SECONDS)
         facts = probe_host(Prober(access, image, store), info, gpus)
-    except Failure as failure:
-        facts = _facts_of_daemon(
-            info, f"the probe did not run, so its use of RAM is not known: {failure}"
-        )
-    except (DockerException, RequestException, ValueError) as error:
+    except (Failure, DockerException, RequestException, ValueError) as error:
         facts = _facts_of_daemon(
             info, f"the probe did not run, so its use of RAM is not known: {error}"
         )
@@ -98,8 +94,9 @@ class Prober:
     """
 
     def __init__(self, access: Access, image: str, store: str) -> None:
-        self._access, self._image = access, image
-        self._mounts = [Mount(STORE, store, type="bind", read_only=True)]
+        self._access = access
+        mounts = [Mount(STORE, store, type="bind", read_only=True)]
+        self._job = HelperJob(image, ("sh", "-c", SCRIPT), "probe", PROBE_SECONDS, mounts=mounts)
 
     def __call__(self, handed: Handed = NOTHING) -> HostFacts:
         """Run a probe.
@@ -111,22 +108,14 @@ class Prober:
         try:
             output = self._run(handed)
         except APIError as error:
-            if not self._mounts or NO_MOUNT not in str(error.explanation):
+            if not self._job.mounts or NO_MOUNT not in str(error.explanation):
                 raise
-            self._mounts = []  # no model was brought there yet
+            self._job = self._job._replace(mounts=())  # no model was brought there yet
             output = self._run(handed)
         return read_probe(output)
 
     def _run(self, handed: Handed) -> str:
-        return run_helper(
-            self._access,
-            self._image,
-            ("sh", "-c", SCRIPT),
-            purpose="probe",
-            seconds=PROBE_SECONDS,
-            handed=handed,
-            mounts=self._mounts,
-        )
+        return run_helper(self._access, self._job._replace(handed=handed))
 
 
 def probe_host(probe: Callable[[Handed], HostFacts], info: dict[str, Any], gpus: bool) -> HostFacts:

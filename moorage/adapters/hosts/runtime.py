@@ -105,7 +105,7 @@ def list_workloads(
         known: Workloads that should run there. A Ray cluster has no labels: only these are queried.
 
     Raises:
-        Failure: When the host cannot be asked.
+        Failure: When the host does not answer.
     """
     if place.runtime == RuntimeName.PROCESS:
         return tuple(_processes(settings.root / "run", ledger))
@@ -118,10 +118,10 @@ def list_workloads(
 
 
 def remove_workload(place: Place, found: ObservedWorkload, ledger: str, settings: Settings) -> None:
-    """Remove what was found; nothing happens when it is gone or is not what it was any more.
+    """Remove an observed workload, unless another one has its name now.
 
     Raises:
-        Failure: When the host cannot be asked.
+        Failure: When the host does not answer.
     """
     if found.helper:
         with daemon(place.address, LIST_SECONDS) as client, suppress(NotFound):
@@ -140,19 +140,19 @@ def remove_workload(place: Place, found: ObservedWorkload, ledger: str, settings
 
 
 def _application(workload: Workload, settings: Settings) -> ObservedWorkload:
-    seen = runtime_for(workload.runtime, workload.address, settings).observe(workload)
+    state = runtime_for(workload.runtime, workload.address, settings).observe(workload)
     return ObservedWorkload(
         name=workload.name,
         identity=workload.identity,
         release=workload.release,
-        running=seen.running,
-        state=seen.detail,
+        running=state.running,
+        state=state.detail,
         since=datetime.now(UTC),
     )
 
 
 def _container(listed: dict[str, Any]) -> ObservedWorkload:
-    """A container as the daemon lists it; one question for all of them."""
+    """A container from the daemon's list."""
     labels = listed.get("Labels") or {}
     return ObservedWorkload(
         name=str((listed.get("Names") or ["/?"])[0]).lstrip("/"),
@@ -169,7 +169,7 @@ def _container(listed: dict[str, Any]) -> ObservedWorkload:
 
 def _processes(root: Path, ledger: str) -> Iterator[ObservedWorkload]:
     for folder in sorted(root.iterdir()) if root.is_dir() else []:
-        labels, state = _read(folder / LABELS_FILE), _read(folder / STATE_FILE)
+        labels, state = _read_json(folder / LABELS_FILE), _read_json(folder / STATE_FILE)
         if labels.get(LABEL_LEDGER) != ledger:
             continue
         with suppress(OSError):  # it was removed meanwhile
@@ -186,7 +186,7 @@ def _processes(root: Path, ledger: str) -> Iterator[ObservedWorkload]:
             )
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read_json(path: Path) -> dict[str, Any]:
     with suppress(OSError, ValueError):
         content = json.loads(path.read_text())
         return content if isinstance(content, dict) else {}

@@ -1,11 +1,10 @@
-"""Runs one engine: remembers its process and its exit status, and leaves no process behind.
+"""Runs one engine: records its process and exit status, and ends all its processes.
 
-A program of its own with nothing but the standard library, started as
-`python supervisor.py STATE LOG PROGRAM [ARG ...]` in a session of its own. It outlives the flow
-that started it, so whoever looks later can tell how the engine ended.
+A program of the standard library alone, started in a session of its own as
+`python supervisor.py STATE LOG PROGRAM [ARG ...]`. It outlives the flow that started it.
 
-The engine's environment, which holds its secrets, comes as JSON on standard input. It is handed on
-and not kept: what a process is started with stays readable as long as it lives.
+The engine's environment, which holds its secrets, comes as JSON on standard input. It is not part
+of this process's own environment, which others can read.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from pathlib import Path
 
 def main(state_path: str, log_path: str, argv: list[str]) -> int:
     """Run the engine until it ends."""
-    # Signals go to the whole group; the engine decides when it ends, this process only waits.
+    # Signals go to the whole group. This process ignores them and waits for the engine.
     signal.signal(signal.SIGTERM, lambda *_: None)
     signal.signal(signal.SIGINT, lambda *_: None)
     state = Path(state_path)
@@ -38,7 +37,7 @@ def main(state_path: str, log_path: str, argv: list[str]) -> int:
             log.write(f"{argv[0]}: {why}\n".encode())
             _write(state, {"pid": 0, "started_at": 0, "exit_code": 127})
             return 127
-    known = {"pid": engine.pid, "started_at": seen(engine.pid)[1], "session": os.getsid(0)}
+    known = {"pid": engine.pid, "started_at": process_state(engine.pid)[1], "session": os.getsid(0)}
     _write(state, {**known, "exit_code": None})
     code = engine.wait()
     _write(state, {**known, "exit_code": code})
@@ -46,8 +45,8 @@ def main(state_path: str, log_path: str, argv: list[str]) -> int:
     return 0
 
 
-def seen(pid: int) -> tuple[str, int]:
-    """State of a process (empty = gone), and its start in clock ticks since the boot."""
+def process_state(pid: int) -> tuple[str, int]:
+    """State of a process (empty = none), and its start in clock ticks since the boot."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -62,7 +61,7 @@ def _write(path: Path, content: dict[str, object]) -> None:
 
 
 def _end_session() -> None:
-    """End what the engine left behind in this session."""
+    """Kill the other processes of this session."""
     own = os.getpid()
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != own:

@@ -31,7 +31,6 @@ from moorage.inventory.fleet import Fleet, Host, StaticAccelerator
 from moorage.inventory.fleet_engines import CatalogueRow
 from moorage.inventory.snapshot import Accelerator, FleetSnapshot, HostSnapshot
 from moorage.inventory.survey.facts import ARCHITECTURES, Found, HostFacts, interface_of
-from moorage.placement.avoiding import without_avoided
 from moorage.spec import RuntimeName
 
 HOST_SECONDS = 20.0
@@ -58,6 +57,25 @@ def survey_hosts(
     return tuple(_snapshot(host, outcome, seconds) for host, outcome in pairs)
 
 
+def _without_avoided(host: HostSnapshot, fleet: Fleet) -> HostSnapshot:
+    """The host without what the fleet avoids there: nothing new is placed on it."""
+    own = [one for one in fleet.avoid if one.host == host.name]
+    if whole := next((one for one in own if not one.accelerators), None):
+        # A host that does not answer says so first: that is what a person has to mend.
+        why = f"avoided: {whole.reason or 'the fleet says so'}"
+        return host.model_copy(update={"unreachable": host.unreachable or why})
+    if not own:
+        return host
+    avoided = {index for one in own for index in one.accelerators}
+    usable = tuple(item for item in host.accelerators if item.index not in avoided)
+    troubles = [
+        f"accelerators {', '.join(map(str, one.accelerators))} are avoided: {one.reason}"
+        for one in own
+    ]
+    every = (*host.troubles, *(text.rstrip(": ") for text in troubles))
+    return host.model_copy(update={"accelerators": usable, "troubles": every})
+
+
 def _snapshot(host: Host, outcome: HostSnapshot | Exception, seconds: float) -> HostSnapshot:
     if isinstance(outcome, HostSnapshot):
         return outcome
@@ -81,7 +99,7 @@ def fleet_snapshot(
     here = {**given, "models": staged_models(models)}
     return FleetSnapshot(
         hosts=tuple(
-            without_avoided(host, fleet)
+            _without_avoided(host, fleet)
             .with_claims(claims)
             .model_copy(update=given if parse_access(host.address).is_remote else here)
             for host in hosts

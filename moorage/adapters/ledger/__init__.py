@@ -10,11 +10,10 @@ from moorage.adapters.ledger.claims import Claims
 from moorage.adapters.ledger.database import open_database, reading
 from moorage.adapters.ledger.locks import Locks
 from moorage.adapters.ledger.measurements import Measurements
-from moorage.adapters.ledger.releases import Releases
+from moorage.adapters.ledger.releases import Releases, Workloads
 from moorage.adapters.ledger.repairs import Repairs, Sightings
 from moorage.adapters.ledger.routes import Routes
 from moorage.adapters.ledger.tables import GATE
-from moorage.adapters.ledger.workloads import Workloads
 
 __all__ = ["Ledger"]
 
@@ -23,7 +22,7 @@ class Ledger:
     """Releases, routes, claims, workloads, measurements, repairs and locks in one database.
 
     Args:
-        url: SQLAlchemy URL; the schema is brought up to date.
+        url: SQLAlchemy URL; the schema is migrated.
 
     Raises:
         Failure: `LEDGER_UNAVAILABLE`.
@@ -42,7 +41,7 @@ class Ledger:
 
     @cached_property
     def identity(self) -> str:
-        """Tells this ledger from every other one; what is started for it carries it."""
+        """The unique id of this ledger. Its workloads carry it as a label."""
         with reading(self._engine) as connection:
             return str(connection.scalar(select(GATE.c.identity)))
 

@@ -16,7 +16,7 @@ from moorage.adapters.ledger.claims import claim_of
 from moorage.adapters.ledger.database import open_database, reading
 from moorage.adapters.ledger.locks import owner_of
 from moorage.adapters.ledger.measurements import key_of, measurement_of
-from moorage.adapters.ledger.releases import release_of, spec_of, workload_of
+from moorage.adapters.ledger.release_rows import release_of, spec_of, workload_of
 from moorage.adapters.ledger.repairs import record_of
 from moorage.adapters.ledger.tables import (
     CLAIMS,
@@ -35,7 +35,7 @@ from moorage.adapters.ledger.troubles import UNDECODABLE
 from moorage.releases.states import ReleaseState
 
 MOST = 20
-"""How many problems of one kind are listed."""
+"""Limit of listed problems of one kind."""
 
 LONGEST = 200
 """Characters of a reason."""
@@ -53,11 +53,11 @@ DECODERS: Mapping[Table, Decode] = {
     HOSTS: lambda row: "".join((row.name, row.machine, row.address)),
     MEASUREMENTS: lambda row: measurement_of(row, key_of(row)),
 }
-"""What commands make of the rows of each table."""
+"""Decoders of the rows of each table, as commands use them."""
 
 
 def problems_of_file(path: Path) -> tuple[str, ...]:
-    """What is wrong with an SQLite file that should hold a ledger; nothing is changed.
+    """Problems of an SQLite file that should hold a ledger. The file is not changed.
 
     Args:
         path: The file.
@@ -80,10 +80,10 @@ def problems_of_file(path: Path) -> tuple[str, ...]:
 
 
 def problems_of_content(url: str) -> tuple[str, ...]:
-    """What contradicts itself in a ledger that can be read.
+    """Contradictions in a ledger that can be read.
 
     Args:
-        url: SQLAlchemy URL; its schema is brought up to date.
+        url: SQLAlchemy URL; its schema is migrated.
 
     Raises:
         Failure: When it cannot be opened or read.
@@ -91,7 +91,11 @@ def problems_of_content(url: str) -> tuple[str, ...]:
     engine = open_database(url)
     try:
         with reading(engine) as connection:
-            logged = (*_without_gate(connection), *_unlogged(connection), *_kept(connection))
+            logged = (
+                *_gate_problems(connection),
+                *_unlogged_states(connection),
+                *_ended_with_claims(connection),
+            )
             return (*undecodable(connection, MOST), *logged)
     finally:
         engine.dispose()
@@ -105,13 +109,13 @@ def _unknown_schema(revisions: list[str]) -> list[str]:
     return [f"its schema is {', '.join(revisions) or 'none'}, which this moorage does not know"]
 
 
-def _without_gate(connection: Connection) -> list[str]:
+def _gate_problems(connection: Connection) -> list[str]:
     rows = connection.scalar(select(func.count()).select_from(GATE))
     return [f"`gate` has {rows} rows instead of one"] * (rows != 1)
 
 
-def _unlogged(connection: Connection) -> list[str]:
-    """Releases in a state that their log does not lead to."""
+def _unlogged_states(connection: Connection) -> list[str]:
+    """Releases in another state than the last of their log."""
     newest = (
         select(TRANSITION_LOG.c.release, func.max(TRANSITION_LOG.c.sequence).label("sequence"))
         .group_by(TRANSITION_LOG.c.release)
@@ -134,8 +138,8 @@ def _unlogged(connection: Connection) -> list[str]:
     return [f"{row.id} is {row.state}, but its log ends with {row.logged}" for row in rows]
 
 
-def _kept(connection: Connection) -> list[str]:
-    """Releases that have ended and still hold something."""
+def _ended_with_claims(connection: Connection) -> list[str]:
+    """Releases that have ended and still have claims."""
     ended = or_(
         RELEASES.c.state == ReleaseState.STOPPED, RELEASES.c.state == ReleaseState.SUPERSEDED
     )
@@ -149,7 +153,7 @@ def undecodable(connection: Connection, most: int) -> tuple[str, ...]:
 
     Args:
         connection: For reading.
-        most: How many of each table are named.
+        most: Limit of rows of each table.
     """
     return tuple(
         reason

@@ -27,7 +27,7 @@ PROVEN = SERVING | {ReleaseState.STOPPING}
 
 
 class Claims:
-    """What is reserved on the hosts."""
+    """The claims of all releases."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -35,7 +35,7 @@ class Claims:
     def all(self) -> tuple[Claim, ...]:
         """Every claim of every release."""
         with reading(self._engine) as connection:
-            return _held(connection)
+            return _read_claims(connection)
 
     def commit(
         self,
@@ -48,34 +48,34 @@ class Claims:
     ) -> None:
         """Reserve all claims of a release and make it `scheduled`, or change nothing.
 
-        The placement's own arithmetic runs again here, on fresh rows, inside the transaction.
+        The placement's own arithmetic runs again, on fresh rows, inside the transaction.
 
         Args:
             release: The release.
-            wanted: What it needs.
-            fleet: The snapshot that was proposed on; its claims are replaced by fresh ones.
+            wanted: Its claims.
+            fleet: The snapshot of the proposal; its claims are replaced by fresh ones.
             instead_of: Release that will stop for this one, and makes room in the same transaction.
             overcommit: Whether accelerators may be claimed beyond their memory.
 
         Raises:
-            Failure: `CLAIM_CONFLICT` when others were faster, `BAD_FLEET` when the fleet gives a
-                machine on which something is claimed another name.
+            Failure: `CLAIM_CONFLICT` when others were faster, `BAD_FLEET` when the fleet has
+                another name for a machine with claims.
         """
         with changing(self._engine) as change:
             connection = change.connection
-            must_be_the_same_machines(connection, fleet)
-            held = _held(connection, CLAIMS.c.release == instead_of)
+            require_same_machines(connection, fleet)
+            held = _read_claims(connection, CLAIMS.c.release == instead_of)
             free(connection, instead_of)
-            _must_fit(connection, wanted, fleet, overcommit)
+            _require_fit(connection, wanted, fleet, overcommit)
             _insert(connection, release, wanted)
             remember_machines(connection, fleet, {claim.host for claim in wanted})
-            # What the old one held beyond this stays its own until it has ended: it still runs now,
-            # and it must fit again when this release fails.
+            # The old release keeps the remainder of its claims until it has ended. It still runs,
+            # and it must fit again if this release fails.
             _insert(connection, instead_of, remainder(held, wanted))
             change.move(release, ReleaseState.SCHEDULED)
 
     def free(self, release: str) -> None:
-        """Free what a release holds. Nothing happens when it holds nothing."""
+        """Free the claims of a release."""
         with gate(self._engine) as connection:
             free(connection, release)
 
@@ -86,14 +86,14 @@ class Claims:
 
 
 def free(connection: Connection, release: str) -> None:
-    """Free what a release holds, inside a transaction."""
+    """Free the claims of a release, inside a transaction."""
     connection.execute(delete(CLAIMS).where(CLAIMS.c.release == release))
 
 
 def hand_back(connection: Connection, release: str, to: str, claims: Sequence[Claim]) -> None:
     """Free a release, and give another exactly these claims, inside a transaction.
 
-    One that has ended meanwhile gets none: nobody would ever free them.
+    A release that has ended gets none, because they would never be freed.
     """
     free(connection, release)
     state = connection.scalar(select(RELEASES.c.state).where(RELEASES.c.id == to))
@@ -102,12 +102,12 @@ def hand_back(connection: Connection, release: str, to: str, claims: Sequence[Cl
         _insert(connection, to, claims)
 
 
-def _must_fit(
+def _require_fit(
     connection: Connection, wanted: Sequence[Claim], fleet: FleetSnapshot, overcommit: bool
 ) -> None:
-    """Only the hosts concerned are read, so that a large fleet does not hold up the others."""
+    """Only the hosts of the claims are read, so that a large fleet does not delay others."""
     needs = _by_host(wanted)
-    fresh = _by_host(_held(connection, CLAIMS.c.host.in_(needs)))
+    fresh = _by_host(_read_claims(connection, CLAIMS.c.host.in_(needs)))
     for name, own in needs.items():
         host = fleet.host(name).with_claims(tuple(fresh.get(name, ())))
         if reasons := misfits(host, own, overcommit=overcommit):
@@ -121,14 +121,14 @@ def _by_host(claims: Sequence[Claim]) -> dict[str, list[Claim]]:
     return hosts
 
 
-def _held(connection: Connection, *where: ColumnElement[bool]) -> tuple[Claim, ...]:
+def _read_claims(connection: Connection, *where: ColumnElement[bool]) -> tuple[Claim, ...]:
     query = select(CLAIMS, RELEASES.c.state).join(RELEASES, RELEASES.c.id == CLAIMS.c.release)
     rows = connection.execute(query.where(*where).order_by(CLAIMS.c.id))
     return tuple(claim_of(row, row.state) for row in rows)
 
 
 def claim_of(row: Row[Any], state: str) -> Claim:
-    """A claim as it is written in its row, of a release in a state."""
+    """A claim from its row, of a release in a state."""
     return Claim(
         host=row.host,
         resource=Resource(row.resource),
@@ -148,39 +148,36 @@ def _insert(connection: Connection, release: str, claims: Sequence[Claim]) -> No
         connection.execute(insert(CLAIMS), rows)
 
 
-def must_be_the_same_machines(connection: Connection, fleet: FleetSnapshot) -> None:
-    """Hold the names of a fleet against those under which something is claimed.
+def require_same_machines(connection: Connection, fleet: FleetSnapshot) -> None:
+    """Compare the names of a fleet with the names of hosts that have claims.
 
     Raises:
-        Failure: `BAD_FLEET` when a name was changed, or stands for another machine now.
+        Failure: `BAD_FLEET` when a name has changed, or now stands for another machine.
     """
     now = {host.name: parse_access(host.address).machine for host in fleet.hosts}
     machines = set(now.values())
-    for name, before in _claimed(connection).items():
+    for name, before in _claimed_machines(connection).items():
         if name not in now and before in machines:
-            raise _renamed(connection, name)
+            raise _renamed_host(connection, name)
         if now.get(name, before) != before:
-            raise _moved(connection, name, before, now[name])
+            raise _moved_host(connection, name, before, now[name])
 
 
 def remember_machines(connection: Connection, fleet: FleetSnapshot, names: Iterable[str]) -> None:
-    """Keep which machines some names stand for."""
+    """Record the machines of some hosts."""
     hosts = [fleet.host(name) for name in set(names)]
+    if not hosts:
+        return
+    connection.execute(delete(HOSTS).where(HOSTS.c.name.in_([host.name for host in hosts])))
     rows = [
-        {
-            "name": host.name,
-            "machine": parse_access(host.address).machine,
-            "address": host.address,
-        }
+        {"name": host.name, "machine": parse_access(host.address).machine, "address": host.address}
         for host in hosts
     ]
-    if rows:
-        connection.execute(delete(HOSTS).where(HOSTS.c.name.in_([row["name"] for row in rows])))
-        connection.execute(insert(HOSTS), rows)
+    connection.execute(insert(HOSTS), rows)
 
 
-def _claimed(connection: Connection) -> dict[str, str]:
-    """Machine by name, where something is claimed; names that are read from the index alone."""
+def _claimed_machines(connection: Connection) -> dict[str, str]:
+    """Machine by name, of hosts with claims. The query reads the index alone."""
     names = connection.scalars(select(CLAIMS.c.host).distinct()).all()
     known = {row.name: row.machine for row in connection.execute(select(HOSTS))}
     return {name: known.get(name, LOCAL) for name in sorted(names)}
@@ -191,7 +188,7 @@ def _holder(connection: Connection, name: str) -> str:
     return str(connection.scalar(query.limit(1)))
 
 
-def _renamed(connection: Connection, name: str) -> Failure:
+def _renamed_host(connection: Connection, name: str) -> Failure:
     release = _holder(connection, name)
     return Failure(
         Cause.BAD_FLEET,
@@ -200,7 +197,7 @@ def _renamed(connection: Connection, name: str) -> Failure:
     )
 
 
-def _moved(connection: Connection, name: str, before: str, now: str) -> Failure:
+def _moved_host(connection: Connection, name: str, before: str, now: str) -> Failure:
     release = _holder(connection, name)
     return Failure(
         Cause.BAD_FLEET,

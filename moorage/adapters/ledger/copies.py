@@ -1,4 +1,4 @@
-"""Backups of a ledger in an SQLite file, and bringing them back."""
+"""Backup and restore of a ledger in an SQLite file."""
 
 from __future__ import annotations
 
@@ -25,11 +25,20 @@ from moorage.adapters.system.os_errors import disk_failures
 from moorage.common.failures import Cause, Failure
 
 STEP_PAGES = 2048
-"""Pages of a copy between two moments at which it can be interrupted."""
+"""Pages that are copied in one step. A copy can be interrupted between steps."""
+
+SIDE_FILES = ("-wal", "-shm", "-journal")
+"""Suffixes of the files of an SQLite database."""
+
+NAME = re.compile(r"\.part-([0-9a-f]{8})-(\d+)-(\d+)(-wal|-shm|-journal)?$")
+"""Suffix of an unfinished copy: machine, number and start of its process."""
+
+ABANDONED_SECONDS = 3600
+"""A copy of another machine is abandoned after this time without a write."""
 
 
 def back_up(url: str, target: Path) -> None:
-    """Copy a ledger into a file, whole and checked, while others go on using it.
+    """Copy a ledger into a file and check the copy, while others use the ledger.
 
     Args:
         url: The ledger.
@@ -37,7 +46,7 @@ def back_up(url: str, target: Path) -> None:
 
     Raises:
         Failure: When there is no ledger, the file exists, the copy is not sound, or the disk is
-            full; then nothing is left of it.
+            full. Then no copy remains.
     """
     path = file_of(url, f"pg_dump --format=custom --file={target}")
     _must_exist(path)
@@ -49,23 +58,23 @@ def back_up(url: str, target: Path) -> None:
             f"{target.parent} is not there, or cannot be written",
             suggestion="Name a file in a folder where you may write.",
         )
-    with _copied(path, target) as copy:
+    with _checked_copy(path, target) as copy:
         os.replace(copy, target)
 
 
 def restore(url: str, source: Path, now: datetime) -> Path | None:
-    """Put a backup in the place of a ledger. The former file is kept in the same folder.
+    """Replace a ledger by a backup. The former file is kept in the same folder.
 
     Args:
         url: The ledger.
         source: A file that `back_up` made.
-        now: Names what is kept.
+        now: Part of the name of the former file.
 
     Returns:
-        Where the ledger is that was there before; None when there was none.
+        The former file; None when there was none.
 
     Raises:
-        Failure: When the backup is not sound, or some process has the ledger open.
+        Failure: When the backup is not sound, or a process has the ledger open.
     """
     path = file_of(url, f"pg_restore --clean --if-exists --dbname=DATABASE {source}")
     _must_exist(source)
@@ -74,7 +83,7 @@ def restore(url: str, source: Path, now: datetime) -> Path | None:
     kept = path.with_name(f"{path.name}.before-{now:%Y%m%dT%H%M%S}")
     with disk_failures(path.parent):
         path.parent.mkdir(parents=True, exist_ok=True)
-    with _copied(source, path) as copy:
+    with _checked_copy(source, path) as copy:
         before = _put_aside(path, kept)
         os.replace(copy, path)
     open_database(url).dispose()
@@ -86,10 +95,10 @@ def file_of(url: str, instead: str) -> Path:
 
     Args:
         url: The ledger.
-        instead: The command that does the same for PostgreSQL.
+        instead: The equivalent command for PostgreSQL.
 
     Raises:
-        Failure: `BAD_SETTING` when it is in no file.
+        Failure: `BAD_SETTING` when it has no file.
     """
     try:
         parsed = make_url(url)
@@ -105,8 +114,8 @@ def file_of(url: str, instead: str) -> Path:
 
 
 @contextmanager
-def _copied(source: Path, target: Path) -> Iterator[Path]:
-    """A checked copy of a ledger in the folder of its target; removed at the end of the block."""
+def _checked_copy(source: Path, target: Path) -> Iterator[Path]:
+    """A checked copy in the folder of its target; removed at the end of the block."""
     copy = part_for(target)
     remove_leftovers(target.parent)
     try:
@@ -127,19 +136,19 @@ def _copy(source: Path, target: Path) -> None:
             closing(sqlite3.connect(readable, uri=True)) as original,
             closing(sqlite3.connect(target)) as copy,
         ):
-            # A reader's transaction: what others write meanwhile does not begin the copy anew.
+            # Without a reader's transaction, concurrent writes would restart the copy.
             original.execute("BEGIN")
             original.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            # Python hears of a signal between two steps only.
+            # Python handles signals between two steps only.
             original.backup(copy, pages=STEP_PAGES, progress=lambda *_: None)
-            # In one file: whoever moves it need not know of a second one.
+            # One file, so that it can be moved without side files.
             copy.execute("PRAGMA journal_mode=DELETE")
     except sqlite3.Error as error:
         raise trouble(error, str(source)) from error
 
 
 def _put_aside(path: Path, kept: Path) -> Path | None:
-    """Keep a ledger under another name. Until another one takes its place it stays where it is."""
+    """Link a ledger under another name. It also stays in its place until it is replaced."""
     if not path.exists():
         return None
     os.link(path, kept)
@@ -163,7 +172,7 @@ def _must_be_sound(path: Path) -> None:
 
 
 def _must_not_be_in_use(path: Path) -> None:
-    """Who has the file open would go on with the one that is put aside."""
+    """Processes that have the file open would continue with the former one."""
     if users := _users(path):
         raise Failure(
             Cause.LEDGER_UNAVAILABLE,
@@ -179,7 +188,7 @@ def _users(path: Path) -> list[str]:
             if any(Path(file.path) == path.absolute() for file in process.open_files()):
                 found.append(f"process {process.pid} ({process.info['name']})")
         except psutil.Error:
-            continue  # it has ended, or is somebody else's
+            continue  # it has ended, or belongs to another user
     return found
 
 
@@ -191,33 +200,23 @@ def _to_disk(path: Path) -> None:
         os.close(number)
 
 
-BESIDE = ("-wal", "-shm", "-journal")
-"""Files that belong to an SQLite database, by what they are called after it."""
-
-NAME = re.compile(r"\.part-([0-9a-f]{8})-(\d+)-(\d+)(-wal|-shm|-journal)?$")
-"""How the name of an unfinished copy ends: machine, number and start of its process."""
-
-ABANDONED_SECONDS = 3600
-"""How long nobody has written to a copy of another machine that is abandoned."""
-
-
 def part_for(target: Path) -> Path:
-    """Where this process makes the copy that becomes a file."""
+    """The path of this process's unfinished copy of a file."""
     own = this_process()
     return target.with_name(f"{target.name}.part-{_machine(own)}-{own.pid}-{own.started_at}")
 
 
 def remove_part(part: Path) -> None:
-    """Remove an unfinished copy, with the files that belong to it."""
-    for suffix in ("", *BESIDE):
+    """Remove an unfinished copy with its side files."""
+    for suffix in ("", *SIDE_FILES):
         Path(f"{part}{suffix}").unlink(missing_ok=True)
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove unfinished copies in a folder whose process has ended without doing so.
+    """Remove unfinished copies of processes that have ended.
 
-    Whether a process of another machine lives nobody knows here: its copy goes once nobody has
-    written to it for an hour. A machine is another one after each of its starts.
+    The processes of another machine are not visible here, so its copies are removed after an hour
+    without a write. After a reboot a machine counts as another one.
     """
     machine = _machine(this_process())
     with suppress(OSError):

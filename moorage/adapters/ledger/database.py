@@ -1,17 +1,17 @@
-"""Opening the database: dialect settings, and transactions that stand in line."""
+"""The ledger's database: connections, settings of each dialect, and exclusive transactions."""
 
 from __future__ import annotations
 
-import random
 import sqlite3
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from json import JSONDecodeError
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, make_url, update
-from sqlalchemy.exc import OperationalError, SQLAlchemyError
+from sqlalchemy.exc import SQLAlchemyError
+from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random
 
 from moorage.adapters.ledger.tables import GATE
 from moorage.adapters.ledger.traces import database_file, mark, must_be_there
@@ -19,18 +19,16 @@ from moorage.adapters.ledger.troubles import UNDECODABLE, shown_url, trouble, un
 from moorage.common.failures import Cause, Failure
 
 BUSY_SECONDS = 30
-"""How long a writer waits for another one before it gives up."""
+"""How long a writer waits for others."""
 
-ASK_AGAIN_SECONDS = (0.001, 0.01)
-"""How long a writer sleeps before it asks again, at least and at most."""
+POLL_SECONDS = (0.001, 0.01)
+"""Minimum and maximum between two attempts of a writer."""
 
-LOCKED_SECONDS = 0.02
-
-MOST_TOLD = 3
-"""How many rows of a table are named that cannot be decoded."""
+MOST_ROWS = 3
+"""How many rows of a table that cannot be decoded are named."""
 
 NEWER = (
-    "Use the newer moorage that has opened this ledger, or bring back a backup from before with"
+    "Use the newer moorage that has opened this ledger, or restore a backup from before with"
     " `moorage ledger restore FILE`."
 )
 
@@ -41,23 +39,23 @@ SILENT = {
     "keepalives_interval": 5,
     "keepalives_count": 4,
 }
-"""When a PostgreSQL server counts as gone that says nothing: half a minute, in seconds but for
-`tcp_user_timeout` (ms). Left alone, Linux waits for a quarter of an hour and longer, while the
-leases of locks run out. https://www.postgresql.org/docs/current/libpq-connect.html"""
+"""Limits for a silent PostgreSQL server, half a minute in all. They are in seconds, but
+`tcp_user_timeout` in ms. By default Linux waits for at least a quarter of an hour, and the leases
+of locks run out meanwhile. https://www.postgresql.org/docs/current/libpq-connect.html"""
 
 IN_USE = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
-"""What SQLite says while others use the file; anything else does not pass by waiting."""
+"""SQLite's codes while others use the file. Waiting helps against no other code."""
 
 
 def open_database(url: str) -> Engine:
-    """Connect, and bring the schema up to date. Safe when several processes do so at once.
+    """Connect, and migrate the schema. Several processes may do so at the same time.
 
     Args:
         url: SQLAlchemy URL; the folder of an SQLite file is made.
 
     Raises:
-        Failure: `LEDGER_UNAVAILABLE`, `LEDGER_DAMAGED` or `DISK_FULL` with the reason; never with
-            the password of the URL. So is a file that is gone or empty where there was a ledger.
+        Failure: `LEDGER_UNAVAILABLE`, `LEDGER_DAMAGED` or `DISK_FULL` with the reason, without the
+            password of the URL. Also when the file of an earlier ledger is missing or empty.
     """
     # Importing Alembic takes a quarter of a second, which refusing a bad spec should not.
     from moorage.adapters.ledger.migrating import CommandError, migrate  # noqa: PLC0415
@@ -75,7 +73,7 @@ def open_database(url: str) -> Engine:
     except ImportError as error:
         advice = "Install the driver, for PostgreSQL: pip install 'moorage[postgres]'."
         raise Failure(Cause.LEDGER_UNAVAILABLE, f"{shown}: {error}", suggestion=advice) from error
-    except UnicodeDecodeError as error:  # of SQLite's own words about a damaged file
+    except UnicodeDecodeError as error:  # SQLite's message about a damaged file
         raise unreadable(error, shown) from error
     except CommandError as error:
         why = f"{shown}: this moorage does not know its schema: {error}"
@@ -87,24 +85,24 @@ def open_database(url: str) -> Engine:
 
 @contextmanager
 def gate(engine: Engine) -> Iterator[Connection]:
-    """A transaction that is alone: others that use the gate wait until it ends."""
-    with _translated(engine), engine.begin() as connection:
+    """An exclusive transaction: others that use the gate wait for its end."""
+    with _failures(engine), engine.begin() as connection:
         connection.execute(update(GATE).values(epoch=GATE.c.epoch + 1))
         yield connection
 
 
 @contextmanager
 def reading(engine: Engine) -> Iterator[Connection]:
-    """A connection for reading; it waits for nobody."""
+    """A connection for reading, without waiting for writers."""
     try:
-        with _translated(engine), engine.connect().execution_options(writes=False) as connection:
+        with _failures(engine), engine.connect().execution_options(writes=False) as connection:
             yield connection
     except UNDECODABLE as error:
         raise unreadable(error, shown_url(engine.url)) from error
 
 
 @contextmanager
-def _translated(engine: Engine) -> Iterator[None]:
+def _failures(engine: Engine) -> Iterator[None]:
     try:
         yield
     except SQLAlchemyError as error:
@@ -114,16 +112,16 @@ def _translated(engine: Engine) -> Iterator[None]:
             raise unreadable(error, shown_url(engine.url), rows) from error
         if isinstance(error, JSONDecodeError | UnicodeDecodeError):
             raise unreadable(error, shown_url(engine.url)) from error
-        raise  # a mistake of ours, which is not the ledger's
+        raise  # an error of moorage, not of the ledger
 
 
 def _undecodable(engine: Engine) -> tuple[str, ...]:
-    # It decodes with the modules that read through this one.
+    # That module imports this one.
     from moorage.adapters.ledger.check import undecodable  # noqa: PLC0415
 
     try:
         with engine.connect().execution_options(writes=False) as connection:
-            return undecodable(connection, MOST_TOLD)
+            return undecodable(connection, MOST_ROWS)
     except (SQLAlchemyError, *UNDECODABLE):
         return ()
 
@@ -144,48 +142,38 @@ def _connect(url: str) -> Engine:
     return engine
 
 
-def _prepare_sqlite(connection: object, _record: object) -> None:
-    # The driver must not open transactions of its own: it would begin them as readers, and two
-    # readers that both turn into writers cannot wait for each other.
-    connection.isolation_level = None  # type: ignore[attr-defined]
-    _write_ahead(connection)
-    connection.execute("PRAGMA foreign_keys=ON")  # type: ignore[attr-defined]
-
-
-def _write_ahead(connection: object) -> None:
-    # The one statement that SQLite refuses at once, instead of waiting, while others use the file.
-    give_up = time.monotonic() + BUSY_SECONDS
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode=WAL")  # type: ignore[attr-defined]
-            return
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF not in IN_USE or time.monotonic() > give_up:
-                raise
-            time.sleep(LOCKED_SECONDS)
+def _prepare_sqlite(connection: Any, _record: object) -> None:
+    # The driver would begin its own transactions as readers. Two readers that both become writers
+    # cannot wait for each other.
+    connection.isolation_level = None
+    # SQLite does not wait for other processes in this one statement.
+    _when_free()(connection.execute, "PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA foreign_keys=ON")
 
 
 def _begin_sqlite(connection: Connection) -> None:
     if not connection.get_execution_options().get("writes", True):
         connection.exec_driver_sql("BEGIN")
         return
-    # SQLite's own wait asks ever more seldom, so whoever has waited longest is served last: of
-    # eight writers one was seen to wait for 2 s, and for 0.3 s when all ask as often.
+    # SQLite's own wait polls less and less often, so the writer that has waited longest is served
+    # last: of eight writers one waited 2 s, and 0.3 s when all poll at the same rate.
     connection.exec_driver_sql("PRAGMA busy_timeout=0")
     try:
-        _be_alone(connection)
+        _when_free()(connection.exec_driver_sql, "BEGIN IMMEDIATE")
     finally:
         connection.exec_driver_sql(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000}")
 
 
-def _be_alone(connection: Connection) -> None:
-    give_up = time.monotonic() + BUSY_SECONDS
-    while True:
-        try:
-            connection.exec_driver_sql("BEGIN IMMEDIATE")
-            return
-        except OperationalError as error:
-            code = getattr(error.orig, "sqlite_errorcode", 0)
-            if code & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > give_up:
-                raise
-        time.sleep(random.uniform(*ASK_AGAIN_SECONDS))
+def _when_free() -> Retrying:
+    """Repeats a statement while other processes use the file."""
+    return Retrying(
+        retry=retry_if_exception(_is_busy),
+        wait=wait_random(*POLL_SECONDS),
+        stop=stop_after_delay(BUSY_SECONDS),
+        reraise=True,
+    )
+
+
+def _is_busy(error: BaseException) -> bool:
+    code = getattr(getattr(error, "orig", error), "sqlite_errorcode", 0)
+    return code & 0xFF in IN_USE

@@ -1,11 +1,11 @@
-"""The owner of a lock: a process, distinct from any later one with the same number."""
+"""Identity of processes: distinct from any later process with the same number."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-from moorage.adapters.hosts.supervisor import seen
+from moorage.adapters.hosts.supervisor import process_state
 from moorage.common.values import Value
 
 
@@ -33,17 +33,17 @@ def this_process(note: str = "") -> Owner:
 
 def owner_of(pid: int, note: str = "") -> Owner:
     """A process of this machine."""
-    return Owner(machine=_machine(), pid=pid, started_at=seen(pid)[1], note=note)
+    return Owner(machine=_machine(), pid=pid, started_at=process_state(pid)[1], note=note)
 
 
-def is_gone(owner: Owner) -> bool:
+def has_ended(owner: Owner) -> bool:
     """Whether an owner has surely ended; False when this machine cannot know."""
     if not owner.machine or owner.machine != _machine():
         return False
     return not is_alive(owner.pid, owner.started_at)
 
 
-def is_present(owner: Owner) -> bool:
+def is_running(owner: Owner) -> bool:
     """Whether an owner surely runs on this machine; False when this machine cannot know."""
     if not owner.machine or owner.machine != _machine():
         return False
@@ -52,7 +52,7 @@ def is_present(owner: Owner) -> bool:
 
 def is_alive(pid: int, started: int) -> bool:
     """Whether a process of this machine lives; one that waits to be reaped does not."""
-    state, start = seen(pid)
+    state, start = process_state(pid)
     return state not in ("", "Z", "X") and start == started
 
 

@@ -1,8 +1,8 @@
-"""One flow at a time for a model name, or for an accelerator, whatever happens to the flow.
+"""Locks of model names and accelerators, for one flow at a time.
 
-A lock has a lease that its holder renews. It is taken over when the lease ran out, or at once when
-the holder was a process of this machine that is gone. Prefect's own concurrency limits cannot do
-this: a killed holder keeps its slot, for ever if the server restarts.
+The holder of a lock renews its lease. Others take the lock over once the lease has run out, or at
+once if the holder was a process of this machine and has ended. Prefect's concurrency limits do not
+serve: a killed holder keeps its slot, for ever if the server restarts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Engine, Row, delete, insert, select, update
 
 from moorage.adapters.ledger.database import gate, reading
-from moorage.adapters.ledger.lock_owner import Owner, is_gone, this_process
+from moorage.adapters.ledger.lock_owner import Owner, has_ended, this_process
 from moorage.adapters.ledger.tables import LOCKS
 from moorage.common.failures import Cause, Failure
 
@@ -27,7 +27,7 @@ POLL_SECONDS = 0.2
 
 
 class LockHeld(Failure):
-    """Somebody else holds a lock."""
+    """Another process holds a lock."""
 
     def __init__(self, detail: str) -> None:
         super().__init__(Cause.DEPLOY_IN_PROGRESS, detail)
@@ -37,7 +37,7 @@ class LockHeld(Failure):
 
 
 class Locks:
-    """The locks of model names and of accelerators on which an engine starts."""
+    """The locks of a ledger."""
 
     def __init__(self, engine: Engine, clock: Callable[[], float] = time.time) -> None:
         self._engine = engine
@@ -58,10 +58,10 @@ class Locks:
             name: What is locked.
             wait_seconds: How long to wait for another holder.
             note: Shown to those who wait, such as the flow run.
-            on_wait: Told whose end is waited for, whenever that is another one.
+            on_wait: Called with a description of the holder, again for each new holder.
 
         Raises:
-            LockHeld: When the other holder does not end in time.
+            LockHeld: When the other holder keeps it for longer.
         """
         token = uuid.uuid4().hex
         owner = this_process(note)
@@ -74,11 +74,11 @@ class Locks:
                 waited_for = held
                 on_wait(held)
             time.sleep(POLL_SECONDS)
-        with self.kept(token):
+        with self.renewal(token):
             yield
 
     def take(self, name: str, token: str, owner: Owner) -> Owner | None:
-        """Take a lock if it is free, and say who holds it otherwise."""
+        """Take a lock if it is free; else its holder."""
         return self.take_all([name], token, owner).get(name)
 
     def take_all(
@@ -88,13 +88,13 @@ class Locks:
         owner: Owner,
         lease_seconds: float = LEASE_SECONDS,
     ) -> dict[str, Owner]:
-        """Take several locks in one step or none of them, so that nobody waits with some in hand.
+        """Take several locks in one step, or none of them.
 
         Returns:
-            Who holds those that are not free; empty when all are taken now.
+            The holders of those that are not free; empty when all are taken now.
         """
         with gate(self._engine) as connection:
-            if held := self._held(connection, LOCKS.c.name.in_(names), LOCKS.c.token != token):
+            if held := self._owners(connection, LOCKS.c.name.in_(names), LOCKS.c.token != token):
                 return held
             connection.execute(delete(LOCKS).where(LOCKS.c.name.in_(names)))
             expires_at = self._clock() + lease_seconds
@@ -107,8 +107,8 @@ class Locks:
         return {}
 
     @contextmanager
-    def kept(self, token: str, lease_seconds: float = LEASE_SECONDS) -> Iterator[None]:
-        """Renew what was taken with a token in the background, and give it back at the end."""
+    def renewal(self, token: str, lease_seconds: float = LEASE_SECONDS) -> Iterator[None]:
+        """Renew the leases of a token in the background, and drop its locks at the end."""
         ended = threading.Event()
         renewer = threading.Thread(
             target=self._renew, args=(token, lease_seconds, ended), daemon=True
@@ -119,35 +119,35 @@ class Locks:
         finally:
             ended.set()
             renewer.join()
-            # What was done under the lock is done, whether or not the ledger answers now: a lease
-            # that is not given back runs out.
+            # The work under the lock is done, even if the ledger does not answer now. The lease
+            # runs out by itself.
             with suppress(Failure):
                 self.drop(token)
 
     def holders(self, names: Sequence[str]) -> dict[str, Owner]:
-        """By lock, who holds it and may be alive; those that are free are left out."""
+        """The holder of each lock that is not free."""
         with reading(self._engine) as connection:
-            return self._held(connection, LOCKS.c.name.in_(names))
+            return self._owners(connection, LOCKS.c.name.in_(names))
 
     def is_held(self, name: str) -> bool:
-        """Whether somebody who may be alive holds a lock."""
+        """Whether a lock is not free."""
         return name in self.holders([name])
 
     def drop(self, token: str) -> None:
-        """Give back what was taken with a token, and was not taken over by somebody else."""
+        """Free the locks that a token still holds."""
         with gate(self._engine) as connection:
             connection.execute(delete(LOCKS).where(LOCKS.c.token == token))
 
-    def _held(self, connection: Connection, *where: ColumnElement[bool]) -> dict[str, Owner]:
+    def _owners(self, connection: Connection, *where: ColumnElement[bool]) -> dict[str, Owner]:
         rows = connection.execute(
             select(LOCKS).where(*where, LOCKS.c.expires_at > self._clock()).order_by(LOCKS.c.name)
         )
         owners = {row.name: owner_of(row) for row in rows}
-        return {name: owner for name, owner in owners.items() if not is_gone(owner)}
+        return {name: owner for name, owner in owners.items() if not has_ended(owner)}
 
     def _renew(self, token: str, lease_seconds: float, ended: threading.Event) -> None:
         while not ended.wait(RENEW_SECONDS):
-            # A ledger that is unreachable for a moment is retried before the lease runs out.
+            # If the ledger does not answer, the next renewal still comes before the lease ends.
             with suppress(Failure), gate(self._engine) as connection:
                 connection.execute(
                     update(LOCKS)
@@ -157,5 +157,5 @@ class Locks:
 
 
 def owner_of(row: Row[Any]) -> Owner:
-    """Who holds a lock, as it is written in its row."""
+    """The holder of a lock, from its row."""
     return Owner.model_validate(row.owner)

@@ -1,35 +1,34 @@
-"""Measurements in the ledger: memory of starts, by their settings."""
+"""Measurements in the ledger: the memory of starts, by their settings."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import Engine, Row, delete, insert, select
 
 from moorage.adapters.ledger.database import gate, reading
 from moorage.adapters.ledger.tables import MEASUREMENTS
-from moorage.memory.calibration import Measurement
-from moorage.memory.calibration_key import CalibrationKey
-from moorage.readiness.measured import Measured, summed_up
+from moorage.adapters.ledger.transitions import utc
+from moorage.memory.calibration import CalibrationKey, Measurement
+from moorage.readiness.engine_facts import Measured, combine_measured
 
 
 class Measurements:
-    """What the starts of all releases have measured."""
+    """The measurements of all releases."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     def record(self, release: str, measurements: Sequence[Measurement]) -> None:
-        """Write down what a release measured; it replaces what was written for it before."""
+        """Write the measurements of a release; they replace its earlier ones."""
         with gate(self._engine) as connection:
             connection.execute(delete(MEASUREMENTS).where(MEASUREMENTS.c.release == release))
             if measurements:
                 connection.execute(insert(MEASUREMENTS), [_values(one) for one in measurements])
 
     def latest(self, key: CalibrationKey) -> Measurement | None:
-        """What the newest release with these settings measured; of several workloads the most."""
+        """The newest release with these settings; of its workloads the most."""
         same = [MEASUREMENTS.c[name] == value for name, value in key.model_dump().items()]
         query = select(MEASUREMENTS).where(*same).order_by(MEASUREMENTS.c.id.desc())
         with reading(self._engine) as connection:
@@ -38,11 +37,11 @@ class Measurements:
                 return None
             rows = connection.execute(query.where(MEASUREMENTS.c.release == newest.release)).all()
             found = [measurement_of(row, key) for row in rows]
-        measured = summed_up(one.measured for one in found) or Measured()
+        measured = combine_measured(one.measured for one in found) or Measured()
         return found[-1].model_copy(update={"measured": measured})
 
     def of(self, architecture: str) -> tuple[Measurement, ...]:
-        """What starts of an architecture measured: for each settings the newest, newest first."""
+        """Measurements of an architecture: the newest of each settings, newest first."""
         query = select(MEASUREMENTS).where(MEASUREMENTS.c.architecture == architecture)
         with reading(self._engine) as connection:
             rows = connection.execute(query.order_by(MEASUREMENTS.c.id.desc())).all()
@@ -51,7 +50,7 @@ class Measurements:
 
 
 def key_of(row: Row[Any]) -> CalibrationKey:
-    """The settings of a measurement, as they are written in its row."""
+    """The settings of a measurement, from its row."""
     names = CalibrationKey.model_fields
     return CalibrationKey(**{name: row._mapping[name] for name in names})
 
@@ -62,15 +61,14 @@ def _values(one: Measurement) -> dict[str, Any]:
 
 
 def measurement_of(row: Row[Any], key: CalibrationKey) -> Measurement:
-    """What a workload measured with some settings, as it is written in its row."""
+    """The measurement of a workload with some settings, from its row."""
     known = Measured.model_fields.keys()
     facts = {name: value for name, value in row.measured.items() if name in known}
-    moment: datetime = row.measured_at
     return Measurement(
         workload=row.workload,
         key=key,
         measured=Measured.model_validate(facts),
         predicted=row.predicted,
         release=row.release,
-        measured_at=moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC),
+        measured_at=utc(row.measured_at),
     )

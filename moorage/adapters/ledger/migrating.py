@@ -1,4 +1,4 @@
-"""Bringing the ledger's schema up to date."""
+"""Migrations of the ledger's schema."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MIGRATING = threading.Lock()
 
 
 def migrate(engine: Engine) -> None:
-    """Upgrade to the newest schema. Safe when several processes do so at once.
+    """Upgrade to the newest schema. Several processes may do so at the same time.
 
     Raises:
         CommandError: When the database is newer than this program.
@@ -42,7 +42,7 @@ def migrate(engine: Engine) -> None:
 
 
 def is_known(revision: str) -> bool:
-    """Whether a schema is one that this program can bring up to date."""
+    """Whether this program can migrate a schema."""
     try:
         return ScriptDirectory(str(MIGRATIONS)).get_revision(revision) is not None
     except CommandError:

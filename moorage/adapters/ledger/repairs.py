@@ -1,4 +1,4 @@
-"""What the ledger keeps about the repairs of releases."""
+"""Records of the reconcile flow: repairs of releases, and hosts that do not answer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOMENTS = ("not_before", "started_at", "well_since", "probed_at")
 
 
 class Repairs:
-    """One record for each release that was ever looked after."""
+    """One record for each release that was ever repaired or probed."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -36,7 +36,7 @@ class Repairs:
             return record_of(row) if row else RepairRecord(release=release)
 
     def keep(self, record: RepairRecord) -> None:
-        """Write a record, in the place of the one before."""
+        """Write a record; it replaces the earlier one."""
         with gate(self._engine) as connection:
             connection.execute(delete(REPAIRS).where(REPAIRS.c.release == record.release))
             connection.execute(insert(REPAIRS).values(record.model_dump()))
@@ -49,7 +49,7 @@ class Repairs:
 
 
 def record_of(row: Row[Any]) -> RepairRecord:
-    """What is kept about a release, as it is written in its row."""
+    """A record from its row."""
     values = dict(row._mapping)
     return RepairRecord.model_validate(
         {**values, **{name: utc(values[name]) for name in MOMENTS if values[name]}}
@@ -57,25 +57,25 @@ def record_of(row: Row[Any]) -> RepairRecord:
 
 
 class Sightings:
-    """Hosts that could not be looked at, and all that were ever claimed on."""
+    """Hosts that did not answer, and all hosts that ever had claims."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     def unseen(self) -> dict[str, datetime]:
-        """Since when hosts are out of sight, UTC."""
+        """The hosts that do not answer, with the time of their last answer, UTC."""
         with reading(self._engine) as connection:
             rows = connection.execute(select(SIGHTINGS))
             return {row.host: utc(row.unseen_since) for row in rows}
 
     def keep(self, unseen: Mapping[str, tuple[datetime, str]], seen: set[str]) -> None:
-        """Write down who is out of sight since when and why, and who is not any more."""
+        """Record the hosts that do not answer, with time and reason, and those that do again."""
         before = self.unseen()
         if not (unseen or before.keys() & seen):
             return
         with gate(self._engine) as connection:
-            gone = SIGHTINGS.c.host.in_([*unseen, *seen])
-            connection.execute(delete(SIGHTINGS).where(gone))
+            hosts = [*unseen, *seen]
+            connection.execute(delete(SIGHTINGS).where(SIGHTINGS.c.host.in_(hosts)))
             rows = [
                 {"host": host, "unseen_since": since, "detail": detail}
                 for host, (since, detail) in unseen.items()
@@ -84,6 +84,6 @@ class Sightings:
                 connection.execute(insert(SIGHTINGS), rows)
 
     def known_hosts(self) -> dict[str, str]:
-        """Address by name, of every host on which something was ever claimed."""
+        """Address by name, of every host that ever had claims."""
         with reading(self._engine) as connection:
             return {row.name: row.address for row in connection.execute(select(HOSTS))}

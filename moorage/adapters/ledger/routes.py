@@ -1,6 +1,6 @@
-"""The ledger as a router: the release that holds a name is where requests for it go.
+"""The ledger as a router: requests for a name go to the release that holds it.
 
-So nothing has to be kept in step: the transaction in which a release takes over is the switch.
+The transaction in which a release takes over is the switch, so there is no second state.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from moorage.releases.states import SERVING
 
 
 class Routes:
-    """Who answers for which name; a `Router`."""
+    """A `Router` over the releases of a ledger."""
 
     def __init__(self, engine: Engine, releases: Releases) -> None:
         self._engine, self._releases = engine, releases
 
     def switch(self, release: Release) -> Release:
-        """In one transaction the release holds the name, and its predecessor holds it no more."""
+        """Give the name to a release; in the same transaction its predecessor loses it."""
         return self._releases.take_over(release)
 
     def close(self, release: str, cause: str) -> None:
-        """Nobody holds the name from then on."""
+        """Take the name from a release."""
         self._releases.move(release, ReleaseState.STOPPING, cause)
 
     def reopen(self, release: str, cause: str) -> None:
-        """The release holds the name again."""
+        """Give the name back to a release."""
         self._releases.move(release, ReleaseState.RUNNING, cause)
 
     def routes(self, model: str = "") -> tuple[Route, ...]:
-        """Who answers now, by name.
+        """The current routes, by name.
 
-        One look at the database, which reads no records: clients may ask before each request.
+        One query that reads no records, because clients may call this before each request.
         """
         columns = (RELEASES.c.id, RELEASES.c.model, RELEASES.c.state, RELEASES.c.created_at)
         query = (
@@ -60,7 +60,8 @@ class Routes:
 
 def _route(rows: list[Any]) -> Route:
     first = rows[0]
-    leaders = [row.workload for row in rows if row.workload and _leads(row.workload)]
+    workloads = [row.workload for row in rows if row.workload]
+    leaders = [one for one in workloads if one.get("role", Role.LEADER) == Role.LEADER]
     loaded = [{pin["name"] for pin in one.get("adapters", ())} for one in leaders]
     named = {adapter["name"] for adapter in first.spec.get("lora", ())}
     return Route(
@@ -71,7 +72,3 @@ def _route(rows: list[Any]) -> Route:
         adapters=tuple(sorted(named.union(set.intersection(*loaded) if loaded else ()))),
         since=utc(first.created_at),
     )
-
-
-def _leads(workload: dict[str, Any]) -> bool:
-    return str(workload.get("role", Role.LEADER)) == Role.LEADER

@@ -1,4 +1,4 @@
-"""The tables. Their history is in `migrations/`; a test holds the two against each other."""
+"""The tables. Migrations are in `migrations/`; a test compares the two."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ GATE = Table(
     Column("epoch", BigInteger, nullable=False),
     Column("identity", String(32), nullable=False),
 )
-"""One row. Whoever updates `epoch` first in a transaction is alone until that ends."""
+"""One row. A transaction that has updated `epoch` is exclusive until its end."""
 
 LOCKS = Table(
     "locks",
@@ -137,7 +137,7 @@ HOSTS = Table(
     Column("machine", String(255), nullable=False),
     Column("address", Text, nullable=False),
 )
-"""Where a host was when something was claimed there."""
+"""The machine and address of each host at the time of its last claim."""
 
 SIGHTINGS = Table(
     "sightings",
@@ -146,7 +146,7 @@ SIGHTINGS = Table(
     Column("unseen_since", DateTime(timezone=True), nullable=False),
     Column("detail", Text, nullable=False),
 )
-"""Hosts that could not be looked at; a row goes when its host is seen again."""
+"""Hosts that do not answer; a row is deleted when its host answers again."""
 
 REPAIRS = Table(
     "repairs",
@@ -162,7 +162,7 @@ REPAIRS = Table(
     Column("missed", Integer, nullable=False),
     Column("tokens", JSON, nullable=False),
 )
-"""What reconciling keeps about a release: the columns of `Record` (operations/reconcile/facts)."""
+"""Records of the reconcile flow: the fields of `RepairRecord`."""
 
 MEASUREMENTS = Table(
     "measurements",

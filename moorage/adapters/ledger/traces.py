@@ -1,4 +1,4 @@
-"""Traces of a ledger whose file is gone or empty: it is not taken for one that never was."""
+"""Traces of an earlier ledger: without its file, or with an empty one, no new ledger is made."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from moorage.common.failures import Cause, Failure
 MARKER = ".made"
 """Suffix of the file that stays in the folder of a ledger after its first opening."""
 
-MARKER_TEXT = "A ledger was made beside this file. Remove both to begin a new one.\n"
+MARKER_TEXT = "A ledger was made in this folder. Remove it and this file to begin a new one.\n"
 
 WRITE_AHEAD = ("-wal", "-shm")
 """Suffixes of files that SQLite keeps while a database is in use, after the first write."""
@@ -28,16 +28,16 @@ MOST_FILES = 1000
 
 
 def database_file(url: URL) -> Path | None:
-    """The file of an SQLite database; None = it is in no file."""
+    """The file of an SQLite database; None = it has none."""
     if url.get_backend_name() != "sqlite" or url.database in (None, "", ":memory:"):
         return None
     return None if str(url.database).startswith("file:") else Path(str(url.database))
 
 
 def must_be_there(path: Path) -> None:
-    """Refuse a ledger that is gone or empty where something shows that there was one.
+    """Refuse a missing or empty file if there are traces of an earlier ledger.
 
-    A file that is made anew by another process right now has its first page before any trace.
+    While another process makes a ledger, its file has a page before there is any trace.
 
     Raises:
         Failure: `LEDGER_DAMAGED` for an empty file, `LEDGER_UNAVAILABLE` for none.
@@ -59,13 +59,13 @@ def must_be_there(path: Path) -> None:
     raise Failure(
         Cause.LEDGER_DAMAGED if exists else Cause.LEDGER_UNAVAILABLE,
         f"{path} {what}, but {found} that there was a ledger",
-        suggestion="Bring a backup back with `moorage ledger restore FILE`. To begin a new ledger,"
+        suggestion="Restore a backup with `moorage ledger restore FILE`. To begin a new ledger,"
         " which knows nothing of what runs, move away what is named above.",
     )
 
 
 def mark(path: Path) -> None:
-    """Leave the trace that a ledger was made here. Where it cannot be written there is none."""
+    """Mark the folder of a new ledger, if it can be written."""
     with suppress(OSError), path.with_name(path.name + MARKER).open("x") as marker:
         marker.write(MARKER_TEXT)
 
@@ -78,9 +78,9 @@ def _size(path: Path) -> int:
 
 
 def _traces(path: Path, *, exists: bool) -> Iterator[str]:
-    """What shows that there was a ledger.
+    """Files that show an earlier ledger.
 
-    Where the file itself is gone, only what has its name counts: another ledger may lie there too.
+    If the file itself is missing, only files of its name count: the folder may hold another ledger.
     """
     side_files = [Path(f"{path}{suffix}") for suffix in (MARKER, *WRITE_AHEAD)]
     yield from (str(one) for one in side_files if _size(one))
@@ -94,18 +94,16 @@ def _traces(path: Path, *, exists: bool) -> Iterator[str]:
 
 
 def _is_ledger(path: Path) -> bool:
-    """Whether a file is a ledger, such as a backup. It is read, and not changed."""
+    """Whether a file is a ledger, such as a backup. It is not changed."""
     try:
-        if not path.is_file() or _beginning(path) != HEADER:
+        if not path.is_file():
             return False
+        with path.open("rb") as file:
+            if file.read(len(HEADER)) != HEADER:
+                return False
         address = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
         with closing(sqlite3.connect(address, uri=True)) as database:
             query = "SELECT count(*) FROM sqlite_master WHERE name IN ('releases', 'gate')"
             return bool(database.execute(query).fetchone()[0] == 2)
     except (OSError, sqlite3.Error, UnicodeDecodeError):
         return False
-
-
-def _beginning(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(len(HEADER))

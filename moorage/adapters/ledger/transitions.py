@@ -1,10 +1,9 @@
-"""Changes of state: allowed, guarded and logged, in one transaction with what goes with them.
+"""Changes of state of releases: allowed, guarded and logged, in one transaction.
 
-Three things stand between a release and a state that it may not enter. The table of
-`moorage.releases.states` is looked at first, for a message that a person understands. The update
-names the state that it leaves, so of two writers who both saw it one changes nothing. And the
-database itself refuses a transition that is not in `allowed_transitions`, and a change of
-`releases.state` that the newest transition of the release does not tell of, whoever writes it.
+Three checks prevent a wrong state. The table of `moorage.releases.states` comes first, for a clear
+message. The update names the former state, so that one of two concurrent writers changes nothing.
+The database refuses transitions that are not in `allowed_transitions`, and a change of
+`releases.state` that is not the newest transition of the release.
 """
 
 from __future__ import annotations
@@ -21,15 +20,14 @@ from sqlalchemy import Connection, Engine, Row, func, insert, select, update
 from moorage.adapters.ledger.database import gate
 from moorage.adapters.ledger.tables import CLAIMS, RELEASES, TRANSITION_LOG
 from moorage.common.failures import Cause, Failure
-from moorage.releases.states import SERVING, TRANSITIONS, ReleaseState
-from moorage.releases.timeline import Transition
+from moorage.releases.states import SERVING, TRANSITIONS, ReleaseState, Transition
 
 
 class Change:
     """A transaction that may move releases.
 
     Attributes:
-        connection: For what else belongs into it.
+        connection: For other changes in the same transaction.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -52,7 +50,7 @@ class Change:
         """Move a release to another state.
 
         Raises:
-            Failure: `LOST_LOCK` when its state does not lead there: somebody else moved it.
+            Failure: `LOST_LOCK` when its state does not lead there: another process moved it.
         """
         before = self.state_of(release)
         if to not in TRANSITIONS[before]:
@@ -115,7 +113,7 @@ class Change:
 
 @contextmanager
 def changing(engine: Engine) -> Iterator[Change]:
-    """An exclusive transaction; the author's callback gets its transitions after the commit."""
+    """An exclusive transaction. After the commit the author's callback gets its transitions."""
     with gate(engine) as connection:
         change = Change(connection)
         yield change
@@ -135,7 +133,7 @@ def logged(connection: Connection, release: str) -> tuple[Transition, ...]:
 
 
 def transition_of(row: Row[Any], model: str) -> Transition:
-    """A transition as it is written in its row, of a release of a model."""
+    """A transition of a release of a model, from its row."""
     return Transition(
         release=row.release,
         model=model,
@@ -150,12 +148,8 @@ def transition_of(row: Row[Any], model: str) -> Transition:
 
 
 def utc(moment: datetime) -> datetime:
-    """A moment as SQLite (without a zone) or PostgreSQL (with its own) gives it, in UTC."""
+    """A time from SQLite (without a zone) or PostgreSQL (with its own zone), in UTC."""
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-
-
-def _nobody(_transition: Transition) -> None:
-    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,13 +157,13 @@ class Author:
     """A flow run that changes the ledger.
 
     Attributes:
-        flow_run_id: Its id; empty = it is done outside of any flow run.
-        on_transition: Called with each transition once it is committed. It must not fail.
+        flow_run_id: Its id; empty = no flow run.
+        on_transition: Called with each transition after its commit. It must not fail.
         requested_by: Who requested the run, in one line.
     """
 
     flow_run_id: str = ""
-    on_transition: Callable[[Transition], None] = _nobody
+    on_transition: Callable[[Transition], None] = lambda _: None
     requested_by: str = ""
 
 
@@ -177,13 +171,13 @@ _AUTHOR: ContextVar[Author | None] = ContextVar("author", default=None)
 
 
 def author() -> Author:
-    """The author of what is written here and now."""
+    """The current author."""
     return _AUTHOR.get() or Author()
 
 
 @contextmanager
 def writing_as(one: Author) -> Iterator[None]:
-    """Be the author of every transition that is made inside the block."""
+    """Set the author for a block."""
     token = _AUTHOR.set(one)
     try:
         yield

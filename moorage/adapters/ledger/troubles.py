@@ -1,4 +1,4 @@
-"""What a database says when it cannot be used, as failures that say what to do."""
+"""Errors of a database as failures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from moorage.common.failures import Cause, Failure
 DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 FULL = {sqlite3.SQLITE_FULL}
 NO_ROOM_PERHAPS = {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN}
-"""Codes of SQLite that may mean that its journal files have no room."""
+"""SQLite's codes that may mean that its journal files have no room."""
 
 STATES = {
     # https://www.postgresql.org/docs/current/errcodes-appendix.html
@@ -27,18 +27,16 @@ STATES = {
 """PostgreSQL's own codes: disk full, data corrupted, index corrupted."""
 
 UNDECODABLE = (ValueError, TypeError, AttributeError, LookupError, RecursionError)
-"""What decoding a row raises that holds what nobody wrote."""
+"""Raised by decoding a row that moorage has not written."""
 
 ROOM = 256 * 1024
 """Bytes that the journal files of SQLite need before anything is written."""
 
-MAKE_ROOM = (
-    "Free some space on the disk of the ledger; what was not written was not written in part."
-)
+MAKE_ROOM = "Free some space on the disk of the ledger; nothing was written in part."
 
 
 def trouble(error: Exception, where: str) -> Failure:
-    """The failure that an error of the database stands for.
+    """The failure for an error of the database.
 
     Args:
         error: As SQLAlchemy or the driver raised it.
@@ -53,12 +51,12 @@ def trouble(error: Exception, where: str) -> Failure:
 
 
 def unreadable(error: Exception, where: str, rows: Sequence[str] = ()) -> Failure:
-    """The failure when a row holds what nobody wrote.
+    """The failure for rows that cannot be decoded.
 
     Args:
-        error: What reading it raised.
+        error: Raised by reading one.
         where: URL of the ledger, without a password.
-        rows: Which rows those are, with their reasons, as far as they were found.
+        rows: The rows with their reasons, as far as they were found.
     """
     reason = " ".join(str(error).split())[:300]
     found = "; ".join(rows) or f"a row cannot be read: {reason}"

@@ -20,8 +20,8 @@ from prefect.context import refresh_global_settings_context
 from prefect.settings import get_current_settings
 from pydantic import ValidationError
 
-from moorage.adapters.files.private_files import read_private, unsafe, write_private
-from moorage.adapters.ledger.lock_owner import Owner, is_present, owner_of
+from moorage.adapters.files.safe_files import read_private, unsafe, write_private
+from moorage.adapters.ledger.lock_owner import Owner, is_running, owner_of
 from moorage.adapters.secrets import remember
 from moorage.adapters.system.settings import Settings
 from moorage.common.failures import Cause, Failure
@@ -29,7 +29,7 @@ from moorage.common.values import Value
 
 FOLDER, LOGIN, SERVER = "api", "login", "server"
 USER, PASSWORD_BYTES = "moorage", 32
-WRITTEN = re.compile(r"[!-9;-~]+:[!-~]+")
+LOGIN_FORMAT = re.compile(r"[!-9;-~]+:[!-~]+")
 
 
 CLIENT_VARIABLE, SERVER_VARIABLE = "PREFECT_API_AUTH_STRING", "PREFECT_SERVER_API_AUTH_STRING"
@@ -61,7 +61,7 @@ def find_login(home: Path) -> str | None:
     written = read_private(home / FOLDER / LOGIN)
     if written is None:
         return None
-    if not WRITTEN.fullmatch(written.strip()):
+    if not LOGIN_FORMAT.fullmatch(written.strip()):
         raise unsafe(home / FOLDER / LOGIN, "does not hold user:password")
     return written.strip()
 
@@ -101,7 +101,7 @@ def login_for(home: Path, url: str) -> tuple[str, str] | None:
         server = RunningServer.model_validate_json(read_private(home / FOLDER / SERVER) or "")
     except ValidationError:
         return None
-    if _place(url) != _place(server.url) or not is_present(server.process):
+    if _place(url) != _place(server.url) or not is_running(server.process):
         return None
     if not is_listening(server.process.pid, urlsplit(server.url).port):
         return None

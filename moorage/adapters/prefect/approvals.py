@@ -1,25 +1,81 @@
-"""Flow runs on the Prefect server that wait for a person's approval."""
+"""Flow runs on the Prefect server that wait for a person's approval: asked and answered."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
+from prefect import get_run_logger
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.filters import FlowRunFilter
 from prefect.client.schemas.objects import FlowRun, StateType
-from prefect.exceptions import PrefectHTTPStatusError
+from prefect.exceptions import Pause, PrefectHTTPStatusError
+from prefect.flow_runs import apause_flow_run
+from prefect.input import RunInput
+from prefect.runtime import flow_run
 from prefect.settings import get_current_settings
+from prefect.states import Running
+from pydantic import Field
 
 from moorage.adapters.prefect.api_errors import server_failure
 from moorage.adapters.prefect.api_login import sign_in
+from moorage.adapters.prefect.events import TIMED_OUT, emit_model_event
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Value
-from moorage.operations.redeploy.intent import SERVER_SECONDS, Answer
+from moorage.operations.redeploy.intent import SERVER_SECONDS, Answer, Question
+
+POLL_SECONDS = 2
+"""How often a paused run looks for its answer; Prefect's own 10 s is long for a person."""
 
 SCHEMA = "approval"
 """Part of the schema's title that identifies moorage's questions."""
+
+
+class Approval(RunInput):
+    """The form of the Prefect UI. `approve` has no default: an empty form is no answer."""
+
+    approve: bool = Field(description="Whether it shall be done.")
+    note: str = Field("", max_length=2000, description="Why; it is kept in the run's log.")
+
+
+async def ask_on_server(question: Question) -> Answer:
+    """Pause this flow run until a person answers.
+
+    Raises:
+        Failure: `APPROVAL_TIMED_OUT`; the server's own where it does not answer.
+    """
+    try:
+        return await _pause(question)
+    except Exception as error:
+        if failure := server_failure(error):
+            raise failure from None
+        raise
+
+
+async def _pause(question: Question) -> Answer:
+    get_run_logger().info("waits for approval of %s", ", ".join(question.models))
+    form = Approval.with_initial_data(description=question.plan)
+    try:
+        async with asyncio.timeout(question.seconds):
+            reply = await _answer(form, question.seconds + SERVER_SECONDS)
+    except TimeoutError:
+        why = f"nobody agreed within {question.seconds} s"
+        emit_model_event(TIMED_OUT, question.models, seconds=question.seconds, why=why)
+        raise Failure(Cause.APPROVAL_TIMED_OUT, f"{', '.join(question.models)}: {why}") from None
+    return Answer(approve=reply.approve, note=reply.note)
+
+
+async def _answer(form: type[Approval], seconds: int) -> Approval:
+    while True:
+        try:
+            return await apause_flow_run(form, timeout=seconds, poll_interval=POLL_SECONDS)
+        except Pause:
+            # The answer to a pause got lost. Prefect's client has sent it again, was told that the
+            # run is paused already, and takes that for the end of this process's part of the run.
+            async with get_client() as client:
+                await client.set_flow_run_state(UUID(flow_run.id), Running(), force=True)
 
 
 class PendingApproval(Value):

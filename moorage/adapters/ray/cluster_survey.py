@@ -23,7 +23,6 @@ from moorage.inventory.fleet import Fleet
 
 COUNTED = (GPU, "CPU")
 
-
 CLUSTER_SECONDS = 45.0
 SERVE_SECONDS = 5.0
 ROUTES = "/-/routes"
@@ -86,7 +85,7 @@ def check_clusters(
         fleet: The clusters.
         on_done: Called after each cluster.
     """
-    outcomes = map_parallel(_checked, list(fleet.clusters.items()), CLUSTER_SECONDS, on_done)
+    outcomes = map_parallel(_check_cluster, list(fleet.clusters.items()), CLUSTER_SECONDS, on_done)
     pairs = zip(fleet.clusters.items(), outcomes, strict=True)
     return tuple(
         HostChecks(host=name, address=cluster.dashboard, checks=_checks(outcome))
@@ -102,7 +101,7 @@ def _checks(outcome: tuple[Check, ...] | Exception) -> tuple[Check, ...]:
     return (broken("dashboard", why, "See whether the head of the cluster is overloaded."),)
 
 
-def _checked(item: tuple[str, RayCluster]) -> tuple[Check, ...]:
+def _check_cluster(item: tuple[str, RayCluster]) -> tuple[Check, ...]:
     name, cluster = item
     try:
         seen = survey_cluster(name, cluster)

@@ -1,4 +1,4 @@
-"""Connections to a registry: its address, whom TLS trusts, and the login."""
+"""Connections to a registry: its address, trusted certificates, the login, error messages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ PORT = re.compile(r":\d+$")
 HUB_HOST = "registry-1.docker.io"
 CERTIFICATES = (Path("/etc/docker/certs.d"), Path("~/.config/docker/certs.d"))
 """Folders in which Docker daemons, with and without root, look for certificates."""
-
 
 MOST_BYTES = 4 * MIB
 """Limit of an answer: registries accept no larger manifest."""
@@ -110,7 +109,7 @@ def authorization(
         Failure: `REGISTRY_UNAUTHORIZED` when the realm refuses the account.
         httpx.TransportError: The realm cannot be reached.
     """
-    offered = _offered(challenge.headers.get("www-authenticate", ""))
+    offered = _schemes(challenge.headers.get("www-authenticate", ""))
     if "bearer" in offered:
         return _token(client, challenge, offered["bearer"], credentials)
     if "basic" in offered and credentials:
@@ -120,7 +119,7 @@ def authorization(
     return None
 
 
-def _offered(header: str) -> dict[str, dict[str, str]]:
+def _schemes(header: str) -> dict[str, dict[str, str]]:
     """The parameters of each offered login scheme, by its name in lower case."""
     found: dict[str, dict[str, str]] = {}
     begins = list(SCHEME.finditer(header))
@@ -149,7 +148,7 @@ def _token(
     wanted = {key: value for key, value in parameters.items() if key in ("service", "scope")}
     if name := MANIFEST_PATH.match(challenge.url.path):
         wanted.setdefault("scope", f"repository:{name['name']}:pull")
-    query = {**dict(_query(parts.query)), **wanted}
+    query = {**dict(httpx.QueryParams(parts.query).multi_items()), **wanted}
     answer = bounded_request(client, "GET", realm, params=query, auth=auth)
     if answer.status_code in (400, 401, 403):
         who = f"of {credentials.username}" if credentials else "without an account"
@@ -188,11 +187,7 @@ def bounded_request(client: httpx.Client, method: str, url: str, **options: Any)
         )
 
 
-def _query(text: str) -> list[tuple[str, str]]:
-    return httpx.QueryParams(text).multi_items()
-
-
-class Words(NamedTuple):
+class ErrorText(NamedTuple):
     """A text, in lower case, and what it means.
 
     Attributes:
@@ -206,27 +201,27 @@ class Words(NamedTuple):
     suggestion: str | None = None
 
 
-CONNECTION: tuple[Words, ...] = (
-    Words("toomanyrequests", Cause.REGISTRY_RATE_LIMITED),
-    Words("429 too many requests", Cause.REGISTRY_RATE_LIMITED),
-    Words("http 429 response", Cause.REGISTRY_RATE_LIMITED),
-    Words("certificate has expired", Cause.REGISTRY_UNTRUSTED, CLOCK),
-    Words("not yet valid", Cause.REGISTRY_UNTRUSTED, CLOCK),
-    Words("http response to https client", Cause.REGISTRY_UNTRUSTED, PLAIN_HTTP),
-    Words("wrong_version_number", Cause.REGISTRY_UNTRUSTED, PLAIN_HTTP),
-    Words("record_layer_failure", Cause.REGISTRY_UNTRUSTED, PLAIN_HTTP),
-    Words("certificate_verify_failed", Cause.REGISTRY_UNTRUSTED),
-    Words("_alert_", Cause.REGISTRY_UNTRUSTED),
-    Words("x509: ", Cause.REGISTRY_UNTRUSTED),
-    Words("tls: ", Cause.REGISTRY_UNTRUSTED),
+CONNECTION: tuple[ErrorText, ...] = (
+    ErrorText("toomanyrequests", Cause.REGISTRY_RATE_LIMITED),
+    ErrorText("429 too many requests", Cause.REGISTRY_RATE_LIMITED),
+    ErrorText("http 429 response", Cause.REGISTRY_RATE_LIMITED),
+    ErrorText("certificate has expired", Cause.REGISTRY_UNTRUSTED, CLOCK),
+    ErrorText("not yet valid", Cause.REGISTRY_UNTRUSTED, CLOCK),
+    ErrorText("http response to https client", Cause.REGISTRY_UNTRUSTED, PLAIN_HTTP),
+    ErrorText("wrong_version_number", Cause.REGISTRY_UNTRUSTED, PLAIN_HTTP),
+    ErrorText("record_layer_failure", Cause.REGISTRY_UNTRUSTED, PLAIN_HTTP),
+    ErrorText("certificate_verify_failed", Cause.REGISTRY_UNTRUSTED),
+    ErrorText("_alert_", Cause.REGISTRY_UNTRUSTED),
+    ErrorText("x509: ", Cause.REGISTRY_UNTRUSTED),
+    ErrorText("tls: ", Cause.REGISTRY_UNTRUSTED),
 )
 """Messages about the connection to a registry; the first match counts."""
 
 
-def failure_of(text: str, subject: str, words: tuple[Words, ...]) -> Failure | None:
+def failure_of(text: str, subject: str, texts: tuple[ErrorText, ...]) -> Failure | None:
     """The failure that a message means; None = no entry matches."""
     lower = text.lower()
-    for entry in words:
+    for entry in texts:
         if entry.fragment in lower:
             return Failure(entry.cause, f"{subject}: {text}", suggestion=entry.suggestion)
     return None

@@ -15,9 +15,8 @@ from moorage.inventory.registries import Registries
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.spec.image_reference import parse_reference
 
-UNASKED = "; its registry could not be asked, it is taken as the host has it:"
+UNCHECKED = "; its registry did not answer, it is taken as the host has it:"
 MOVED = "; its tag was moved since the host pulled it"
-
 
 AWAY = frozenset({Cause.REGISTRY_UNAVAILABLE, Cause.REGISTRY_RATE_LIMITED})
 """Causes after which the next registry is tried. An untrusted certificate is not one."""
@@ -26,7 +25,7 @@ AWAY = frozenset({Cause.REGISTRY_UNAVAILABLE, Cause.REGISTRY_RATE_LIMITED})
 def pin_image(image: Image, host: HostSnapshot) -> Image:
     """An image with its digest, at the first of its references that has it.
 
-    The registry decides what a tag stands for. An image that was built on the host, or is named by
+    The registry decides the image of a tag. An image that was built on the host, or is named by
     digest, needs no registry. If no registry answers, the host's own copy is used, and the reason
     says so. Call it in a thread.
 
@@ -41,12 +40,12 @@ def pin_image(image: Image, host: HostSnapshot) -> Image:
     places = host.registries.places(image.reference)
     for place in dict.fromkeys((*places, image.reference)):
         if local := DockerImages(host.address).find(place):
-            here = _required(image, local, host).model_copy(update={"reference": place})
-            return _unless_moved(here, local, places, host)
+            here = _require_architecture(image, local, host).model_copy(update={"reference": place})
+            return _refresh(here, local, places, host)
     try:
         found = _find(places, host)
     except Failure as failure:
-        if not _may_still_be_pulled(failure, host.registries, places[0]):
+        if not _may_be_pulled(failure, host.registries, places[0]):
             raise
         reason = f"{image.reason}; its digest is not known: {failure.detail}"
         return image.model_copy(update={"reference": places[0], "reason": reason})
@@ -64,7 +63,7 @@ def identify_image(image: Image, host: HostSnapshot) -> Image:
         return image
     digest = image.digest or next(iter(local.digests), "")
     update = {"identity": local.identity, "digest": digest}
-    return _required(image, local, host).model_copy(update=update)
+    return _require_architecture(image, local, host).model_copy(update=update)
 
 
 def current_digest(image: Image, registries: Registries) -> str:
@@ -85,10 +84,8 @@ def credentials(registries: Registries, place: str) -> Credentials | None:
     return Credentials(username=login.username, password=password)
 
 
-def _unless_moved(
-    image: Image, local: LocalImage, places: tuple[str, ...], host: HostSnapshot
-) -> Image:
-    """The host's image, unless its registry has another one by now."""
+def _refresh(image: Image, local: LocalImage, places: tuple[str, ...], host: HostSnapshot) -> Image:
+    """The host's image, or the registry's if the tag has another one now."""
     named = parse_reference(image.reference).digest
     digest = named or next(iter(local.digests), "")
     image = image.model_copy(update={"identity": local.identity, "digest": digest})
@@ -97,7 +94,7 @@ def _unless_moved(
     try:
         found = _find(places, host, known=local.digests, attempts=1)
     except Failure as failure:
-        reason = f"{image.reason}{UNASKED} {failure.detail}"
+        reason = f"{image.reason}{UNCHECKED} {failure.detail}"
         return image.model_copy(update={"reason": reason})
     if found.digest in local.digests:
         return image.model_copy(update={"digest": found.digest})
@@ -127,22 +124,18 @@ def _client(place: str, registries: Registries, **options: Any) -> RegistryClien
     )
 
 
-def _required(image: Image, local: LocalImage, host: HostSnapshot) -> Image:
+def _require_architecture(image: Image, local: LocalImage, host: HostSnapshot) -> Image:
     if local.architecture in ("", host.architecture):
         return image
     detail = f"{image.reference} is built for {local.architecture}, the host is {host.architecture}"
     raise Failure(Cause.NO_IMAGE, detail)
 
 
-def _may_still_be_pulled(failure: Failure, registries: Registries, place: str) -> bool:
+def _may_be_pulled(failure: Failure, registries: Registries, place: str) -> bool:
     """Whether the daemon may have network, login or trust that this process lacks."""
     if failure.cause is Cause.REGISTRY_UNAUTHORIZED:
         return registries.login(place) is None
-    return failure.cause in (
-        Cause.REGISTRY_UNAVAILABLE,
-        Cause.REGISTRY_RATE_LIMITED,
-        Cause.REGISTRY_UNTRUSTED,
-    )
+    return failure.cause in AWAY | {Cause.REGISTRY_UNTRUSTED}
 
 
 def find_first(
@@ -159,18 +152,18 @@ def find_first(
         Failure: That of the first registry that answers; when none does, the cause of the first
             with all reasons; `NO_IMAGE` when the image is not built for the architecture.
     """
-    away: list[Failure] = []
+    failures: list[Failure] = []
     for place in places:
         try:
             found = client_for(place).find(place)
         except Failure as failure:
             if failure.cause not in AWAY:
                 raise
-            away.append(failure)
+            failures.append(failure)
             continue
         if not found.suits(architecture):
             built = ", ".join(found.platforms)
             detail = f"{found.reference} is built for {built}, the host is {architecture}"
             raise Failure(Cause.NO_IMAGE, detail)
         return found
-    raise Failure(away[0].cause, "; ".join(failure.detail for failure in away))
+    raise Failure(failures[0].cause, "; ".join(failure.detail for failure in failures))

@@ -1,9 +1,14 @@
-"""Client of the distribution API: the digest and platforms of a reference."""
+"""Client of the distribution API: the digest and platforms of a reference.
+
+Ours, because Podman lacks the API behind Docker's `get_registry_data` (podman issue 17726), oras-py
+reads several challenges as one, python-dxf needs a scope, and both have no time or size limit.
+"""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection
+from contextlib import suppress
 from typing import Any
 
 import httpx
@@ -34,7 +39,6 @@ ASK_SECONDS = 30.0
 ATTEMPTS = 3
 NO_HEAD = (405, 501)
 """Statuses of registries that do not support HEAD."""
-
 
 INDEXES = (
     "application/vnd.oci.image.index.v1+json",
@@ -88,7 +92,7 @@ class RegistryClient:
         tries = Retrying(
             stop=stop_after_attempt(self._attempts),
             wait=wait_exponential(multiplier=0.2, max=2),
-            retry=retry_if_exception(_is_passing),
+            retry=retry_if_exception(_is_temporary),
             reraise=True,
         )
         return tries(self._find, parse_reference(reference))
@@ -96,58 +100,47 @@ class RegistryClient:
     def _find(self, reference: Reference) -> RegistryImage:
         *first, last = endpoints(self.host, insecure=self._insecure)
         try:
-            for way in first:
-                try:
-                    return self._find_by(way, reference)
-                except httpx.ConnectError:
-                    continue
-            return self._find_by(last, reference)
+            for endpoint in first:
+                with suppress(httpx.ConnectError):
+                    return self._find_at(endpoint, reference)
+            return self._find_at(last, reference)
         except httpx.HTTPError as error:
-            raise self._away(reference, str(error) or type(error).__name__) from error
+            raise self._unavailable(reference, str(error) or type(error).__name__) from error
 
-    def _find_by(self, way: Endpoint, reference: Reference) -> RegistryImage:
-        with thread_deadline(ASK_SECONDS), self._client(way) as client:
-            head = self._head(client, reference)
+    def _find_at(self, endpoint: Endpoint, reference: Reference) -> RegistryImage:
+        with thread_deadline(ASK_SECONDS), self._client(endpoint) as client:
+            head = self._request(client, "HEAD", reference)
             digest = reference.digest or head.headers.get("docker-content-digest", "")
             kind = head.headers.get("content-type", "").partition(";")[0]
             if digest and (kind in MANIFESTS or digest in self._known):
                 return RegistryImage(reference=str(reference), digest=digest)
-            return self._read(self._manifest(client, reference).content, digest, reference)
+            body = self._request(client, "GET", reference).content
+            return self._parse(body, digest, reference)
 
-    def _client(self, way: Endpoint) -> httpx.Client:
+    def _client(self, endpoint: Endpoint) -> httpx.Client:
         options: dict[str, Any] = {
-            "base_url": way.base,
+            "base_url": endpoint.base,
             "timeout": TIMEOUT,
             "headers": {"Accept": ACCEPT, "Accept-Encoding": "identity"},
         }
         if self._transport:
             return httpx.Client(transport=self._transport, follow_redirects=True, **options)
-        client: httpx.Client = guarded_client(httpx, Guard(way.base), verify=way.trust, **options)
+        client: httpx.Client = guarded_client(
+            httpx, Guard(endpoint.base), verify=endpoint.trust, **options
+        )
         return client
 
-    def _read(self, body: bytes, digest: str, reference: Reference) -> RegistryImage:
+    def _parse(self, body: bytes, digest: str, reference: Reference) -> RegistryImage:
         actual = f"sha256:{hashlib.sha256(body).hexdigest()}"
         if digest.startswith("sha256:") and digest != actual:
-            raise self._away(reference, f"it sent {actual} for {digest}")
+            raise self._unavailable(reference, f"it sent {actual} for {digest}")
         built = platforms(body)
         if built is None:
-            raise self._away(reference, "it sent no manifest")
+            raise self._unavailable(reference, "it sent no manifest")
         return RegistryImage(reference=str(reference), digest=digest or actual, platforms=built)
 
-    def _head(self, client: httpx.Client, reference: Reference) -> httpx.Response:
-        """The answer without a body, or without headers where HEAD is not supported."""
-        answer = self._asked(client, "HEAD", reference)
-        if answer.is_success or answer.status_code in NO_HEAD:
-            return answer
-        raise self._refused(reference, answer)
-
-    def _manifest(self, client: httpx.Client, reference: Reference) -> httpx.Response:
-        answer = self._asked(client, "GET", reference)
-        if answer.is_success:
-            return answer
-        raise self._refused(reference, answer)
-
-    def _asked(self, client: httpx.Client, method: str, reference: Reference) -> httpx.Response:
+    def _request(self, client: httpx.Client, method: str, reference: Reference) -> httpx.Response:
+        """The answer about a manifest; an error where the registry does not support HEAD."""
         url = f"/v2/{self._path(reference)}/manifests/{reference.wanted}"
         answer = bounded_request(client, method, url)
         if answer.status_code == 401:
@@ -155,14 +148,16 @@ class RegistryClient:
             if value:
                 client.headers["Authorization"] = value
                 answer = bounded_request(client, method, url)
-        return answer
+        if answer.is_success or (method == "HEAD" and answer.status_code in NO_HEAD):
+            return answer
+        raise self._refusal(reference, answer)
 
     def _path(self, reference: Reference) -> str:
         """Docker Hub keeps its own images below `library`."""
         official = self.host == DOCKER_HUB and "/" not in reference.path
         return f"library/{reference.path}" if official else reference.path
 
-    def _refused(self, reference: Reference, answer: httpx.Response) -> Failure:
+    def _refusal(self, reference: Reference, answer: httpx.Response) -> Failure:
         status = answer.status_code
         if status in (401, 403):
             who = (
@@ -180,15 +175,15 @@ class RegistryClient:
             when = f", and says to wait {later} s" if later.isdigit() else ""
             detail = f"{reference}: {self.host} answered 429 Too Many Requests{when}"
             return Failure(Cause.REGISTRY_RATE_LIMITED, detail)
-        return self._away(reference, f"it answered {status}")
+        return self._unavailable(reference, f"it answered {status}")
 
-    def _away(self, reference: Reference, reason: str) -> Failure:
+    def _unavailable(self, reference: Reference, reason: str) -> Failure:
         subject = f"{reference}: {self.host}"
         known = failure_of(reason, subject, CONNECTION)
         return known or Failure(Cause.REGISTRY_UNAVAILABLE, f"{subject}: {reason}")
 
 
-def _is_passing(error: BaseException) -> bool:
+def _is_temporary(error: BaseException) -> bool:
     return isinstance(error, Failure) and error.cause is Cause.REGISTRY_UNAVAILABLE
 
 

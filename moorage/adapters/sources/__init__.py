@@ -1,35 +1,72 @@
-"""Where models come from: one seam, a hub or a directory behind it."""
+"""Sources of models: a hub, a bucket or a directory, behind one protocol."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from huggingface_hub import hf_hub_url
 
+from moorage.adapters.secrets import read_secrets, remember
 from moorage.adapters.sources.hub import HubSource
 from moorage.adapters.sources.hub_client import HubClient
 from moorage.adapters.sources.hub_http import HubHttp
 from moorage.adapters.sources.local import LocalSource
 from moorage.adapters.sources.s3_client import S3Client
 from moorage.adapters.sources.s3_http import S3Http
-from moorage.adapters.sources.source_keys import NO_KEYS, Keys
 from moorage.adapters.sources.store import ModelStore
 from moorage.adapters.system.settings import Settings
 from moorage.inventory.model_store import HUB, S3, folder_name, is_local
-from moorage.models.adapter_config import require_rank
-from moorage.models.assets import Asked, Asset, AssetRole, assets_of
+from moorage.models.assets import Asset, AssetRole, SourceRequest, assets_of, require_rank
 from moorage.models.layout import layout_of
-from moorage.models.source import ResolvedModel, brought_together
+from moorage.models.source import ResolvedModel, join_companions
 from moorage.spec import ModelSpec
 
-__all__ = ["Source", "mirrors_of", "resolve_all", "resolve_one", "source_for"]
+HUB_TOKEN = "HF_TOKEN"
+S3_KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """Keys by kind of source; without a key, requests are anonymous.
+
+    Attributes:
+        hub: Access token of the hub.
+        s3: Key id, secret key and session token of an object store; empty = what AWS's own tools
+            would find (environment, `~/.aws`, the machine's role), else unsigned requests.
+    """
+
+    hub: str | None = field(default=None, repr=False)
+    s3: tuple[str, ...] = field(default=(), repr=False)
+
+
+NO_KEYS = Keys()
+
+
+def read_keys(spec: ModelSpec) -> Keys:
+    """The keys that a spec names as secrets; of the hub, else the environment's.
+
+    Raises:
+        Failure: `SECRET_MISSING`.
+    """
+    token = _secret(spec, HUB_TOKEN) or os.environ.get(HUB_TOKEN)
+    if token:
+        remember({HUB_TOKEN: token})
+    named = [_secret(spec, name) or "" for name in S3_KEYS]
+    return Keys(hub=token, s3=tuple(named) if named[0] else ())
+
+
+def _secret(spec: ModelSpec, variable: str) -> str | None:
+    name = spec.secrets.get(variable)
+    return read_secrets([name])[name] if name else None
 
 
 class Source(Protocol):
     """Where a model comes from."""
 
-    def resolve(self, wanted: Asked) -> ResolvedModel:
+    def resolve(self, wanted: SourceRequest) -> ResolvedModel:
         """Pin the model and read what it is, without downloading its weights.
 
         Raises:
@@ -44,19 +81,16 @@ class Source(Protocol):
         *,
         deadline_seconds: float | None = None,
     ) -> ResolvedModel:
-        """Make sure that all files are on this machine, verified.
+        """Have all files on this machine, verified; gives the model with its path here.
 
         Args:
             model: As `resolve` made it, here or on another machine.
             on_progress: Called with the bytes done and the bytes of all files, at least every half
                 second and at the end.
-            deadline_seconds: How long it may take; `None` = as long as it takes.
-
-        Returns:
-            The model, staged, with its path on this machine.
+            deadline_seconds: `None` = no deadline.
 
         Raises:
-            Failure: With a cause; what has been downloaded stays and is used by the next call.
+            Failure: What has been downloaded stays, and the next call resumes it.
         """
         ...
 
@@ -68,7 +102,7 @@ def resolve_all(spec: ModelSpec, settings: Settings, keys: Keys = NO_KEYS) -> Re
         Failure: As each source says; `BAD_SPEC` when a stated rank does not hold its adapter.
     """
     assets = assets_of(spec)
-    return brought_together(assets, [resolve_one(asset, settings, keys) for asset in assets])
+    return join_companions(assets, [resolve_one(asset, settings, keys) for asset in assets])
 
 
 def resolve_one(asset: Asset, settings: Settings, keys: Keys = NO_KEYS) -> ResolvedModel:
@@ -84,7 +118,7 @@ def resolve_one(asset: Asset, settings: Settings, keys: Keys = NO_KEYS) -> Resol
 
 
 def source_for(
-    wanted: Asked,
+    wanted: SourceRequest,
     settings: Settings,
     keys: Keys = NO_KEYS,
     role: AssetRole = AssetRole.MODEL,
@@ -96,7 +130,7 @@ def source_for(
     Args:
         wanted: The model to find.
         settings: The hub's address, the stores, how many downloads at once.
-        keys: What the source asks for, if it does; no other token of the hub is looked for.
+        keys: What the source asks for; no other token of the hub is looked for.
         role: What it is to the model that is served.
         anything: Whether a directory without a configuration will do.
     """
@@ -145,13 +179,7 @@ SPARE_SECONDS = 300
 
 
 def hub_mirror(model: ResolvedModel, endpoint: str, token: str | None) -> dict[str, Any]:
-    """A repository on the hub as a mirror for the staging program.
-
-    Args:
-        model: What is wanted.
-        endpoint: Address of the hub.
-        token: Access token of the hub.
-    """
+    """A repository on the hub as a mirror for the staging program."""
     repo = model.source.removeprefix(HUB)
     return {
         "name": "hub",
@@ -164,12 +192,6 @@ def hub_mirror(model: ResolvedModel, endpoint: str, token: str | None) -> dict[s
 
 
 def s3_mirror(model: ResolvedModel, http: S3Http, seconds: float) -> dict[str, Any]:
-    """A bucket as a mirror: addresses that expire and contain no keys.
-
-    Args:
-        model: What is wanted.
-        http: Signs the addresses.
-        seconds: How long a download may take.
-    """
+    """A bucket as a mirror: addresses that contain no keys, and expire after the download."""
     until = seconds + SPARE_SECONDS
-    return {"name": "s3", "urls": {f.name: http.presigned(f.name, until) for f in model.files}}
+    return {"name": "s3", "urls": {f.name: http.presigned_url(f.name, until) for f in model.files}}

@@ -1,4 +1,4 @@
-"""What the files of a model tell about it, wherever they lie."""
+"""Reads what a model is from its files, in a directory or at a remote source."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from moorage.adapters.files.pretrained import read_config
-from moorage.adapters.files.regular_files import read_json, read_part, read_whole
+from moorage.adapters.files.safe_files import read_json, read_part, read_whole
 from moorage.common.failures import Cause, Failure
 from moorage.common.strict_json import LIMITS, JsonLimits
 from moorage.common.units import MIB, human_bytes
 from moorage.common.values import Value
-from moorage.models.adapter_config import require_lora
+from moorage.models.assets import require_lora
 from moorage.models.config_limits import require_limits
 from moorage.models.files import (
     INDEX_LIMITS,
@@ -49,7 +49,7 @@ CHAT_TEMPLATES = ("chat_template.jinja", "chat_template.json")
 
 
 class Description(Value):
-    """What the metadata of a model tells; the fields are those of `ResolvedModel`."""
+    """The metadata of a model; the fields are those of `ResolvedModel`."""
 
     config: dict[str, Any]
     config_origin: str
@@ -143,7 +143,7 @@ def weigh_here(directory: Path, family: str, files: Iterable[ModelFile]) -> list
 def weigh(
     file: ModelFile, family: str, read: Callable[[int, int], bytes], budget: HeaderBudget
 ) -> FileWeights:
-    """Read what one weight file tells of itself.
+    """Read the summary and tensor headers of one weight file.
 
     Args:
         file: The weight file.

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from pathlib import Path
 from threading import Event
-from typing import Protocol
 
 from moorage.adapters.sources.describe import (
     HeaderBudget,
@@ -15,54 +13,34 @@ from moorage.adapters.sources.describe import (
     weigh,
     weigh_here,
 )
-from moorage.adapters.sources.refs import COMMIT
-from moorage.adapters.sources.store import Manifest, ModelStore
-from moorage.adapters.sources.transfer_jobs import Tick, deadline, holding, run_all
+from moorage.adapters.sources.remote_client import RemoteClient
+from moorage.adapters.sources.store import COMMIT, Manifest, ModelStore
+from moorage.adapters.system.parallel import Tick, deadline, hold, run_all
 from moorage.common.failures import Cause, Failure
-from moorage.models.assets import Asked
+from moorage.models.assets import SourceRequest
 from moorage.models.files import is_weight
 from moorage.models.layout import MODEL, Layout
-from moorage.models.source import ModelFile, ResolvedModel
-from moorage.models.tensors import TensorHeaders
+from moorage.models.source import ModelFile, ResolvedModel, TensorHeaders
 from moorage.models.weights import FileWeights, join_headers, summarize
 
 METADATA_SECONDS = 300.0
 """How long the small files may take, and another process's turn at them."""
 
 
-class Client(Protocol):
-    """Asks one place: a repository of the hub, or what is below a prefix of a bucket.
-
-    Attributes:
-        repo: The place, as messages name it.
-    """
-
-    repo: str
-
-    def list_files(self, revision: str) -> tuple[str, tuple[ModelFile, ...]]:
-        """The commit that a revision stands for now, and its files; empty = the default one."""
-
-    def read(self, commit: str, name: str, start: int, stop: int) -> bytes:
-        """A file from one offset up to another."""
-
-    def fetch(self, commit: str, file: ModelFile, target: Path, stopped: Event) -> None:
-        """Download a file, or what is missing of it, until stopped."""
-
-
 class HubSource:
     """One repository of a hub, or prefix of a bucket, and its place in the store.
 
     Args:
-        client: Asks it.
-        store: Keeps what the hub sends.
-        workers: How many files are downloaded at the same time.
+        client: Client of the repository.
+        store: Its place.
+        workers: Files that are downloaded at the same time.
         offline: Never ask the hub; serve what is stored.
         layout: What the repository is expected to hold.
     """
 
     def __init__(
         self,
-        client: Client,
+        client: RemoteClient,
         store: ModelStore,
         *,
         workers: int = 8,
@@ -75,11 +53,10 @@ class HubSource:
         self._offline = offline
         self._layout = layout
 
-    def resolve(self, wanted: Asked) -> ResolvedModel:
+    def resolve(self, wanted: SourceRequest) -> ResolvedModel:
         """Pin the revision to a commit and read what the model is, without its weights.
 
-        A complete commit is read from the store; if it is named in full, the hub is not even
-        wanted.
+        A complete commit is read from the store; if it is named in full, the hub is not needed.
 
         Raises:
             Failure: `SOURCE_...`, `HUB_...`, `DOWNLOAD_...`, `CONFIG_UNREADABLE` or `DISK_FULL`.
@@ -90,7 +67,7 @@ class HubSource:
         if commit is None:
             commit, listed = self._list_files(revision)
         tick = deadline(METADATA_SECONDS, f"reading the metadata of {self._client.repo}")
-        with holding(self._store.lock(commit, "metadata"), tick):
+        with hold(self._store.lock(commit, "metadata"), tick):
             stored = self._store.manifest(commit)
             directory = self._store.directory(commit)
             if stored:
@@ -123,15 +100,8 @@ class HubSource:
     ) -> ResolvedModel:
         """Download what is missing, verify it, and put it in place. Others who stage it wait.
 
-        Args:
-            model: As `resolve` made it.
-            on_progress: Called with the bytes done and the bytes of all chosen files, at least
-                every half second and at the end.
-            deadline_seconds: From now until everything is in place; `None` = no deadline.
-
         Raises:
-            Failure: `SOURCE_...`, `HUB_...`, `DOWNLOAD_...` or `DISK_FULL`. What has been
-                downloaded stays, and the next call goes on from there.
+            Failure: `SOURCE_...`, `HUB_...`, `DOWNLOAD_...` or `DISK_FULL`.
         """
         in_time = deadline(deadline_seconds, f"downloading {self._client.repo}")
 
@@ -140,9 +110,9 @@ class HubSource:
             on_progress(done, model.bytes_to_stage)
             in_time()
 
-        with holding(self._store.lock(model.revision, "weights"), tick):
+        with hold(self._store.lock(model.revision, "weights"), tick):
             if self._store.manifest(model.revision) is None:
-                self._fill(model, tick)
+                self._complete(model, tick)
         self._store.touch(model.revision)
         self._store.refs.remember(model.asked_revision, model.revision)
         on_progress(model.bytes_to_stage, model.bytes_to_stage)
@@ -200,17 +170,17 @@ class HubSource:
     ) -> FileWeights:
         return weigh(file, family, partial(self._client.read, commit, file.name), budget)
 
-    def _fill(self, model: ResolvedModel, tick: Tick) -> None:
+    def _complete(self, model: ResolvedModel, tick: Tick) -> None:
         if self._offline:
             raise self._not_stored(model.asked_revision or model.revision)
         commit, metadata_lock = model.revision, self._store.lock(model.revision, "metadata")
-        with holding(metadata_lock, tick):
+        with hold(metadata_lock, tick):
             self._store.open_workspace(commit)
             self._download(commit, (f for f in model.files if not is_weight(f.name)), tick)
         self._download(commit, model.files, tick)
-        # This may read all of it, and whoever wants the metadata is not to wait so long.
-        manifest = self._store.summed(Manifest.model_validate(model, from_attributes=True))
-        with holding(metadata_lock, tick):
+        # This may read all weights, so the metadata lock is free meanwhile.
+        manifest = self._store.with_checksums(Manifest.model_validate(model, from_attributes=True))
+        with hold(metadata_lock, tick):
             self._store.publish(manifest)
 
     def _download(self, commit: str, files: Iterable[ModelFile], tick: Tick) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from functools import lru_cache
 from importlib import import_module
@@ -10,10 +11,16 @@ from typing import Any
 from urllib.parse import quote
 
 from huggingface_hub import hf_hub_url, hf_raise_for_status, is_offline_mode
-from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineModeIsEnabled
+from huggingface_hub.errors import (
+    GatedRepoError,
+    HfHubHTTPError,
+    HFValidationError,
+    OfflineModeIsEnabled,
+    RemoteEntryNotFoundError,
+    RevisionNotFoundError,
+)
 from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 
-from moorage.adapters.sources.hub_answers import HTTP_ERRORS, failure_of
 from moorage.adapters.system.guarded_http import guarded_client, thread_deadline
 from moorage.adapters.transfer.redirects import Guard
 from moorage.common.failures import Cause, Failure
@@ -55,14 +62,11 @@ class HubHttp:
     ) -> None:
         self.repo = repo
         self._endpoint = endpoint.rstrip("/")
-        self._token = _usable(token)
+        self._token = _checked_token(token)
         self._timeout, self._listing_seconds = timeout, listing_seconds
 
     def listing(self, revision: str) -> dict[str, Any]:
-        """Ask what the repository holds at a revision; empty = the default branch.
-
-        Returns:
-            What the hub answers, as data.
+        """The hub's answer about a revision of the repository; empty = the default branch.
 
         Raises:
             Failure: As `failure_of` says; `HUB_UNAVAILABLE` also when the answer is not the hub's.
@@ -73,8 +77,8 @@ class HubHttp:
             raise Failure(Cause.SOURCE_MISSING, str(error)) from None
         at = f"/revision/{quote(revision, safe='')}" if revision else ""
         url = f"{self._endpoint}/api/models/{self.repo}{at}"
-        with self._translating(revision):
-            body = self._small(url)
+        with self._failures(revision):
+            body = self._read_answer(url)
         try:
             found = decode(body, LISTING)
         except JsonError as error:
@@ -95,14 +99,11 @@ class HubHttp:
         """
         url = hf_hub_url(self.repo, name, revision=commit, endpoint=self._endpoint)
         headers = self._headers() | {"Range": f"bytes={start}-{stop - 1}"}
-        with (
-            self._translating(commit, name),
-            self._begun(url, headers) as response,
-        ):
+        with self._failures(commit, name), self._open_stream(url, headers) as response:
             yield response
 
     def not_a_hub(self, why: str) -> Failure:
-        """Make the failure for an answer that no hub would give."""
+        """The failure for an answer that no hub would give."""
         detail = f"{self._endpoint} does not answer like a hub about {self.repo}: {why}"
         return Failure(Cause.HUB_UNAVAILABLE, detail)
 
@@ -111,7 +112,7 @@ class HubHttp:
         headers = {"User-Agent": "moorage", "Accept-Encoding": "identity"}
         return headers | ({"Authorization": f"Bearer {self._token}"} if self._token else {})
 
-    def _small(self, url: str) -> bytes:
+    def _read_answer(self, url: str) -> bytes:
         """A whole answer that has one deadline and one limit."""
         found = bytearray()
         with (
@@ -132,7 +133,7 @@ class HubHttp:
         return bytes(found)
 
     @contextmanager
-    def _begun(self, url: str, headers: dict[str, str]) -> Iterator[Any]:
+    def _open_stream(self, url: str, headers: dict[str, str]) -> Iterator[Any]:
         """An answer whose headers have come in time; its body may take as long as it grows."""
         client = session(self._endpoint)
         request = client.build_request("GET", url, headers=headers, timeout=self._timeout)
@@ -143,9 +144,10 @@ class HubHttp:
             yield response
 
     @contextmanager
-    def _translating(self, revision: str, name: str = "") -> Iterator[None]:
+    def _failures(self, revision: str, name: str = "") -> Iterator[None]:
         try:
-            require_online()
+            if is_offline_mode():  # the hub client's own switch
+                raise OfflineModeIsEnabled("HF_HUB_OFFLINE is set")
             yield
         except HTTP_ERRORS as error:
             failure = failure_of(error, repo=self.repo, revision=revision, name=name)
@@ -155,7 +157,7 @@ class HubHttp:
             raise Failure(failure.cause, detail[:SHOWN]) from None
 
 
-def _usable(token: str | None) -> str:
+def _checked_token(token: str | None) -> str:
     token = (token or "").strip()
     # The HTTP library would refuse such a header, and quote it.
     if token and not (token.isascii() and token.isprintable() and " " not in token):
@@ -178,16 +180,6 @@ def session(endpoint: str) -> Any:
     return guarded_client(http, Guard(endpoint))
 
 
-def require_online() -> None:
-    """Heed the hub client's own switch.
-
-    Raises:
-        OfflineModeIsEnabled: It is set.
-    """
-    if is_offline_mode():
-        raise OfflineModeIsEnabled("HF_HUB_OFFLINE is set")
-
-
 def require_success(response: Any) -> None:
     """Raise what a refusal stands for, after no more of it than a refusal may have was read."""
     if response.status_code < 400:
@@ -207,3 +199,59 @@ def require_success(response: Any) -> None:
             response.status_code, headers=kept, content=bytes(body), request=response.request
         )
     )
+
+
+HTTP_ERRORS: tuple[type[Exception], ...] = (HfHubHTTPError.__bases__[0], OfflineModeIsEnabled)
+"""What a request may end with. The first is the base class of the hub client's HTTP library, which
+is httpx for its versions 1 and httpx2 for 2."""
+
+CAUSE_BY_STATUS = {
+    401: Cause.SOURCE_UNAUTHORIZED,
+    403: Cause.SOURCE_GATED,
+    404: Cause.SOURCE_MISSING,
+    410: Cause.SOURCE_MISSING,
+    416: Cause.DOWNLOAD_CORRUPT,
+    429: Cause.HUB_RATE_LIMITED,
+    451: Cause.SOURCE_MISSING,
+}
+
+RATE_LIMIT = re.compile(r";\s*t=(\d+)")
+"""The seconds until more requests are allowed, in the hub's `RateLimit` header."""
+
+
+def failure_of(error: Exception, *, repo: str, revision: str, name: str = "") -> Failure:
+    """Translate one of `HTTP_ERRORS`, which a request for a repository or a file ended with."""
+    subject = f"{repo}/{name}" if name else repo
+    if isinstance(error, OfflineModeIsEnabled):
+        return Failure(Cause.SOURCE_OFFLINE, f"HF_HUB_OFFLINE is set and {subject} is not stored")
+    if not isinstance(error, HfHubHTTPError):
+        return Failure(Cause.HUB_UNAVAILABLE, f"{subject}: {type(error).__name__} {error}".rstrip())
+    if isinstance(error, RevisionNotFoundError):
+        return Failure(Cause.SOURCE_MISSING, f"{repo} has no revision {revision!r}")
+    if isinstance(error, RemoteEntryNotFoundError):
+        return Failure(Cause.SOURCE_INCOMPLETE, f"the hub lists {subject}, but does not have it")
+    return _refusal(error, subject, revision)
+
+
+def _refusal(error: HfHubHTTPError, subject: str, revision: str) -> Failure:
+    status = error.response.status_code
+    cause = CAUSE_BY_STATUS.get(status, Cause.HUB_UNAVAILABLE)
+    if isinstance(error, GatedRepoError):
+        cause = Cause.SOURCE_GATED
+    message = f": {error.server_message}" if error.server_message else ""
+    if status == 404:
+        at = f" at revision {revision!r}" if revision else ""
+        return Failure(cause, f"the hub has no repository {subject}{at}{message}")
+    if status == 416:
+        return Failure(cause, f"{subject} is shorter than the hub announced")
+    waiting = _waiting(error.response.headers) if status == 429 else ""
+    return Failure(cause, f"the hub answered {status} for {subject}{waiting}{message}")
+
+
+def _waiting(headers: Mapping[str, str]) -> str:
+    after = headers.get("retry-after", "").strip()
+    if not after and (limit := RATE_LIMIT.search(headers.get("ratelimit", ""))):
+        after = limit[1]
+    if not after:
+        return ""
+    return f" and asks to wait {f'{after} s' if after.isdigit() else f'until {after}'}"

@@ -10,12 +10,12 @@ from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
 
-from moorage.adapters.files.regular_files import require_regular
+from moorage.adapters.files.safe_files import require_regular
+from moorage.adapters.sources.announced_files import MOST_FILES, require_name
 from moorage.adapters.sources.describe import describe, keep_indexed, weigh_here
-from moorage.adapters.sources.verify import MOST_FILES, require_name
 from moorage.common.failures import Cause, Failure
 from moorage.common.printable import short
-from moorage.models.assets import Asked
+from moorage.models.assets import SourceRequest
 from moorage.models.layout import MODEL, Layout
 from moorage.models.source import ModelFile, ResolvedModel, WeightSummary
 from moorage.models.weights import join_headers, summarize
@@ -37,7 +37,7 @@ class LocalSource:
     def __init__(self, layout: Layout = MODEL, *, anything: bool = False) -> None:
         self._layout, self._anything = layout, anything
 
-    def resolve(self, wanted: Asked) -> ResolvedModel:
+    def resolve(self, wanted: SourceRequest) -> ResolvedModel:
         """Read what the model is. Its revision is a fingerprint of names, sizes and times.
 
         Raises:
@@ -49,7 +49,7 @@ class LocalSource:
         try:
             if self._anything and root.is_dir() and not _has(root, self._layout.config):
                 files = list_files(root)
-                return as_it_is(wanted.source, root, files, _fingerprint(root, files))
+                return model_of_files(wanted.source, root, files, _fingerprint(root, files))
             _require_config(root, self._layout.config)
             family, chosen, skipped = self._layout.choose(list_files(root))
             chosen, skipped, size = keep_indexed(root, family, chosen, skipped)
@@ -143,7 +143,9 @@ def _unreadable(error: OSError) -> Failure:
 FAMILY = "files"
 
 
-def as_it_is(source: str, root: Path, files: Sequence[ModelFile], revision: str) -> ResolvedModel:
+def model_of_files(
+    source: str, root: Path, files: Sequence[ModelFile], revision: str
+) -> ResolvedModel:
     """The model of a custom engine: all of its files, and their sizes as its weights.
 
     Raises:

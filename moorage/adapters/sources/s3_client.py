@@ -1,4 +1,4 @@
-"""What an S3-compatible store knows and sends: a prefix of a bucket as if it were a commit.
+"""Client of an S3-compatible store: a prefix of a bucket, as if it were a commit.
 
 A bucket has no commits. Its revision is a digest over names, sizes and ETags of all files below the
 prefix: a file that is replaced makes another one. Every request for a file names the ETag that was
@@ -7,36 +7,37 @@ listed, so a file that is replaced later is refused by the store, and never mixe
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from threading import Event
+from contextlib import AbstractContextManager
+from typing import Any
 
-from moorage.adapters.sources.retrying import WAITS, grow, with_retries
-from moorage.adapters.sources.s3_answers import announced_file
+from moorage.adapters.sources.announced_files import MOST_FILES, is_size, require_inside
+from moorage.adapters.sources.remote_client import WAITS, RemoteClient
 from moorage.adapters.sources.s3_http import S3Http
-from moorage.adapters.sources.verify import MOST_FILES, is_size, require_inside
+from moorage.adapters.transfer.range_download import Answer
 from moorage.common.failures import Cause, Failure
 from moorage.models.source import ModelFile
 
 HEADS = 8
+MD5 = re.compile(r"[0-9a-f]{32}(-\d+)?")
+WHOLE = "FULL_OBJECT"
 
 
-class S3Client:
-    """One prefix of one bucket, retried while the store cannot be reached.
+class S3Client(RemoteClient):
+    """One prefix of one bucket. Requests are retried by botocore, answers that break off here.
 
     Args:
         http: Sends the requests.
-        waits: Seconds to wait before each further attempt; empty = only one attempt.
-
-    Attributes:
-        repo: `bucket/prefix`, as messages name it.
+        waits: Seconds to wait before each further attempt to go on with a file.
     """
 
     def __init__(self, http: S3Http, *, waits: tuple[float, ...] = WAITS) -> None:
-        self.repo = http.named
-        self._http, self._waits = http, waits
+        super().__init__(http.named, waits)
+        self._http = http
         self._etags: dict[str, str] = {}
 
     def list_files(self, revision: str) -> tuple[str, tuple[ModelFile, ...]]:
@@ -49,7 +50,7 @@ class S3Client:
             Failure: `SOURCE_MISSING` when nothing is there, or something else than the revision;
                 else as `failure_of` says.
         """
-        listed = with_retries(self._list, self._waits)
+        listed = self._list()
         if not listed:
             raise Failure(Cause.SOURCE_MISSING, f"there is nothing in s3://{self.repo}")
         digest = digest_of(listed)
@@ -60,53 +61,15 @@ class S3Client:
         with ThreadPoolExecutor(HEADS) as pool:
             return digest, tuple(pool.map(self._announced, listed))
 
-    def read(self, commit: str, name: str, start: int, stop: int) -> bytes:
-        """Read a file from one offset up to another.
-
-        Raises:
-            Failure: As `failure_of` says; `DOWNLOAD_CORRUPT` when the file is too short.
-        """
-
-        def attempt() -> bytes:
-            with self._http.ranged(name, start, stop, self._etag(commit, name)) as (begin, pieces):
-                found = bytearray()
-                for piece in pieces:
-                    found += piece
-                    if begin + len(found) >= stop:
-                        return bytes(found[start - begin : stop - begin])
-            raise Failure(Cause.DOWNLOAD_CORRUPT, f"{name} is shorter than was listed")
-
-        return with_retries(attempt, self._waits)
-
-    def fetch(self, commit: str, file: ModelFile, target: Path, stopped: Event) -> None:
-        """Download a file, or what is missing of it.
-
-        Raises:
-            Failure: As `HubClient.fetch`.
-        """
-        grow(
-            lambda: self._append(commit, file, target, stopped), file, target, stopped, self._waits
-        )
-
-    def _append(self, commit: str, file: ModelFile, target: Path, stopped: Event) -> None:
-        have, etag = target.stat().st_size, self._etag(commit, file.name)
-        with (
-            self._http.ranged(file.name, have, file.size, etag) as (begin, pieces),
-            target.open("r+b") as out,
-        ):
-            out.seek(begin)  # to the start if all of it comes
-            for piece in pieces:
-                if stopped.is_set():
-                    raise Failure(Cause.INTERRUPTED, f"the download of {file.name} was stopped")
-                out.write(piece[: file.size - out.tell()])
-                if out.tell() >= file.size:
-                    break  # whatever else it sends
-        if target.stat().st_size <= have:
-            raise Failure(Cause.HUB_UNAVAILABLE, f"the store sends no more of {file.name}")
+    def open_range(
+        self, commit: str, name: str, start: int, stop: int
+    ) -> AbstractContextManager[Answer]:
+        """Ask for a range of the content that was listed."""
+        return self._http.open_range(name, start, stop, self._etag(commit, name))
 
     def _list(self) -> list[tuple[str, int, str]]:
         listed = []
-        for name, size, etag in self._http.listed():
+        for name, size, etag in self._http.list_objects():
             if any(part.startswith(".") for part in name.split("/")):
                 continue
             if not is_size(size):
@@ -120,8 +83,7 @@ class S3Client:
 
     def _announced(self, entry: tuple[str, int, str]) -> ModelFile:
         name, size, etag = entry
-        head = with_retries(lambda: self._http.head(name), self._waits)
-        return announced_file(name, size, etag, head)
+        return announced_file(name, size, etag, self._http.head(name))
 
     def _etag(self, commit: str, name: str) -> str:
         """The ETag that was listed; another process may have listed it."""
@@ -131,10 +93,37 @@ class S3Client:
 
 
 def digest_of(listed: Sequence[tuple[str, int, str]]) -> str:
-    """The revision of a listing.
-
-    Args:
-        listed: Name, size in bytes and ETag of every file.
-    """
+    """The revision of a listing: of the name, size and ETag of every file."""
     lines = "".join(f"{name}\0{size}\0{etag}\n" for name, size, etag in sorted(listed))
     return hashlib.sha256(lines.encode()).hexdigest()
+
+
+def announced_file(name: str, size: int, etag: str, head: dict[str, Any]) -> ModelFile:
+    """A file as it was listed, with the best checksum of its head.
+
+    An ETag is made of MD5 checksums unless a key of the store's own service encrypts the file.
+
+    Raises:
+        Failure: `SOURCE_INCOMPLETE` when the file is another one already.
+    """
+    if str(head.get("ETag")).strip('"') != etag:
+        detail = f"{name} was replaced while it was looked at"
+        raise Failure(Cause.SOURCE_INCOMPLETE, detail, suggestion="Deploy again: it is new.")
+    whole = head.get("ChecksumType", WHOLE) == WHOLE and "-" not in head.get("ChecksumSHA256", "")
+    if whole and (sha256 := head.get("ChecksumSHA256")):
+        checked = _decoded(sha256, name)
+        return ModelFile(name=name, size=size, sha256=checked, etag=etag)
+    encrypted = head.get("ServerSideEncryption", "AES256") != "AES256"
+    if encrypted or "SSECustomerAlgorithm" in head or not MD5.fullmatch(etag):
+        return ModelFile(name=name, size=size, etag=etag)
+    part, parts = head.get("part", 0), int(etag.partition("-")[2] or 0)
+    if parts and (not part or -(-size // part) != parts):
+        return ModelFile(name=name, size=size, etag=etag)  # sent in parts of different sizes
+    return ModelFile(name=name, size=size, md5=etag, part=part if parts else 0, etag=etag)
+
+
+def _decoded(sha256: str, name: str) -> str:
+    try:
+        return base64.b64decode(sha256).hex()
+    except ValueError:
+        raise Failure(Cause.SOURCE_CORRUPT, f"the store gives no checksum of {name}") from None

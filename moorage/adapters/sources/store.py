@@ -7,7 +7,9 @@ killed at any moment: what it finished stays, and nothing half-done looks finish
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, suppress
@@ -17,16 +19,16 @@ from typing import Literal
 from filelock import BaseFileLock, FileLock
 from pydantic import ValidationError
 
-from moorage.adapters.sources.refs import Refs
-from moorage.adapters.sources.verify import verify
+from moorage.adapters.sources.announced_files import file_record
 from moorage.adapters.system.os_errors import disk_failures
 from moorage.adapters.transfer.file_checks import (
     File,
-    damaged,
+    damaged_files,
     is_whole,
-    put_stamps,
-    recorded,
+    manifest_files,
     sha256_of,
+    size_of,
+    write_stamps,
 )
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import human_bytes
@@ -56,11 +58,7 @@ class Manifest(Value):
 
 
 def staged_models(models: Path) -> frozenset[str]:
-    """What is there, complete, as `source@revision`.
-
-    Args:
-        models: Directory of all models.
-    """
+    """The complete models of a directory, as `source@revision`."""
     found = set()
     for path in models.glob(f"*/*/{MANIFEST}"):
         try:
@@ -71,12 +69,51 @@ def staged_models(models: Path) -> frozenset[str]:
     return frozenset(found)
 
 
-class ModelStore:
-    """The stored commits of one repository.
+REFS = "refs.json"
+COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+"""A full commit id, as Git writes it with SHA-1 or SHA-256."""
 
-    Args:
-        models: Directory of all models.
-        repo: `org/repo`.
+DEFAULT_BRANCH = "main"
+"""The hub calls it so in every repository."""
+
+
+class Refs:
+    """The remembered revisions of one repository, in its directory in the store."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def commit_of(self, revision: str) -> str | None:
+        """The commit of a revision, if it is known here."""
+        if COMMIT.fullmatch(revision):
+            return revision
+        return self.all().get(revision or DEFAULT_BRANCH)
+
+    def all(self) -> dict[str, str]:
+        """Commits by branch or tag."""
+        try:
+            refs = json.loads((self._folder / REFS).read_bytes())
+        except (OSError, ValueError):
+            return {}
+        return {
+            str(name): commit
+            for name, commit in (refs.items() if isinstance(refs, dict) else ())
+            if isinstance(commit, str) and COMMIT.fullmatch(commit)
+        }
+
+    def remember(self, revision: str, commit: str) -> None:
+        """Keep which commit a branch or tag stands for; empty = the default branch."""
+        name = revision or DEFAULT_BRANCH
+        if COMMIT.fullmatch(name) or self.all().get(name) == commit:
+            return
+        with FileLock(self._folder / f".{REFS}.lock"):
+            fresh = self._folder / f".{REFS}.new"
+            fresh.write_text(json.dumps({**self.all(), name: commit}, indent=1, sort_keys=True))
+            os.replace(fresh, self._folder / REFS)
+
+
+class ModelStore:
+    """The stored commits of one repository, such as `org/repo`, in the directory of all models.
 
     Attributes:
         refs: Which commit a branch or tag stood for.
@@ -99,7 +136,7 @@ class ModelStore:
         return self.workspace(commit) / INCOMPLETE / name
 
     def manifest(self, commit: str) -> Manifest | None:
-        """Tell what a commit holds, if every file is what it was when it was verified."""
+        """What a commit holds, if every file is what it was when it was verified."""
         try:
             content = (self.directory(commit) / MANIFEST).read_bytes()
             manifest = Manifest.model_validate_json(content)
@@ -108,7 +145,7 @@ class ModelStore:
         return manifest if is_whole(str(self.directory(commit)), _records(manifest.files)) else None
 
     def lock(self, commit: str, purpose: str) -> BaseFileLock:
-        """Make a lock for all processes on this machine; it falls when its holder dies."""
+        """A lock for all processes on this machine; it falls when its holder dies."""
         locks = self._folder / ".locks"
         locks.mkdir(parents=True, exist_ok=True)
         return FileLock(locks / f"{commit}.{purpose}")
@@ -118,25 +155,23 @@ class ModelStore:
         workspace, directory = self.workspace(commit), self.directory(commit)
         if directory.exists() and not workspace.exists():
             directory.rename(workspace)
-            self._drop_damaged(workspace)
+            for file in damaged_files(str(workspace), manifest_files(str(workspace))):
+                (workspace / file["name"]).unlink(missing_ok=True)
             (workspace / MANIFEST).unlink(missing_ok=True)
         workspace.mkdir(parents=True, exist_ok=True)
         return workspace
 
     def missing(self, commit: str, files: Iterable[ModelFile]) -> tuple[ModelFile, ...]:
-        """Name the files that the workspace does not hold yet."""
-        return _absent(self.workspace(commit), files)
+        """The files that the workspace does not hold yet."""
+        workspace = self.workspace(commit)
+        return tuple(file for file in files if size_of(workspace / file.name) != file.size)
 
     def bytes_present(self, commit: str, files: Iterable[ModelFile]) -> int:
-        """Count the bytes that are here, of complete and of growing files."""
+        """The bytes that are here, of complete and of growing files."""
         return sum(self._bytes_of(commit, file) for file in files)
 
     def require_room(self, needed: int) -> None:
-        """Check that the disk has room for a number of bytes, and some more.
-
-        Raises:
-            Failure: `DISK_FULL` when it has not.
-        """
+        """Raise `DISK_FULL` unless the disk has room for a number of bytes, and some more."""
         free = shutil.disk_usage(self._folder).free
         if free < needed * MARGIN:
             found = f"{human_bytes(free)} are free at {self._folder}"
@@ -144,30 +179,20 @@ class ModelStore:
             raise Failure(Cause.DISK_FULL, f"{found}, {needed_room}")
 
     def disk_failures(self) -> AbstractContextManager[None]:
-        """Tell a full or unwritable disk from other errors."""
+        """Turn errors of the disk into failures."""
         return disk_failures(self._folder)
 
     def accept(self, commit: str, file: ModelFile) -> None:
-        """Verify a downloaded file and give it its place.
-
-        Raises:
-            Failure: `DOWNLOAD_CORRUPT` when it is not what the hub announced; it is deleted then.
-        """
-        downloaded = self.incomplete(commit, file.name)
+        """Give a downloaded and verified file its place."""
         place = self.workspace(commit) / file.name
-        try:
-            verify(downloaded, file)
-        except Failure:
-            downloaded.unlink()
-            raise
         place.parent.mkdir(parents=True, exist_ok=True)
-        downloaded.replace(place)
+        self.incomplete(commit, file.name).replace(place)
 
-    def summed(self, manifest: Manifest) -> Manifest:
+    def with_checksums(self, manifest: Manifest) -> Manifest:
         """The manifest, with the checksums of files whose source announced no lasting one."""
         workspace = self.workspace(manifest.revision)
         return manifest.model_copy(
-            update={"files": tuple(_summed(workspace, file) for file in manifest.files)}
+            update={"files": tuple(_with_checksum(workspace, file) for file in manifest.files)}
         )
 
     def publish(self, manifest: Manifest) -> None:
@@ -182,7 +207,7 @@ class ModelStore:
             raise Failure(Cause.DOWNLOAD_CORRUPT, f"{names} vanished from {workspace}")
         shutil.rmtree(workspace / INCOMPLETE, ignore_errors=True)
         (workspace / MANIFEST).write_text(manifest.model_dump_json(indent=1))
-        put_stamps(str(workspace), _records(manifest.files))
+        write_stamps(str(workspace), _records(manifest.files))
         directory = self.directory(manifest.revision)
         shutil.rmtree(directory, ignore_errors=True)
         workspace.rename(directory)
@@ -192,10 +217,6 @@ class ModelStore:
         with suppress(OSError):
             os.utime(self.directory(commit) / MANIFEST)
 
-    def _drop_damaged(self, workspace: Path) -> None:
-        for file in damaged(str(workspace), recorded(str(workspace))):
-            (workspace / file["name"]).unlink(missing_ok=True)
-
     def _bytes_of(self, commit: str, file: ModelFile) -> int:
         # In the order in which a file moves, so that one on the move is never missed.
         places = (
@@ -203,28 +224,16 @@ class ModelStore:
             self.workspace(commit) / file.name,
             self.directory(commit) / file.name,
         )
-        return min(file.size, max(0, *(_size(place) for place in places)))
+        return min(file.size, max(0, *(size_of(place) for place in places)))
 
 
 def _records(files: Iterable[ModelFile]) -> list[File]:
-    return [File(**file.model_dump(exclude={"target"})) for file in files]  # type: ignore[typeddict-item]
+    return [file_record(file) for file in files]
 
 
-def _summed(workspace: Path, file: ModelFile) -> ModelFile:
+def _with_checksum(workspace: Path, file: ModelFile) -> ModelFile:
     path = workspace / file.name
     if file.sha256 or file.git_oid or not path.is_file():
         return file
     with path.open("rb") as content:
         return file.model_copy(update={"sha256": sha256_of(content)})
-
-
-def _absent(directory: Path, files: Iterable[ModelFile]) -> tuple[ModelFile, ...]:
-    return tuple(file for file in files if _size(directory / file.name) != file.size)
-
-
-def _size(path: Path) -> int:
-    """Bytes of a file; -1 when there is none."""
-    try:
-        return path.stat().st_size
-    except OSError:
-        return -1

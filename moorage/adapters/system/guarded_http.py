@@ -29,7 +29,7 @@ def guarded_client(library: Any, guard: Guard, *, verify: Any = True, **options:
     """
 
     def check(request: Any) -> None:
-        with _translating(library):
+        with _library_errors(library):
             guard.require_url(str(request.url))
 
     transport = library.HTTPTransport(verify=verify)
@@ -61,16 +61,16 @@ class _Backend:
         self._inner, self._guard, self._library = inner, guard, library
 
     def connect_tcp(self, host: str, port: int, *more: Any, **named: Any) -> Any:
-        with _translating(self._library):
+        with _library_errors(self._library):
             *others, last = self._guard.addresses(host, port)
         for address in others:
             try:
-                return self._connected(address, port, *more, **named)
+                return self._connect(address, port, *more, **named)
             except Exception:  # its type depends on the library; the last address raises it
                 continue
-        return self._connected(last, port, *more, **named)
+        return self._connect(last, port, *more, **named)
 
-    def _connected(self, address: str, port: int, *more: Any, **named: Any) -> Any:
+    def _connect(self, address: str, port: int, *more: Any, **named: Any) -> Any:
         return _Stream(self._inner.connect_tcp(address, port, *more, **named), self._library)
 
     def __getattr__(self, name: str) -> Any:
@@ -106,7 +106,7 @@ class _Stream:
 
 
 @contextmanager
-def _translating(library: Any) -> Iterator[None]:
+def _library_errors(library: Any) -> Iterator[None]:
     """Turn the guard's refusals and unknown host names into the library's errors."""
     try:
         yield

@@ -1,4 +1,4 @@
-"""Parallel work, some of which may never end."""
+"""Parallel work, some of which may never end: its progress, deadline and cancellation."""
 
 from __future__ import annotations
 
@@ -6,8 +6,16 @@ import contextvars
 import queue
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from threading import Event
 from typing import TypeVar
+
+from filelock import BaseFileLock, Timeout
+
+from moorage.common.failures import Cause, Failure
+from moorage.common.units import human_seconds
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -51,3 +59,63 @@ def map_parallel(
         outcome[at] = answer
         on_done()
     return outcome
+
+
+TICK_SECONDS = 0.5
+"""How often the progress is reported."""
+
+Tick = Callable[[], None]
+
+
+def run_all(jobs: Sequence[Callable[[Event], T]], *, workers: int, tick: Tick) -> list[T]:
+    """Run all jobs, several at once. The first that fails, or the tick, ends the others.
+
+    Args:
+        jobs: Each gets an event that is set when it is to end early.
+        workers: How many run at the same time.
+        tick: Called at least every half second; it may raise.
+
+    Returns:
+        The results, in the order of the jobs.
+    """
+    stopped = Event()
+    with ThreadPoolExecutor(workers, thread_name_prefix="moorage-source") as pool:
+        try:
+            futures = [pool.submit(job, stopped) for job in jobs]
+            pending = set(futures)
+            while pending:
+                done, pending = wait(pending, TICK_SECONDS, FIRST_EXCEPTION)
+                for future in done:
+                    future.result()
+                tick()
+        except BaseException:
+            stopped.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return [future.result() for future in futures]
+
+
+@contextmanager
+def hold(lock: BaseFileLock, tick: Tick) -> Iterator[None]:
+    """Wait for a lock and hold it; meanwhile tick at least every half second, which may raise."""
+    while True:
+        try:
+            lock.acquire(timeout=TICK_SECONDS)
+            break
+        except Timeout:
+            tick()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def deadline(seconds: float | None, what: str) -> Tick:
+    """Make a tick that raises `DOWNLOAD_TIMEOUT` once so many seconds have passed from now."""
+    start = time.monotonic()
+
+    def check() -> None:
+        if seconds is not None and time.monotonic() - start > seconds:
+            raise Failure(Cause.DOWNLOAD_TIMEOUT, f"{what} took over {human_seconds(seconds)}")
+
+    return check

@@ -1,11 +1,14 @@
-"""This process: the person who runs it, and its garbage collector."""
+"""This process: its user and garbage collector; and a process for a search with a time limit."""
 
 from __future__ import annotations
 
 import gc
+import json
 import os
 import pwd
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -36,3 +39,40 @@ def command_line_user() -> Requester:
     except KeyError:
         user = f"uid {number}"
     return Requester(user=one_line(user), host=one_line(socket.gethostname()))
+
+
+SEARCH_SECONDS = 5.0
+"""Includes the start of the process, some ten milliseconds."""
+
+_PROGRAM = (
+    "import json, re, sys\n"
+    "pattern, text = json.load(sys.stdin)\n"
+    "sys.exit(0 if re.search(pattern, text) else 3)\n"
+)
+_NOT_THERE = 3
+
+
+def has_match(pattern: str, text: str, seconds: float = SEARCH_SECONDS) -> bool | None:
+    """Whether a pattern is somewhere in a text.
+
+    Args:
+        pattern: Regular expression that compiles; empty = found everywhere.
+        text: The text to search.
+        seconds: Limit for the search.
+
+    Returns:
+        None when it took longer, or used up the memory of its process.
+    """
+    if not pattern:
+        return True
+    try:
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", "-c", _PROGRAM],
+            input=json.dumps([pattern, text]).encode(),
+            capture_output=True,
+            timeout=seconds,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return None
+    return {0: True, _NOT_THERE: False}.get(done.returncode)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from docker.errors import DockerException
@@ -14,7 +15,7 @@ from moorage.adapters.docker.errors import reach_failure
 from moorage.adapters.docker.helper import PULL_SECONDS, ensure_helper_image
 from moorage.adapters.sources.store import Manifest
 from moorage.adapters.transfer.host_store import HostStore, Staged
-from moorage.adapters.transfer.lending import lent
+from moorage.adapters.transfer.lending import lend_model
 from moorage.common.failures import Failure
 from moorage.inventory.access import parse_access
 from moorage.inventory.model_store import folder_name
@@ -25,63 +26,74 @@ from moorage.models.source import ResolvedModel
 Say = Callable[[str], None]
 
 
+@dataclass(frozen=True)
+class Delivery:
+    """A model, and where it is brought.
+
+    Attributes:
+        model: As it was resolved here.
+        host: Where it is wanted.
+        folder: Directory of all models on hosts, for its role.
+        mirrors: Of its source, the best first; none for a directory of this machine.
+        lender: A host that has it.
+        workers: Files that are downloaded at the same time.
+    """
+
+    model: ResolvedModel
+    host: HostSnapshot
+    folder: str
+    mirrors: Sequence[dict[str, Any]]
+    lender: HostSnapshot | None = None
+    workers: int = 8
+
+
 def bring(
-    model: ResolvedModel,
-    host: HostSnapshot,
-    folder: str,
-    mirrors: Sequence[dict[str, Any]],
-    lender: HostSnapshot | None,
+    delivery: Delivery,
     on_progress: Callable[[int, int], None],
     *,
-    workers: int,
     deadline_seconds: float,
     say: Say = lambda _: None,
 ) -> Staged:
     """Have a model in the store of a host, whole and verified.
 
     Args:
-        model: As it was resolved here.
-        host: Where it is wanted.
-        folder: Directory of all models on hosts, for its role.
-        mirrors: To its source, the best first; none for a directory of this machine.
-        lender: A host that has it.
-        on_progress: Told the bytes, done and in all.
-        workers: Files that are fetched at the same time.
+        delivery: What is brought, and where.
+        on_progress: Called with the bytes, done and in all.
         deadline_seconds: How long it may take.
-        say: Told what is odd and no failure, in a line.
+        say: Called with a line about what is odd and no failure.
 
     Raises:
         Failure: As `HostStore.stage`, with the host's name.
     """
-    access = parse_access(host.address)
-    with _naming(host):
+    model, host = delivery.model, delivery.host
+    with _failures_of(host):
         # Before the neighbour lends, for it ends when nobody asks it for a while.
         image = ensure_helper_image(host, host.helper_image, PULL_SECONDS)
-        with _near(lender, folder, model, say) as near:
-            job = job_of(model, [*near, *mirrors], workers=workers, seconds=deadline_seconds)
-            store = HostStore(access, image, folder)
+        with _near_mirrors(delivery, say) as near:
+            mirrors = [*near, *delivery.mirrors]
+            job = job_of(model, mirrors, workers=delivery.workers, seconds=deadline_seconds)
+            store = HostStore(parse_access(host.address), image, delivery.folder)
             staged = store.stage(model, job, on_progress, deadline_seconds)
         return staged.model_copy(update={"helper": image})
 
 
 @contextlib.contextmanager
-def _near(
-    lender: HostSnapshot | None, folder: str, model: ResolvedModel, say: Say
-) -> Iterator[list[dict[str, Any]]]:
+def _near_mirrors(delivery: Delivery, say: Say) -> Iterator[list[dict[str, Any]]]:
     """A neighbour as a mirror. When it cannot lend, the source is used instead."""
+    model, lender = delivery.model, delivery.lender
     with contextlib.ExitStack() as stack:
         near = []
         if lender is not None:
-            at = f"{lender.store.rstrip('/')}/{folder.rstrip('/').rpartition('/')[2]}"
+            at = f"{lender.store.rstrip('/')}/{delivery.folder.rstrip('/').rpartition('/')[2]}"
             try:
-                near.append(stack.enter_context(lent(lender, at, model)))
+                near.append(stack.enter_context(lend_model(lender, at, model)))
             except Failure as failure:
                 say(f"{lender.name} has {model.source} and cannot lend it: {failure.detail}")
         yield near
 
 
 @contextlib.contextmanager
-def _naming(host: HostSnapshot) -> Iterator[None]:
+def _failures_of(host: HostSnapshot) -> Iterator[None]:
     try:
         yield
     except Failure as failure:
@@ -96,13 +108,9 @@ def _naming(host: HostSnapshot) -> Iterator[None]:
 def job_of(
     model: ResolvedModel, mirrors: Sequence[dict[str, Any]], *, workers: int, seconds: float
 ) -> str:
-    """One line of JSON. It holds secrets, so it goes nowhere but to the program.
+    """The input of the staging program, a line of JSON. It holds secrets, and goes nowhere else.
 
-    Args:
-        model: What is wanted. Files of a local directory have no address: they are handed over.
-        mirrors: Where its files are to be had, the best first.
-        workers: Files that are fetched at the same time.
-        seconds: How long it may take.
+    Files of a local directory have no mirror: they are handed over.
     """
     job = {
         "store": STORE,

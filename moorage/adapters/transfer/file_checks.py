@@ -1,4 +1,4 @@
-"""What a file in a store has to be; on this machine and, with the standard library, on hosts."""
+"""Checks of the files in a store, on this machine and on hosts; standard library only."""
 
 from __future__ import annotations
 
@@ -26,28 +26,35 @@ class File(TypedDict, total=False):
     etag: str
 
 
-def matches(path: str, file: File) -> bool:
-    """Whether a file has the announced size, and the checksum where there is one."""
-    if size_of(path) != file["size"]:
-        return False
+def mismatch(path: str, file: File) -> str:
+    """How a file differs from its announcement in size or checksum; empty = not at all."""
+    name, size, announced = file["name"], size_of(path), file["size"]
+    if size != announced:
+        return f"{name} has {size:,} bytes, announced were {announced:,}"
+    checksum = file.get("sha256") or file.get("git_oid") or file.get("md5")
+    if checksum and checksum != (found := _checksum(path, file)):
+        return f"{name} has checksum {found[:12]}..., announced was {checksum[:12]}..."
+    return ""
+
+
+def _checksum(path: str, file: File) -> str:
     with open(path, "rb") as content:
         if file.get("sha256"):
-            return sha256_of(content) == file["sha256"]
+            return sha256_of(content)
         if file.get("git_oid"):
+            # Git hashes a small file together with its kind and size.
             blob = hashlib.sha1(b"blob %d\0" % file["size"], usedforsecurity=False)
-            return hashlib.file_digest(content, lambda: blob).hexdigest() == file["git_oid"]
-        if file.get("md5"):
-            return md5_of(content, file.get("part", 0)) == file["md5"]
-    return True
+            return hashlib.file_digest(content, lambda: blob).hexdigest()
+        return md5_of(content, file.get("part", 0))
 
 
 def sha256_of(content: BufferedReader) -> str:
-    """The checksum of all that is left to read."""
+    """The SHA-256 of the rest of a file."""
     return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def md5_of(content: BufferedReader, part: int) -> str:
-    """What S3 makes of a file that was sent in parts of so many bytes; 0 = it was sent whole."""
+    """The ETag of a file that was sent to S3 in parts of so many bytes; 0 = it was sent whole."""
     sums: list[Any] = []
     while not sums or part:
         whole, left = hashlib.md5(usedforsecurity=False), part
@@ -63,8 +70,8 @@ def md5_of(content: BufferedReader, part: int) -> str:
     return f"{hashlib.md5(joined, usedforsecurity=False).hexdigest()}-{len(sums)}"
 
 
-def damaged(folder: str, files: list[File], *, thorough: bool = False) -> list[File]:
-    """Files of a complete directory that are not what they were.
+def damaged_files(folder: str, files: list[File], *, thorough: bool = False) -> list[File]:
+    """Files of a complete directory that have changed.
 
     A file of the size and time that it had when it was verified is believed.
 
@@ -73,35 +80,35 @@ def damaged(folder: str, files: list[File], *, thorough: bool = False) -> list[F
         files: What it has to hold.
         thorough: Read all of them.
     """
-    known = {file["name"]: file for file in recorded(folder)}
+    known = {file["name"]: file for file in manifest_files(folder)}
     stamps = {} if thorough else read_json(os.path.join(folder, STAMPS))
     bad = []
     for file in files:
         path, name = os.path.join(folder, file["name"]), file["name"]
         believed = not thorough and stamps.get(name, stamp(path)) == stamp(path)
         expected: File = known.get(name, file) if known.get(name, {}).get("sha256") else file
-        if size_of(path) != file["size"] or not (believed or matches(path, expected)):
+        if size_of(path) != file["size"] or (not believed and mismatch(path, expected)):
             bad.append(file)
     return bad
 
 
 def is_whole(folder: str, files: list[File], *, thorough: bool = False) -> bool:
-    """Whether a complete directory holds what it has to; what was read need not be read again."""
-    if damaged(folder, files, thorough=thorough):
+    """Whether a complete directory is unchanged. New stamps spare the next reading."""
+    if damaged_files(folder, files, thorough=thorough):
         return False
     if read_json(os.path.join(folder, STAMPS)) != _stamps(folder, files):
         with contextlib.suppress(OSError):
-            put_stamps(folder, files)
+            write_stamps(folder, files)
     return True
 
 
-def recorded(folder: str) -> list[File]:
+def manifest_files(folder: str) -> list[File]:
     """The files in a directory's manifest: with checksums that the source did not announce."""
     listed = read_json(os.path.join(folder, MANIFEST)).get("files", [])
     return listed if isinstance(listed, list) else []
 
 
-def put_stamps(folder: str, files: list[File]) -> None:
+def write_stamps(folder: str, files: list[File]) -> None:
     """Note that the files are verified as they are now."""
     write(os.path.join(folder, STAMPS), json.dumps(_stamps(folder, files)))
 
@@ -115,7 +122,7 @@ def stamp(path: str) -> list[int]:
     return [found.st_size, found.st_mtime_ns]
 
 
-def size_of(path: str) -> int:
+def size_of(path: str | os.PathLike[str]) -> int:
     """Bytes of a file; -1 when it is not there."""
     try:
         return os.stat(path).st_size

@@ -1,4 +1,4 @@
-"""A local directory's files are handed over to a host's staging container before it starts."""
+"""Sends the files of a local directory to a host's staging container, before it starts."""
 
 from __future__ import annotations
 
@@ -21,16 +21,11 @@ from moorage.inventory.survey.probe import STORE
 from moorage.models.source import ModelFile, ResolvedModel
 
 SENT_SECONDS = 5.0
-"""How often it is looked at how much was sent: each file takes a question."""
+"""How often the sent bytes are counted: that takes a request for each file."""
 
 
 def hand_over(access: Access, container: Container, model: ResolvedModel) -> None:
-    """Send the files that are not there; of a model that is not local, nothing.
-
-    Args:
-        access: Access to the host's daemon.
-        container: It was made, and not started.
-        model: As it was resolved here.
+    """Send a container that is not started the files that it lacks, of a local model.
 
     Raises:
         DockerException: When the daemon does not take them.
@@ -52,7 +47,7 @@ class Sending:
     """Whether somebody still hands a model over to a container.
 
     Args:
-        model: As it was resolved here.
+        model: The model.
         patience_seconds: How long nothing may arrive.
     """
 
@@ -60,16 +55,16 @@ class Sending:
         self._model, self._patience = model, patience_seconds
         self._sent, self._grew, self._looked = -1, -math.inf, -math.inf
 
-    def goes_on(self, container: Container) -> bool:
-        """Look how much is there, if the last look was long enough ago."""
+    def is_active(self, container: Container) -> bool:
+        """Whether bytes arrived lately. They are counted only every few seconds."""
         now = time.monotonic()
         if is_local(self._model.source) and now - self._looked >= SENT_SECONDS:
-            sent, self._looked = self._found(container), now
+            sent, self._looked = self._bytes_there(container), now
             if sent != self._sent:
                 self._sent, self._grew = sent, now
         return now - self._grew <= self._patience
 
-    def _found(self, container: Container) -> int:
+    def _bytes_there(self, container: Container) -> int:
         home = model_directory(STORE, self._model.source, self._model.revision)
         sizes = ([_size(container, at) for at in _places(home, f)] for f in self._model.files)
         with contextlib.suppress(DockerException, RequestException):
@@ -78,7 +73,7 @@ class Sending:
 
 
 def _places(home: str, file: ModelFile) -> tuple[str, str]:
-    """Where a file is that was sent: verified, or about to be."""
+    """Where a file that was sent may be: verified, or not yet."""
     return f"{home}.partial/{file.name}", f"{home}.partial/.incomplete/{file.name}"
 
 
@@ -97,12 +92,7 @@ BLOCK = tarfile.BLOCKSIZE
 
 
 def parcel(model: ResolvedModel, file: ModelFile, target: str) -> Iterator[bytes]:
-    """A tar of one file, in pieces; it is never held in memory.
-
-    Args:
-        model: What the file belongs to.
-        file: The file.
-        target: Its path below the directory that the archive is unpacked in.
+    """A tar of one file, in pieces, to be unpacked at `target`; it is never held in memory.
 
     Raises:
         Failure: `SOURCE_INCOMPLETE` when the file becomes shorter meanwhile.

@@ -1,8 +1,8 @@
-"""The model store of a host that is another machine, and how a model gets there.
+"""The model store of another machine, and how a model gets there.
 
-A helper container on the host fetches it, so the weights go from the hub to the host directly. Its
-name is that of the model's place: whoever wants the same model finds the container and waits for
-it. When it is cut off from here it goes on, and the next who asks finds what it did.
+A helper container on the host downloads it, so the weights go from the hub to the host directly.
+The container is named after the model's directory: whoever wants the same model finds it and waits.
+It continues when this machine loses the host, and the next caller finds its result.
 """
 
 from __future__ import annotations
@@ -23,10 +23,9 @@ from moorage.adapters.docker.client import connect, forget_clients, is_name_take
 from moorage.adapters.docker.errors import reach_failure
 from moorage.adapters.docker.helper import LABEL_HELPER, MEMORY, start_with_input
 from moorage.adapters.hosts.observation import log_of_container
+from moorage.adapters.transfer import bundle, mirror, range_download, redirects
 from moorage.adapters.transfer import file_checks as checks
-from moorage.adapters.transfer import mirror, redirects
 from moorage.adapters.transfer import staging_program as program
-from moorage.adapters.transfer.bundle import bundle
 from moorage.adapters.transfer.handover import Sending, hand_over
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Value
@@ -43,10 +42,9 @@ LOST_SECONDS = 30.0
 """How long a host may not answer before it counts as lost."""
 
 FED_SECONDS = 60.0
-"""How old a container may be that was made and never started, and that nothing is sent to any more:
-its maker is gone."""
+"""Age at which a container counts as forgotten that was not started and receives no files."""
 
-PROGRAM = bundle(program, checks, redirects, mirror)
+PROGRAM = bundle(program, checks, redirects, range_download, mirror)
 
 
 class Staged(Value):
@@ -64,11 +62,11 @@ class Staged(Value):
 
 
 class HostStore:
-    """The store of one host.
+    """The store of one host, which has the image of helper containers.
 
     Args:
         access: Access to its daemon.
-        image: Image of helper containers; it is there.
+        image: That image.
         folder: Directory of all models on the host.
     """
 
@@ -78,16 +76,7 @@ class HostStore:
     def stage(
         self, model: ResolvedModel, job: str, on_progress: Report, deadline_seconds: float
     ) -> Staged:
-        """Have a model there, whole and verified.
-
-        Args:
-            model: As it was resolved here.
-            job: The input of the program (`job_of`).
-            on_progress: Told the bytes, done and in all.
-            deadline_seconds: How long it may take.
-
-        Returns:
-            Where it is, and whom it came from.
+        """Have a model there, whole and verified, by a job of the staging program (`job_of`).
 
         Raises:
             Failure: With the program's cause; what it fetched stays. `RUNTIME_UNAVAILABLE` when
@@ -100,7 +89,7 @@ class HostStore:
             ours = self._begin(name, model, job)
             result = self._watch(name, model, on_progress, until, at_work=ours)
             if result is None or (not ours and "cause" in result):
-                # Somebody else's container: what ended it need not end ours.
+                # Another process's container: its failure need not be ours.
                 _must_be_before(until)
                 time.sleep(POLL_SECONDS)
                 continue
@@ -114,8 +103,8 @@ class HostStore:
         return staging_name(model_directory(self._folder, model.source, model.revision))
 
     def _begin(self, name: str, model: ResolvedModel, job: str) -> bool:
-        """Start the program, unless it runs already; tells whether it was started."""
-        with self._talking():
+        """Start the program and return True, unless another container does it already."""
+        with self._reach_failures():
             client = connect(self._access, ASK_SECONDS)
             try:
                 container = client.containers.create(self._image, name=name, **self._arguments())
@@ -135,20 +124,14 @@ class HostStore:
             return True
 
     def _watch(
-        self,
-        name: str,
-        model: ResolvedModel,
-        on_progress: Report,
-        until: float,
-        *,
-        at_work: bool,
+        self, name: str, model: ResolvedModel, on_progress: Report, until: float, *, at_work: bool
     ) -> dict[str, Any] | None:
-        """Follow a container to its end by asking, for a stream that is cut says nothing.
+        """Follow a container to its end by polling, for a stream that is cut says nothing.
 
         Args:
             name: The container.
             model: What it brings.
-            on_progress: Told the bytes, done and in all.
+            on_progress: Called with the bytes, done and in all.
             until: When to give up, by the monotonic clock.
             at_work: Whether it is known to have worked by now. One that had ended before may be
                 from long ago: what it brought may be damaged or gone since.
@@ -157,34 +140,38 @@ class HostStore:
             Its last line of output; None when it has vanished without one, was never started, or
             had ended before.
         """
-        seen, sending = time.monotonic(), Sending(model, FED_SECONDS)
-        while True:
-            try:
-                container = connect(self._access, ASK_SECONDS).containers.get(name)
-                state, report = container.attrs["State"], _last_words(container)
-                seen = time.monotonic()
-            except NotFound:
-                return None
-            except (DockerException, RequestException, Failure) as error:
-                forget_clients()
-                if time.monotonic() - seen > LOST_SECONDS:
-                    raise self._lost(error) from error
-                time.sleep(POLL_SECONDS)
-                continue
+        sending = Sending(model, FED_SECONDS)
+        while found := self._find(name):
+            container, report = found
+            state = container.attrs["State"]
             if "done" in report:
                 on_progress(int(report["done"]), model.bytes_to_stage)
             if state["Status"] == "exited":
                 _remove(container)
-                if not at_work:
-                    return None
-                return report if {"result", "cause"} & report.keys() else _died(state, report)
+                return _final_report(state, report) if at_work else None
             at_work = True
             forgotten = state["Status"] == "created" and _age(container) > FED_SECONDS
-            if forgotten and not sending.goes_on(container):
+            if forgotten and not sending.is_active(container):
                 _remove(container)
                 return None
             _must_be_before(until)
             time.sleep(POLL_SECONDS)
+        return None
+
+    def _find(self, name: str) -> tuple[Container, dict[str, Any]] | None:
+        """A container and its last line of output; a silent host is polled for `LOST_SECONDS`."""
+        until = time.monotonic() + LOST_SECONDS
+        while True:
+            try:
+                container = connect(self._access, ASK_SECONDS).containers.get(name)
+                return container, _last_report(container)
+            except NotFound:
+                return None
+            except (DockerException, RequestException, Failure) as error:
+                forget_clients()
+                if time.monotonic() > until:
+                    raise self._lost(error) from error
+                time.sleep(POLL_SECONDS)
 
     def _arguments(self) -> dict[str, Any]:
         return {
@@ -201,7 +188,7 @@ class HostStore:
         }
 
     @contextlib.contextmanager
-    def _talking(self) -> Iterator[None]:
+    def _reach_failures(self) -> Iterator[None]:
         try:
             yield
         except (DockerException, RequestException, OSError) as error:
@@ -227,7 +214,7 @@ def staging_name(path: str) -> str:
     return f"moorage-stage-{hashlib.sha256(path.encode()).hexdigest()[:16]}"
 
 
-def _last_words(container: Container) -> dict[str, Any]:
+def _last_report(container: Container) -> dict[str, Any]:
     lines = log_of_container(container, 1).strip().splitlines()
     with contextlib.suppress(ValueError):
         report = json.loads(lines[-1]) if lines else {}
@@ -235,8 +222,10 @@ def _last_words(container: Container) -> dict[str, Any]:
     return {"detail": lines[-1][:300]}
 
 
-def _died(state: dict[str, Any], report: dict[str, Any]) -> dict[str, Any]:
+def _final_report(state: dict[str, Any], report: dict[str, Any]) -> dict[str, Any]:
     """The program says why it fails; one that did not was ended from outside, or cannot run."""
+    if {"result", "cause"} & report.keys():
+        return report
     words = (f"ended with {state['ExitCode']}", state.get("Error", ""), report.get("detail", ""))
     detail = ": ".join(filter(None, words))
     return {"cause": Cause.INTERRUPTED.value, "detail": f"the staging container {detail}"}

@@ -25,8 +25,8 @@ from moorage.adapters.docker.helper import (
     start_with_input,
 )
 from moorage.adapters.hosts.observation import log_of_container
+from moorage.adapters.transfer import bundle
 from moorage.adapters.transfer import lending_program as lend
-from moorage.adapters.transfer.bundle import bundle
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.access import parse_access
 from moorage.inventory.model_store import model_directory
@@ -46,19 +46,12 @@ PROGRAM = bundle(lend)
 
 
 @contextlib.contextmanager
-def lent(host: HostSnapshot, folder: str, model: ResolvedModel) -> Iterator[dict[str, Any]]:
-    """Have a host lend a model, inside the block.
+def lend_model(host: HostSnapshot, folder: str, model: ResolvedModel) -> Iterator[dict[str, Any]]:
+    """Have a host lend a model, inside the block; gives the mirror for its files.
 
     The container sees the store read-only and has no privileges. It is removed at the end, and
     ends by itself should this machine lose the host. The token is in no argument, label or log.
-
-    Args:
-        host: Who has it.
-        folder: Directory of all models there.
-        model: The model; files of other names are not given away.
-
-    Yields:
-        The mirror for its files, as `job_of` takes it.
+    Files of other names are not given away.
 
     Raises:
         Failure: `RUNTIME_UNAVAILABLE` when it cannot be lent.
@@ -66,9 +59,9 @@ def lent(host: HostSnapshot, folder: str, model: ResolvedModel) -> Iterator[dict
     token = secrets.token_urlsafe(32)
     container: Container | None = None
     try:
-        with _talking(host):
+        with _reach_failures(host):
             container = _create(host, folder)
-            port = _opened(container, _order(host, model, token))
+            port = _wait_for_port(container, _order(host, model, token))
         yield _mirror(host, port, token, model)
     finally:
         if container is not None:
@@ -108,7 +101,7 @@ def _order(host: HostSnapshot, model: ResolvedModel, token: str) -> str:
     return json.dumps(order) + "\n"
 
 
-def _opened(container: Container, order: str) -> int:
+def _wait_for_port(container: Container, order: str) -> int:
     """Start it, and wait until it says where it listens."""
     start_with_input(container, order)
     until = time.monotonic() + OPEN_SECONDS
@@ -142,7 +135,7 @@ def _mirror(host: HostSnapshot, port: int, token: str, model: ResolvedModel) -> 
 
 
 @contextlib.contextmanager
-def _talking(host: HostSnapshot) -> Iterator[None]:
+def _reach_failures(host: HostSnapshot) -> Iterator[None]:
     try:
         yield
     except (DockerException, RequestException, OSError) as error:

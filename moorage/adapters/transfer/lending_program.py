@@ -24,7 +24,7 @@ from typing import Any
 FED_SECONDS = 60
 SEND_SECONDS = 60
 WATCH_SECONDS = 1
-RANGE = re.compile(r"bytes=(\d+)-")
+RANGE = re.compile(r"bytes=([0-9]{1,18})-([0-9]{0,18})")
 
 
 class LendingServer(ThreadingHTTPServer):
@@ -67,7 +67,7 @@ class LendingRequest(BaseHTTPRequestHandler):
     timeout = SEND_SECONDS
 
     def do_GET(self) -> None:
-        """Send a file, from an offset on."""
+        """Send a file, or a range of it."""
         name = urllib.parse.unquote(self.path.lstrip("/"))
         token_sent = self.headers.get("Authorization", "").encode()
         if not hmac.compare_digest(token_sent, f"Bearer {self.server.token}".encode()):
@@ -92,16 +92,17 @@ class LendingRequest(BaseHTTPRequestHandler):
         size = os.fstat(content.fileno()).st_size
         wanted = RANGE.match(self.headers.get("Range", ""))
         start = int(wanted[1]) if wanted else 0
-        if start > size:
+        stop = min(int(wanted[2]) + 1, size) if wanted and wanted[2] else size
+        if start > size or stop < start:
             return self._refuse(416)
         self.send_response(206 if wanted else 200)
         if wanted:
-            self.send_header("Content-Range", f"bytes {start}-{max(start, size - 1)}/{size}")
-        self.send_header("Content-Length", str(size - start))
+            self.send_header("Content-Range", f"bytes {start}-{max(start, stop - 1)}/{size}")
+        self.send_header("Content-Length", str(stop - start))
         self.end_headers()
         self.wfile.flush()
-        if start < size:
-            self.connection.sendfile(content, start)
+        if start < stop:
+            self.connection.sendfile(content, start, stop - start)
         return None
 
     def _refuse(self, status: int) -> None:

@@ -7,17 +7,30 @@ import http.client
 import socket
 import ssl
 import threading
+import urllib.error
 import urllib.parse
 import urllib.request
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from moorage.adapters.transfer.file_checks import File, size_of
+from moorage.adapters.transfer.file_checks import File
+from moorage.adapters.transfer.range_download import Answer, DownloadError, replaced_error
 from moorage.adapters.transfer.redirects import Guard
 
 TRIES = 6
+LONGEST_WAIT = 10
 TIMEOUT_SECONDS = 30
-PIECE = 1 << 20
+BLOCK = 1 << 20
+CAUSE_BY_STATUS = {
+    401: "source-unauthorized",
+    403: "source-unauthorized",
+    404: "source-missing",
+    416: "download-corrupt",
+    429: "hub-rate-limited",
+}
+REPLACED = 412
+HOPELESS = {401, 403, 404, 416}
 
 
 class Mirror:
@@ -25,13 +38,15 @@ class Mirror:
 
     Attributes:
         name: Its name in progress and records.
-        tries: Attempts for each file.
+        waits: Seconds before each further attempt at a file.
         lost: Whether it has failed and another mirror is left.
         brought: Bytes downloaded from it.
     """
 
     def __init__(self, settings: dict[str, Any]) -> None:
-        self.name, self.tries = settings["name"], settings.get("tries", TRIES)
+        self.name = settings["name"]
+        tries = settings.get("tries", TRIES)
+        self.waits = [min(2**number / 2, LONGEST_WAIT) for number in range(tries - 1)]
         self.lost, self.brought = False, 0
         self._urls, self._headers = settings["urls"], settings.get("headers", {})
         self._seconds = settings.get("timeout", TIMEOUT_SECONDS)
@@ -41,45 +56,48 @@ class Mirror:
         self._opener = urllib.request.build_opener(_Redirects(guard), *_handlers(guard), *proxies)
         self._lock = threading.Lock()
 
-    def fetch(self, file: File, path: str, stopped: threading.Event) -> None:
-        """Go on where the last one ended; an answer that is the whole file begins anew.
+    @contextlib.contextmanager
+    def open_range(self, file: File, start: int, stop: int) -> Iterator[Answer]:
+        """Ask for a file from one offset up to another, and read the answer inside the block.
 
         Of a source that calls contents by a name, no other is taken: a file that was replaced is
         never mixed with the old one.
-
-        Args:
-            file: The file.
-            path: Where it grows.
-            stopped: Set when it is to end early.
         """
-        have = max(0, size_of(path))
-        with self._open(file, have) as answer:
-            goes_on = answer.status == 206 and _start(answer) == have
-            if answer.status == 206 and not goes_on:
-                raise ValueError(
-                    f"requested bytes from {have}, got {answer.headers.get('Content-Range')}"
-                )
-            left = file["size"] - have * goes_on
-            with open(path, "ab" if goes_on else "wb") as target:
-                while left and not stopped.is_set() and (piece := answer.read1(PIECE)):
-                    target.write(piece[:left])
-                    self._count(len(piece))
-                    left -= len(piece[:left])
-
-    def _open(self, file: File, start: int) -> Any:
-        headers = {**self._headers, "Range": f"bytes={start}-", "Accept-Encoding": "identity"}
+        headers = {**self._headers, "Range": f"bytes={start}-{stop - 1}"}
+        headers["Accept-Encoding"] = "identity"
         if file.get("etag"):
             headers["If-Match"] = f'"{file["etag"]}"'
         request = urllib.request.Request(self._urls[file["name"]], headers=headers)
-        return self._opener.open(request, timeout=self._seconds)
+        with _download_errors(file):
+            answer = self._opener.open(request, timeout=self._seconds)
+        with answer:
+            yield Answer(answer.status, answer.headers, self._blocks(file, answer))
 
-    def _count(self, brought: int) -> None:
-        with self._lock:
-            self.brought += brought
+    def _blocks(self, file: File, answer: Any) -> Iterator[bytes]:
+        with _download_errors(file):
+            while block := answer.read1(BLOCK):
+                with self._lock:
+                    self.brought += len(block)
+                yield block
+
+
+@contextlib.contextmanager
+def _download_errors(file: File) -> Iterator[None]:
+    try:
+        yield
+    except urllib.error.HTTPError as error:
+        error.close()
+        if error.code == REPLACED:
+            raise replaced_error(file) from None
+        cause = CAUSE_BY_STATUS.get(error.code, "hub-unavailable")
+        hopeless = error.code in HOPELESS
+        raise DownloadError(cause, f"{file['name']}: {error}", transient=not hopeless) from None
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise DownloadError("hub-unavailable", f"{file['name']}: {error}", transient=True) from None
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
-    """Follows where the guard lets it, and sends the token to nobody but whom it was meant for."""
+    """Follows redirects that the guard allows, and sends the token to the first host only."""
 
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
@@ -87,7 +105,6 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
     def redirect_request(
         self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
     ) -> urllib.request.Request | None:
-        """The request to follow with."""
         self._guard.require_url(newurl)
         request = super().redirect_request(req, fp, code, msg, headers, newurl)
         if request is not None and _host(request.full_url) != _host(req.full_url):
@@ -96,9 +113,9 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 
 
 def _handlers(guard: Guard) -> list[urllib.request.BaseHandler]:
-    """What opens connections: to an address that was checked, unless it is that of a proxy."""
+    """Handlers that connect to checked addresses only, or to a proxy."""
 
-    def connected(
+    def connect(
         address: tuple[str, int], timeout: float, source: tuple[str, int] | None = None
     ) -> socket.socket:
         *others, last = guard.addresses(*address)
@@ -109,28 +126,20 @@ def _handlers(guard: Guard) -> list[urllib.request.BaseHandler]:
 
     class Plain(urllib.request.HTTPHandler):
         def http_open(self, req: urllib.request.Request) -> Any:
-            return self.do_open(partial(_made, http.client.HTTPConnection, req), req)
+            return self.do_open(partial(make, http.client.HTTPConnection, req), req)
 
     class Secure(urllib.request.HTTPSHandler):
         def https_open(self, req: urllib.request.Request) -> Any:
-            made = partial(_made, http.client.HTTPSConnection, req)
-            return self.do_open(made, req, context=ssl.create_default_context())
+            make_secure = partial(make, http.client.HTTPSConnection, req)
+            return self.do_open(make_secure, req, context=ssl.create_default_context())
 
-    def _made(kind: Any, req: urllib.request.Request, host: str, **more: Any) -> Any:
+    def make(kind: Any, req: urllib.request.Request, host: str, **more: Any) -> Any:
         connection = kind(host, **more)
         if not req.has_proxy() and not getattr(req, "_tunnel_host", None):
-            connection._create_connection = connected
+            connection._create_connection = connect
         return connection
 
     return [Plain(), Secure()]
-
-
-def _start(answer: Any) -> int:
-    """Offset at which a partial answer begins; -1 when it does not say."""
-    content_range = answer.headers.get("Content-Range", "")
-    with contextlib.suppress(ValueError, IndexError):
-        return int(content_range.split()[1].split("-")[0])
-    return -1
 
 
 def _host(url: str) -> tuple[str, str]:

@@ -29,26 +29,18 @@ class RedirectRefused(OSError):
 
 
 class Guard:
-    """What one source may lead to.
-
-    Args:
-        url: The source, as it was configured.
-    """
+    """What a source may lead to, given its configured URL."""
 
     def __init__(self, url: str) -> None:
         self._host = urllib.parse.urlsplit(url).hostname or ""
         self._kinds: set[str] = set()
 
     def require_url(self, url: str) -> None:
-        """Check a URL as far as possible without resolving its name.
-
-        Raises:
-            RedirectRefused: It must not be followed.
-        """
+        """Raise `RedirectRefused` for a URL, as far as its name need not be resolved."""
         parts = urllib.parse.urlsplit(url)
         host = parts.hostname or ""
         if parts.scheme != "https" and (parts.scheme != "http" or host != self._host):
-            raise RedirectRefused(f"{self._host} leads to {_shown(url)}, which is not https")
+            raise RedirectRefused(f"{self._host} leads to {_escape(url)}, which is not https")
         if host != self._host and _is_address(host):
             self._require(host, host)
 
@@ -59,7 +51,7 @@ class Guard:
             RedirectRefused: One of them is further inside than the source.
             OSError: The name stands for nothing.
         """
-        found = _resolved(host, port)
+        found = _resolve(host, port)
         if host == self._host and not self._kinds:
             self._kinds = {kind_of(one) for one in found}
         for address in found:
@@ -71,12 +63,12 @@ class Guard:
         if any(kind in MAY_LEAD_TO[own] for own in self._own_kinds()):
             return
         named = host if host == address else f"{host} ({address})"
-        raise RedirectRefused(f"{self._host} leads to {_shown(named)}, a {kind} address")
+        raise RedirectRefused(f"{self._host} leads to {_escape(named)}, a {kind} address")
 
     def _own_kinds(self) -> set[str]:
         if not self._kinds:
             try:
-                self._kinds = {kind_of(one) for one in _resolved(self._host, 0)}
+                self._kinds = {kind_of(one) for one in _resolve(self._host, 0)}
             except OSError:  # behind a proxy no name may be known
                 self._kinds = {GLOBAL}
         return self._kinds
@@ -99,7 +91,7 @@ def kind_of(address: str) -> str:
     return GLOBAL if found.is_global else PRIVATE
 
 
-def _resolved(host: str, port: int) -> list[str]:
+def _resolve(host: str, port: int) -> list[str]:
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
@@ -112,5 +104,5 @@ def _is_address(host: str) -> bool:
     return True
 
 
-def _shown(text: str) -> str:
+def _escape(text: str) -> str:
     return ascii(text[:200])[1:-1]

@@ -16,44 +16,28 @@ import sys
 import threading
 import time
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from http.client import HTTPException
+from functools import partial
 from typing import Any
 
 from moorage.adapters.transfer.file_checks import (
     MANIFEST,
     File,
-    damaged,
+    damaged_files,
     is_whole,
-    matches,
-    put_stamps,
+    mismatch,
     sha256_of,
     size_of,
     write,
+    write_stamps,
 )
 from moorage.adapters.transfer.mirror import Mirror
+from moorage.adapters.transfer.range_download import Download, DownloadError
 
 TICK_SECONDS = 0.5
 FED_SECONDS = 60
-"""How long it waits for its job: a dead starter must not hold the place for ever."""
+"""How long it waits for its job: a killed starter must not block the name for ever."""
 
 MARGIN = 1.05
-STATUS_CAUSES = {
-    401: "source-unauthorized",
-    403: "source-unauthorized",
-    404: "source-missing",
-    412: "source-incomplete",
-    429: "hub-rate-limited",
-}
-REPLACED = 412
-HOPELESS = {401, 403, 404, REPLACED}
-
-
-class Ended(Exception):
-    """The failure of a job; `cause` is a value of `Cause`."""
-
-    def __init__(self, cause: str, detail: str) -> None:
-        super().__init__(detail)
-        self.cause, self.detail = cause, detail
 
 
 class Job:
@@ -79,7 +63,7 @@ class Job:
         self.stopped = threading.Event()
 
     def run(self) -> dict[str, Any]:
-        """Bring everything, and give the revision its place."""
+        """Download everything, and give the revision its place."""
         named = os.path.join(self.place, MANIFEST)
         if os.path.exists(named) and is_whole(self.place, self.files, thorough=self.check):
             os.utime(named)  # it is used: what is not for long may be pruned
@@ -107,8 +91,8 @@ class Job:
         return {mirror.name: mirror.brought for mirror in self.mirrors if mirror.brought}
 
     def _drop_what_is_wrong(self) -> None:
-        """What was damaged on the disk is brought anew."""
-        for file in damaged(self.workspace, self.files, thorough=self.check):
+        """Remove files that were damaged on the disk, so that they are downloaded anew."""
+        for file in damaged_files(self.workspace, self.files, thorough=self.check):
             if os.path.exists(self._at(file)):
                 os.unlink(self._at(file))
                 self.dropped.add(file["name"])
@@ -117,88 +101,67 @@ class Job:
         left = sum(file["size"] - max(0, size_of(self._growing_at(file))) for file in missing)
         free = shutil.disk_usage(self.workspace).free
         if free < left * MARGIN:
-            raise Ended("disk-full", f"{free:,} bytes are free, {int(left * MARGIN):,} are needed")
+            detail = f"{free:,} bytes are free, {int(left * MARGIN):,} are needed"
+            raise DownloadError("disk-full", detail)
 
     def _bring_all(self, files: list[File]) -> None:
-        with ThreadPoolExecutor(self.workers) as pool:
-            pending = {pool.submit(self._bring, file) for file in files}
-            try:
-                while pending:
-                    ready, pending = wait(pending, TICK_SECONDS, FIRST_EXCEPTION)
-                    for future in ready:
-                        future.result()
-                    _say(done=self.done(), total=self.total, **{"from": self.brought()})
-                    if time.monotonic() > self.until:
-                        raise Ended("download-timeout", "it took too long")
-            except BaseException:
-                self.stopped.set()
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+        # It is not used as a context: that would wait for a thread that a server holds up.
+        pool = ThreadPoolExecutor(self.workers)
+        pending = {pool.submit(self._bring, file) for file in files}
+        try:
+            while pending:
+                ready, pending = wait(pending, TICK_SECONDS, FIRST_EXCEPTION)
+                for future in ready:
+                    future.result()
+                _say(done=self.done(), total=self.total, **{"from": self.brought()})
+                if time.monotonic() > self.until:
+                    raise DownloadError("download-timeout", "it took too long")
+        except BaseException:
+            self.stopped.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
     def _bring(self, file: File) -> None:
         """Download a file; where one mirror fails the next one resumes."""
-        os.makedirs(os.path.dirname(self._growing_at(file)), exist_ok=True)
+        path = self._growing_at(file)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
         if not file["size"]:
-            write(self._growing_at(file), "")  # there is no range of it to ask for
+            write(path, "")  # there is no range of it to ask for
+        if size_of(path) == file["size"]:  # it was handed over
+            if not mismatch(path, file):
+                return self._accept(file)
+            os.unlink(path)
         trouble = self._not_brought(file)
-        if self._accept(file):
-            return
         for mirror in self.mirrors:
             if mirror.lost:
                 continue
-            failed = self._bring_by(mirror, file)
-            if failed is None:
-                return
-            trouble = failed
-            if trouble.cause == "disk-full" or self.stopped.is_set():
+            last = mirror is self.mirrors[-1]
+            fetch = partial(mirror.open_range, file)
+            try:
+                Download(file, path, fetch, self.stopped, waits=mirror.waits, last=last).run()
+                return self._accept(file)
+            except DownloadError as error:
+                trouble = error
+            if self.stopped.is_set():
                 break
-            mirror.lost = mirror is not self.mirrors[-1]
+            mirror.lost = not last
         raise trouble
 
-    def _bring_by(self, mirror: Mirror, file: File) -> Ended | None:
-        trouble, attempt = Ended("interrupted", "it was stopped"), 0
-        most = size_of(self._growing_at(file))
-        while attempt < mirror.tries:
-            try:
-                mirror.fetch(file, self._growing_at(file), self.stopped)
-                if size_of(self._growing_at(file)) < file["size"]:
-                    raise ValueError("the connection was cut")
-                if self._accept(file):
-                    return None
-                trouble = Ended("download-corrupt", f"{file['name']} is not what was announced")
-            except (OSError, HTTPException, ValueError) as error:
-                trouble = _trouble(error, file)
-                if trouble.cause == "disk-full" or getattr(error, "code", 0) in HOPELESS:
-                    break
-            if self.stopped.wait(min(2**attempt / 2, 10)):
-                break
-            have, attempt = size_of(self._growing_at(file)), attempt + 1
-            if have > most and mirror is self.mirrors[-1]:
-                attempt = 0  # bytes still arrive, and there is no other mirror
-            most = max(most, have)
-        return trouble
-
-    def _accept(self, file: File) -> bool:
-        """Give a file its place if it is all there; what is not as announced goes."""
-        path = self._growing_at(file)
-        if size_of(path) < file["size"]:
-            return False
-        if not matches(path, file):
-            os.unlink(path)
-            return False
+    def _accept(self, file: File) -> None:
+        """Give a verified file its place."""
         os.makedirs(os.path.dirname(self._at(file)), exist_ok=True)
-        os.replace(path, self._at(file))
-        return True
+        os.replace(self._growing_at(file), self._at(file))
 
-    def _not_brought(self, file: File) -> Ended:
+    def _not_brought(self, file: File) -> DownloadError:
         if file["name"] in self.dropped:
-            return Ended("download-corrupt", f"{file['name']} was damaged on the disk, and dropped")
-        return Ended("source-missing", f"{file['name']} was not brought")
+            detail = f"{file['name']} was damaged on the disk, and dropped"
+            return DownloadError("download-corrupt", detail)
+        return DownloadError("source-missing", f"{file['name']} was not brought")
 
     def _publish(self) -> None:
         shutil.rmtree(self.growing, ignore_errors=True)
         write(os.path.join(self.workspace, MANIFEST), self._manifest())
-        put_stamps(self.workspace, self.files)
+        write_stamps(self.workspace, self.files)
         shutil.rmtree(self.place, ignore_errors=True)
         os.rename(self.workspace, self.place)
 
@@ -219,17 +182,17 @@ class Job:
 
 
 def main() -> None:
-    """Read the job, do it, and say how it ended."""
+    """Read the job, do it, and report how it ended."""
     os.umask(0o022)
     if not select.select([sys.stdin], [], [], FED_SECONDS)[0]:
         sys.exit("no job arrived on standard input")
     job = Job(json.loads(sys.stdin.readline()))
     try:
         _say(**job.run())
-    except Ended as ended:
-        _say(cause=ended.cause, detail=ended.detail)
+    except DownloadError as error:
+        _say(cause=error.cause, detail=error.detail)
     except OSError as error:
-        trouble = _trouble(error, {"name": str(error.filename or "the store")})
+        trouble = _disk_error(error)
         _say(cause=trouble.cause, detail=trouble.detail)
     sys.stdout.flush()
     os._exit(0)  # a thread that still waits for a server must not hold it up
@@ -239,17 +202,12 @@ def _say(**words: object) -> None:
     print(json.dumps(words), flush=True)
 
 
-def _trouble(error: Exception, file: File) -> Ended:
-    if isinstance(error, Ended):
-        return error
-    if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT):
-        return Ended("disk-full", str(error))
-    if getattr(error, "errno", None) in (errno.EROFS, errno.EACCES):
-        return Ended("store-unwritable", f"the store cannot be written: {error}")
-    cause = STATUS_CAUSES.get(getattr(error, "code", 0), "hub-unavailable")
-    if getattr(error, "code", 0) == REPLACED:
-        return Ended(cause, f"{file['name']} was replaced meanwhile: deploy again, it is new")
-    return Ended(cause, f"{file['name']}: {error}")
+def _disk_error(error: OSError) -> DownloadError:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return DownloadError("disk-full", str(error))
+    if error.errno in (errno.EROFS, errno.EACCES):
+        return DownloadError("store-unwritable", f"the store cannot be written: {error}")
+    return DownloadError("hub-unavailable", f"{error.filename or 'the store'}: {error}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The stores of a fleet: what each holds, who needs it, and room made in them."""
+"""The stores of a fleet: list what each holds and who needs it, and remove models."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from requests.exceptions import RequestException
 
 from moorage.adapters.docker.client import connect
 from moorage.adapters.docker.errors import NO_MOUNT, reach_failure
-from moorage.adapters.docker.helper import PULL_SECONDS, ensure_helper_image, run_helper
+from moorage.adapters.docker.helper import PULL_SECONDS, HelperJob, ensure_helper_image, run_helper
 from moorage.adapters.hosts.remote_host import ask_daemon, with_architecture
 from moorage.adapters.hosts.survey import describe
 from moorage.adapters.system.settings import Settings
+from moorage.adapters.transfer import bundle
 from moorage.adapters.transfer import file_checks as checks
 from moorage.adapters.transfer import store_program as keeper
-from moorage.adapters.transfer.bundle import bundle
 from moorage.adapters.transfer.host_store import staging_name
 from moorage.inventory.fleet import Fleet, Host
 from moorage.inventory.survey.probe import STORE
@@ -33,28 +33,17 @@ WORK_SECONDS = 4 * 3600
 
 READING = {"list", "verify"}
 ENDED = {"exited", "dead", "removing"}
-"""States of containers that need nothing any more; one that is paused goes on some time."""
+"""States of containers that need nothing any more. A paused one may continue."""
 
 
 class Store(ABC):
-    """One store: of a remote host, or of this machine.
-
-    Attributes:
-        host: Whose it is.
-    """
+    """The store of a host, or of this machine."""
 
     def __init__(self, host: str) -> None:
         self.host = host
 
     def stored(self, needs: Sequence[Need]) -> tuple[Stored, ...]:
-        """What it holds, with those who need it.
-
-        Args:
-            needs: Of releases.
-
-        Raises:
-            Failure: When the host does not answer.
-        """
+        """What it holds, with those who need it; raises `Failure` when the host is silent."""
         found = [Stored.model_validate({"host": self.host, **one}) for one in self.ask("list")]
         return tuple(
             one.model_copy(update={"used_by": tuple(self._users(one, needs))}) for one in found
@@ -62,7 +51,7 @@ class Store(ABC):
 
     @abstractmethod
     def ask(self, action: str, paths: Sequence[str] = ()) -> Any:
-        """Have the keeper do something there."""
+        """Run an action of the store program there."""
 
     @abstractmethod
     def _users(self, stored: Stored, needs: Sequence[Need]) -> Iterable[str]:
@@ -77,7 +66,7 @@ class OwnStore(Store):
         self._root = str(settings.root)
 
     def ask(self, action: str, paths: Sequence[str] = ()) -> Any:
-        """Do it here."""
+        """Run the action in this process."""
         arguments = [self._root] if action == "list" else [self._root, list(paths)]
         return keeper.ACTIONS[action](*arguments)  # type: ignore[operator]
 
@@ -108,7 +97,7 @@ class RemoteStore(Store):
         self._host, self._fleet = host, fleet
 
     def ask(self, action: str, paths: Sequence[str] = ()) -> Any:
-        """Do it there, in a helper container."""
+        """Run the action in a helper container."""
         arguments = (
             [json.dumps(STORE)] if action == "list" else [json.dumps(STORE), json.dumps(paths)]
         )
@@ -118,8 +107,7 @@ class RemoteStore(Store):
             known = describe(self._host).model_copy(update={"registries": fleet.registries})
             host = with_architecture(known, ask_daemon(access))
             image = ensure_helper_image(host, fleet.helper_image, PULL_SECONDS)
-            output = run_helper(
-                access,
+            job = HelperJob(
                 image,
                 ("python3", "-I", "-c", PROGRAM, action, *arguments),
                 purpose="keep",
@@ -127,6 +115,7 @@ class RemoteStore(Store):
                 mounts=[mount],
                 writes=action != "list",
             )
+            output = run_helper(access, job)
         except (DockerException, RequestException) as error:
             if isinstance(error, APIError) and NO_MOUNT in str(error.explanation):
                 return []  # no model was brought there yet
@@ -134,7 +123,7 @@ class RemoteStore(Store):
         return json.loads(output.splitlines()[-1])
 
     def stored(self, needs: Sequence[Need]) -> tuple[Stored, ...]:
-        """As of any store; the containers there tell what they see, whoever started them."""
+        """As of any store. Users are found by the containers on the host, whoever started them."""
         try:
             self._seen = connect(self._host.access, ASK_SECONDS).api.containers(all=True)
         except (DockerException, RequestException) as error:
@@ -173,11 +162,11 @@ def prune(
 
     Args:
         store: The store.
-        going: What is to go.
+        going: Models to remove.
         needs_now: Returns what releases need now.
 
     Returns:
-        What is gone.
+        What was removed.
     """
     base = {one.path.removesuffix(keeper.GOING): one for one in going}
     store.ask("hide", [one.path for one in going if one.state != StoredState.GOING])

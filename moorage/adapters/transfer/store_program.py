@@ -17,9 +17,9 @@ from typing import Any
 from moorage.adapters.transfer.file_checks import (
     MANIFEST,
     STAMPS,
-    damaged,
+    damaged_files,
+    manifest_files,
     read_json,
-    recorded,
     write,
 )
 
@@ -30,7 +30,7 @@ UNSURE = [-1, -1]
 """The stamp of a file that has to be read again before it is believed."""
 
 
-def listed(store: str) -> list[dict[str, Any]]:
+def list_models(store: str) -> list[dict[str, Any]]:
     """What is there: complete, begun, or about to go.
 
     Args:
@@ -41,7 +41,7 @@ def listed(store: str) -> list[dict[str, Any]]:
         far as its names tell), `bytes`, `used` (seconds since the epoch) and `state`.
     """
     return [
-        _described(store, os.path.join(folder, repository, name))
+        _describe(store, os.path.join(folder, repository, name))
         for folder in FOLDERS
         for repository in _names(os.path.join(store, folder))
         for name in _names(os.path.join(store, folder, repository))
@@ -49,15 +49,15 @@ def listed(store: str) -> list[dict[str, Any]]:
     ]
 
 
-def verified(store: str, paths: list[str]) -> dict[str, list[str]]:
-    """Read all of some models; gives the names of damaged files by path.
+def verify(store: str, paths: list[str]) -> dict[str, list[str]]:
+    """Read models completely; gives the names of damaged files by path.
 
     What is damaged is marked, so that the next deploy fetches it anew.
     """
     found = {}
     for path in paths:
         place = os.path.join(store, path)
-        bad = [file["name"] for file in damaged(place, recorded(place), thorough=True)]
+        bad = [file["name"] for file in damaged_files(place, manifest_files(place), thorough=True)]
         if bad:
             stamps = {**read_json(os.path.join(place, STAMPS)), **dict.fromkeys(bad, UNSURE)}
             write(os.path.join(place, STAMPS), json.dumps(stamps))
@@ -66,13 +66,13 @@ def verified(store: str, paths: list[str]) -> dict[str, list[str]]:
 
 
 def hide(store: str, paths: list[str]) -> list[str]:
-    """Take models out of sight; gives those that were there."""
-    return [path for path in paths if _renamed(store, path, path + GOING)]
+    """Hide models; gives those that were there."""
+    return [path for path in paths if _rename(store, path, path + GOING)]
 
 
 def restore(store: str, paths: list[str]) -> list[str]:
-    """Bring hidden models back, unless they were brought anew meanwhile."""
-    return [path for path in paths if _renamed(store, path + GOING, path)]
+    """Unhide models, unless they were staged anew meanwhile."""
+    return [path for path in paths if _rename(store, path + GOING, path)]
 
 
 def remove(store: str, paths: list[str]) -> list[str]:
@@ -82,21 +82,27 @@ def remove(store: str, paths: list[str]) -> list[str]:
     return [path for path in paths if os.path.exists(os.path.join(store, path + GOING))]
 
 
-ACTIONS = {"list": listed, "verify": verified, "hide": hide, "restore": restore, "remove": remove}
+ACTIONS = {
+    "list": list_models,
+    "verify": verify,
+    "hide": hide,
+    "restore": restore,
+    "remove": remove,
+}
 
 
 def main() -> None:
-    """Do what the first argument says, with the others as JSON, and print the answer."""
+    """Run the action of the first argument with the others, as JSON, and print its result."""
     arguments = [json.loads(word) for word in sys.argv[2:]]
     print(json.dumps(ACTIONS[sys.argv[1]](*arguments)))  # type: ignore[operator]
 
 
-def _described(store: str, path: str) -> dict[str, Any]:
+def _describe(store: str, path: str) -> dict[str, Any]:
     place = os.path.join(store, path)
     manifest = read_json(os.path.join(place, MANIFEST))
     name = os.path.basename(path)
     ends = [state for state in (PARTIAL, GOING) if name.endswith(state)]
-    size, newest = _weighed(place)
+    size, newest = _measure(place)
     with contextlib.suppress(OSError):
         newest = os.stat(os.path.join(place, MANIFEST)).st_mtime
     return {
@@ -109,7 +115,7 @@ def _described(store: str, path: str) -> dict[str, Any]:
     }
 
 
-def _weighed(place: str) -> tuple[int, float]:
+def _measure(place: str) -> tuple[int, float]:
     """Bytes of all files, and the time of the newest."""
     size, newest = 0, 0.0
     for folder, _, names in os.walk(place):
@@ -126,7 +132,7 @@ def _names(folder: str) -> list[str]:
     return []
 
 
-def _renamed(store: str, path: str, to: str) -> bool:
+def _rename(store: str, path: str, to: str) -> bool:
     try:
         os.rename(os.path.join(store, path), os.path.join(store, to))
     except OSError:

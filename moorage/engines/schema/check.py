@@ -21,7 +21,6 @@ from moorage.images.catalogue import tagged_version
 from moorage.spec import EngineName, EngineSpec, RuntimeName
 from moorage.spec.image_reference import parse_reference
 from moorage.spec.safe import secret_option
-from moorage.spec.tokenize import user_tokens
 
 
 def unknown(option: str, schema: Schema, rules: Rules, others: Sequence[Schema]) -> Problem:
@@ -84,12 +83,12 @@ class Judgement(Value):
 
 
 def judge(
-    words: Sequence[str], schema: Schema, rules: Rules, others: Callable[[], Sequence[Schema]]
+    words: tuple[str, ...], schema: Schema, rules: Rules, others: Callable[[], Sequence[Schema]]
 ) -> Judgement:
     """Check words against the version that they are for.
 
     Args:
-        words: As `user_tokens` made them.
+        words: Of a command line.
         schema: The arguments of that version.
         rules: Further rules of the engine.
         others: Gives the schemas of all versions; called only when an option is not known.
@@ -109,11 +108,11 @@ def judge(
     )
 
 
-def judge_unknown(words: Sequence[str], schema: Schema, rules: Rules) -> Judgement:
+def judge_unknown(words: tuple[str, ...], schema: Schema, rules: Rules) -> Judgement:
     """Check words against the rules for every version, where the version's schema is not known.
 
     Args:
-        words: As `user_tokens` made them.
+        words: Of a command line.
         schema: Of any version, to recognise other spellings of an option.
         rules: Further rules of the engine.
     """
@@ -258,7 +257,7 @@ def refuse_secrets(engine: EngineSpec) -> None:
     Raises:
         Failure: `BAD_SPEC`, without the value.
     """
-    if option := secret_option(user_tokens(engine.args)):
+    if option := secret_option(engine.arguments.words):
         raise Failure(
             Cause.BAD_SPEC,
             f"engine.args: {option}: secrets never stand in arguments: records, logs and"
@@ -276,7 +275,7 @@ def _published(image: str) -> tuple[str, ...]:
 def words_of(engine: EngineSpec) -> tuple[str, ...]:
     """The words for the engine's own parser; none where another program reads them."""
     own = engine.command is None and engine.entrypoint is None
-    return user_tokens(engine.args) if own else ()
+    return engine.arguments.words if own else ()
 
 
 def _accepted(judgement: Judgement) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ import argparse
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from typing import Any, NoReturn
 
 from moorage.common.strict_json import JsonError, decode
@@ -140,11 +141,14 @@ class Reading(Value):
     problems: tuple[Problem, ...] = ()
 
 
-def read(words: Sequence[str], schema: Schema) -> Reading:
+@lru_cache(maxsize=64)
+def read(words: tuple[str, ...], schema: Schema) -> Reading:
     """Read words; a mistake that hides what follows it ends the reading.
 
+    The steps of a deploy that check the arguments of a spec share one reading for each version.
+
     Args:
-        words: As `user_tokens` made them.
+        words: Of a command line.
         schema: What the engine knows.
     """
     return Reader(schema).read(words)
@@ -163,7 +167,7 @@ class Reader:
         self._parser = _parser(schema, self._problems)
 
     def read(self, words: Sequence[str]) -> Reading:
-        """Read words, as `user_tokens` made them."""
+        """Read words."""
         self._problems.clear()
         try:
             line = [MODEL, *rewritten(words, self._schema)]

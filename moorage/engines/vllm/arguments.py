@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from moorage.common.units import human_bytes
 from moorage.common.values import Origin
+from moorage.common.versions import at_least
 from moorage.engines.draining import Busy
-from moorage.engines.launch import Flag
+from moorage.engines.flags import Flag, by_default, derived, wanted
 from moorage.engines.request import LaunchRequest
-from moorage.engines.vllm.companions import adapter_flags
+from moorage.engines.vllm.companions import adapter_flags, speculative_flags
 from moorage.engines.vllm.context import LaunchContext
 from moorage.engines.vllm.distributed import distributed_flags
 from moorage.engines.vllm.environment import ascend_flags
-from moorage.engines.vllm.flags import at_least, by_default, derived, wanted
 from moorage.engines.vllm.offload import offload_flags
 from moorage.engines.vllm.parallel import parallel_flags
 from moorage.engines.vllm.seat_context import version_of
-from moorage.engines.vllm.speculative import speculative_flags
 from moorage.models.profile import ModelProfile
 from moorage.spec import Mode, ModelSpec
 
@@ -144,13 +143,13 @@ def derived_flags(context: LaunchContext) -> tuple[Flag, ...]:
         *_omni(context),
         *length_flags(context),
         *parallel_flags(context),
-        *speculative_flags(context.speculative),
+        *speculative_flags(context.speculative, context.draft),
         *gated_flags(context),
         *shutdown_flags(context),
         *distributed_flags(context),
         *offload_flags(context.cache, context.accelerator_type),
         *ascend_flags(context),
-        *adapter_flags(context.adapters, context.name, context.words, context.updates),
+        *adapter_flags(context.adapters, context.name, context.args, context.updates),
     )
 
 

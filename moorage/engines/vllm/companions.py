@@ -8,18 +8,15 @@ from collections.abc import Sequence
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin, Value
 from moorage.engines.api_key import requires_key
-from moorage.engines.launch import Flag, Mount, Variable
+from moorage.engines.flags import Flag, Variable, derived, variable, wanted
+from moorage.engines.launch import Mount
 from moorage.engines.request import LaunchRequest
 from moorage.engines.seat import mounts_of
-from moorage.engines.vllm.flags import derived, variable, wanted
-from moorage.engines.vllm.speculative import Speculative, speculative_flags
-from moorage.memory.calibration_key import DRAFTS
 from moorage.memory.options import LoraOptions, allowed_rank
-from moorage.models.adapter_config import base_model, is_made_for
-from moorage.models.assets import AssetRole
+from moorage.models.assets import AssetRole, base_model, is_made_for
 from moorage.models.source import Companion
 from moorage.spec import AdapterUpdatesSpec, SpeculativeSpec
-from moorage.spec.arguments import is_written, switch, whole_number
+from moorage.spec.arguments import EngineArguments
 
 
 class Adapter(Value):
@@ -39,7 +36,7 @@ class Adapter(Value):
 def adapter_flags(
     adapters: Sequence[Adapter],
     base: str,
-    words: Sequence[str],
+    args: EngineArguments,
     updates: AdapterUpdatesSpec | None = None,
 ) -> tuple[Flag, ...]:
     """LoRA's switch, number, adapters and rank; nothing where the user lists adapters.
@@ -47,15 +44,15 @@ def adapter_flags(
     Args:
         adapters: The adapters of the start.
         base: Name under which the model is served.
-        words: The user's arguments.
+        args: The user's arguments.
         updates: Room for adapters that are loaded while it serves.
 
     Raises:
         Failure: `BAD_SPEC` for later adapters on several API servers: only one would load them.
     """
     if updates:
-        _require_one_server(words)
-    if not (adapters or updates) or is_written(words, "--lora-modules"):
+        _require_one_server(args)
+    if not (adapters or updates) or args.states("--lora-modules"):
         return ()
     later = updates.max if updates else 0
     number = f"{len(adapters)} adapters at once" + f", and {later} loaded later" * bool(later)
@@ -73,6 +70,26 @@ def adapter_flags(
     return tuple(flags)
 
 
+def speculative_flags(speculative: SpeculativeSpec | None, model: str = "") -> tuple[Flag, ...]:
+    """`--speculative-config` with what the spec states.
+
+    Args:
+        speculative: Speculative decoding, if any.
+        model: The draft model's directory as the engine sees it; empty = none.
+    """
+    if speculative is None:
+        return ()
+    config = {
+        "method": speculative.method.value,
+        "num_speculative_tokens": speculative.tokens,
+        "prompt_lookup_max": speculative.ngram_max,
+        "prompt_lookup_min": speculative.ngram_min,
+        "model": model,
+    }
+    stated = {key: value for key, value in config.items() if value}
+    return (wanted(f"{speculative.method} drafts", "--speculative-config", json.dumps(stated)),)
+
+
 def update_variables(updates: AdapterUpdatesSpec | None) -> tuple[Variable, ...]:
     """The variable that opens the endpoints for loading and unloading adapters."""
     if updates is None:
@@ -81,8 +98,8 @@ def update_variables(updates: AdapterUpdatesSpec | None) -> tuple[Variable, ...]
     return (variable("VLLM_ALLOW_RUNTIME_LORA_UPDATING", "1", reason, Origin.USER),)
 
 
-def _require_one_server(words: Sequence[str]) -> None:
-    if (whole_number(words, "--api-server-count", "-asc") or 1) > 1:
+def _require_one_server(args: EngineArguments) -> None:
+    if (args.whole_number("--api-server-count") or 1) > 1:
         raise Failure(
             Cause.BAD_SPEC,
             "lora_updates: vLLM does not load adapters later with --api-server-count above 1",
@@ -130,7 +147,7 @@ def draft_path(request: LaunchRequest) -> str:
 
 
 def memory_arguments(
-    lora: LoraOptions | None, speculative: SpeculativeSpec | None, written: Sequence[str]
+    lora: LoraOptions | None, speculative: SpeculativeSpec | None, written: EngineArguments
 ) -> tuple[str, ...]:
     """Arguments of adapters and drafts that decide about memory, as they are known before a launch.
 
@@ -140,12 +157,12 @@ def memory_arguments(
         written: The user's own arguments; they follow, and win.
     """
     words: tuple[str, ...] = ()
-    if lora and not (switch(written, "--enable-lora") or is_written(written, "--lora-modules")):
+    if lora and not (written.switch("--enable-lora") or written.states("--lora-modules")):
         sizes = ("--max-loras", str(lora.max_loras), "--max-lora-rank", str(lora.max_rank))
         words = ("--enable-lora", *sizes)
-    if speculative and not is_written(written, *DRAFTS):
-        drafts = Speculative.of_spec(speculative, speculative.model or "")
-        words += tuple(word for flag in speculative_flags(drafts) for word in flag.tokens)
+    if speculative and not written.states("--speculative-config"):
+        flags = speculative_flags(speculative, speculative.model or "")
+        words += tuple(word for flag in flags for word in flag.tokens)
     return words
 
 

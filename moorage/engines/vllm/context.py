@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from enum import StrEnum
 
 from moorage.common.values import Origin, Value
 from moorage.engines.vllm.companions import Adapter
 from moorage.engines.vllm.offload import ExtendedCache
-from moorage.engines.vllm.speculative import Speculative
-from moorage.spec import AdapterUpdatesSpec
-from moorage.spec.arguments import is_option
+from moorage.spec import AdapterUpdatesSpec, SpeculativeSpec
+from moorage.spec.arguments import EngineArguments
 
 
 class Executor(StrEnum):
@@ -52,25 +50,19 @@ FOUND_WITH_UNDERSCORE = ("--lora_modules", "--max_lora_rank")
 """Options that GPUStack finds though they are written with `_`."""
 
 
-def baseline_words(words: Sequence[str]) -> tuple[str, ...]:
+def baseline_arguments(args: EngineArguments) -> EngineArguments:
     """The user's arguments as the rules of the policy `baseline` read them.
 
     GPUStack takes the first of several where vLLM takes the last one, hence the reversed order. It
     does not find options that are written with `_`, except two. Only its rules ignore them: an
     option of the user is never repeated, in any spelling.
     """
-    options: list[list[str]] = []
-    for word in words:
-        if is_option(word):
-            options.append([])
-        if options:
-            options[-1].append(word)
-    return tuple(word for option in reversed(options) if _is_found(option[0]) for word in option)
-
-
-def _is_found(word: str) -> bool:
-    name = word.partition("=")[0]
-    return "_" not in name or name in FOUND_WITH_UNDERSCORE
+    read = (
+        option
+        for option in reversed(args.options)
+        if "_" not in option.written or option.written in FOUND_WITH_UNDERSCORE
+    )
+    return EngineArguments(options=tuple(read))
 
 
 class Member(Value):
@@ -95,7 +87,7 @@ class LaunchContext(Value):
         version: Version of the engine; empty = unknown.
         name: Name under which the model is served.
         model: Its directory as the engine sees it.
-        words: The user's arguments, split.
+        args: The user's arguments.
         user_variables: Names of the variables that the user sets.
         accelerator_type: `cuda`, `rocm`, `cann`, ...; `cpu` without accelerators.
         is_310p: Whether all its accelerators are Ascend 310P.
@@ -115,6 +107,7 @@ class LaunchContext(Value):
         claimed: Bytes of accelerator memory that are claimed on this host.
         ranks: Processes of the engine there that have an accelerator each.
         speculative: Speculative decoding, if any.
+        draft: Directory of the draft model, as the engine sees it; empty = there is none.
         cache: Extended KV cache, if any.
         adapters: LoRA adapters that are loaded at the start.
         updates: Room for adapters that are loaded while it serves; None = none are.
@@ -126,7 +119,7 @@ class LaunchContext(Value):
     version: str = ""
     name: str
     model: str
-    words: tuple[str, ...] = ()
+    args: EngineArguments = EngineArguments()
     user_variables: frozenset[str] = frozenset()
     accelerator_type: str
     is_310p: bool = False
@@ -143,7 +136,8 @@ class LaunchContext(Value):
     length: Length | None = None
     claimed: int = 0
     ranks: int = 1
-    speculative: Speculative | None = None
+    speculative: SpeculativeSpec | None = None
+    draft: str = ""
     cache: ExtendedCache | None = None
     adapters: tuple[Adapter, ...] = ()
     updates: AdapterUpdatesSpec | None = None

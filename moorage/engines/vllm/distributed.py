@@ -5,19 +5,18 @@ from __future__ import annotations
 from enum import StrEnum
 
 from moorage.common.failures import Cause, Failure
-from moorage.engines.launch import Flag
-from moorage.engines.vllm.context import Executor, LaunchContext, baseline_words
-from moorage.engines.vllm.flags import at_least, derived
-from moorage.engines.vllm.options import SHORT_NAMES
+from moorage.common.refusal import Refusal
+from moorage.common.versions import at_least
+from moorage.engines.flags import Flag, derived
+from moorage.engines.vllm.context import Executor, LaunchContext, baseline_arguments
+from moorage.engines.vllm.options import ALIASES
 from moorage.placement.parallelism import (
     ParallelSizes,
     Shape,
     Topology,
-    TopologyRefusal,
     multi_host_topology,
 )
 from moorage.spec import Distributed, ModelSpec, Policy
-from moorage.spec.arguments import argument, switch, user_tokens, whole_number
 
 
 class PortUse(StrEnum):
@@ -103,7 +102,7 @@ def executor_of(context: LaunchContext) -> Executor:
     """
     if context.executor is not None:
         return context.executor
-    stated = argument(context.words, EXECUTOR)
+    stated = context.args.value(EXECUTOR)
     if stated is not None:
         return Executor.NATIVE if stated == Executor.NATIVE else Executor.RAY
     if _is_own_build(context.version):
@@ -117,8 +116,8 @@ def wanted_executor(spec: ModelSpec) -> Distributed:
     The baseline takes Ray, with which it places uneven hosts and pipelines, except for a user's
     own build.
     """
-    words, baseline = user_tokens(spec.engine.args), spec.placement.policy == Policy.BASELINE
-    stated = argument(baseline_words(words) if baseline else words, EXECUTOR)
+    args, baseline = spec.engine.arguments, spec.placement.policy == Policy.BASELINE
+    stated = (baseline_arguments(args) if baseline else args).value(EXECUTOR)
     if stated is not None:
         return Distributed.NATIVE if stated == Executor.NATIVE else Distributed.RAY
     if spec.engine.distributed != Distributed.AUTO:
@@ -144,26 +143,25 @@ def topology_of(context: LaunchContext) -> Topology:
         Failure: `BAD_SPEC` when the sizes that the user states do not go with the hosts.
     """
     sizes = {
-        field: whole_number(context.words, name, *SHORT_NAMES.get(name, ()))
+        field: context.args.whole_number(name, *ALIASES.get(name, ()))
         for field, name in SIZES.items()
     }
     if context.shared and not any(sizes[name] for name in ("tensor", "pipeline", "data")):
         sizes["tensor"], sizes["pipeline"] = context.shared
-    found = multi_host_topology(
-        [member.accelerators for member in context.members], ParallelSizes(**sizes)
-    )
-    if isinstance(found, TopologyRefusal):
+    accelerators = [member.accelerators for member in context.members]
+    try:
+        return multi_host_topology(accelerators, ParallelSizes(**sizes))
+    except Refusal as refusal:
         raise Failure(
             Cause.BAD_SPEC,
-            f"engine.args: {found.reason}",
+            f"engine.args: {refusal.note}",
             suggestion="Leave the parallel sizes out: they are derived from the placement.",
-        )
-    return found
+        ) from refusal
 
 
 def data_ranks(context: LaunchContext) -> int:
     """Data-parallel ranks that the user states."""
-    return whole_number(context.words, "--data-parallel-size", "-dp", "--dp") or 1
+    return context.args.whole_number("--data-parallel-size", "--dp") or 1
 
 
 def distributed_flags(context: LaunchContext) -> tuple[Flag, ...]:
@@ -204,6 +202,6 @@ def _native(context: LaunchContext) -> tuple[Flag, ...]:
             flags.append(derived(reason, "--data-parallel-start-rank", str(rank)))
         flags.append(derived(reason, "--data-parallel-address", leader))
         flags.append(derived(reason, "--data-parallel-rpc-port", str(ports[PortUse.RPC])))
-    if not context.leads and not switch(context.words, "--data-parallel-hybrid-lb"):
+    if not context.leads and not context.args.switch("--data-parallel-hybrid-lb"):
         flags.append(derived("the leader answers the requests", "--headless"))
     return tuple(flags)

@@ -9,7 +9,8 @@ from moorage.common.units import GIB
 from moorage.common.values import Origin
 from moorage.engines.api_key import is_exposed, requires_key
 from moorage.engines.base import Engine
-from moorage.engines.launch import ContainerSpec, Flag, Mount, Variable
+from moorage.engines.flags import Flag, Variable, variable
+from moorage.engines.launch import ContainerSpec, Mount
 from moorage.engines.recovery import Remedy
 from moorage.engines.request import LaunchRequest
 from moorage.engines.schema.argument import Rules
@@ -39,9 +40,8 @@ from moorage.engines.vllm.environment import (
     variables,
     without_overridden,
 )
-from moorage.engines.vllm.flags import variable
 from moorage.engines.vllm.offload import offload_warning, ram_of_cache
-from moorage.engines.vllm.options import REMOVED_OPTIONS, RESERVED_OPTIONS, SHORT_NAMES
+from moorage.engines.vllm.options import ALIASES, REMOVED_OPTIONS, RESERVED_OPTIONS
 from moorage.engines.vllm.ray_cluster import (
     is_clustered,
     ray_containers,
@@ -56,9 +56,8 @@ from moorage.memory.need import Need
 from moorage.memory.options import LoraOptions
 from moorage.models.profile import ModelProfile
 from moorage.placement.placement import CPU
-from moorage.readiness.measured import Measured, read_measured
+from moorage.readiness.engine_facts import Measured, read_measured
 from moorage.spec import Distributed, EngineName, Mode, ModelSpec
-from moorage.spec.arguments import user_tokens
 
 DEV_MODE = "VLLM_SERVER_DEV_MODE"
 API_KEY = "VLLM_API_KEY"
@@ -130,7 +129,7 @@ class Vllm(Engine):
     api_key_variable = API_KEY
     busy = IN_FLIGHT
     shutdown_option = OPTION
-    aliases = SHORT_NAMES
+    aliases = ALIASES
     features = frozenset({"speculative", "lora", "lora_updates", "extended_kv_cache"})
     updates = AdapterUpdates(load="/v1/load_lora_adapter", unload="/v1/unload_lora_adapter")
     argument_rules = Rules(title="vLLM", reserved=RESERVED_OPTIONS, removed=REMOVED_OPTIONS)
@@ -155,7 +154,7 @@ class Vllm(Engine):
 
     def memory_arguments(self, spec: ModelSpec, lora: LoraOptions | None) -> tuple[str, ...]:
         """Those of adapters and drafts."""
-        return memory_arguments(lora, spec.speculative, user_tokens(spec.engine.args))
+        return memory_arguments(lora, spec.speculative, spec.engine.arguments)
 
     @property
     def memory_reader(self) -> Callable[[str], Measured | None]:

@@ -7,11 +7,11 @@ import json
 from collections.abc import Iterator
 
 from moorage.common.values import Origin
-from moorage.engines.launch import Mount, Variable
+from moorage.common.versions import at_least
+from moorage.engines.flags import Variable, variable
+from moorage.engines.launch import Mount
 from moorage.engines.request import LaunchRequest
-from moorage.engines.vllm.flags import at_least, variable
 from moorage.placement.placement import CPU
-from moorage.spec.arguments import is_written, user_tokens
 
 INSIDE = "/cache"
 """The folder inside a container."""
@@ -24,7 +24,7 @@ PLAN_SINCE = "0.27.1"
 PLAN_TYPES = frozenset({"cuda", "rocm"})
 """Types whose worker reads the plan (vLLM 0.32, `v1/worker/gpu_worker.py`)."""
 
-MEMORY_OPTIONS = ("--gpu-memory-utilization", "--kv-cache-memory-bytes", "--kv-cache-memory")
+MEMORY_OPTIONS = ("--gpu-memory-utilization", "--kv-cache-memory-bytes")
 
 
 def cache_folder(request: LaunchRequest, version: str) -> str:
@@ -66,7 +66,7 @@ def cache_mounts(request: LaunchRequest, version: str, command: tuple[str, ...])
         return
     yield Mount(source=folder, target=INSIDE, read_only=False, kept=True)
     if _plans(request, version):
-        options = [*command, *user_tokens(request.spec.engine.args)]
+        options = [*command, *request.spec.engine.arguments.words]
         same = [options, request.model_path, request.profile.weight_bytes, request.spec.engine.env]
         yield Mount(
             source=f"{folder}-plan-{_digits(same)}",
@@ -94,13 +94,12 @@ def kept_cache_variables(request: LaunchRequest, version: str) -> Iterator[Varia
 
 def _plans(request: LaunchRequest, version: str) -> bool:
     """Whether plans are kept: only where the share of the memory is the claimed one."""
-    words = user_tokens(request.spec.engine.args)
     return (
         request.in_container
         and request.seat.accelerator_type in PLAN_TYPES
         and request.spec.engine.command is None
         and at_least(version, PLAN_SINCE)
-        and not is_written(words, *MEMORY_OPTIONS)
+        and not request.spec.engine.arguments.states(*MEMORY_OPTIONS)
         and bool(cache_folder(request, version))
     )
 

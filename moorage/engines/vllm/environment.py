@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from moorage.common.values import Origin
-from moorage.engines.launch import Flag, Variable
+from moorage.engines.flags import Flag, Variable, derived, variable
 from moorage.engines.vllm.context import LaunchContext
 from moorage.engines.vllm.distributed import (
     PortUse,
@@ -14,7 +14,6 @@ from moorage.engines.vllm.distributed import (
     ports_of,
     topology_of,
 )
-from moorage.engines.vllm.flags import derived, variable
 from moorage.engines.vllm.offload import SEED, offload_flags, offload_variables
 from moorage.placement.parallelism import Shape
 from moorage.placement.placement import CPU

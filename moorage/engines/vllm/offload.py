@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from moorage.common.units import GIB
 from moorage.common.values import Origin, Value
-from moorage.engines.launch import Flag, Variable
-from moorage.engines.vllm.flags import variable, wanted
+from moorage.engines.flags import Flag, Variable, variable, wanted
 
 SEED = variable("PYTHONHASHSEED", "0", "all processes have to know a block by the same hash")
 CONNECTOR = '{"kv_connector":"LMCacheConnectorV1","kv_role":"kv_both"}'

@@ -1,6 +1,6 @@
-"""vLLM's options: short names, removed ones, and those that fields of the spec stand for.
+"""vLLM's options: removed ones, and those that fields of the spec stand for.
 
-Short names as of vLLM 0.32. The version of a removal is stated only where no shipped schema shows
+The version of a removal is stated only where no shipped schema shows
 it: those begin with 0.10. Sources: vLLM's pull requests 22138, 22779 (multi-step), 21470
 (`--task`), 29326 (guided decoding), 36216 (swap space), 49244 (partial prefills).
 """
@@ -9,22 +9,14 @@ from __future__ import annotations
 
 from moorage.engines.schema.argument import RemovedOption, ReservedOption
 
-SHORT_NAMES: dict[str, tuple[str, ...]] = {
-    "--tensor-parallel-size": ("-tp", "--tp"),
-    "--pipeline-parallel-size": ("-pp", "--pp"),
-    "--data-parallel-size": ("-dp", "--dp"),
-    "--data-parallel-size-local": ("-dpl",),
-    "--data-parallel-address": ("-dpa",),
-    "--data-parallel-rpc-port": ("-dpp",),
-    "--data-parallel-backend": ("-dpb",),
-    "--data-parallel-start-rank": ("-dpr",),
-    "--prefill-context-parallel-size": ("-pcp",),
-    "--nnodes": ("-n",),
-    "--node-rank": ("-r",),
-    "--quantization": ("-q",),
-    "--speculative-config": ("-sc", "--spec-method", "--spec-model", "--spec-tokens"),
+ALIASES: dict[str, tuple[str, ...]] = {
+    "--tensor-parallel-size": ("--tp",),
+    "--pipeline-parallel-size": ("--pp",),
+    "--data-parallel-size": ("--dp",),
+    "--speculative-config": ("--spec-method", "--spec-model", "--spec-tokens"),
 }
-"""Short names by option. `--spec-*` write parts of the speculative configuration."""
+"""Options that state the same as another one: GPUStack's names, and parts of the speculative
+configuration."""
 
 
 REMOVED_OPTIONS: dict[str, RemovedOption] = {

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from moorage.engines.launch import Flag
+from moorage.engines.flags import Flag, derived
 from moorage.engines.vllm.context import LaunchContext, Member
 from moorage.engines.vllm.distributed import joins_natively, topology_of
-from moorage.engines.vllm.flags import derived
-from moorage.engines.vllm.options import SHORT_NAMES
+from moorage.engines.vllm.options import ALIASES
 from moorage.placement.parallelism import Shape, split_over_hosts
-from moorage.spec.arguments import is_written
+from moorage.spec.arguments import EngineArguments
 
 TENSOR, PIPELINE, DATA = (
     "--tensor-parallel-size",
@@ -27,7 +26,7 @@ def parallel_flags(context: LaunchContext) -> tuple[Flag, ...]:
     """
     if context.spans_hosts and joins_natively(context):
         return _native(context)
-    if any(_stated(context.words, name) for name in (TENSOR, PIPELINE, DATA)):
+    if any(_stated(context.args, name) for name in (TENSOR, PIPELINE, DATA)):
         return ()
     if context.spans_hosts:
         counts = [member.accelerators for member in context.members]
@@ -42,8 +41,8 @@ def parallel_flags(context: LaunchContext) -> tuple[Flag, ...]:
     return tuple(derived(reason, name, str(size)) for name, size in sizes.items() if size > 1)
 
 
-def _stated(words: Sequence[str], name: str) -> bool:
-    return is_written(words, name, *SHORT_NAMES.get(name, ()))
+def _stated(args: EngineArguments, name: str) -> bool:
+    return args.states(name, *ALIASES.get(name, ()))
 
 
 def _native(context: LaunchContext) -> tuple[Flag, ...]:
@@ -59,7 +58,7 @@ def _native(context: LaunchContext) -> tuple[Flag, ...]:
     return tuple(
         derived(reason, name, str(size))
         for name, size in sizes.items()
-        if not _stated(context.words, name)
+        if not _stated(context.args, name)
     )
 
 

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin, Value
-from moorage.engines.launch import LABEL_ROLE, ContainerSpec, Flag, Mount, Variable, container_name
+from moorage.common.versions import at_least
+from moorage.engines.flags import Flag, Variable, derived, variable
+from moorage.engines.launch import LABEL_ROLE, ContainerSpec, Mount, container_name
 from moorage.engines.request import LaunchRequest
 from moorage.engines.vllm.context import LaunchContext
 from moorage.engines.vllm.distributed import NATIVE_SINCE, topology_of
-from moorage.engines.vllm.flags import at_least, derived, variable
 from moorage.placement.parallelism import Shape
 from moorage.placement.placement import CPU, Role
 from moorage.spec import IpcMode
@@ -107,35 +108,37 @@ def ray_containers(request: LaunchRequest, engine: ContainerSpec) -> tuple[Conta
     if not request.leads:
         return (engine.model_copy(update={"command": _ray(request), "awaits": head_name(request)}),)
     shared = Mount(source=f"{engine.name}-tmp", target=TMP, read_only=False, volume=True)
-    mounts = (*engine.mounts, shared)
-    name = head_name(request)
-    isolation = engine.isolation
-    head_isolation = isolation.model_copy(update={"ipc": _shareable(isolation.ipc)})
-    memory = "" if _is_host(head_isolation.ipc) else name
-    engine_isolation = isolation.model_copy(
-        update={"shares_memory_of": memory, "sees_processes_of": name}
-    )
-    head = engine.model_copy(
+    both = engine.model_copy(update={"mounts": (*engine.mounts, shared)})
+    return _head_container(request, both), _leader_container(request, both)
+
+
+def _head_container(request: LaunchRequest, engine: ContainerSpec) -> ContainerSpec:
+    ipc = engine.isolation.ipc
+    shared = IpcMode.SHAREABLE if ipc == IpcMode.PRIVATE else ipc
+    return engine.model_copy(
         update={
-            "name": name,
+            "name": head_name(request),
             "command": _ray(request),
             "environment": _head_environment(engine.environment),
-            "mounts": mounts,
             "port": _ports(request).first,
             "labels": {**engine.labels, LABEL_ROLE: Role.RAY_HEAD.value},
-            "isolation": head_isolation,
+            "isolation": engine.isolation.model_copy(update={"ipc": shared}),
         }
     )
-    leader = engine.model_copy(
+
+
+def _leader_container(request: LaunchRequest, engine: ContainerSpec) -> ContainerSpec:
+    """The engine, with the head's shared memory where the host's is not used."""
+    head, is_host = head_name(request), engine.isolation.ipc == IpcMode.HOST
+    shares = {"shares_memory_of": "" if is_host else head, "sees_processes_of": head}
+    return engine.model_copy(
         update={
             "environment": (*engine.environment, _address(request)),
-            "mounts": mounts,
-            "shm_bytes": engine.shm_bytes if _is_host(head_isolation.ipc) else 0,
-            "isolation": engine_isolation,
-            "awaits": name,
+            "shm_bytes": engine.shm_bytes if is_host else 0,
+            "isolation": engine.isolation.model_copy(update=shares),
+            "awaits": head,
         }
     )
-    return head, leader
 
 
 def head_name(request: LaunchRequest) -> str:
@@ -176,14 +179,6 @@ def _head_environment(environment: tuple[Variable, ...]) -> tuple[Variable, ...]
     reason = "Ray's log is this container's log"
     own = (variable(name, value, reason) for name, value in SIDE_VARIABLES.items())
     return (*kept, *own)
-
-
-def _shareable(ipc: IpcMode) -> IpcMode:
-    return IpcMode.SHAREABLE if ipc == IpcMode.PRIVATE else ipc
-
-
-def _is_host(ipc: IpcMode) -> bool:
-    return ipc == IpcMode.HOST
 
 
 WITHOUT_RAY = "0.18.0"

@@ -14,16 +14,15 @@ from moorage.engines.vllm.context import (
     LaunchPolicy,
     Length,
     Member,
-    baseline_words,
+    baseline_arguments,
 )
 from moorage.engines.vllm.engine_caches import cache_root
 from moorage.engines.vllm.environment import is_310p
 from moorage.engines.vllm.offload import ExtendedCache
 from moorage.engines.vllm.ray_cluster import is_clustered
-from moorage.engines.vllm.speculative import Speculative
-from moorage.models.categories import SPEECH_TO_TEXT, TEXT_TO_SPEECH
+from moorage.models.profile import SPEECH_TO_TEXT, TEXT_TO_SPEECH
 from moorage.spec import Mode, ModelSpec, Policy
-from moorage.spec.arguments import switch, user_tokens
+from moorage.spec.arguments import EngineArguments
 
 
 def context_of(request: LaunchRequest) -> LaunchContext:
@@ -33,7 +32,7 @@ def context_of(request: LaunchRequest) -> LaunchContext:
         version=version_of(request),
         name=spec.name,
         model=request.engine_model_path,
-        words=words_of(spec),
+        args=arguments_of(spec),
         user_variables=frozenset({*spec.engine.env, *spec.secrets}),
         accelerator_type=seat.accelerator_type,
         is_310p=is_310p(tuple(item.family for item in claimed_accelerators(request))),
@@ -50,7 +49,8 @@ def context_of(request: LaunchRequest) -> LaunchContext:
         length=_length(request),
         claimed=sum(seat.accelerator_bytes),
         ranks=len(seat.accelerators) or 1,
-        speculative=_speculative(request),
+        speculative=spec.speculative,
+        draft=draft_path(request),
         cache=extended_cache(spec),
         cache_root=cache_root(request, version_of(request)),
         adapters=adapters(request),
@@ -82,17 +82,17 @@ def policy_of(spec: ModelSpec) -> LaunchPolicy:
     return BASELINE if spec.placement.policy == Policy.BASELINE else MOORAGE
 
 
-def words_of(spec: ModelSpec) -> tuple[str, ...]:
+def arguments_of(spec: ModelSpec) -> EngineArguments:
     """The user's arguments, as the rules of the policy read them."""
-    words = user_tokens(spec.engine.args)
-    return baseline_words(words) if spec.placement.policy == Policy.BASELINE else words
+    args = spec.engine.arguments
+    return baseline_arguments(args) if spec.placement.policy == Policy.BASELINE else args
 
 
 def _is_omni(request: LaunchRequest) -> bool:
     """Whether images or speech are generated, by the model's profile or the user's `--omni`."""
     profile = request.profile
     makes = profile.mode == Mode.IMAGE_GENERATION or TEXT_TO_SPEECH in profile.categories
-    return makes or bool(switch(user_tokens(request.spec.engine.args), "--omni"))
+    return makes or bool(request.spec.engine.arguments.switch("--omni"))
 
 
 def _executor(request: LaunchRequest) -> Executor | None:
@@ -135,11 +135,6 @@ def _length(request: LaunchRequest) -> Length | None:
     if origin == Origin.DEFAULT or SPEECH_TO_TEXT in profile.categories:
         return None
     return capped_length(profile.context, BASELINE)
-
-
-def _speculative(request: LaunchRequest) -> Speculative | None:
-    wanted = request.spec.speculative
-    return Speculative.of_spec(wanted, draft_path(request)) if wanted else None
 
 
 def capped_length(longest: int | None, policy: LaunchPolicy) -> Length | None:

@@ -70,7 +70,7 @@ def nvidia_found(listed: str, heading: str, topology: str, ram: tuple[int, int])
         ram: Bytes of the host's RAM, in total and free: the memory of chips that share it.
 
     Returns:
-        The devices that can be used. One that has fallen off the bus, reports no memory, or is split
+        The devices that can be used. One that is off the bus, reports no memory, or is split
         by MIG is a trouble instead: CUDA sees only the parts of the latter.
     """
     version = RUNTIME.search(heading)

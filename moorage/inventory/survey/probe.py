@@ -92,9 +92,7 @@ def read_probe(answer: str) -> HostFacts:
         total, free = int(memory["MemTotal"]) * KIB, int(memory["MemAvailable"]) * KIB
         cores = int(sections["cores"])
     except (KeyError, ValueError) as error:
-        raise ValueError(
-            f"the probe reported neither memory nor processors: {answer[:200]}"
-        ) from error
+        raise ValueError(f"the probe reported no memory or processors: {answer[:200]}") from error
     return HostFacts(
         cores=cores,
         ram_total=total,

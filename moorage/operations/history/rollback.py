@@ -11,7 +11,8 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeVar
 
 from moorage.common.failures import Cause, Failure
-from moorage.engines.launch import ContainerSpec, Flag, LaunchPlan, Mount
+from moorage.engines.flags import Flag
+from moorage.engines.launch import ContainerSpec, LaunchPlan, Mount
 from moorage.models.assets import AssetRole, Pin
 from moorage.models.source import ResolvedModel
 from moorage.operations.history.changes import by_seat

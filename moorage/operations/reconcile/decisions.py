@@ -16,7 +16,7 @@ from moorage.spec import WhenDead
 
 def about_the_dead(status: ReleaseStatus) -> tuple[Action, ...]:
     """Actions for a release with dead workloads, or that does not answer."""
-    own, record, why = status.own, status.record, _told(status)
+    own, record, why = status.own, status.record, _problem(status)
     if own.restart.policy == WhenDead.NEVER:
         return (
             status.action(ActionKind.GIVE_UP, f"{why}; its spec does not want it started again"),
@@ -51,7 +51,7 @@ def _elsewhere(status: ReleaseStatus) -> tuple[dict[str, Any], ...]:
     return tuple({"host": host, "reason": why} for host in sorted(hosts))
 
 
-def _told(status: ReleaseStatus) -> str:
+def _problem(status: ReleaseStatus) -> str:
     if status.dead:
         return "; ".join(f"{name}: {state}" for name, state in status.dead.items())
     return status.silent

@@ -1,21 +1,5 @@
-"""The closest peer's placement rules, to compare our own policy with."""
+"""The policy `baseline`: the closest peer's rules, kept with their accidents to be compared with.
 
-from moorage.placement.baseline.baseline import Decision, decide
-from moorage.placement.baseline.refusal import ErrorClass, Refusal
-from moorage.placement.baseline.request import (
-    BaselineRequest,
-    CacheInRam,
-    ManualAccelerator,
-    Strategy,
-)
-
-__all__ = [
-    "BaselineRequest",
-    "CacheInRam",
-    "Decision",
-    "ErrorClass",
-    "ManualAccelerator",
-    "Refusal",
-    "Strategy",
-    "decide",
-]
+Source: GPUStack 47277d79 (2026-08-21), its selector for vLLM and its scorer. Where a rule is one
+of the peer's defects, the code says so; our own policies do not follow it there.
+"""

@@ -1,20 +1,19 @@
-"""Accelerators that the user named.
+"""The strategy for accelerators that the user lists, and whether they hold what they get.
 
-Neither divisibility nor free RAM is looked at, and without a share of its own nothing free is
-either (the peer's defects 28 to 30): what does not fit is taken all the same and called overcommit.
+Neither divisibility nor free RAM counts, and without a share of its own free memory does not count
+either (the peer's defects 28 to 30). What does not fit is taken all the same, as overcommit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from moorage.inventory.snapshot import Accelerator
-from moorage.placement.baseline.allocatable import Room
-from moorage.placement.baseline.overcommit import judge
-from moorage.placement.baseline.request import Found, ManualAccelerator
-from moorage.placement.baseline.terms import Terms
-from moorage.placement.baseline.views import View
-from moorage.placement.candidate import Candidate, Share
+from moorage.placement.baseline.rooms import Groups, Room, View
+from moorage.placement.baseline.strategies import Outcome, gib
+from moorage.placement.baseline.terms import Key, Terms
+from moorage.placement.ranking import BaselineCandidate, Share
 
 Selection = Mapping[str, Mapping[str, Sequence[int]]]
 """Indexes by accelerator type and host, ascending."""
@@ -23,37 +22,45 @@ MIXED_TYPES = (
     "Accelerators of several types cannot form one replica: select one type, or let a replica "
     "take fewer of them."
 )
+SEVERAL_REPLICAS = (
+    "Named accelerators are overcommitted for a single replica only; this model has several."
+)
 
 
-def manual(terms: Terms, rooms: Sequence[Room], distributed: Collection[str]) -> Found:
-    """Candidates among the named accelerators.
+def manual(terms: Terms, rooms: Sequence[Room], spanning: Collection[str]) -> Outcome:
+    """The candidates that fit; if none does, the one with the most memory left, overcommitted.
 
     Args:
-        terms: The request.
+        terms: What is placed.
         rooms: The fleet.
-        distributed: Releases that span hosts; where one runs, no follower of another is put.
+        spanning: Releases that span hosts; where one runs, no follower of another is put.
     """
-    named = terms.request.manual
-    selection = _selection(named)
-    if terms.wanted == len(named) and len(selection) > 1:
-        return Found(lines=(MIXED_TYPES,))
+    selection = _selection(terms.listed)
+    if terms.wanted == len(terms.listed) and len(selection) > 1:
+        return Outcome(lines=(MIXED_TYPES,))
     groups = {name: _views(rooms, name, hosts) for name, hosts in selection.items()}
-    candidates = [*_one_host(terms, groups)]
+    candidates = [*_on_one_host(terms, groups)]
     if not candidates and terms.wanted > 1:
-        candidates = [*_many_hosts(terms, groups, selection, distributed)]
-    return judge(terms, candidates, rooms, selection)
+        candidates = [*_on_many_hosts(terms, groups, selection, spanning)]
+    fit = _fit(terms, rooms)
+    fitting = tuple(one for one in candidates if fit.holds(one))
+    if fitting or not candidates:
+        return Outcome(fitting)
+    if terms.spec.replicas > 1:
+        return Outcome(lines=(SEVERAL_REPLICAS,))
+    best = max(reversed(candidates), key=fit.effective)
+    return Outcome((replace(best, overcommit=True),), tuple(fit.shortage(best)))
 
 
-def _selection(named: Sequence[ManualAccelerator]) -> Selection:
-    selection: dict[str, dict[str, list[int]]] = {}
-    for item in sorted(named, key=lambda item: item.index):
-        selection.setdefault(item.type, {}).setdefault(item.host, []).append(item.index)
-    order = dict.fromkeys(item.type for item in named)
-    return {name: selection[name] for name in order}
+def _selection(listed: Sequence[Key]) -> Selection:
+    selection: dict[str, dict[str, list[int]]] = {kind: {} for kind, _, _ in listed}
+    for kind, host, index in sorted(listed, key=lambda key: key[2]):
+        selection[kind].setdefault(host, []).append(index)
+    return selection
 
 
 def _views(rooms: Sequence[Room], name: str, hosts: Mapping[str, Sequence[int]]) -> list[View]:
-    """Hosts with the most named accelerators first, the accelerators with the most left first."""
+    """Hosts with the most listed accelerators first, the accelerators with the most left first."""
     views = []
     for room in rooms:
         if room.accelerators and room.host in hosts:
@@ -74,29 +81,22 @@ def _by_rate(items: Sequence[Accelerator], amounts: Mapping[int, int]) -> list[i
     return sorted(rates, key=lambda index: -rates[index])
 
 
-def _one_host(terms: Terms, groups: Mapping[str, Sequence[View]]) -> Iterator[Candidate]:
+def _on_one_host(terms: Terms, groups: Groups) -> Iterator[BaselineCandidate]:
     """Each accelerator; or, of each host with enough, those whose share is free before others."""
     for name, views in groups.items():
         for view in views:
             if terms.wanted == 1:
                 for item in view.accelerators:
-                    yield Candidate(name, _share(terms, view, [item.index]))
+                    yield BaselineCandidate(name, _share(terms, view, [item.index]))
             elif 1 < terms.wanted <= len(view.accelerators):
-                items = sorted(view.accelerators, key=lambda item: not _is_free(terms, view, item))
+                items = sorted(view.accelerators, key=lambda i: view.ratio(i) < terms.utilization)
                 indexes = [item.index for item in items[: terms.wanted]]
-                yield Candidate(name, _share(terms, view, indexes))
+                yield BaselineCandidate(name, _share(terms, view, indexes))
 
 
-def _is_free(terms: Terms, view: View, item: Accelerator) -> bool:
-    return terms.utilization <= 0 or view.ratio(item) >= terms.utilization
-
-
-def _many_hosts(
-    terms: Terms,
-    groups: Mapping[str, Sequence[View]],
-    selection: Selection,
-    distributed: Collection[str],
-) -> Iterator[Candidate]:
+def _on_many_hosts(
+    terms: Terms, groups: Groups, selection: Selection, spanning: Collection[str]
+) -> Iterator[BaselineCandidate]:
     """The host with the most leads and gives all; the others give what is still missing."""
     for name, views in groups.items():
         if len(views) < 2:
@@ -105,16 +105,16 @@ def _many_hosts(
         missing = terms.wanted - len(leader.accelerators)
         followers: list[Share] = []
         for view in views[1:]:
-            if not view.room.releases.isdisjoint(distributed):
+            if not view.room.releases.isdisjoint(spanning):
                 continue
-            named = selection[name][view.room.host]
-            order = _by_rate(view.accelerators, _memory(terms, view, named))
-            followers.append(_share(terms, view, order[: min(len(named), max(missing, 0))]))
+            indexes = selection[name][view.room.host]
+            order = _by_rate(view.accelerators, _memory(terms, view, indexes))
+            followers.append(_share(terms, view, order[: min(len(indexes), max(missing, 0))]))
             missing -= len(followers[-1].accelerators)
             if missing <= 0:
                 break
         if followers:
-            yield Candidate(name, leader, tuple(followers))
+            yield BaselineCandidate(name, leader, tuple(followers))
 
 
 def _share(terms: Terms, view: View, indexes: Sequence[int]) -> Share:
@@ -123,11 +123,84 @@ def _share(terms: Terms, view: View, indexes: Sequence[int]) -> Share:
 
 def _memory(terms: Terms, view: View, indexes: Sequence[int]) -> dict[int, int]:
     """Bytes to take of each; without a share of its own each host takes the whole claim."""
-    if terms.utilization > 0:
-        return {
-            item.index: int(item.memory_total * terms.utilization)
-            for item in view.accelerators
-            if item.index in indexes
-        }
     each = int(terms.claim / len(indexes)) if indexes else 0
-    return {item.index: each for item in view.accelerators if item.index in indexes}
+    return {
+        item.index: terms.bytes_of(item, each)
+        for item in view.accelerators
+        if item.index in indexes
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Fit:
+    """Whether listed accelerators hold a candidate.
+
+    Attributes:
+        terms: What is placed.
+        left: Bytes left of each accelerator on their hosts.
+        satisfied: Those whose share is free; all, when the engine takes no share.
+    """
+
+    terms: Terms
+    left: Mapping[Key, int]
+    satisfied: frozenset[Key]
+
+    def holds(self, candidate: BaselineCandidate) -> bool:
+        """Whether the shares hold the claim, and what each needs is free."""
+        memory = sum(sum(share.accelerator_bytes) for share in candidate.shares)
+        ram = sum(share.ram_bytes for share in candidate.shares)
+        return (
+            memory >= self.terms.claim
+            and ram >= self.terms.ram
+            and self.satisfied.issuperset(_keys(candidate))
+        )
+
+    def effective(self, candidate: BaselineCandidate) -> float:
+        """Bytes that the engine may take."""
+        return self._free(candidate) * (self.terms.utilization or 1)
+
+    def shortage(self, candidate: BaselineCandidate) -> Iterator[str]:
+        """Why a candidate is overcommitted."""
+        yield "The selected accelerators are overcommitted."
+        keys, leader, share = _keys(candidate), candidate.leader, self.terms.utilization
+        if len(keys) < len(self.terms.listed):
+            rest = len(keys) - len(leader.accelerators)
+            more = f" and {rest} of {len(candidate.followers)} other hosts" if rest else ""
+            taken = f"{leader.host} {list(leader.accelerators)}{more}"
+            yield f"Using {taken}, out of {len(self.terms.listed)} selected accelerators."
+        effective = self.effective(candidate)
+        text = f"They provide {gib(effective / (share or 1))} allocatable"
+        if share:
+            good = sum(key in self.satisfied for key in keys)
+            text += f", {good}/{len(keys)} of them meet the utilization: {gib(effective)}"
+        yield f"{text}."
+
+    def _free(self, candidate: BaselineCandidate) -> int:
+        """Bytes left; of all listed accelerators, if the candidate uses as many."""
+        keys: Sequence[Key] = _keys(candidate)
+        if len(keys) >= len(self.terms.listed):
+            keys = self.terms.listed
+        return sum(self.left.get(key, 0) for key in keys)
+
+
+def _fit(terms: Terms, rooms: Sequence[Room]) -> _Fit:
+    hosts = {host for _, host, _ in terms.listed}
+    left = {
+        (item.type, room.host, item.index): (free, item.memory_total)
+        for room in rooms
+        if room.host in hosts
+        for item, free in zip(room.accelerators, room.free, strict=True)
+    }
+    if terms.utilization:
+        rates = {key: free / total for key, (free, total) in left.items()}
+        present = (key for key in terms.listed if key in rates)
+        satisfied = {key for key in present if rates[key] >= terms.utilization}
+    else:
+        with_accelerators = {host for _, host, _ in left}
+        satisfied = {key for key in terms.listed if key[1] in with_accelerators}
+    return _Fit(terms, {key: free for key, (free, _) in left.items()}, frozenset(satisfied))
+
+
+def _keys(candidate: BaselineCandidate) -> list[Key]:
+    name = candidate.accelerator_type
+    return [(name, share.host, index) for share in candidate.shares for index in share.accelerators]

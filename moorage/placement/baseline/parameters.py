@@ -1,31 +1,66 @@
-"""Options of the engine as the peer reads them out of what the user wrote."""
+"""What the user's arguments say to the rules: parallel sizes, switches and the executor."""
 
 from __future__ import annotations
 
-import re
-import shlex
 from collections.abc import Iterator, Sequence
+from enum import StrEnum
 from itertools import zip_longest
-from json import JSONDecodeError, JSONDecoder
+from math import prod
+
+from moorage.common.failures import Cause, Failure
+from moorage.common.versions import version_key
+from moorage.placement.parallelism import ParallelSizes
+from moorage.spec.tokenize import is_option, user_tokens
 
 OFF = frozenset({"0", "false", "no", "off", "f", "n"})
 """Values that switch a boolean option off; anything else switches it on."""
 
-JSON_START = re.compile(r"=(?=[{\[])")
-CONTINUATION = re.compile(r"\\\r?\n")
+FLAGS = {
+    "tensor": ("tensor-parallel-size", "tp"),
+    "pipeline": ("pipeline-parallel-size", "pp"),
+    "prefill": ("prefill-context-parallel-size", "pcp"),
+    "data": ("data-parallel-size", "dp"),
+    "data_local": ("data-parallel-size-local", "dpl"),
+}
+NATIVE_SINCE = "0.18"
+"""From this version of vLLM on, an image of the user's own is not taken to hold Ray."""
+
+
+class ErrorClass(StrEnum):
+    """How a spec contradicts itself or the model; checked in this order."""
+
+    NON_POSITIVE = "non_positive_parallelism"
+    COUNT = "gpu_count_mismatch"
+    HEADS = "tp_attention_heads"
+    VISION_HEADS = "tp_vision_heads"
+    VOCABULARY = "tp_vocab_size"
+    LOCAL_RANKS = "dp_not_multiple_of_local"
+    UNREADABLE = "unreadable_parameters"
+
+
+def contradiction(error: ErrorClass, meaning: str) -> Failure:
+    """The failure `BAD_SPEC`; its `named` has the class."""
+    return Failure(
+        Cause.BAD_SPEC,
+        f"engine.args: {meaning}",
+        suggestion="Leave the parallel sizes out: `policy: baseline` derives them.",
+        named={"class": error},
+    )
 
 
 class Parameters:
-    """Options by name, without dashes: `--k=v`, `--k v`, `-k v`, two entries, or a pasted line.
+    """Options by name, without dashes. Of an option that is given twice the first value counts.
 
     Names are compared as they are written: `--tensor_parallel_size` is another option.
-
-    Raises:
-        ValueError: When a quote is not closed.
     """
 
     def __init__(self, entries: Sequence[str]) -> None:
-        self._pairs = tuple(_pairs(_words(entries)))
+        """Read `engine.args`.
+
+        Raises:
+            Failure: `BAD_SPEC` when a quote is not closed.
+        """
+        self._pairs = tuple(_pairs(user_tokens(entries)))
 
     def value(self, *names: str) -> str | None:
         """Value of the first of these options that has one."""
@@ -39,66 +74,77 @@ class Parameters:
             return None
 
     def switch(self, name: str) -> bool:
-        """Whether a boolean option is on; its first occurrence counts."""
-        for found, value in self._pairs:
-            if found == name:
+        """Whether a boolean option is on."""
+        for option, value in self._pairs:
+            if option == name:
                 return value is None or value.lower() not in OFF
         return False
 
 
-def _words(entries: Sequence[str]) -> list[str]:
-    words: list[str] = []
-    for entry in map(str.strip, entries):
-        if entry and _is_option(entry.split(None, 1)[0]):
-            words.extend(_split(entry))
-        elif entry:
-            words.append(entry)
-    return words
+def parallel_sizes(parameters: Parameters, accelerators: int | None = None) -> ParallelSizes:
+    """The parallel sizes.
+
+    Args:
+        parameters: The user's arguments.
+        accelerators: How many each replica takes, the tensor-parallel size where no argument
+            states a size; None = open.
+
+    Raises:
+        Failure: `NON_POSITIVE`.
+    """
+    if accelerators and all(parameters.value(*flags) is None for flags in FLAGS.values()):
+        return ParallelSizes(tensor=accelerators)
+    sizes = {field: parameters.number(*flags) for field, flags in FLAGS.items()}
+    for field, size in sizes.items():
+        if size is not None and size <= 0:
+            meaning = f"--{FLAGS[field][0]} {size} must be positive"
+            raise contradiction(ErrorClass.NON_POSITIVE, meaning)
+    return ParallelSizes(**sizes)
 
 
-def _pairs(words: Sequence[str]) -> Iterator[tuple[str, str | None]]:
+def world_size(sizes: ParallelSizes, parameters: Parameters) -> int | None:
+    """Accelerators of one replica by its parallel sizes; None when they leave it open.
+
+    With hybrid load balancing the data-parallel size counts ranks of other deployments too, so
+    the local one takes its place.
+    """
+    data = sizes.data
+    if parameters.switch("data-parallel-hybrid-lb"):
+        if sizes.data_local is None:
+            return None
+        data = sizes.data_local
+    stated = [size for size in (sizes.tensor, sizes.pipeline, sizes.prefill, data) if size]
+    return prod(stated) if stated else None
+
+
+def is_native(version: str | None, parameters: Parameters) -> bool:
+    """Whether vLLM itself joins hosts (`mp`); else Ray does."""
+    executor = parameters.value("distributed-executor-backend")
+    if executor is not None:
+        return executor == "mp"
+    own_build = version is not None and "-custom" in version
+    return own_build and version_key(version or "") >= version_key(NATIVE_SINCE)
+
+
+def require_whole_ranks(sizes: ParallelSizes) -> None:
+    """Refuse ranks that natively joined hosts cannot share evenly.
+
+    Raises:
+        Failure: `LOCAL_RANKS`.
+    """
+    if sizes.data is not None and sizes.data_local is not None and sizes.data % sizes.data_local:
+        meaning = (
+            f"--data-parallel-size {sizes.data} must be a multiple of "
+            f"--data-parallel-size-local {sizes.data_local}"
+        )
+        raise contradiction(ErrorClass.LOCAL_RANKS, meaning)
+
+
+def _pairs(tokens: Sequence[str]) -> Iterator[tuple[str, str | None]]:
     """Each option with its first value."""
-    for word, following in zip_longest(words, words[1:]):
-        if not _is_option(word):
+    for token, following in zip_longest(tokens, tokens[1:]):
+        if not is_option(token):
             continue
-        name, equals, value = word.partition("=")
-        if equals:
-            yield name.lstrip("-"), value
-        else:
-            bare = following is None or _is_option(following)
-            yield name.lstrip("-"), None if bare else following
-
-
-def _is_option(word: str) -> bool:
-    if len(word) < 2 or not word.startswith("-") or word == "--":
-        return False
-    try:
-        float(word)
-    except ValueError:
-        return True
-    return False
-
-
-def _split(line: str) -> list[str]:
-    """Split as a shell would, but keep JSON after an equals sign as it is."""
-    masked, kept = _mask(line)
-    masked = CONTINUATION.sub(" ", masked).rstrip()
-    if (len(masked) - len(masked.rstrip("\\"))) % 2:
-        masked = masked[:-1]
-    return [re.sub("\0(\\d+)\0", lambda m: kept[int(m[1])], word) for word in shlex.split(masked)]
-
-
-def _mask(line: str) -> tuple[str, list[str]]:
-    kept: list[str] = []
-    masked, end = "", 0
-    for start in (match.end() for match in JSON_START.finditer(line)):
-        if start < end:
-            continue
-        try:
-            _, stop = JSONDecoder().raw_decode(line, start)
-        except (JSONDecodeError, RecursionError):
-            continue
-        masked += f"{line[end:start]}\0{len(kept)}\0"
-        kept.append(line[start:stop])
-        end = stop
-    return masked + line[end:], kept
+        name, equals, value = token.partition("=")
+        bare = following is None or is_option(following)
+        yield name.lstrip("-"), value if equals else None if bare else following

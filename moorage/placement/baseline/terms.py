@@ -1,26 +1,33 @@
-"""What a request comes to, worked out once and read by every strategy."""
+"""What the rules make of a spec and a profile; every strategy reads it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from moorage.placement.baseline.estimate import memory_claim, ram_claim, ram_need
-from moorage.placement.baseline.parallelism import (
+from moorage.common.units import GIB, MIB
+from moorage.inventory.snapshot import Accelerator
+from moorage.models.profile import ModelProfile
+from moorage.placement.baseline.parameters import (
+    ErrorClass,
+    Parameters,
+    contradiction,
     is_native,
     parallel_sizes,
     require_whole_ranks,
-    wanted_accelerators,
     world_size,
 )
-from moorage.placement.baseline.parameters import Parameters
-from moorage.placement.baseline.refusal import ErrorClass, Refusal, RefusedRequest
-from moorage.placement.baseline.request import BaselineRequest
-from moorage.placement.candidate import Share
 from moorage.placement.parallelism import ParallelSizes
+from moorage.placement.ranking import Share
+from moorage.spec import ModelSpec, Policy
 
-DEFAULT = 0.9
+ACTIVATION_FACTOR = 1.2
+SPEECH_FACTOR = 3
+LLM_OVERHEAD = 2 * GIB
+OTHER_OVERHEAD = 512 * MIB
+
+UTILIZATION = 0.9
 FLAG = "gpu-memory-utilization"
 GENERATING = frozenset({"llm", "speech_to_text"})
 POOLING_WITH_SHARE = frozenset(
@@ -31,145 +38,173 @@ POOLING_WITH_SHARE = frozenset(
 WITHOUT_CONFIG = frozenset({"image", "text_to_speech"})
 """Categories for which the peer does not read the model's configuration."""
 
+Key = tuple[str, str, int]
+"""An accelerator: type, host, index."""
 
-def utilization(request: BaselineRequest, parameters: Parameters) -> float:
-    """The share of each accelerator, 0.9 by default; 0 = the engine takes what it needs.
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What is placed, in the words of the rules.
+
+    Attributes:
+        spec: What the user wrote.
+        claim: Bytes of accelerator memory that a replica needs in all.
+        wanted: Accelerators of a replica; 0 = open.
+        listed: Accelerators that the user listed; empty = any.
+        counts: What tensor-parallel ranks have to divide: class of the contradiction, number, name.
+        sizes: The parallel sizes that the user demands.
+        native: Whether vLLM itself joins hosts (else Ray does).
+        utilization: The part of each accelerator that the engine takes; 0 = what it needs.
+    """
+
+    spec: ModelSpec
+    claim: int
+    wanted: int
+    listed: tuple[Key, ...]
+    counts: tuple[tuple[ErrorClass, int, str], ...]
+    sizes: ParallelSizes
+    native: bool
+    utilization: float = 0.0
+
+    @property
+    def ram(self) -> int:
+        """Bytes of RAM that each host must have free; a cache sized by ratio needs none."""
+        cache = self.spec.extended_kv_cache
+        return int(cache.ram or 0) if cache else 0
+
+    def short_of_ram(self, free: int) -> bool:
+        """Whether a host with so many free bytes of RAM is too small."""
+        return self.ram > free
+
+    def bytes_of(self, item: Accelerator, otherwise: int) -> int:
+        """Bytes that the engine takes of an accelerator; `otherwise` where it has no share."""
+        return int(item.memory_total * self.utilization) if self.utilization > 0 else otherwise
+
+    def obstacle(self, ranks: int | None) -> tuple[ErrorClass, str] | None:
+        """The first thing that a number of ranks does not divide, and that in words.
+
+        KV heads are not among it, and the vocabulary is, although vLLM pads it (the peer's
+        defect 11).
+        """
+        for error, number, name in self.counts:
+            if ranks and number % ranks:
+                return error, f"{number} {name} cannot be split into {ranks} ranks"
+        return None
+
+    def allows(self, ranks: int) -> bool:
+        """Whether a number of ranks divides everything; zero ranks never do."""
+        return ranks > 0 and self.obstacle(ranks) is None
+
+    def share(self, host: str, indexes: Sequence[int], memory: Mapping[int, int]) -> Share:
+        """What a replica takes of a host, its RAM included."""
+        order, cache = tuple(sorted(indexes)), self.spec.extended_kv_cache
+        ratio = cache.ratio if cache else 0
+        return Share(
+            host=host,
+            accelerators=order,
+            accelerator_bytes=tuple(memory.get(index, 0) for index in order),
+            ram_bytes=self.ram or int(sum(memory.values()) * ratio),
+        )
+
+
+def by_baseline_rules(spec: ModelSpec) -> bool:
+    """Whether the peer's rules decide; they know accelerators only."""
+    return spec.placement.policy == Policy.BASELINE and spec.placement.accelerators != 0
+
+
+def read_terms(spec: ModelSpec, profile: ModelProfile, adapter_bytes: int = 0) -> Terms:
+    """The terms of a spec.
+
+    Args:
+        spec: What the user wrote.
+        profile: The model.
+        adapter_bytes: Bytes of its LoRA adapters.
 
     Raises:
-        RefusedRequest: `UNREADABLE` when the user's value is no number.
+        Failure: `BAD_SPEC` when the spec contradicts itself or the model; `named` has the class.
     """
+    parameters, wanted = Parameters(spec.engine.args), spec.placement.accelerators
+    sizes = parallel_sizes(parameters, wanted if isinstance(wanted, int) else None)
+    listed = [one.rsplit(":", 2) for one in wanted] if isinstance(wanted, tuple) else []
+    terms = Terms(
+        spec=spec,
+        claim=memory_claim(spec, profile, adapter_bytes),
+        wanted=_wanted(spec, len(listed), world_size(sizes, parameters)),
+        listed=tuple((kind, host, int(index)) for host, kind, index in listed),
+        counts=_counts(profile, parameters),
+        sizes=sizes,
+        native=is_native(spec.engine.version, parameters),
+    )
+    if obstacle := terms.obstacle(sizes.tensor):
+        raise contradiction(obstacle[0], f"{obstacle[1]}: adjust the size")
+    if terms.native:
+        require_whole_ranks(sizes)
+    return replace(terms, utilization=_utilization(profile, parameters))
+
+
+def memory_claim(spec: ModelSpec, profile: ModelProfile, adapter_bytes: int = 0) -> int:
+    """Bytes of accelerator memory that a replica needs in all: 1.2 x weights + 2 GiB.
+
+    Cache, context and quantization do not count.
+    """
+    categories = profile.categories
+    if spec.memory.claim is not None:
+        return int(spec.memory.claim)
+    if "image" in categories:
+        return profile.weight_bytes
+    factor = SPEECH_FACTOR if "text_to_speech" in categories else ACTIVATION_FACTOR
+    overhead = LLM_OVERHEAD if not categories or "llm" in categories else OTHER_OVERHEAD
+    return int((profile.weight_bytes + adapter_bytes) * factor) + overhead
+
+
+def _wanted(spec: ModelSpec, listed: int, world: int | None) -> int:
+    """Accelerators of one replica; 0 = open."""
+    count = listed and (spec.placement.accelerators_per_replica or listed)
+    if world is None:
+        return count
+    if count and count != world:
+        raise contradiction(
+            ErrorClass.COUNT,
+            f"{count} accelerators are selected for a replica, its parallel sizes take {world}",
+        )
+    return world
+
+
+def _reads_config(profile: ModelProfile, parameters: Parameters) -> bool:
+    """Whether heads, vocabulary and architectures count at all."""
+    return not (WITHOUT_CONFIG & set(profile.categories) or parameters.switch("omni"))
+
+
+def _counts(
+    profile: ModelProfile, parameters: Parameters
+) -> tuple[tuple[ErrorClass, int, str], ...]:
+    if not _reads_config(profile, parameters):
+        return ()
+    vision_heads = None if parameters.switch("language-model-only") else profile.vision_heads
+    table = (
+        (ErrorClass.HEADS, profile.attention_heads, "attention heads"),
+        (ErrorClass.VISION_HEADS, vision_heads, "vision heads"),
+        (ErrorClass.VOCABULARY, profile.vocab_size, "tokens of the vocabulary"),
+    )
+    return tuple((error, number, name) for error, number, name in table if number)
+
+
+def _utilization(profile: ModelProfile, parameters: Parameters) -> float:
     written = parameters.value(FLAG)
     if not written:
-        return DEFAULT if _takes_share(request, parameters) else 0.0
+        return UTILIZATION if _takes_share(profile, parameters) else 0.0
     try:
         share = float(written)
     except ValueError:
         share = math.nan
     if not math.isfinite(share):
-        raise RefusedRequest(ErrorClass.UNREADABLE, f"--{FLAG} {written} is not a number")
+        raise contradiction(ErrorClass.UNREADABLE, f"--{FLAG} {written} is not a number")
     return share
 
 
-def reads_config(request: BaselineRequest, parameters: Parameters) -> bool:
-    """Whether heads, vocabulary and architectures are known to the decision at all."""
-    return not (WITHOUT_CONFIG & set(request.categories) or parameters.switch("omni"))
-
-
-def _takes_share(request: BaselineRequest, parameters: Parameters) -> bool:
-    if not request.categories or GENERATING & set(request.categories):
+def _takes_share(profile: ModelProfile, parameters: Parameters) -> bool:
+    categories = set(profile.categories)
+    if not categories or GENERATING & categories:
         return True
-    known = reads_config(request, parameters)
-    return known and bool(POOLING_WITH_SHARE & set(request.architectures))
-
-
-@dataclass(frozen=True, slots=True)
-class Divisibility:
-    """What tensor parallelism has to divide; 0 or None = unknown, never in the way.
-
-    KV heads are not among it, and the vocabulary is, although vLLM pads it (the peer's defect 11).
-    """
-
-    heads: int | None = None
-    vision_heads: int | None = None
-    vocabulary: int | None = None
-
-    def allows(self, ranks: int) -> bool:
-        """Whether a number of ranks divides everything; zero ranks never do."""
-        return bool(ranks) and self.obstacle(ranks) is None
-
-    def obstacle(self, ranks: int | None) -> Refusal | None:
-        """The first thing that a number of ranks does not divide."""
-        if not ranks:
-            return None
-        for error, amount, name in (
-            (ErrorClass.HEADS, self.heads, "attention heads"),
-            (ErrorClass.VISION_HEADS, self.vision_heads, "vision heads"),
-            (ErrorClass.VOCABULARY, self.vocabulary, "tokens of the vocabulary"),
-        ):
-            if amount and amount % ranks:
-                return Refusal(error, f"{amount} {name} cannot be split into {ranks} ranks")
-        return None
-
-
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """A request with everything that follows from it.
-
-    Attributes:
-        request: The request.
-        claim: Bytes of accelerator memory that a replica needs in all.
-        ram: Bytes of RAM that each of its hosts must have free; 0 = not looked at.
-        utilization: The part of each accelerator that the engine takes; 0 = what it needs.
-        wanted: Accelerators of a replica; 0 = open.
-        divisibility: Into how many ranks the model can be split.
-        sizes: The parallel sizes that the user demands.
-        native: Whether vLLM itself joins hosts (else Ray does).
-    """
-
-    request: BaselineRequest
-    claim: int
-    ram: int
-    utilization: float
-    wanted: int
-    divisibility: Divisibility
-    sizes: ParallelSizes
-    native: bool
-
-    def short_of_ram(self, free: int) -> bool:
-        """Whether a host with so many free bytes of RAM is too small."""
-        return 0 < self.ram > free
-
-    def share(self, host: str, indexes: Sequence[int], memory: Mapping[int, int]) -> Share:
-        """What a replica takes of a host, its RAM included."""
-        order = tuple(sorted(indexes))
-        return Share(
-            host=host,
-            accelerators=order,
-            accelerator_bytes=tuple(memory.get(index, 0) for index in order),
-            ram_bytes=ram_claim(self.request.cache_in_ram, memory),
-        )
-
-
-def terms(request: BaselineRequest) -> Terms:
-    """Work a request out.
-
-    Raises:
-        RefusedRequest: The first of `ErrorClass` that applies.
-    """
-    parameters = _parameters(request)
-    sizes = parallel_sizes(parameters)
-    wanted = wanted_accelerators(request, world_size(sizes, parameters))
-    divisibility = _divisibility(request, parameters)
-    if obstacle := divisibility.obstacle(sizes.tensor):
-        raise RefusedRequest(obstacle.error, f"{obstacle.meaning}: adjust the size")
-    native = is_native(request, parameters)
-    if native:
-        require_whole_ranks(sizes)
-    return Terms(
-        request=request,
-        claim=memory_claim(request),
-        ram=ram_need(request.cache_in_ram),
-        utilization=utilization(request, parameters),
-        wanted=wanted,
-        divisibility=divisibility,
-        sizes=sizes,
-        native=native,
-    )
-
-
-def _parameters(request: BaselineRequest) -> Parameters:
-    try:
-        return Parameters(request.parameters)
-    except ValueError as error:
-        raise RefusedRequest(ErrorClass.UNREADABLE, f"{error}") from error
-
-
-def _divisibility(request: BaselineRequest, parameters: Parameters) -> Divisibility:
-    if not reads_config(request, parameters):
-        return Divisibility()
-    language_only = parameters.switch("language-model-only")
-    return Divisibility(
-        heads=request.attention_heads,
-        vision_heads=None if language_only else request.vision_heads,
-        vocabulary=request.vocabulary,
-    )
+    reads_config = _reads_config(profile, parameters)
+    return reads_config and bool(POOLING_WITH_SHARE & set(profile.architectures))

@@ -25,10 +25,10 @@ def busy_daemon(pause: float) -> Iterator[str]:
     def serve() -> None:
         connection, _ = server.accept()
         with connection:
-            said = connection.recv(65_536)
+            received = connection.recv(65_536)
             time.sleep(pause)
-            while not said.endswith(b"0\r\n\r\n"):
-                said = said[-8:] + connection.recv(1 << 20)
+            while not received.endswith(b"0\r\n\r\n"):
+                received = received[-8:] + connection.recv(1 << 20)
             connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -83,35 +83,35 @@ def test_what_the_stream_raises_is_raised() -> None:
 
 
 def test_silence_is_borne_as_long_as_the_other_side_answers() -> None:
-    asked, go_on = [], threading.Event()
+    checks, go_on = [], threading.Event()
 
     def stream() -> Iterator[int]:
         assert go_on.wait(60)
         yield 1
 
     def ask() -> None:
-        asked.append(1)
-        if len(asked) == 2:
+        checks.append(1)
+        if len(checks) == 2:
             raise OSError("busy")
-        if len(asked) == 5:
+        if len(checks) == 5:
             go_on.set()
 
     assert list(follow(stream, ask, silence=0.01, misses=2)) == [1]
-    assert len(asked) >= 5
+    assert len(checks) >= 5
 
 
 def test_a_side_that_is_gone_ends_the_wait() -> None:
-    never, asked = threading.Event(), []
+    never, checks = threading.Event(), []
 
     def stream() -> Iterator[int]:
         never.wait(30)
         yield 1
 
     def ask() -> None:
-        asked.append(1)
+        checks.append(1)
         raise OSError("no route")
 
     with pytest.raises(OSError, match="no route"):
         list(follow(stream, ask, silence=0.01, misses=3))
-    assert len(asked) == 3
+    assert len(checks) == 3
     never.set()

@@ -16,8 +16,9 @@ from moorage.adapters.docker.container_options import SECRETS_FILE, container_ar
 from moorage.adapters.docker.containers import DockerRuntime
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin
+from moorage.engines.flags import Flag, Variable
 from moorage.engines.isolation import Isolation
-from moorage.engines.launch import ContainerSpec, Flag, Mount, Preparation, Variable
+from moorage.engines.launch import ContainerSpec, Mount, Preparation
 from moorage.spec import IpcMode, NetworkMode, RestartPolicy, RuntimeName
 from tests.builders import a_container
 from tests.local_registry import empty_image, require_docker
@@ -63,13 +64,13 @@ def arguments(isolation: Isolation, **changes: Any) -> dict[str, Any]:
 
 
 def test_by_default_a_container_has_no_rights_and_nobody_starts_it_again() -> None:
-    said = arguments(Isolation())
-    assert {name: said[name] for name in USUAL} == USUAL
-    assert said["security_opt"] == ["no-new-privileges"]
-    assert said["healthcheck"] == {"test": ["NONE"]}
-    assert said["use_config_proxy"] is False
-    assert said["ports"] == {"40000/tcp": ("127.0.0.1", 40000)}
-    assert not {"user", "runtime", "network_mode", "restart_policy"} & set(said)
+    found = arguments(Isolation())
+    assert {name: found[name] for name in USUAL} == USUAL
+    assert found["security_opt"] == ["no-new-privileges"]
+    assert found["healthcheck"] == {"test": ["NONE"]}
+    assert found["use_config_proxy"] is False
+    assert found["ports"] == {"40000/tcp": ("127.0.0.1", 40000)}
+    assert not {"user", "runtime", "network_mode", "restart_policy"} & set(found)
 
 
 @pytest.mark.parametrize(
@@ -94,10 +95,10 @@ def test_by_default_a_container_has_no_rights_and_nobody_starts_it_again() -> No
 def test_each_setting_is_said_in_dockers_words(
     isolation: dict[str, Any], expected: dict[str, Any]
 ) -> None:
-    said = arguments(Isolation.model_validate(isolation))
-    assert {name: said[name] for name in expected} == expected
+    found = arguments(Isolation.model_validate(isolation))
+    assert {name: found[name] for name in expected} == expected
     others = {name: value for name, value in USUAL.items() if name not in expected}
-    assert {name: said[name] for name in others} == others
+    assert {name: found[name] for name in others} == others
 
 
 def test_limits_are_the_same_soft_and_hard() -> None:
@@ -108,23 +109,25 @@ def test_limits_are_the_same_soft_and_hard() -> None:
     ]
 
 
-@pytest.mark.parametrize(("kind", "asked"), [("cuda", [["a", "b"]]), ("rocm", []), ("cann", [])])
+@pytest.mark.parametrize(
+    ("kind", "device_ids"), [("cuda", [["a", "b"]]), ("rocm", []), ("cann", [])]
+)
 def test_only_nvidias_accelerators_are_asked_for_by_their_identifiers(
-    kind: str, asked: list[list[str]]
+    kind: str, device_ids: list[list[str]]
 ) -> None:
     requests = arguments(Isolation(), accelerator_type=kind, devices=("a", "b"))["device_requests"]
-    assert [request.device_ids for request in requests] == asked
+    assert [request.device_ids for request in requests] == device_ids
 
 
 def test_a_volume_has_its_containers_labels_and_memory_and_processes_may_be_anothers() -> None:
     shared = Mount(source="moorage-a-tmp", target="/tmp", read_only=False, volume=True)
     head = "moorage-a-ray-head"
     borrows = Isolation(shares_memory_of=head, sees_processes_of=head)
-    said = arguments(borrows, mounts=(shared,))
-    (mount,) = said["mounts"]
+    found = arguments(borrows, mounts=(shared,))
+    (mount,) = found["mounts"]
     assert (mount["Type"], mount["Source"], mount["Target"]) == ("volume", "moorage-a-tmp", "/tmp")
     assert mount["VolumeOptions"]["Labels"] == a_container().labels
-    assert said["ipc_mode"] == said["pid_mode"] == f"container:{head}"
+    assert found["ipc_mode"] == found["pid_mode"] == f"container:{head}"
 
 
 @pytest.fixture
@@ -181,12 +184,12 @@ def ran(spec: ContainerSpec) -> tuple[list[str], Container]:
 def test_the_engines_user_alone_reads_its_secrets(
     image: str, isolation: Isolation, user: str, group: str
 ) -> None:
-    said, container = ran(spec_of(image, isolation))
+    found, container = ran(spec_of(image, isolation))
     try:
-        assert said[:4] == [user, *VALUES["ONE"].splitlines(), VALUES["TWO"]]
-        assert said[4].split()[0].startswith("-r--------")
-        assert said[4].split()[2:4] == [user, group]
-        assert said[5].split()[0].startswith("dr-x------")
+        assert found[:4] == [user, *VALUES["ONE"].splitlines(), VALUES["TWO"]]
+        assert found[4].split()[0].startswith("-r--------")
+        assert found[4].split()[2:4] == [user, group]
+        assert found[5].split()[0].startswith("dr-x------")
         shown = json.dumps(container.attrs)
         assert not any(part in shown for part in ("$HOME", "and a line", "plain"))
         container.restart()

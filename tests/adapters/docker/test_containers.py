@@ -20,11 +20,11 @@ from moorage.engines.launch import LABEL_LEDGER, LABEL_RELEASE, Mount
 from moorage.inventory.devices import device_kind
 from moorage.spec import RuntimeName
 from tests.builders import a_container, a_workload
-from tests.e2e.workplace import worker
 from tests.local_registry import empty_image, require_docker
+from tests.prefect_server import free_port
 
-PORT = 19_000 + worker()
-"""Nobody's: tests that run beside these ones take others, and so do outgoing connections."""
+PORT = free_port()
+"""Nobody's: tests that run at the same time take others, and so do outgoing connections."""
 NVIDIA = "OCI runtime create failed: error running prestart hook #0: nvidia-container-cli: "
 
 
@@ -163,8 +163,8 @@ def test_what_not_every_machine_may_start_is_created_as_it_is_written(image: str
     isolation = Isolation(privileged=True, ulimits={"memlock": -1}, nodes=("/dev/null",))
     spec = a_container(image=image, runtime=RuntimeName.DOCKER, isolation=isolation)
     name = image.replace("/", "-").replace(":", "-")
-    said = container_arguments(spec.model_copy(update={"name": name}))
-    container = docker.from_env().containers.create(**said)
+    arguments = container_arguments(spec.model_copy(update={"name": name}))
+    container = docker.from_env().containers.create(**arguments)
     try:
         host = container.attrs["HostConfig"]
         assert host["Privileged"]

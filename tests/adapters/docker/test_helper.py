@@ -10,7 +10,7 @@ from docker.errors import APIError
 from requests.exceptions import ConnectionError, ReadTimeout
 
 from moorage.adapters.docker import helper
-from moorage.adapters.docker.helper import run_helper
+from moorage.adapters.docker.helper import HelperJob, run_helper
 from moorage.common.failures import Failure
 from moorage.inventory.access import Access
 from tests.log_stream import LogStream
@@ -24,12 +24,12 @@ class Daemon:
     Attributes:
         ends: What each next question about the end brings.
         lives: Whether it answers otherwise.
-        asked: How long each question was to wait.
+        waits: How long each question was to wait.
     """
 
     def __init__(self, *ends: Any, lives: bool = True, removable: bool = True) -> None:
         self.ends, self.lives, self.removable = list(ends), lives, removable
-        self.asked: list[float] = []
+        self.waits: list[float] = []
         self.containers, self.name = self, "moorage-keep-1"
 
     def create(self, *_: Any, **__: Any) -> Daemon:
@@ -39,7 +39,7 @@ class Daemon:
         """It starts at once."""
 
     def wait(self, timeout: float) -> dict[str, int]:
-        self.asked.append(timeout)
+        self.waits.append(timeout)
         end = self.ends.pop(0)
         if isinstance(end, Exception):
             raise end
@@ -66,7 +66,7 @@ def run(monkeypatch: pytest.MonkeyPatch, daemon: Daemon, seconds: int = HOURS) -
 
     monkeypatch.setattr(helper, "connect", connect)
     try:
-        return run_helper(Access(address="local"), "h:1", ["true"], purpose="keep", seconds=seconds)
+        return run_helper(Access(address="local"), HelperJob("h:1", ["true"], "keep", seconds))
     finally:
         assert max(waits) <= 60
 
@@ -74,7 +74,7 @@ def run(monkeypatch: pytest.MonkeyPatch, daemon: Daemon, seconds: int = HOURS) -
 def test_long_work_is_asked_for_in_short_questions(monkeypatch: pytest.MonkeyPatch) -> None:
     daemon = Daemon(ReadTimeout("slow"), ConnectionError("Read timed out"), 0)
     assert run(monkeypatch, daemon) == "done\n"
-    assert max(daemon.asked) <= 60
+    assert max(daemon.waits) <= 60
 
 
 def test_a_daemon_that_is_gone_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,7 +86,7 @@ def test_what_takes_too_long_is_not_asked_for_again(monkeypatch: pytest.MonkeyPa
     daemon, began = Daemon(*[ReadTimeout("slow")] * 9), time.monotonic()
     with pytest.raises(ReadTimeout, match="slow"):
         run(monkeypatch, daemon, seconds=1)
-    assert len(daemon.asked) == 1
+    assert len(daemon.waits) == 1
     assert time.monotonic() - began < 5
 
 

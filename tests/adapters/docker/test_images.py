@@ -36,20 +36,20 @@ def test_a_pull_that_is_cut_goes_on_where_it_was_and_fetches_nothing_twice(
     layers = [layer(200_000), layer(8_000_000), layer(300_000)]
     digest, (first, large, last) = upload_image(registry, "cut/engine", "v1", *layers)
     way = CutRegistry(registry, cuts=1, after=2_000_000)
-    reference, told = f"{way.host}/cut/engine:v1", list[tuple[int, int]]()
+    reference, progress = f"{way.host}/cut/engine:v1", list[tuple[int, int]]()
     try:
-        DockerImages("local").pull(reference, lambda done, total: told.append((done, total)))
+        DockerImages("local").pull(reference, lambda done, total: progress.append((done, total)))
         image = DockerImages("local").find(reference)
         assert image
         assert image.digests == (digest,)
     finally:
         way.close()
         docker.from_env().images.remove(reference, force=True)
-    sent = [(path[-71:], status) for how, path, status in registry.asked("cut/") if how == "GET"]
+    sent = [(path[-71:], status) for how, path, status in registry.requests("cut/") if how == "GET"]
     assert [status for path, status in sent if path == large] == [200, 206]
     assert [path for path, _ in sent].count(first) == [path for path, _ in sent].count(last) == 1
-    assert told
-    assert told[-1][0] == told[-1][1] > 8_000_000
+    assert progress
+    assert progress[-1][0] == progress[-1][1] > 8_000_000
 
 
 def test_what_a_daemon_has_is_known_by_its_names(registry: LocalRegistry) -> None:

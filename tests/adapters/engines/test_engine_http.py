@@ -21,7 +21,8 @@ from moorage.adapters.engines.engine_http import (
 )
 from moorage.adapters.engines.probe import ask, read_metrics
 from moorage.common.units import MIB
-from moorage.readiness.protocol import Phase, Probe, judge
+from moorage.readiness.answers import judge
+from moorage.readiness.protocol import Phase, Probe
 from tests.hostile_engine import MISBEHAVIOURS, HostileEngine
 
 ROOT = Path(__file__).parents[3]
@@ -57,7 +58,7 @@ FAILURES: dict[str, tuple[type[NoAnswer], str]] = {
     "speaks HTTP 0.9": NO_HTTP,
     "switches protocols": NO_HTTP,
     "hangs up": (Unreachable, "Server disconnected"),
-    "sends a bomb": (Unusable, "the answer is compressed (gzip), which was not asked for"),
+    "sends a bomb": (Unusable, "the answer is compressed (gzip), which was not requested"),
 }
 
 ODD = {
@@ -157,7 +158,6 @@ ELSEWHERE = {
     "moorage/adapters/system/os_errors.py": "the Docker daemon",
     "moorage/adapters/registry/registry.py": "registries",
     "moorage/adapters/registry/connection.py": "registries",
-    "moorage/adapters/transfer/staging_program.py": "hubs, on remote hosts",
     "moorage/adapters/transfer/mirror.py": "hubs, on remote hosts",
     "moorage/cli/api_auth.py": "Prefect's API",
     "moorage/cli/flows.py": "Prefect's API",

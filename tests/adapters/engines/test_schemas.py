@@ -156,10 +156,10 @@ def test_a_vllm_without_a_parser_is_told_apart(tmp_path: Path) -> None:
 
 @pytest.mark.vllm
 @pytest.mark.parametrize(
-    ("python", "said"), [("sleep 60", "gave no answer within 0.2 s"), ("", "No such file")]
+    ("python", "message"), [("sleep 60", "gave no answer within 0.2 s"), ("", "No such file")]
 )
 def test_a_program_that_does_not_tell_is_one_failure(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, python: str, said: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, python: str, message: str
 ) -> None:
     interpreter = tmp_path / "python3"
     if python:
@@ -170,7 +170,7 @@ def test_a_program_that_does_not_tell_is_one_failure(
     found = Program(engine=EngineName.VLLM, path=str(program), version="0.32.0")
     monkeypatch.setattr(schemas, "installed_program", lambda _: found)
     monkeypatch.setattr(schemas, "EXTRACT_SECONDS", 0.2)
-    with pytest.raises(Failure, match=said) as refusal:
+    with pytest.raises(Failure, match=message) as refusal:
         schema_of_installed(ENGINES[EngineName.VLLM])
     assert refusal.value.cause is Cause.LAUNCH_REFUSED
 

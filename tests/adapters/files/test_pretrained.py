@@ -115,7 +115,9 @@ def test_code_from_elsewhere_is_never_fetched(tmp_path: Path) -> None:
 def test_a_malformed_file_is_refused_before_anybody_is_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str
 ) -> None:
-    monkeypatch.setattr("moorage.adapters.files.pretrained._known", lambda *_: pytest.fail("asked"))
+    monkeypatch.setattr(
+        "moorage.adapters.files.pretrained._completed", lambda *_: pytest.fail("completed")
+    )
     with pytest.raises(Failure, match=r"config\.json is n") as caught:
         read(tmp_path, content)
     assert caught.value.cause is Cause.SOURCE_CORRUPT

@@ -3,12 +3,24 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from moorage.adapters.files.specs import FLEET_FILE, InvalidFile, load_fleet, load_spec
+from moorage.adapters.files.specs import (
+    FLEET_FILE,
+    InvalidFile,
+    load_fleet,
+    load_spec,
+    load_specs,
+    spec_text,
+    write_fleet,
+    write_specs,
+)
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.fleet import Fleet
+from moorage.spec import ModelSpec
+from tests.builders import a_spec
 
 Write = Callable[..., Path]
 
@@ -25,7 +37,7 @@ def write(tmp_path: Path) -> Write:
     return write
 
 
-def refused(path: Path, cause: Cause = Cause.BAD_SPEC) -> Failure:
+def refusal(path: Path, cause: Cause = Cause.BAD_SPEC) -> Failure:
     with pytest.raises(Failure) as caught:
         load_spec(path) if cause is Cause.BAD_SPEC else load_fleet(path)
     assert caught.value.cause is cause
@@ -79,19 +91,20 @@ def test_an_absolute_directory_stays(write: Write, source: str) -> None:
 
 
 def test_a_directory_without_a_name_is_refused(write: Write) -> None:
-    refused(write("name: tiny\nsource: file://\n"))
+    failure = refusal(write("name: tiny\nsource: file://\n"))
+    assert "source: found 'file://'; allowed: hf://org/repo" in failure.detail
 
 
 def test_every_mistake_is_told_at_once_with_the_file(write: Write) -> None:
     path = write("nmae: tiny\nsource: hf://org/tiny\nengine: {name: vlm}\n")
-    failure = refused(path)
+    failure = refusal(path)
     assert isinstance(failure, InvalidFile)
     assert [problem.path for problem in failure.problems] == ["name", "engine.name", "nmae"]
     assert failure.detail.count(str(path)) == 3
 
 
 def test_the_mistakes_survive_a_pickle(write: Write) -> None:
-    failure = refused(write("name: tiny\n"))
+    failure = refusal(write("name: tiny\n"))
     assert isinstance(failure, InvalidFile)
     again = pickle.loads(pickle.dumps(failure))
     assert (again.problems, str(again)) == (failure.problems, str(failure))
@@ -115,27 +128,27 @@ def test_the_mistakes_survive_a_pickle(write: Write) -> None:
     ],
 )
 def test_what_is_no_mapping_is_refused(write: Write, text: str, why: str) -> None:
-    assert why in refused(write(text)).detail
+    assert why in refusal(write(text)).detail
 
 
 def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "tiny.yaml").write_bytes(b"\xff\xfe\x00")
-    refused(tmp_path / "tiny.yaml")
+    assert "not UTF-8" in refusal(tmp_path / "tiny.yaml").detail
 
 
 def test_a_folder_is_no_file(tmp_path: Path) -> None:
-    refused(tmp_path)
+    assert "Is a directory" in refusal(tmp_path).detail
 
 
 def test_a_missing_file_is_told_with_its_neighbours(write: Write) -> None:
     there = write("name: tiny\n")
-    failure = refused(there.with_name("tinny.yaml"))
+    failure = refusal(there.with_name("tinny.yaml"))
     assert "there is no such file" in failure.detail
     assert failure.suggestion == f"There are: {there}."
 
 
 def test_a_missing_file_without_neighbours_gets_the_usual_advice(tmp_path: Path) -> None:
-    assert "Correct the fields" in refused(tmp_path / "tiny.yaml").suggestion
+    assert "Correct the fields" in refusal(tmp_path / "tiny.yaml").suggestion
 
 
 def test_without_a_fleet_file_the_fleet_is_this_machine(write: Write) -> None:
@@ -153,10 +166,118 @@ def test_a_given_fleet_file_wins(write: Write) -> None:
     assert [host.name for host in load_fleet(other, write("name: tiny\n")).hosts] == ["gpu-2"]
 
 
-@pytest.mark.parametrize("text", ["hosts: []\n", "hosts: [{nam: a}]\n", "- a\n"])
-def test_a_fleet_with_mistakes_is_refused(write: Write, text: str) -> None:
-    refused(write(text, FLEET_FILE), Cause.BAD_FLEET)
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("hosts: []\n", "at least 1 item"),
+        ("hosts: [{nam: a}]\n", "Did you mean 'name'?"),
+        ("- a\n", "must hold keys and values, found ['a']"),
+    ],
+)
+def test_a_fleet_with_mistakes_is_refused(write: Write, text: str, words: str) -> None:
+    assert words in refusal(write(text, FLEET_FILE), Cause.BAD_FLEET).detail
 
 
 def test_a_given_fleet_file_must_be_there(tmp_path: Path) -> None:
-    refused(tmp_path / FLEET_FILE, Cause.BAD_FLEET)
+    failure = refusal(tmp_path / FLEET_FILE, Cause.BAD_FLEET)
+    assert "there is no such file" in failure.detail
+
+
+SPECS: list[dict[str, Any]] = [
+    {},
+    {"revision": "1e3", "context": 512, "replicas": 3, "port": 8000},
+    {"engine": {"args": ["--a-flag 'two words'", '{"json": [1, "x"]}', "yes", "007", "a: b"]}},
+    {"engine": {"env": {"A": "no", "B": "0o17", "C": "two\nlines\n", "D": " x ", "E": "#"}}},
+    {"engine": {"image": "moorage/engine:1", "version": "0.30", "shm": "512MiB"}},
+    {"engine": {"args": [f"--long {'word ' * 60}".strip()]}},
+    {"placement": {"ram": "16GiB", "host_labels": {"pool": "on"}, "accelerator_kinds": ["*H100*"]}},
+    {"source": "file:///srv/models/größe 1", "secrets": {"HF_TOKEN": "team-token"}},
+    {"lora": [{"name": "poet", "source": "hf://org/poet", "revision": "v1"}]},
+    {"readiness": {"deadlines": {"load_seconds": 7}}, "trust_remote_code": True},
+]
+
+
+@pytest.mark.parametrize("fields", SPECS)
+def test_a_spec_that_is_written_reads_back_as_the_same(
+    tmp_path: Path, fields: dict[str, Any]
+) -> None:
+    spec = a_spec(**fields)
+    (file,) = write_specs(tmp_path, [spec], overwrite=False)
+    assert load_spec(file) == spec
+    assert load_spec(file).digest == spec.digest
+
+
+def test_only_what_is_set_is_written() -> None:
+    assert spec_text(a_spec(replicas=2)) == "name: tiny\nsource: hf://org/tiny\nreplicas: 2\n"
+
+
+def test_no_model_takes_the_place_of_another_of_the_fleet_or_of_the_policy(tmp_path: Path) -> None:
+    specs = [a_spec(name=name) for name in ("fleet", "model-fleet", "policy", "Tiny", "tiny")]
+    files = write_specs(tmp_path, specs, overwrite=False)
+    assert len({str(file).lower() for file in files}) == 5
+    assert not {tmp_path / "fleet.yaml", tmp_path / "policy.yaml"} & set(files)
+    assert sorted(found.name for found in load_specs([tmp_path])) == sorted(
+        spec.name for spec in specs
+    )
+
+
+def test_a_file_that_says_something_else_is_kept(tmp_path: Path) -> None:
+    mine = tmp_path / "tiny.yaml"
+    mine.write_text("name: tiny # mine\n")
+    others = [a_spec(name="another"), a_spec()]
+    with pytest.raises(Failure, match="there is another text already"):
+        write_specs(tmp_path, others, overwrite=False)
+    assert [path.name for path in tmp_path.iterdir()] == ["tiny.yaml"], "none is written"
+    write_specs(tmp_path, others, overwrite=True)
+    assert load_spec(mine) == a_spec()
+
+
+def test_a_folder_that_cannot_be_written_is_told_and_not_taken_for_the_store(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(Failure, match="Not a directory") as refused:
+        write_specs(tmp_path / "file" / "folder", [a_spec()], overwrite=False)
+    assert "MOORAGE_HOME" not in refused.value.suggestion
+
+
+def test_a_fleet_is_copied_with_its_comments(tmp_path: Path) -> None:
+    file = tmp_path / "hosts.yaml"
+    file.write_text("hosts: # all of them\n- name: gpu-1\n")
+    copy = write_fleet(tmp_path / "exported", file, overwrite=False)
+    assert copy.read_text() == file.read_text()
+    assert load_fleet(copy) == load_fleet(file)
+
+
+def test_the_specs_of_a_folder_come_in_the_order_of_their_names(tmp_path: Path) -> None:
+    for name in ("b.yaml", "a.yml", "c.txt", "fleet.yaml", "policy.yaml"):
+        (tmp_path / name).write_text(f"name: of-{name}\nsource: hf://org/tiny\n")
+    assert [spec.name for spec in load_specs([tmp_path])] == ["of-a.yml", "of-b.yaml"]
+    both = [tmp_path / "b.yaml", tmp_path]
+    assert [spec.name for spec in load_specs(both)] == ["of-b.yaml", "of-a.yml"]
+
+
+def test_two_files_of_one_name_and_every_other_mistake_are_told(tmp_path: Path) -> None:
+    for name, text in {"a": "", "b": "", "c": "replicas: 0\n", "d": "contxt: 1\n"}.items():
+        (tmp_path / f"{name}.yaml").write_text(f"name: tiny\nsource: hf://org/tiny\n{text}")
+    with pytest.raises(InvalidFile) as failure:
+        load_specs([tmp_path])
+    assert failure.value.cause == Cause.BAD_SPEC
+    mistakes = [(Path(one.file).name, one.path) for one in failure.value.problems]
+    assert mistakes == [("b.yaml", "name"), ("c.yaml", "replicas"), ("d.yaml", "contxt")]
+
+
+def test_a_model_spec_is_what_is_read(tmp_path: Path) -> None:
+    assert load_specs([]) == []
+    with pytest.raises(Failure, match="no such file"):
+        load_specs([tmp_path / "none.yaml"])
+    assert isinstance(load_specs(write_specs(tmp_path, [a_spec()], overwrite=False))[0], ModelSpec)
+
+
+def test_a_file_that_cannot_be_read_hides_no_mistake_of_the_others(tmp_path: Path) -> None:
+    wrong = {"a": b"name: [", "b": b"\xff\xfe", "c": b"", "d": b"naem: tiny\n"}
+    for name, content in wrong.items():
+        (tmp_path / f"{name}.yaml").write_bytes(content)
+    with pytest.raises(InvalidFile) as refused:
+        load_specs([tmp_path])
+    assert {Path(problem.file).stem for problem in refused.value.problems} == set(wrong)

@@ -49,9 +49,11 @@ def test_as_a_program_it_needs_the_standard_library_alone() -> None:
     port, closed = free_port(), free_port()
     with subprocess.Popen([*PYTHON, "listen", str(port)]) as listener:
         pairs = json.dumps([(HERE, port), (HERE, closed, 0.0)])
-        said = subprocess.run([*PYTHON, "reach", pairs], capture_output=True, check=True, text=True)
+        finished = subprocess.run(
+            [*PYTHON, "reach", pairs], capture_output=True, check=True, text=True
+        )
         listener.kill()
-    reached, refused = json.loads(said.stdout)
+    reached, refused = json.loads(finished.stdout)
     assert reached == ""
     assert "refused" in refused
 

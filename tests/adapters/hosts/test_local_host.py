@@ -89,28 +89,20 @@ L4 = {"name": "NVIDIA L4", "uuid": "GPU-90fe", "memory": (23034, 512)}
 
 def test_gpus_are_described_as_their_driver_reports_them() -> None:
     nvml = Recording(H200, L4)
-    assert nvidia_accelerators(nvml).accelerators == (
-        Accelerator(
-            type="cuda",
-            index=0,
-            name="NVIDIA H200",
-            uuid="GPU-7a1c",
-            memory_total=143771 * MIB,
-            memory_free=143164 * MIB,
-            driver="570.124.06",
-            runtime_version="12.8",
-        ),
-        Accelerator(
-            type="cuda",
-            index=1,
-            name="NVIDIA L4",
-            uuid="GPU-90fe",
-            memory_total=23034 * MIB,
-            memory_free=512 * MIB,
-            driver="570.124.06",
-            runtime_version="12.8",
-        ),
+    h200, l4 = nvidia_accelerators(nvml).accelerators
+    assert h200 == Accelerator(
+        type="cuda",
+        index=0,
+        name="NVIDIA H200",
+        uuid="GPU-7a1c",
+        memory_total=143771 * MIB,
+        memory_free=143164 * MIB,
+        driver="570.124.06",
+        runtime_version="12.8",
     )
+    assert (l4.index, l4.name, l4.uuid) == (1, "NVIDIA L4", "GPU-90fe")
+    assert (l4.memory_total, l4.memory_free) == (23034 * MIB, 512 * MIB)
+    assert (l4.type, l4.driver, l4.runtime_version) == ("cuda", h200.driver, "12.8")
     assert not nvml.open
 
 

@@ -17,7 +17,8 @@ from moorage.adapters.hosts import processes, supervisor
 from moorage.adapters.hosts.processes import MARK, ProcessRuntime, processes_with_variable
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin
-from moorage.engines.launch import ContainerSpec, Flag, Link, Variable, Workload
+from moorage.engines.flags import Flag, Variable
+from moorage.engines.launch import ContainerSpec, Link, Workload
 from tests.builders import a_container, a_workload
 from tests.waiting import until
 
@@ -193,6 +194,7 @@ def test_an_engine_that_ends_by_itself_leaves_no_child_behind(
     workload = runtime.start(python(code), {})
     ended(runtime, workload)
     until(lambda: not marked(tmp_path))
+    assert marked(tmp_path) == []
 
 
 def test_a_leftover_is_found_by_its_mark_when_its_state_is_lost(

@@ -33,70 +33,70 @@ def ask() -> Ask:
     """Probe a host that answers so, by what a probe is handed."""
 
     def ask(
-        told: dict[str, Any], answers: dict[str, HostFacts | Failure], gpus: bool = True
+        info: dict[str, Any], answers: dict[str, HostFacts | Failure], gpus: bool = True
     ) -> tuple[HostFacts, list[Handed]]:
-        asked: list[Handed] = []
+        probes: list[Handed] = []
 
         def probe(handed: Handed) -> HostFacts:
-            asked.append(handed)
+            probes.append(handed)
             names = [name for name in HANDED if handed == handed_to(name, 2)]
             answer = answers[names[0] if names else ""]
             if isinstance(answer, Failure):
                 raise answer
             return answer
 
-        return probe_host(probe, told, gpus), asked
+        return probe_host(probe, info, gpus), probes
 
     return ask
 
 
 def test_without_accelerators_one_probe_is_enough(ask: Ask) -> None:
-    seen, asked = ask(NO_TOOLKIT, {"": facts()})
-    assert asked == [NOTHING]
+    seen, probes = ask(NO_TOOLKIT, {"": facts()})
+    assert probes == [NOTHING]
     assert (seen.accelerators, seen.troubles) == ((), ())
 
 
 def test_with_the_toolkit_one_probe_is_enough_too(ask: Ask) -> None:
-    seen, asked = ask(TOOLKIT, {NVIDIA: facts("cuda", vendors={NVIDIA: 2})})
-    assert asked == [HANDED[NVIDIA]]
+    seen, probes = ask(TOOLKIT, {NVIDIA: facts("cuda", vendors={NVIDIA: 2})})
+    assert probes == [HANDED[NVIDIA]]
     assert [item.type for item in seen.accelerators] == ["cuda"]
 
 
 def test_a_toolkit_that_docker_does_not_list_may_work_all_the_same(ask: Ask) -> None:
     answers = {"": facts(vendors={NVIDIA: 2}), NVIDIA: facts("cuda", vendors={NVIDIA: 2})}
-    seen, asked = ask(NO_TOOLKIT, answers)
-    assert asked == [NOTHING, HANDED[NVIDIA]]
+    seen, probes = ask(NO_TOOLKIT, answers)
+    assert probes == [NOTHING, HANDED[NVIDIA]]
     assert seen.troubles == ()
     assert [item.type for item in seen.accelerators] == ["cuda"]
 
 
-@pytest.mark.parametrize("told", [TOOLKIT, NO_TOOLKIT])
-def test_gpus_that_cannot_be_handed_out_are_a_trouble(ask: Ask, told: dict[str, Any]) -> None:
-    seen, _ = ask(told, {"": facts(vendors={NVIDIA: 2}), NVIDIA: REFUSED})
+@pytest.mark.parametrize("info", [TOOLKIT, NO_TOOLKIT])
+def test_gpus_that_cannot_be_handed_out_are_a_trouble(ask: Ask, info: dict[str, Any]) -> None:
+    seen, _ = ask(info, {"": facts(vendors={NVIDIA: 2}), NVIDIA: REFUSED})
     assert seen.accelerators == ()
     assert seen.troubles == ("NVIDIA accelerators are there, but could not select device driver",)
 
 
 def test_a_toolkit_on_a_host_without_gpus_is_no_trouble(ask: Ask) -> None:
-    seen, asked = ask(TOOLKIT, {NVIDIA: REFUSED, "": facts()})
-    assert len(asked) == 2
+    seen, probes = ask(TOOLKIT, {NVIDIA: REFUSED, "": facts()})
+    assert len(probes) == 2
     assert seen.troubles == ()
 
 
 def test_every_chip_of_ascend_is_handed_over(ask: Ask) -> None:
     answers = {"": facts(vendors={HUAWEI: 2}), HUAWEI: facts("cann", vendors={HUAWEI: 2})}
-    seen, asked = ask(NO_TOOLKIT, answers)
-    assert asked[1].devices[-1] == "/dev/davinci1"
+    seen, probes = ask(NO_TOOLKIT, answers)
+    assert probes[1].devices[-1] == "/dev/davinci1"
     assert [item.type for item in seen.accelerators] == ["cann"]
 
 
-@pytest.mark.parametrize(("tools", "probes"), [((), 1), (("amd-smi",), 2)])
+@pytest.mark.parametrize(("tools", "count"), [((), 1), (("amd-smi",), 2)])
 def test_amd_is_asked_again_only_where_a_tool_is_there(
-    ask: Ask, tools: tuple[str, ...], probes: int
+    ask: Ask, tools: tuple[str, ...], count: int
 ) -> None:
     known = facts("rocm", vendors={AMD: 2}, tools=tools)
-    seen, asked = ask(NO_TOOLKIT, {"": known, AMD: known})
-    assert len(asked) == probes
+    seen, probes = ask(NO_TOOLKIT, {"": known, AMD: known})
+    assert len(probes) == count
     assert (len(seen.accelerators), seen.troubles) == (1, ())
 
 
@@ -107,6 +107,6 @@ def test_a_vendor_that_nobody_asks_is_named(ask: Ask) -> None:
 
 def test_where_accelerators_are_written_down_none_are_looked_for(ask: Ask) -> None:
     known = facts("rocm", vendors={AMD: 2, "Cambricon": 1}, troubles=("GPU 1 is lost",))
-    seen, asked = ask(TOOLKIT, {"": known}, gpus=False)
-    assert asked == [NOTHING]
+    seen, probes = ask(TOOLKIT, {"": known}, gpus=False)
+    assert probes == [NOTHING]
     assert (seen.accelerators, seen.troubles) == ((), ())

@@ -15,24 +15,24 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from moorage.adapters.ledger import Ledger
-from tests.adapters.ledger.together import Team
+from tests.adapters.ledger.team import Team
 
 START_SECONDS = 20
 
 
 class Account(TypedDict, total=False):
-    """Who a process runs as, as `subprocess` is told; empty = who runs the tests."""
+    """The user of a process, as arguments of `subprocess`; empty = the user of the tests."""
 
     user: int
     group: int
 
 
 @pytest.fixture(scope="session")
-def together() -> Iterator[Team]:
+def team() -> Iterator[Team]:
     """Calls a function in several processes at the same moment."""
-    team = Team()
-    yield team
-    team.end()
+    processes = Team()
+    yield processes
+    processes.end()
 
 
 @pytest.fixture(scope="session")
@@ -77,7 +77,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 def opened(url: str) -> Iterator[Callable[[], Ledger]]:
-    """Opens the ledger, as often as asked."""
+    """Opens the ledger, any number of times."""
     ledgers: list[Ledger] = []
 
     def open_ledger() -> Ledger:

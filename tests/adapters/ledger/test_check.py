@@ -55,7 +55,7 @@ def read(ledger: Ledger) -> object:
 
 
 def restart(ledger: Ledger) -> None:
-    ledger.releases.started_again(RELEASE, Restart(at=NOON, replicas=(0,), reason="died"))
+    ledger.releases.add_restart(RELEASE, Restart(at=NOON, replicas=(0,), reason="died"))
 
 
 def take(ledger: Ledger) -> object:

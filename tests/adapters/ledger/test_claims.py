@@ -107,18 +107,18 @@ def test_a_fleet_need_not_name_claimed_hosts_that_are_other_machines(ledger: Led
 
 
 @pytest.mark.parametrize(
-    ("name", "address", "said"),
+    ("name", "address", "message"),
     [
         ("gpu-9", "tcp://gpu-2:2376", r"'gpu-2', which this fleet does not name"),
         ("gpu-2", "ssh://gpu-9", r"'gpu-2' at gpu-2; this fleet has it at gpu-9"),
     ],
 )
 def test_a_claimed_machine_keeps_its_name(
-    ledger: Ledger, name: str, address: str, said: str
+    ledger: Ledger, name: str, address: str, message: str
 ) -> None:
     before = a_fleet(a_host("gpu-2", address="ssh://gpu-2"))
     ledger.claims.commit(begin(ledger, "other"), (gpu(host="gpu-2"),), before)
-    with pytest.raises(Failure, match=said) as caught:
+    with pytest.raises(Failure, match=message) as caught:
         ledger.claims.commit(
             begin(ledger), (gpu(host=name),), a_fleet(a_host(name, address=address))
         )

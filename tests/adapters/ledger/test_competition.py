@@ -15,7 +15,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.units import GIB
 from moorage.inventory.claims import Claim, Resource
 from moorage.releases.release import ReleaseState
-from tests.adapters.ledger.together import Team
+from tests.adapters.ledger.team import Team
 from tests.builders import REVISION, a_claim, a_fleet, a_host, a_spec
 
 pytestmark = pytest.mark.process

@@ -11,7 +11,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.units import GIB
 from moorage.inventory.claims import Claim, Resource
 from moorage.releases.release import ReleaseState
-from tests.adapters.ledger.together import PROCESSES, Team
+from tests.adapters.ledger.team import PROCESSES, Team
 from tests.builders import REVISION, a_claim, a_fleet, a_host, a_spec
 
 ATTEMPTS = 50
@@ -66,9 +66,9 @@ def come_and_go(worker: int, url: str) -> list[tuple[Resource, int]]:
 
 
 def test_exactly_what_there_is_is_given_away(
-    url: str, opened: Callable[[], Ledger], together: Team
+    url: str, opened: Callable[[], Ledger], team: Team
 ) -> None:
-    won = together(take_all, url)
+    won = team(take_all, url)
     claims = opened().claims.all()
     assert held_twice(claims) == []
     assert sum(won) == 20  # ten tenths of two accelerators
@@ -76,7 +76,7 @@ def test_exactly_what_there_is_is_given_away(
 
 
 def test_nothing_is_held_twice_while_releases_come_and_go(
-    url: str, opened: Callable[[], Ledger], together: Team
+    url: str, opened: Callable[[], Ledger], team: Team
 ) -> None:
-    assert together(come_and_go, url) == [[]] * PROCESSES
+    assert team(come_and_go, url) == [[]] * PROCESSES
     assert opened().claims.all() == ()

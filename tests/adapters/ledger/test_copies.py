@@ -250,7 +250,7 @@ def test_postgresql_has_its_own_tools(tmp_path: Path) -> None:
 
 
 class TestContent:
-    """What contradicts itself is told, on either database."""
+    """Contradictions are listed, on either database."""
 
     @pytest.fixture
     def url(self, cluster: str) -> str:

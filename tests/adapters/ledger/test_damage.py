@@ -1,4 +1,4 @@
-"""A ledger file that is damaged is told as such, wherever the damage is and whatever is asked."""
+"""A damaged ledger file is reported as such, for damage anywhere and for every command."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_damaged_ledger_says_so_and_what_to_do(
 def test_wherever_bytes_are_wrong_nothing_but_a_failure_comes_out(
     sound: Path, tmp_path: Path
 ) -> None:
-    chance, told = random.Random(7), 0
+    chance, reported = random.Random(7), 0
     whole = sound.read_bytes()
     for number in range(60):
         path = tmp_path / f"{number}.db"
@@ -90,5 +90,5 @@ def test_wherever_bytes_are_wrong_nothing_but_a_failure_comes_out(
         try:
             use(f"sqlite:///{path}")
         except Failure as failure:
-            told += failure.cause is Cause.LEDGER_DAMAGED
-    assert told > 20
+            reported += failure.cause is Cause.LEDGER_DAMAGED
+    assert reported > 20

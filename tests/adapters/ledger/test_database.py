@@ -67,16 +67,16 @@ def test_what_is_no_wait_is_told_at_once(path: Path, engine: Engine) -> None:
         epoch(engine)
 
 
-@pytest.mark.parametrize("asked", ["", "?connect_timeout=2"])
+@pytest.mark.parametrize("query", ["", "?connect_timeout=2"])
 def test_a_server_that_says_nothing_is_not_waited_for_for_ever(
-    monkeypatch: pytest.MonkeyPatch, asked: str
+    monkeypatch: pytest.MonkeyPatch, query: str
 ) -> None:
     """A host that froze, or a network that swallows everything; 2 s is the least there is."""
     pytest.importorskip("psycopg", exc_type=ImportError)
-    if not asked:
+    if not query:
         monkeypatch.setitem(database.SILENT, "connect_timeout", 2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         with pytest.raises(Failure) as caught:
-            open_database(f"postgresql://moorage@127.0.0.1:{port}/ledger{asked}")
+            open_database(f"postgresql://moorage@127.0.0.1:{port}/ledger{query}")
     assert caught.value.cause is Cause.LEDGER_UNAVAILABLE

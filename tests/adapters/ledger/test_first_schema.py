@@ -107,8 +107,10 @@ def test_what_was_logged_is_numbered_and_nothing_is_invented(
 ) -> None:
     with closing(Ledger(url)) as ledger:
         log = ledger.releases.transitions(RUNNING)
-        told = [(one.sequence, one.before, one.after, one.at, one.flow_run_id) for one in log]
-        assert told == [
+        transitions = [
+            (one.sequence, one.before, one.after, one.at, one.flow_run_id) for one in log
+        ]
+        assert transitions == [
             (1, S.PENDING, S.SCHEDULED, NOON, ""),
             (2, S.SCHEDULED, S.STARTING, NOON + timedelta(seconds=3), ""),
             (3, S.STARTING, S.RUNNING, NOON + timedelta(seconds=4), ""),

@@ -1,4 +1,4 @@
-"""A disk without room: the cause is told, and nothing is half written."""
+"""A disk without room: the cause is named, and nothing is half written."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
-from moorage.adapters.ledger.lock_owner import Owner, is_alive, is_gone, this_process
+from moorage.adapters.ledger.lock_owner import Owner, has_ended, is_alive, this_process
 
 CHILD = """\
 import time
@@ -37,35 +37,35 @@ def test_this_process_lives() -> None:
     assert (own.pid, own.note) == (os.getpid(), "flow run 7")
     assert own.machine
     assert is_alive(own.pid, own.started_at)
-    assert not is_gone(own)
+    assert not has_ended(own)
 
 
 def test_a_killed_process_is_gone_even_before_it_is_reaped(child: subprocess.Popen[str]) -> None:
     owner = owner_of(child)
-    assert not is_gone(owner)
+    assert not has_ended(owner)
     child.kill()
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # dead, but still in the table
-    assert is_gone(owner)
+    assert has_ended(owner)
     child.wait()
-    assert is_gone(owner)
+    assert has_ended(owner)
 
 
 def test_a_later_process_of_the_same_number_is_another_one() -> None:
     own = this_process()
     earlier = own.model_copy(update={"started_at": own.started_at - 2})
-    assert is_gone(earlier)
+    assert has_ended(earlier)
 
 
 def test_a_clock_that_is_set_ends_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
     own, boot = this_process(), psutil.boot_time()
     monkeypatch.setattr("psutil._pslinux.boot_time", lambda: boot + 3600)
     assert is_alive(own.pid, own.started_at)
-    assert not is_gone(own)
+    assert not has_ended(own)
 
 
 @pytest.mark.parametrize("machine", ["", "another boot/pid:[1]"])
 def test_of_another_machine_nothing_can_be_told(machine: str) -> None:
-    assert not is_gone(Owner(machine=machine, pid=2**22 + 1, started_at=0.0))
+    assert not has_ended(Owner(machine=machine, pid=2**22 + 1, started_at=0.0))
 
 
 def test_an_owner_survives_its_json() -> None:

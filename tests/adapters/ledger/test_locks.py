@@ -28,7 +28,7 @@ with Ledger(sys.argv[1]).locks.holding("tiny", wait_seconds=0, note="the other p
 
 
 class Clock:
-    """A clock that stands still until it is told to go on."""
+    """A clock that stands still until a test moves it."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -135,7 +135,7 @@ def test_all_that_was_taken_together_is_renewed_and_given_back_together(
     locks: Locks, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "RENEW_SECONDS", 0.01)
-    with locks.kept("token"):
+    with locks.renewal("token"):
         locks.take_all(["a", "b"], "token", ELSEWHERE)
         clock.now += LEASE_SECONDS * 2
         until(lambda: locks.holders(["a", "b"]).keys() == {"a", "b"})
@@ -157,6 +157,7 @@ def test_the_lease_is_renewed_while_the_lock_is_held(
     with locks.holding("tiny", wait_seconds=0):
         clock.now += LEASE_SECONDS * 2
         until(lambda: locks.is_held("tiny"))
+        assert not is_free(locks)
 
 
 def test_a_ledger_that_is_away_for_a_moment_does_not_end_the_renewal(
@@ -178,6 +179,7 @@ def test_a_ledger_that_is_away_for_a_moment_does_not_end_the_renewal(
         assert stumbled.wait(60)
         clock.now += LEASE_SECONDS * 2
         until(lambda: locks.is_held("tiny"))
+        assert not is_free(locks)
 
 
 def test_the_lock_of_a_living_process_is_not_taken(
@@ -206,7 +208,7 @@ def test_whoever_waits_gets_the_lock_when_it_is_given_back(
     monkeypatch.setattr(module, "POLL_SECONDS", 0.01)
     locks.take("tiny", "token", ELSEWHERE)
     threading.Timer(0.05, locks.drop, ("token",)).start()
-    told: list[str] = []
-    with locks.holding("tiny", wait_seconds=5, on_wait=told.append):
+    messages: list[str] = []
+    with locks.holding("tiny", wait_seconds=5, on_wait=messages.append):
         assert not is_free(locks)
-    assert told == ["tiny is held by flow run 7"]
+    assert messages == ["tiny is held by flow run 7"]

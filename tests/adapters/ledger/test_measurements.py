@@ -12,8 +12,8 @@ from moorage.adapters.ledger.database import open_database
 from moorage.adapters.ledger.migrating import MIGRATIONS
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import GIB
-from moorage.memory.calibration_key import CalibrationKey
-from moorage.readiness.measured import Measured
+from moorage.memory.calibration import CalibrationKey
+from moorage.readiness.engine_facts import Measured
 from moorage.releases.release import ReleaseState
 from tests.builders import REVISION, a_key, a_measurement, a_spec
 

@@ -18,7 +18,7 @@ from moorage.adapters.ledger.database import open_database
 from moorage.adapters.ledger.migrating import MIGRATIONS
 from moorage.adapters.ledger.tables import METADATA
 from moorage.common.failures import Cause, Failure
-from tests.adapters.ledger.together import Team
+from tests.adapters.ledger.team import Team
 from tests.builders import REVISION, a_spec
 
 
@@ -66,9 +66,9 @@ def begin(number: int, url: str) -> str:
 
 
 def test_several_processes_may_open_a_fresh_ledger_at_once(
-    url: str, opened: Callable[[], Ledger], together: Team
+    url: str, opened: Callable[[], Ledger], team: Team
 ) -> None:
-    begun = together(begin, url)
+    begun = team(begin, url)
     assert begun == [row.id for row in opened().releases.latest()]
 
 
@@ -106,7 +106,7 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("url", ["ledger.db", "", "nosuch://host/db"])
 def test_a_url_that_makes_no_sense_is_refused(url: str) -> None:
-    refused(url)
+    assert refused(url).cause is Cause.LEDGER_UNAVAILABLE
 
 
 def test_a_missing_driver_is_told_with_what_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:

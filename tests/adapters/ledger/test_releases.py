@@ -143,10 +143,10 @@ def test_each_start_after_a_death_stays_in_the_record(ledger: Ledger) -> None:
     at = datetime(2026, 11, 21, tzinfo=UTC)
     every = [Restart(at=at, replicas=(number,), reason="exited: 137") for number in range(101)]
     for one in every:
-        ledger.releases.started_again(identity, one)
+        ledger.releases.add_restart(identity, one)
     expected = a_release(identity).model_copy(update={"restarts": tuple(every[1:])})
     assert ledger.releases.get(identity).release == expected
-    ledger.releases.started_again(begin(ledger), every[0])
+    ledger.releases.add_restart(begin(ledger), every[0])
     assert ledger.releases.of_model("tiny")[0].release is None
 
 

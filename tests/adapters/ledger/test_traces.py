@@ -115,6 +115,8 @@ def test_an_empty_file_without_a_trace_is_told_and_used(
     assert "is empty (0 bytes): a new ledger is made in it" in caplog.text
 
 
-def test_a_second_ledger_may_be_begun_beside_another_one(path: Path) -> None:
+def test_a_second_ledger_may_be_made_in_the_same_folder(path: Path) -> None:
     made(path)
-    made(path.with_name("second.db"))
+    second = path.with_name("second.db")
+    made(second)
+    assert second.stat().st_size

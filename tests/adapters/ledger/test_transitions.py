@@ -18,9 +18,8 @@ from moorage.adapters.ledger.tables import ALLOWED
 from moorage.adapters.ledger.transitions import Author, Change, writing_as
 from moorage.common.failures import Cause, Failure
 from moorage.releases.release import ReleaseState
-from moorage.releases.states import EDGES, FINAL, TRANSITIONS
-from moorage.releases.timeline import Transition
-from tests.adapters.ledger.together import Team
+from moorage.releases.states import EDGES, FINAL, TRANSITIONS, Transition
+from tests.adapters.ledger.team import Team
 from tests.builders import REVISION, a_claim, a_fleet, a_release, a_spec
 
 S = ReleaseState
@@ -174,12 +173,12 @@ def race(number: int, url: str, release: str, targets: list[str]) -> str:
     ],
 )
 def test_of_writers_who_race_exactly_one_wins(
-    url: str, opened: Callable[[], Ledger], together: Team, before: S, targets: list[S]
+    url: str, opened: Callable[[], Ledger], team: Team, before: S, targets: list[S]
 ) -> None:
     ledger = opened()
     for number in range(5):
         release = brought(ledger, before, f"m{number}")
-        outcomes = together(race, url, release, list(map(str, targets)))
+        outcomes = team(race, url, release, list(map(str, targets)))
         after = ledger.releases.transitions(release)[len(way(before)) :]
         # One that runs may still fail: that is a second move, and a lawful one.
         assert outcomes.count("won") == len(after)

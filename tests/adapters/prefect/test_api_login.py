@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
 
-from moorage.adapters.files.private_files import write_private
+from moorage.adapters.files.safe_files import write_private
 from moorage.adapters.prefect.api_login import (
     find_login,
     forget_server,

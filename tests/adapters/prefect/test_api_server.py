@@ -33,7 +33,7 @@ def guard(*names: str, exposed: bool = False, origins: tuple[str, ...] = ()) -> 
     return Guard(application, names, [*ORIGINS, *origins], exposed=exposed)
 
 
-def asked(guarded: Guard, kind: str = "http", **headers: str) -> list[dict[str, Any]]:
+def answers(guarded: Guard, kind: str = "http", **headers: str) -> list[dict[str, Any]]:
     """What comes back."""
     sent: list[dict[str, Any]] = []
 
@@ -46,7 +46,7 @@ def asked(guarded: Guard, kind: str = "http", **headers: str) -> list[dict[str, 
 
 
 def passes(guarded: Guard, **headers: str) -> bool:
-    return bool(asked(guarded, **headers)[0]["status"] == 200)
+    return bool(answers(guarded, **headers)[0]["status"] == 200)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_where_other_machines_reach_it_addresses_are_its_own_and_names_that_were
 def test_pages_of_other_origins_are_refused(
     kind: str, host: str, origin: str, admitted: bool
 ) -> None:
-    first = asked(guard(origins=("https://proxy.example",)), kind, host=host, origin=origin)[0]
+    first = answers(guard(origins=("https://proxy.example",)), kind, host=host, origin=origin)[0]
     if kind == "http":
         assert first["status"] == (200 if admitted else 403)
     else:
@@ -121,13 +121,13 @@ def test_pages_of_other_origins_are_refused(
 
 def test_no_page_shows_it_inside_itself() -> None:
     for headers in ({"host": "localhost"}, {"host": "evil.example"}):
-        start = asked(guard(), **headers)[0]
+        start = answers(guard(), **headers)[0]
         assert (b"x-frame-options", b"DENY") in start["headers"]
-    assert (b"a", b"b") in asked(guard(), host="localhost")[0]["headers"]
+    assert (b"a", b"b") in answers(guard(), host="localhost")[0]["headers"]
 
 
 def test_what_is_no_request_goes_through() -> None:
-    assert asked(guard(), "lifespan") == [{"type": "lifespan.accept"}]
+    assert answers(guard(), "lifespan") == [{"type": "lifespan.accept"}]
 
 
 @pytest.mark.server

@@ -1,4 +1,4 @@
-"""A dashboard that answers as it is told, and a real one that wants a token."""
+"""A dashboard with scripted answers, and a real one that requires a token."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_the_token_is_sent_and_no_browser_is_played(
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[RayCluster]:
     if ray_program() is None:
-        pytest.skip("Ray is not installed beside this Python")
+        pytest.skip("Ray is not installed with this Python")
     running = RayCluster(gpus=2, token=TOKEN)
     try:
         running.start()

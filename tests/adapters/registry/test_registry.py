@@ -36,7 +36,7 @@ MANIFEST = json.dumps({"schemaVersion": 2, "layers": []}).encode()
 
 
 class FakeRegistry:
-    """Serves one manifest, and remembers what it was asked."""
+    """Serves one manifest, and remembers its requests."""
 
     def __init__(
         self,
@@ -50,10 +50,10 @@ class FakeRegistry:
     ) -> None:
         self.body, self.kind, self.login, self.header = body, kind, login, header
         self.challenge, self.without_head = challenge, without_head
-        self.asked: list[tuple[str, str]] = []
+        self.requests: list[tuple[str, str]] = []
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
-        self.asked.append((request.method, str(request.url)))
+        self.requests.append((request.method, str(request.url)))
         if self.login and request.headers.get("authorization") != self.login:
             return httpx.Response(401, headers={"www-authenticate": self.challenge})
         if self.without_head and request.method == "HEAD":
@@ -95,7 +95,7 @@ def failure_of(answer: Answer, reference: str = "own.io/team/vllm:v1", **more: A
 def test_a_registry_is_asked_for_the_manifest(host: str, reference: str, url: str) -> None:
     registry = FakeRegistry()
     found = client(registry, host).find(reference)
-    assert registry.asked == [("HEAD", url)]
+    assert registry.requests == [("HEAD", url)]
     assert (found.reference, found.digest) == (reference, digest_of(MANIFEST))
 
 
@@ -126,7 +126,7 @@ def test_plain_http_is_spoken_only_where_docker_speaks_it(
     asking = client(no_certificate, host, insecure=insecure, attempts=1)
     if speaks:
         assert asking.find(f"{host}/a:1").digest
-        assert registry.asked[0][1] == f"http://{host}/v2/a/manifests/1"
+        assert registry.requests[0][1] == f"http://{host}/v2/a/manifests/1"
         return
     with pytest.raises(Failure, match="wrong version number") as caught:
         asking.find(f"{host}/a:1")
@@ -144,17 +144,17 @@ def test_plain_http_is_spoken_only_where_docker_speaks_it(
     ],
 )
 def test_a_certificate_that_is_not_trusted_is_told_once(text: str, suggestion: str) -> None:
-    asked: list[str] = []
+    requests: list[str] = []
 
     def answer(request: httpx.Request) -> httpx.Response:
-        asked.append(request.method)
+        requests.append(request.method)
         raise httpx.ConnectError(text)
 
     failure = failure_of(answer)
     assert failure.cause is Cause.REGISTRY_UNTRUSTED
     assert text in failure.detail
     assert suggestion in failure.suggestion
-    assert len(asked) == 1
+    assert len(requests) == 1
 
 
 @pytest.mark.parametrize("kind", INDEXES)
@@ -167,9 +167,9 @@ def test_an_index_tells_its_platforms(kind: str) -> None:
 def test_an_index_that_is_known_is_not_read_again() -> None:
     registry = FakeRegistry(INDEX, INDEXES[0])
     assert client(registry, known=(digest_of(INDEX),)).find("own.io/vllm:v1").digest
-    assert [method for method, _ in registry.asked] == ["HEAD"]
+    assert [method for method, _ in registry.requests] == ["HEAD"]
     client(registry, known=("sha256:other",)).find("own.io/vllm:v1")
-    assert [method for method, _ in registry.asked[1:]] == ["HEAD", "GET"]
+    assert [method for method, _ in registry.requests[1:]] == ["HEAD", "GET"]
 
 
 def test_a_registry_that_names_no_digest_has_it_worked_out() -> None:
@@ -180,7 +180,7 @@ def test_a_registry_that_names_no_digest_has_it_worked_out() -> None:
 def test_a_registry_that_knows_no_head_is_asked_for_the_whole(status: int) -> None:
     registry = FakeRegistry(without_head=status)
     assert client(registry, attempts=1).find("own.io/vllm:v1").digest == digest_of(MANIFEST)
-    assert [method for method, _ in registry.asked] == ["HEAD", "GET"]
+    assert [method for method, _ in registry.requests] == ["HEAD", "GET"]
 
 
 def test_a_digest_in_the_reference_is_held_against_what_arrives() -> None:
@@ -210,9 +210,13 @@ def test_a_token_is_fetched_as_the_challenge_says(
         return registry(request)
 
     client(answer, credentials=credentials).find("own.io/a:1")
-    (asked,) = seen
-    assert dict(asked.url.params) == {"x": "1", "service": "own.io", "scope": "repository:a:pull"}
-    assert ("authorization" in asked.headers) == bool(credentials)
+    (request,) = seen
+    assert dict(request.url.params) == {
+        "x": "1",
+        "service": "own.io",
+        "scope": "repository:a:pull",
+    }
+    assert ("authorization" in request.headers) == bool(credentials)
 
 
 def test_a_password_never_goes_to_a_realm_without_encryption() -> None:
@@ -294,14 +298,14 @@ def test_wrong_credentials_are_told_without_the_password(
     ],
 )
 def test_what_may_pass_is_tried_again(status: int, cause: Cause, tries: int) -> None:
-    asked: list[str] = []
+    requests: list[str] = []
 
     def answer(request: httpx.Request) -> httpx.Response:
-        asked.append(request.method)
+        requests.append(request.method)
         return httpx.Response(status)
 
     assert failure_of(answer, attempts=2).cause is cause
-    assert len(asked) == tries
+    assert len(requests) == tries
 
 
 def test_a_registry_that_asks_to_slow_down_may_say_for_how_long() -> None:

@@ -20,7 +20,7 @@ REPO = "org/tiny"
 def _no_transformers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Importing transformers takes seconds; test_pretrained.py covers it."""
     monkeypatch.setattr(
-        "moorage.adapters.files.pretrained._known", lambda *_: "not asked in this test"
+        "moorage.adapters.files.pretrained._completed", lambda *_: "not read in this test"
     )
 
 

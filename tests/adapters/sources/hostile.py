@@ -52,10 +52,10 @@ def outcome(root: Path) -> dict[str, Any]:
             os._exit(0)
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:
-        said = pipe.read()
+        report = pipe.read()
     _, status = os.waitpid(child, 0)
-    assert said, f"it ended with status {status} and told nothing"
-    found: dict[str, Any] = json.loads(said)
+    assert report, f"it ended with status {status} and reported nothing"
+    found: dict[str, Any] = json.loads(report)
     return found
 
 
@@ -78,10 +78,12 @@ def _count(spec: ModelSpec) -> None:
     found = resolve_all(spec, Settings())
     found.model_dump_json()
     profile = derive_profile(spec, found)
-    asked = Question(
+    question = Question(
         tensor=1, pipeline=1, tokens=profile.context, concurrency=1, at_most=profile.context
     )
-    sizes(memory_model(spec, found, profile), [Device(total=size) for size in COMMON_SIZES], asked)
+    sizes(
+        memory_model(spec, found, profile), [Device(total=size) for size in COMMON_SIZES], question
+    )
 
 
 def _memory(name: str) -> int:

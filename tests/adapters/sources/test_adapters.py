@@ -98,7 +98,7 @@ def test_a_repository_with_a_model_and_an_adapter_is_kept_twice(
 
 
 @pytest.mark.parametrize(
-    ("files", "told"),
+    ("files", "words"),
     [
         (adapter(peft_type="IA3"), "peft_type 'IA3'"),
         ({"adapter_config.json": b"{}"}, "no adapter_model.safetensors"),
@@ -107,7 +107,7 @@ def test_a_repository_with_a_model_and_an_adapter_is_kept_twice(
     ids=["another kind", "no weights", "a model"],
 )
 def test_what_is_no_lora_is_refused(
-    poets: Hub, settings: Settings, tmp_path: Path, files: dict[str, bytes], told: str
+    poets: Hub, settings: Settings, tmp_path: Path, files: dict[str, bytes], words: str
 ) -> None:
     poets.push(POET, files)
     directory = tmp_path / "poet"
@@ -115,7 +115,7 @@ def test_what_is_no_lora_is_refused(
     for name, content in files.items():
         (directory / name).write_bytes(content)
     for source in (f"hf://{POET}", f"file://{directory}"):
-        with pytest.raises(Failure, match=told) as caught:
+        with pytest.raises(Failure, match=words) as caught:
             resolve_one(asset(source), settings)
         assert caught.value.cause is Cause.SOURCE_INCOMPLETE
 

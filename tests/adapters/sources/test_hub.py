@@ -1,4 +1,4 @@
-"""Resolving and staging: what a model is, where it ends up, and what is asked of the hub for it."""
+"""Resolving and staging: what a model is, where it ends up, and which requests that takes."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from moorage.adapters.sources import source_for
+from moorage.adapters.sources import Keys, source_for
 from moorage.adapters.sources.hub import HubSource
 from moorage.adapters.sources.hub_client import HubClient
-from moorage.adapters.sources.source_keys import Keys
 from moorage.adapters.sources.store import Manifest, ModelStore
 from moorage.adapters.system.settings import Settings
 from moorage.common.failures import Cause, Failure
@@ -72,7 +71,7 @@ def test_a_header_longer_than_the_first_look_is_read_to_its_end(
     many = {f"layers.{number}.weight": ("BF16", [2, 2]) for number in range(2000)}
     hub.push(REPO, model(**{SHARDS[0]: safetensors(many)}))
     assert source().resolve(spec).weights.tensors == 2002
-    assert [seen.status for seen in hub.asked_for(SHARDS[0])] == [206, 206]
+    assert [seen.status for seen in hub.requests_for(SHARDS[0])] == [206, 206]
 
 
 def test_weights_without_headers_count_by_their_size(
@@ -111,7 +110,7 @@ def test_staging_puts_real_verified_files_in_place(hub: Hub, source: Make, spec:
     assert not any(path.is_symlink() for path in Path(staged.path).rglob("*"))
     assert seen[-1] == (found.bytes_to_stage, found.bytes_to_stage)
     assert not list(Path(staged.path).parent.glob("*.partial"))
-    assert not hub.asked_for("pytorch_model.bin")
+    assert not hub.requests_for("pytorch_model.bin")
 
 
 def test_a_staged_model_is_not_asked_for_again(hub: Hub, source: Make, spec: ModelSpec) -> None:
@@ -239,14 +238,14 @@ def test_while_all_weights_are_read_others_learn_what_the_model_is(
     source: Make, spec: ModelSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """That takes many minutes where the source announces no checksum that lasts."""
-    found, summed, read = source().resolve(spec), ModelStore.summed, list[str]()
+    found, add, read = source().resolve(spec), ModelStore.with_checksums, list[str]()
 
     def slowly(self: ModelStore, manifest: Manifest) -> Manifest:
         read.append(source().resolve(spec).revision)
-        return summed(self, manifest)
+        return add(self, manifest)
 
     monkeypatch.setattr("moorage.adapters.sources.hub.METADATA_SECONDS", 0.2)
-    monkeypatch.setattr(ModelStore, "summed", slowly)
+    monkeypatch.setattr(ModelStore, "with_checksums", slowly)
     source().stage(found, quiet)
     assert read == [found.revision]
 

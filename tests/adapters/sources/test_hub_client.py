@@ -9,9 +9,9 @@ from threading import Event
 
 import pytest
 
-from moorage.adapters.sources import hub_client as client_module
 from moorage.adapters.sources.hub_client import HubClient
 from moorage.adapters.sources.hub_http import HubHttp
+from moorage.adapters.transfer import range_download
 from moorage.common.failures import Cause, Failure
 from moorage.models.source import ModelFile
 from tests.adapters.sources.conftest import REPO
@@ -46,7 +46,7 @@ def fetch(hub: Hub, commit: str, target: Path, *, attempts: int = 1) -> None:
 
 
 def ranges(hub: Hub) -> list[str | None]:
-    return [seen.range for seen in hub.asked_for(NAME)]
+    return [seen.range for seen in hub.requests_for(NAME)]
 
 
 @pytest.mark.parametrize("reset", [False, True], ids=["ended", "reset"])
@@ -74,33 +74,6 @@ def test_a_later_call_goes_on_where_an_earlier_one_gave_up(
     assert hub.sent(NAME) == len(DATA)
 
 
-def test_every_new_byte_renews_the_patience(hub: Hub, commit: str, target: Path) -> None:
-    hub.fail(NAME, Fault(cut_after=20_480))
-    fetch(hub, commit, target, attempts=2)
-    assert target.read_bytes() == DATA
-    assert len(ranges(hub)) == 10
-
-
-def test_a_server_that_sends_nothing_new_is_given_up(hub: Hub, commit: str, target: Path) -> None:
-    hub.fail(NAME, Fault(cut_after=81_920, ignore_range=True))
-    with pytest.raises(Failure) as caught:
-        fetch(hub, commit, target, attempts=3)
-    assert caught.value.cause is Cause.HUB_UNAVAILABLE
-    assert len(ranges(hub)) == 3
-
-
-def test_a_server_that_ignores_the_range_does_not_corrupt_the_file(
-    hub: Hub, commit: str, target: Path
-) -> None:
-    hub.fail(NAME, Fault(cut_after=81_920, times=1))
-    with pytest.raises(Failure):
-        fetch(hub, commit, target)
-    hub.fail(NAME, Fault(ignore_range=True))
-    fetch(hub, commit, target)
-    assert target.read_bytes() == DATA
-    assert hub.asked_for(NAME)[1].status == 200
-
-
 def test_a_leftover_longer_than_the_file_is_thrown_away(
     hub: Hub, commit: str, target: Path
 ) -> None:
@@ -113,7 +86,7 @@ def test_a_leftover_longer_than_the_file_is_thrown_away(
 def test_a_very_large_file_comes_in_pieces(
     hub: Hub, commit: str, target: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client_module, "PIECE", 90_000)
+    monkeypatch.setattr(range_download, "PIECE", 90_000)
     fetch(hub, commit, target)
     assert target.read_bytes() == DATA
     assert ranges(hub) == ["bytes=0-89999", "bytes=90000-179999", "bytes=180000-199999"]

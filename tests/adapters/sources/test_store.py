@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from moorage.adapters.sources.refs import Refs
-from moorage.adapters.sources.store import Manifest, ModelStore
-from moorage.adapters.sources.verify import verify
-from moorage.common.failures import Cause, Failure
+from moorage.adapters.sources.announced_files import verify
+from moorage.adapters.sources.store import Manifest, ModelStore, Refs
+from moorage.common.failures import Failure
 from moorage.models.source import ModelFile, SkippedFile, WeightSummary
 
 COMMIT = "c" * 40
@@ -50,18 +49,6 @@ def test_a_complete_commit_tells_what_it_holds(store: ModelStore) -> None:
     assert store.manifest(COMMIT) == MANIFEST
     assert (store.directory(COMMIT) / FILE.name).read_bytes() == DATA
     assert not store.workspace(COMMIT).exists()
-
-
-@pytest.mark.parametrize("content", [b"other weight", DATA[:-1], DATA + b"!", b""])
-def test_a_file_that_is_not_what_was_announced_gets_no_place(
-    store: ModelStore, content: bytes
-) -> None:
-    downloaded = download(store, FILE, content)
-    with pytest.raises(Failure, match=FILE.name) as caught:
-        store.accept(COMMIT, FILE)
-    assert caught.value.cause is Cause.DOWNLOAD_CORRUPT
-    assert not downloaded.exists()
-    assert store.missing(COMMIT, [FILE]) == (FILE,)
 
 
 @pytest.mark.parametrize("announced", [{"sha256": SHA256}, {"git_oid": GIT_OID}, {}])

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import gc
+import time
 
 import pytest
 
-from moorage.adapters.system.process import paused_collector
+from moorage.adapters.system.process import has_match, paused_collector
 
 
 def test_nothing_is_collected_until_the_block_ends() -> None:
@@ -27,3 +28,23 @@ def test_a_collector_that_was_off_stays_off() -> None:
         assert not gc.isenabled()
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "found"),
+    [
+        ("", "", True),
+        (r"\b4\b", "It is 4.", True),
+        (r"\b4\b", "It is 42.", False),
+        ("(?i)PARIS", "paris, été", True),
+        ("^$", "", True),
+    ],
+)
+def test_a_pattern_is_looked_for_anywhere_in_the_text(pattern: str, text: str, found: bool) -> None:
+    assert has_match(pattern, text) is found
+
+
+def test_a_pattern_that_backtracks_for_ever_is_given_up() -> None:
+    began = time.monotonic()
+    assert has_match("(a+)+$", "a" * 60 + "b", seconds=1.0) is None
+    assert time.monotonic() - began < 20

@@ -1,4 +1,4 @@
-"""Bringing a model: what has to be there first, before a neighbour waits to be asked."""
+"""Bringing a model: what has to be there first, before a neighbour lends."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_neighbour_lends_only_once_the_helper_is_there_that_asks_it(
         return "helper:1"
 
     @contextlib.contextmanager
-    def lent(host: HostSnapshot, *_: Any) -> Iterator[dict[str, Any]]:
+    def lend_model(host: HostSnapshot, *_: Any) -> Iterator[dict[str, Any]]:
         done.append(f"{host.name} lends")
         yield {"name": host.name}
         done.append(f"{host.name} ends")
@@ -43,16 +43,8 @@ def test_a_neighbour_lends_only_once_the_helper_is_there_that_asks_it(
             return Staged(path="/srv/models/x")
 
     monkeypatch.setattr(bringing, "ensure_helper_image", have_helper)
-    monkeypatch.setattr(bringing, "lent", lent)
+    monkeypatch.setattr(bringing, "lend_model", lend_model)
     monkeypatch.setattr(bringing, "HostStore", Store)
-    bringing.bring(
-        a_model(),
-        TARGET,
-        "/srv/models/models",
-        [],
-        LENDER,
-        lambda *_: None,
-        workers=1,
-        deadline_seconds=5,
-    )
+    delivery = bringing.Delivery(a_model(), TARGET, "/srv/models/models", [], LENDER)
+    bringing.bring(delivery, lambda *_: None, deadline_seconds=5)
     assert done == ["image on gpu-2", "gpu-1 lends", "staging", "gpu-1 ends"]

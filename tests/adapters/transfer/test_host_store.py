@@ -32,7 +32,7 @@ class OneContainer:
     """
 
     def __init__(self, *words: str, left: str | None = None, code: int = 0) -> None:
-        self.words, self.said, self.code = list(words), left, code
+        self.words, self.log, self.code = list(words), left, code
         self.containers, self.made = self, 0
 
     @property
@@ -41,22 +41,22 @@ class OneContainer:
         return {"State": {"Status": "exited", "ExitCode": self.code}, "Created": made}
 
     def create(self, *_: Any, **__: Any) -> OneContainer:
-        if self.said is not None:
+        if self.log is not None:
             raise APIError("409", explanation='the name is "already in use"')
-        self.said, self.made = self.words.pop(0), self.made + 1
+        self.log, self.made = self.words.pop(0), self.made + 1
         return self
 
     def get(self, _: str) -> OneContainer:
-        if self.said is None:
+        if self.log is None:
             raise NotFound("gone")
         return self
 
     def logs(self, *, tail: int, **_: Any) -> LogStream:
-        assert self.said is not None
-        return LogStream("\n".join(self.said.splitlines()[-tail:]).encode())
+        assert self.log is not None
+        return LogStream("\n".join(self.log.splitlines()[-tail:]).encode())
 
     def remove(self, **_: Any) -> None:
-        self.said = None
+        self.log = None
 
 
 class Fed(OneContainer):

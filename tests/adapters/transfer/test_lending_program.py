@@ -15,8 +15,8 @@ from typing import Any
 import httpx
 import pytest
 
+from moorage.adapters.transfer import bundle
 from moorage.adapters.transfer import lending_program as lend
-from moorage.adapters.transfer.bundle import bundle
 
 DATA = os.urandom(300_000)
 TOKEN = {"Authorization": "Bearer a-token"}
@@ -25,10 +25,10 @@ TOKEN = {"Authorization": "Bearer a-token"}
 @dataclass
 class Lender:
     process: subprocess.Popen[str]
-    said: dict[str, Any]
+    report: dict[str, Any]
 
     def get(self, name: str, **headers: str) -> httpx.Response:
-        url = f"http://127.0.0.1:{self.said['port']}/{name}"
+        url = f"http://127.0.0.1:{self.report['port']}/{name}"
         return httpx.get(url, headers=TOKEN | headers)
 
 
@@ -39,8 +39,8 @@ def start(folder: Path, **changes: Any) -> Lender:
         stdout=subprocess.PIPE,
         text=True,
     )
-    told = {"folder": str(folder), "files": ["a.bin", "more/b c.bin"], "bind": "127.0.0.1"}
-    order = told | {"ports": [0], "token": "a-token", "idle": 60} | changes
+    content = {"folder": str(folder), "files": ["a.bin", "more/b c.bin"], "bind": "127.0.0.1"}
+    order = content | {"ports": [0], "token": "a-token", "idle": 60} | changes
     assert process.stdin
     assert process.stdout
     process.stdin.write(json.dumps(order) + "\n")
@@ -71,6 +71,11 @@ def test_files_are_sent_whole_and_in_part(lender: Lender) -> None:
     part = lender.get("a.bin", Range="bytes=299990-")
     assert (part.status_code, part.content) == (206, DATA[-10:])
     assert part.headers["content-range"] == "bytes 299990-299999/300000"
+    piece = lender.get("a.bin", Range="bytes=100-199")
+    assert (piece.content, piece.headers["content-length"]) == (DATA[100:200], "100")
+    assert piece.headers["content-range"] == "bytes 100-199/300000"
+    beyond = lender.get("a.bin", Range="bytes=299990-999999")
+    assert (beyond.content, beyond.headers["content-length"]) == (DATA[-10:], "10")
     assert lender.get("more/b%20c.bin", Range="bytes=0-").content == b""
 
 
@@ -102,11 +107,11 @@ def test_the_first_free_port_is_taken(folder: Path) -> None:
         with socket.create_server(("127.0.0.1", 0)) as other:
             free = other.getsockname()[1]
         lender = start(folder, ports=[port, free])
-        assert lender.said == {"port": free}
+        assert lender.report == {"port": free}
         lender.process.kill()
         lender.process.wait()
         nothing = start(folder, ports=[port])
-        assert "trouble" in nothing.said
+        assert "trouble" in nothing.report
         assert nothing.process.wait(60) == 0
 
 
@@ -118,9 +123,9 @@ def test_no_name_service_is_asked_who_listens(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Python's own server asks for the name of its address: half a minute where DNS is broken."""
-    asked: list[str] = []
-    monkeypatch.setattr(socket, "getfqdn", asked.append)
-    told = {"folder": str(folder), "files": [], "bind": "127.0.0.1", "token": "t", "idle": 60}
-    with lend.LendingServer(told, 0) as door:
+    lookups: list[str] = []
+    monkeypatch.setattr(socket, "getfqdn", lookups.append)
+    order = {"folder": str(folder), "files": [], "bind": "127.0.0.1", "token": "t", "idle": 60}
+    with lend.LendingServer(order, 0) as door:
         assert door.server_address[1]
-    assert asked == []
+    assert lookups == []

@@ -75,7 +75,7 @@ def test_the_kind_of_an_address_is_told(address: str, kind: str) -> None:
     ],
 )
 def test_where_a_source_may_lead(source: str, target: str) -> None:
-    follow(Guard(source), target)
+    assert follow(Guard(source), target)
 
 
 @pytest.mark.parametrize(
@@ -128,8 +128,8 @@ def test_one_bad_address_of_several_is_enough(monkeypatch: pytest.MonkeyPatch) -
         guard.addresses("cdn.example", 443)
 
 
-def follow(guard: Guard, url: str) -> None:
-    """Do what a client does with a redirect: look at it, then connect."""
+def follow(guard: Guard, url: str) -> list[str]:
+    """The addresses that a client connects to, after a redirect was checked."""
     guard.require_url(url)
     host = urlsplit(url).hostname or ""
-    guard.addresses(host, 443)
+    return guard.addresses(host, 443)

@@ -11,9 +11,9 @@ import pytest
 
 from moorage.adapters.sources.store import Manifest, ModelStore
 from moorage.adapters.system.settings import Settings
+from moorage.adapters.transfer import bundle
 from moorage.adapters.transfer import file_checks as checks
 from moorage.adapters.transfer import store_program as keeper
-from moorage.adapters.transfer.bundle import bundle
 from moorage.adapters.transfer.store_cleanup import OwnStore, RemoteStore, prune
 from moorage.inventory.fleet import Fleet, Host
 from moorage.models.source import ModelFile, WeightSummary
@@ -35,7 +35,7 @@ def place(tmp_path: Path) -> Path:
         skipped=(),
         weights=WeightSummary(family="bin", bytes=5),
     )
-    store.publish(store.summed(manifest))
+    store.publish(store.with_checksums(manifest))
     return store.directory(COMMIT)
 
 
@@ -132,6 +132,6 @@ def test_a_container_that_runs_or_is_about_to_keeps_its_model(
     store = RemoteStore(host, Fleet(hosts=(host,)))
     monkeypatch.setattr(store, "_seen", [engine], raising=False)
     whole = {"state": StoredState.COMPLETE, "bytes": 1, "used": 0}
-    told = {"host": "gpu-1", "path": path, "source": "hf://acme/tiny", "revision": COMMIT}
-    one = Stored.model_validate(told | whole)
+    fields = {"host": "gpu-1", "path": path, "source": "hf://acme/tiny", "revision": COMMIT}
+    one = Stored.model_validate(fields | whole)
     assert list(store._users(one, ())) == (["container theirs"] if used else [])

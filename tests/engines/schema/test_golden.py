@@ -40,7 +40,7 @@ def test_every_line_is_taken_by_the_schema_of_its_version() -> None:
         schema = STORE.of_version(version.removesuffix("rc1") or INSTALLED)
         if schema is None:
             continue
-        reading = read(words, schema)
+        reading = read(tuple(words), schema)
         assert (reading.problems, reading.unknown, reading.stray) == ((), (), ()), name
         checked += 1
     assert checked >= 30

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from moorage.engines.launch import Flag
+from moorage.engines.flags import Flag
 from moorage.engines.vllm.context import LaunchContext, Member
+from moorage.spec.arguments import parse_words
 
 
 def a_context(*words: str, **changes: Any) -> LaunchContext:
@@ -13,7 +14,7 @@ def a_context(*words: str, **changes: Any) -> LaunchContext:
         "version": "0.32.0",
         "name": "tiny",
         "model": "/models/tiny",
-        "words": words,
+        "args": parse_words(words),
         "accelerator_type": "cuda",
         "address": "10.0.0.1",
         "interface": "eth0",

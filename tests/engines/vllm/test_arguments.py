@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from moorage.common.versions import at_least
 from moorage.engines.vllm.arguments import gated_flags, mode_flags, shutdown_flags
-from moorage.engines.vllm.flags import at_least
 from moorage.spec import Mode
 from tests.builders import a_profile
 from tests.engines.vllm.contexts import a_context, line

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,18 +16,19 @@ from moorage.engines.vllm.companions import (
     base_warnings,
     companion_mounts,
     memory_arguments,
+    speculative_flags,
     update_variables,
     update_warnings,
 )
-from moorage.memory.calibration_key import calibration_key
+from moorage.memory.calibration import calibration_key
 from moorage.memory.options import allowed_rank
 from moorage.memory.spec_options import memory_options
 from moorage.models.assets import assets_of
 from moorage.models.profile import ModelProfile
 from moorage.models.source import Companion, ModelFile
 from moorage.placement.placement import Placed
-from moorage.spec import AdapterUpdatesSpec, ModelSpec, RuntimeName
-from moorage.spec.arguments import user_tokens
+from moorage.spec import AdapterUpdatesSpec, ModelSpec, RuntimeName, SpeculativeSpec
+from moorage.spec.arguments import EngineArguments, parse_words
 from tests.builders import (
     LEDGER,
     a_companion,
@@ -52,20 +54,22 @@ def test_a_rank_is_rounded_up_to_one_that_vllm_takes(rank: int, taken: int) -> N
 
 
 def test_the_largest_rank_of_all_adapters_counts() -> None:
-    flags = {flag.tokens[0]: flag.tokens[1:] for flag in adapter_flags(TWO, "base", ())}
+    flags = {
+        flag.tokens[0]: flag.tokens[1:] for flag in adapter_flags(TWO, "base", EngineArguments())
+    }
     assert flags["--max-loras"] == ("2",)
     assert flags["--max-lora-rank"] == ("64",)
     assert flags["--lora-modules"][1] == '{"name": "b", "path": "/b", "base_model_name": "base"}'
 
 
 def test_without_a_known_rank_vllm_decides() -> None:
-    flags = adapter_flags((Adapter(name="a", path="/a"),), "base", ())
+    flags = adapter_flags((Adapter(name="a", path="/a"),), "base", EngineArguments())
     assert "--max-lora-rank" not in [flag.tokens[0] for flag in flags]
 
 
 @pytest.mark.parametrize("word", ["--lora-modules=x=/x", "--lora_modules"])
 def test_the_adapters_of_the_user_take_the_place_of_all(word: str) -> None:
-    assert adapter_flags(TWO, "base", (word,)) == ()
+    assert adapter_flags(TWO, "base", parse_words((word,))) == ()
 
 
 @pytest.mark.parametrize(
@@ -80,7 +84,10 @@ def test_the_adapters_of_the_user_take_the_place_of_all(word: str) -> None:
 def test_room_for_later_adapters_is_made_at_the_start(
     adapters: tuple[Adapter, ...], updates: AdapterUpdatesSpec, number: str, rank: str
 ) -> None:
-    flags = {flag.tokens[0]: flag.tokens[1:] for flag in adapter_flags(adapters, "x", (), updates)}
+    flags = {
+        flag.tokens[0]: flag.tokens[1:]
+        for flag in adapter_flags(adapters, "x", EngineArguments(), updates)
+    }
     assert flags["--enable-lora"] == ()
     assert flags["--max-loras"] == (number,)
     assert flags["--max-lora-rank"] == (rank,)
@@ -90,9 +97,9 @@ def test_room_for_later_adapters_is_made_at_the_start(
 @pytest.mark.parametrize("words", [("--api-server-count", "2"), ("-asc=4",)])
 def test_with_several_api_servers_none_is_loaded_later(words: tuple[str, ...]) -> None:
     with pytest.raises(Failure, match="--api-server-count") as caught:
-        adapter_flags((), "x", words, AdapterUpdatesSpec())
+        adapter_flags((), "x", parse_words(words), AdapterUpdatesSpec())
     assert caught.value.cause is Cause.BAD_SPEC
-    assert adapter_flags((), "x", ("--api-server-count", "1"), AdapterUpdatesSpec())
+    assert adapter_flags((), "x", parse_words(("--api-server-count", "1")), AdapterUpdatesSpec())
 
 
 def test_the_endpoints_are_opened_only_where_the_spec_asks_for_them() -> None:
@@ -185,9 +192,39 @@ def test_what_fields_of_the_spec_make_is_known_before_the_launch(wish: dict[str,
     host = a_host()
     placement, fleet = a_placement(spec, host), a_fleet(host)
     plan = plan_launch(Placed(spec, model, profile, placement, fleet, "tiny.v1"), an_image(), "l")
-    given = user_tokens(spec.engine.args)
+    given = spec.engine.arguments
     options = memory_options(spec, companions=model.companions)
     fields = memory_arguments(options.lora, spec.speculative, given)
     started = options_of(profile, plan.containers[0].argv)
-    assert started == options_of(profile, (*fields, *given))
+    assert started == options_of(profile, (*fields, *given.words))
     assert bool(started) == bool(wish)
+
+
+@pytest.mark.parametrize(
+    ("wish", "model", "config"),
+    [
+        (
+            {"method": "ngram", "tokens": 6, "ngram_min": 2, "ngram_max": 4},
+            "",
+            {"num_speculative_tokens": 6, "prompt_lookup_max": 4, "prompt_lookup_min": 2},
+        ),
+        (
+            {"method": "eagle3", "tokens": 2, "model": "hf://o/draft"},
+            "/draft",
+            {"num_speculative_tokens": 2, "model": "/draft"},
+        ),
+        ({"method": "mtp"}, "", {}),
+        ({"method": "mtp", "tokens": 1}, "", {"num_speculative_tokens": 1}),
+    ],
+)
+def test_speculative_decoding_is_one_option(
+    wish: dict[str, Any], model: str, config: dict[str, Any]
+) -> None:
+    (flag,) = speculative_flags(SpeculativeSpec.model_validate(wish), model)
+    name, value = flag.tokens
+    expected = {"method": wish["method"], **config}
+    assert (name, json.loads(value)) == ("--speculative-config", expected)
+
+
+def test_without_speculative_decoding_there_is_no_flag() -> None:
+    assert speculative_flags(None) == ()

@@ -6,7 +6,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.units import GIB
 from moorage.engines.registry import ENGINES
 from moorage.engines.vllm.recovery import LEAST_TOKENS
-from moorage.memory.batch import Batch
+from moorage.memory.engine_setup import Batch
 from moorage.memory.estimates import Term
 from moorage.memory.need import Need
 from moorage.spec import EngineName

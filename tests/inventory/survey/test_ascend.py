@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from moorage.common.units import MIB
-from moorage.images.resolve import cann_variant
+from moorage.images.catalogue import cann_variant
 from moorage.inventory.survey.ascend import ascend_found
 from moorage.inventory.survey.facts import Found
 from tests.inventory.survey.samples import sample

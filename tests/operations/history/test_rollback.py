@@ -8,7 +8,8 @@ import pytest
 
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin
-from moorage.engines.launch import Flag, LaunchPlan, Mount, Variable
+from moorage.engines.flags import Flag, Variable
+from moorage.engines.launch import LaunchPlan, Mount
 from moorage.engines.recovery import Correction, with_correction
 from moorage.models.assets import AssetRole, Pin
 from moorage.operations.history.rollback import (

@@ -5,10 +5,15 @@ from typing import Any
 import pytest
 
 from moorage.common.units import GIB
-from moorage.placement.baseline import CacheInRam, decide
-from moorage.placement.baseline.baseline import header
-from moorage.placement.baseline.terms import terms
-from tests.placement.baseline.builders import a_request, accelerator, found, held, host, seats
+from moorage.placement.baseline.place import messages, rank, terms_of
+from tests.placement.baseline.builders import (
+    a_claim,
+    a_request,
+    accelerator,
+    host,
+    seats,
+    shares_of,
+)
 
 HALF = "--gpu-memory-utilization=0.5"
 MP = "--distributed-executor-backend=mp"
@@ -21,10 +26,10 @@ def pairs(names: str) -> list[list[tuple[str, list[int]]]]:
     return [[(name, PAIR) for name in names.split()]]
 
 
-def test_whole_hosts_are_taken_until_the_claim_is_held() -> None:
+def test_whole_hosts_are_taken_until_they_hold_the_claim() -> None:
     hosts = [host(name, 100, 100) for name in "abcd"]
-    decision = decide(a_request(181), hosts)
-    assert found(decision) == [[("a", (0, 1), (90, 90)), ("b", (0, 1), (90, 90))]]
+    ranking = rank(a_request(181), hosts)
+    assert shares_of(ranking) == [[("a", (0, 1), (90, 90)), ("b", (0, 1), (90, 90))]]
     assert seats(a_request(360), *hosts) == pairs("a b")
     assert seats(a_request(361), *hosts) == pairs("a b c")
     assert seats(a_request(721), *hosts) == []
@@ -37,14 +42,14 @@ def test_shares_are_cut_to_bytes_one_by_one() -> None:
 
 
 def test_it_may_be_forbidden() -> None:
-    request = a_request(181, distributed_allowed=False)
+    request = a_request(181, across_hosts=False)
     assert seats(request, host("a", 100, 100), host("b", 100, 100)) == []
 
 
 def test_every_accelerator_of_a_host_must_have_its_share_left() -> None:
     hosts = [
-        host("a", 100, 100, claims=(held(1, 51),)),
-        host("b", 100, 100, claims=(held(1, 50),)),
+        host("a", 100, 100, claims=(a_claim(1, 51),)),
+        host("b", 100, 100, claims=(a_claim(1, 50),)),
         host("c", 100, 100),
     ]
     assert seats(a_request(101, HALF), *hosts) == pairs("b c")
@@ -55,8 +60,8 @@ def test_hosts_without_the_ram_are_left_out_and_every_host_gives_its_ram() -> No
         host(name, 100, 100, ram_total=ram * GIB)
         for name, ram in zip("abc", (8, 7, 8), strict=True)
     ]
-    decision = decide(a_request(181, cache_in_ram=CacheInRam(size=8 * GIB)), hosts)
-    assert [(share.host, share.ram_bytes) for share in decision.candidates[0].shares] == [
+    ranking = rank(a_request(181, extended_kv_cache={"ram": 8 * GIB}), hosts)
+    assert [(share.host, share.ram_bytes) for share in ranking.candidates[0].shares] == [
         ("a", 8 * GIB),
         ("c", 8 * GIB),
     ]
@@ -117,17 +122,17 @@ def test_natively_joined_hosts_need_a_layout(line: str, claim: int, names: str) 
 
 
 def test_without_a_share_all_memory_counts_and_nothing_is_taken() -> None:
-    hosts = [host("a", 100, 100), host("b", 100, 100, claims=(held(0, 99),))]
-    request = a_request(400, cache_in_ram=CacheInRam(ratio=2.0), **EMBEDDING)
-    decision = decide(request, hosts)
-    assert found(decision) == [[("a", (0, 1), (0, 0)), ("b", (0, 1), (0, 0))]]
-    assert {share.ram_bytes for share in decision.candidates[0].shares} == {0}
+    hosts = [host("a", 100, 100), host("b", 100, 100, claims=(a_claim(0, 99),))]
+    request = a_request(400, extended_kv_cache={"ratio": 2.0}, **EMBEDDING)
+    ranking = rank(request, hosts)
+    assert shares_of(ranking) == [[("a", (0, 1), (0, 0)), ("b", (0, 1), (0, 0))]]
+    assert {share.ram_bytes for share in ranking.candidates[0].shares} == {0}
 
 
 def test_one_host_can_be_all_when_its_share_is_exactly_left() -> None:
     hosts = [
-        host("a", 100, 100, claims=(held(0, 50), held(1, 50))),
-        host("b", 100, 100, claims=(held(0, 51),)),
+        host("a", 100, 100, claims=(a_claim(0, 50), a_claim(1, 50))),
+        host("b", 100, 100, claims=(a_claim(0, 51),)),
     ]
     assert seats(a_request(100, HALF), *hosts) == pairs("a")
 
@@ -139,8 +144,8 @@ def test_each_type_gives_its_first_combination() -> None:
         host("s", 100, type="rocm"),
         host("b", 100),
     ]
-    decision = decide(a_request(150), hosts)
-    assert [(item.accelerator_type, item.leader.host) for item in decision.candidates] == [
+    ranking = rank(a_request(150), hosts)
+    assert [(item.accelerator_type, item.leader.host) for item in ranking.candidates] == [
         ("cuda", "a"),
         ("rocm", "r"),
     ]
@@ -155,7 +160,7 @@ def test_of_a_mixed_host_the_last_type_is_all_there_is() -> None:
     ("changes", "lines"),
     [
         (
-            {"parameters": (HALF,)},
+            {"args": (HALF,)},
             [
                 "The best combination is a, b, c and 1 more with 40.00 GiB; 1 other hosts of that "
                 "size lack free accelerators."
@@ -163,29 +168,30 @@ def test_of_a_mixed_host_the_last_type_is_all_there_is() -> None:
         ),
         (EMBEDDING, ["The largest combination has 100.00 GiB."]),
         (
-            {"parameters": (HALF, "--dpl=2", MP), "claim_override": 35 * GIB},
+            {"args": (HALF, "--dpl=2", MP), "claim": 35 * GIB},
             [
                 "2 local ranks are asked for, the hosts take 1, 1, 1, 1",
                 "The best combination is a, b, c and 1 more with 40.00 GiB; 1 other hosts of that "
                 "size lack free accelerators.",
             ],
         ),
-        ({"cache_in_ram": CacheInRam(size=2000 * GIB)}, []),
+        ({"extended_kv_cache": {"ram": 2000 * GIB}}, []),
     ],
     ids=["share", "no-share", "topology", "no-ram"],
 )
-def test_the_best_combination_is_told(changes: dict[str, Any], lines: list[str]) -> None:
+def test_the_best_combination_is_reported(changes: dict[str, Any], lines: list[str]) -> None:
     hosts = [host(name, 20 * GIB) for name in "abcd"]
-    hosts.append(host("e", 20 * GIB, claims=(held(0, 11 * GIB),)))
+    hosts.append(host("e", 20 * GIB, claims=(a_claim(0, 11 * GIB),)))
     request = a_request(**{"claim": 500 * GIB, **changes})
-    messages = decide(request, hosts).messages[len(header(terms(request))) :]
-    assert list(messages[:-1]) == lines
-    assert "No combination of hosts" in messages[-1]
+    header = messages(terms_of(request), [])
+    *reasons, last = rank(request, hosts).messages[len(header) :]
+    assert reasons == lines
+    assert "No combination of hosts" in last
 
 
 def test_the_best_combination_is_the_one_with_the_most_memory() -> None:
     large, small = (20 * GIB, 20 * GIB), (10 * GIB,)
     hosts = [host("a", *large), host("b", *small), host("c", *large), host("d", *small)]
-    assert decide(a_request(500 * GIB), hosts).messages[-2] == (
+    assert rank(a_request(500 * GIB), hosts).messages[-2] == (
         "The best combination is a, c with 72.00 GiB."
     )

@@ -6,15 +6,15 @@ import pytest
 
 from moorage.common.units import GIB
 from moorage.inventory.snapshot import HostSnapshot
-from moorage.placement.baseline import CacheInRam, decide
+from moorage.placement.baseline.place import rank
 from tests.placement.baseline.builders import (
+    a_claim,
     a_request,
     accelerator,
     alone,
-    found,
-    held,
     host,
     seats,
+    shares_of,
 )
 
 HALF = "--gpu-memory-utilization=0.5"
@@ -23,7 +23,7 @@ EMBEDDING = {"categories": ("embedding",)}
 
 def test_every_accelerator_that_is_large_enough_is_a_candidate() -> None:
     request = a_request(90)
-    assert found(decide(request, [host("a", 99, 100), host("b", 200)])) == [
+    assert shares_of(rank(request, [host("a", 99, 100), host("b", 200)])) == [
         [("a", (1,), (90,))],
         [("b", (0,), (180,))],
     ]
@@ -42,7 +42,7 @@ def test_every_accelerator_that_is_large_enough_is_a_candidate() -> None:
         (0, 100, 100, False),
     ],
 )
-def test_the_claim_is_held_against_the_share_and_the_share_must_be_free(
+def test_the_claim_is_compared_with_the_share_and_the_share_must_be_free(
     claim: int, memory: int, reserve: int, fits: bool
 ) -> None:
     single = host("a", memory, accelerator_reserve=reserve)
@@ -50,17 +50,19 @@ def test_the_claim_is_held_against_the_share_and_the_share_must_be_free(
 
 
 def test_a_whole_share_is_taken_cut_to_bytes() -> None:
-    assert found(decide(a_request(1), [host("a", 26015170560)])) == [[("a", (0,), (23413653504,))]]
+    assert shares_of(rank(a_request(1), [host("a", 26015170560)])) == [
+        [("a", (0,), (23413653504,))]
+    ]
 
 
 @pytest.mark.parametrize(
     ("claim", "reserve", "fits"), [(100, 0, True), (101, 0, False), (60, 40, True), (60, 41, False)]
 )
-def test_without_a_share_the_claim_is_held_against_what_is_left(
+def test_without_a_share_the_claim_is_compared_with_what_is_left(
     claim: int, reserve: int, fits: bool
 ) -> None:
-    decision = decide(a_request(claim, **EMBEDDING), [host("a", 100, accelerator_reserve=reserve)])
-    assert found(decision) == ([[("a", (0,), (claim,))]] if fits else [])
+    ranking = rank(a_request(claim, **EMBEDDING), [host("a", 100, accelerator_reserve=reserve)])
+    assert shares_of(ranking) == ([[("a", (0,), (claim,))]] if fits else [])
 
 
 @pytest.mark.parametrize(
@@ -74,34 +76,34 @@ def test_it_is_not_tried_when_more_are_wanted(line: str, expected: list[Any]) ->
 @pytest.mark.parametrize(
     ("cache", "expected"),
     [
-        (CacheInRam(size=8 * GIB), alone("b")),
-        (CacheInRam(size=7 * GIB), alone("a", "b")),
-        (CacheInRam(ratio=1e12), alone("a", "b")),
-        (CacheInRam(enabled=False, size=8 * GIB), alone("a", "b")),
+        ({"ram": 8 * GIB}, alone("b")),
+        ({"ram": 7 * GIB}, alone("a", "b")),
+        ({"ratio": 1e12}, alone("a", "b")),
+        (None, alone("a", "b")),
     ],
 )
 def test_only_a_stated_size_of_cache_keeps_hosts_out(
-    cache: CacheInRam, expected: list[Any]
+    cache: dict[str, Any] | None, expected: list[Any]
 ) -> None:
     hosts = (host("a", 100, ram_total=8 * GIB - 1), host("b", 100, ram_total=8 * GIB))
-    assert seats(a_request(10, cache_in_ram=cache), *hosts) == expected
+    assert seats(a_request(10, extended_kv_cache=cache), *hosts) == expected
 
 
 def test_the_cache_is_taken_along() -> None:
-    decision = decide(a_request(10, cache_in_ram=CacheInRam(ratio=2.0)), [host("a", 100)])
-    assert decision.candidates[0].leader.ram_bytes == 180
+    ranking = rank(a_request(10, extended_kv_cache={"ratio": 2.0}), [host("a", 100)])
+    assert ranking.candidates[0].leader.ram_bytes == 180
 
 
 def test_of_a_mixed_host_only_the_last_type_is_usable() -> None:
     mixed = host("m", accelerators=(accelerator(0, 100, "cuda"), accelerator(0, 100, "rocm")))
-    decision = decide(a_request(10), [mixed])
-    assert [item.accelerator_type for item in decision.candidates] == ["rocm"]
+    ranking = rank(a_request(10), [mixed])
+    assert [item.accelerator_type for item in ranking.candidates] == ["rocm"]
 
 
 def test_a_model_that_needs_nothing_finds_a_mixed_host_twice() -> None:
     mixed = host("m", accelerators=(accelerator(0, 100, "cuda"), accelerator(0, 100, "rocm")))
-    decision = decide(a_request(0, **EMBEDDING), [mixed])
-    assert [item.accelerator_type for item in decision.candidates] == ["rocm", "rocm"]
+    ranking = rank(a_request(categories=("image",)), [mixed])
+    assert [item.accelerator_type for item in ranking.candidates] == ["rocm", "rocm"]
 
 
 @pytest.mark.parametrize(
@@ -109,15 +111,15 @@ def test_a_model_that_needs_nothing_finds_a_mixed_host_twice() -> None:
     [
         (
             {},
-            [host("a", 40 * GIB), host("b", 50 * GIB, claims=(held(0, 5 * GIB),))],
+            [host("a", 40 * GIB), host("b", 50 * GIB, claims=(a_claim(0, 5 * GIB),))],
             "The largest accelerator has 45.00 GiB allocatable (90.00%).",
         ),
         (EMBEDDING, [host("a", 40 * GIB)], "The largest accelerator has 40.00 GiB allocatable."),
         ({}, [], "The largest accelerator has 0.00 GiB allocatable (0.00%)."),
     ],
 )
-def test_the_largest_accelerator_is_told(
+def test_the_largest_accelerator_is_reported(
     request_changes: dict[str, Any], hosts: list[HostSnapshot], line: str
 ) -> None:
-    request = a_request(60 * GIB, "--tp=1", distributed_allowed=False, **request_changes)
-    assert decide(request, hosts).messages[-1] == line
+    request = a_request(60 * GIB, "--tp=1", across_hosts=False, **request_changes)
+    assert rank(request, hosts).messages[-1] == line

@@ -5,15 +5,15 @@ from typing import Any
 import pytest
 
 from moorage.common.units import GIB
-from moorage.placement.baseline import CacheInRam, decide
+from moorage.placement.baseline.place import rank
 from tests.placement.baseline.builders import (
+    a_claim,
     a_request,
     accelerator,
     alone,
-    found,
-    held,
     host,
     seats,
+    shares_of,
 )
 
 HALF = "--gpu-memory-utilization=0.5"
@@ -35,13 +35,13 @@ def test_shares_are_cut_to_bytes_one_by_one() -> None:
 
 
 def test_exactly_the_share_is_not_enough() -> None:
-    half_free = host("a", 100, 100, 100, claims=(held(0, 50),))
+    half_free = host("a", 100, 100, 100, claims=(a_claim(0, 50),))
     assert seats(a_request(51, HALF), half_free) == alone("a", accelerators=(1, 2))
     assert seats(a_request(101, HALF), half_free) == []
 
 
 def test_those_with_the_most_left_are_taken_first() -> None:
-    claims = (held(0, 40), held(1, 10), held(2, 20))
+    claims = (a_claim(0, 40), a_claim(1, 10), a_claim(2, 20))
     roomy = host("a", 100, 100, 100, 100, claims=claims)
     assert seats(a_request(51, HALF), roomy) == alone("a", accelerators=(1, 3))
     assert seats(a_request(101, HALF), roomy) == alone("a", accelerators=(1, 2, 3))
@@ -63,7 +63,7 @@ def test_only_candidates_with_the_fewest_accelerators_stay() -> None:
 def test_a_number_that_does_not_divide_is_passed_over(
     heads: int | None, vocabulary: int | None, taken: int
 ) -> None:
-    request = a_request(250, attention_heads=heads, vocabulary=vocabulary)
+    request = a_request(250, attention_heads=heads, vocab_size=vocabulary)
     expected = alone("a", accelerators=range(taken)) if taken else []
     assert seats(request, host("a", *[100] * 5)) == expected
 
@@ -81,9 +81,9 @@ def test_vision_heads_count_unless_there_is_no_vision(
 
 def test_seven_do_for_the_memory_but_not_for_the_heads() -> None:
     claim = 7 * 136360009728
-    request = a_request(claim, attention_heads=128, vocabulary=129280)
-    decision = decide(request, [host("h200", *[151511121920] * 8)])
-    assert found(decision) == [[("h200", tuple(range(8)), (136360009728,) * 8)]]
+    request = a_request(claim, attention_heads=128, vocab_size=129280)
+    ranking = rank(request, [host("h200", *[151511121920] * 8)])
+    assert shares_of(ranking) == [[("h200", tuple(range(8)), (136360009728,) * 8)]]
 
 
 @pytest.mark.parametrize(
@@ -111,16 +111,16 @@ def test_a_pipeline_of_three_takes_four_when_three_do_not_divide_the_heads() -> 
 
 
 def test_without_a_share_all_that_is_left_is_taken() -> None:
-    decision = decide(
-        a_request(150, **EMBEDDING), [host("a", 100, 100, 100, claims=(held(1, 30),))]
+    ranking = rank(
+        a_request(150, **EMBEDDING), [host("a", 100, 100, 100, claims=(a_claim(1, 30),))]
     )
-    assert found(decision) == [[("a", (0, 2), (100, 100))]]
+    assert shares_of(ranking) == [[("a", (0, 2), (100, 100))]]
 
 
 def test_without_a_share_a_full_accelerator_is_left_out() -> None:
-    full = host("a", 100, 100, claims=(held(1, 100),))
+    full = host("a", 100, 100, claims=(a_claim(1, 100),))
     assert seats(a_request(101, **EMBEDDING), full) == []
-    assert seats(a_request(0, "--tp=2", **EMBEDDING), full) == []
+    assert seats(a_request(0, "--tp=2", categories=("image",)), full) == []
 
 
 def test_a_host_with_one_accelerator_is_left_out() -> None:
@@ -130,10 +130,10 @@ def test_a_host_with_one_accelerator_is_left_out() -> None:
 
 
 def test_hosts_without_the_ram_are_left_out() -> None:
-    cache = CacheInRam(size=8 * GIB)
+    cache = {"ram": 8 * GIB}
     hosts = (host("a", 100, 100, ram_total=8 * GIB - 1), host("b", 100, 100, ram_total=8 * GIB))
-    decision = decide(a_request(150, cache_in_ram=cache), hosts)
-    assert [(item.leader.host, item.leader.ram_bytes) for item in decision.candidates] == [
+    ranking = rank(a_request(150, extended_kv_cache=cache), hosts)
+    assert [(item.leader.host, item.leader.ram_bytes) for item in ranking.candidates] == [
         ("b", 8 * GIB)
     ]
 
@@ -173,14 +173,14 @@ def test_types_come_in_the_order_of_the_first_look_only_if_this_is_the_first(
                 "The largest host has 70.00 GiB allocatable.",
             ],
         ),
-        ({"cache_in_ram": CacheInRam(size=2000 * GIB)}, ["No host offers several accelerators."]),
+        ({"extended_kv_cache": {"ram": 2000 * GIB}}, ["No host offers several accelerators."]),
     ],
 )
-def test_the_largest_host_is_told(changes: dict[str, Any], lines: list[str]) -> None:
+def test_the_largest_host_is_reported(changes: dict[str, Any], lines: list[str]) -> None:
     hosts = [
         host("a", 10 * GIB, 10 * GIB),
-        host("b", 40 * GIB, 40 * GIB, claims=(held(0, 10 * GIB),)),
+        host("b", 40 * GIB, 40 * GIB, claims=(a_claim(0, 10 * GIB),)),
     ]
-    request = a_request(500 * GIB, distributed_allowed=False, **changes)
-    messages = decide(request, hosts).messages
+    request = a_request(500 * GIB, across_hosts=False, **changes)
+    messages = rank(request, hosts).messages
     assert list(messages[-len(lines) :]) == lines

@@ -2,7 +2,16 @@ from __future__ import annotations
 
 import pytest
 
-from moorage.placement.baseline.parameters import Parameters
+from moorage.common.failures import Failure
+from moorage.placement.baseline.parameters import (
+    ErrorClass,
+    Parameters,
+    is_native,
+    parallel_sizes,
+    require_whole_ranks,
+    world_size,
+)
+from moorage.placement.parallelism import ParallelSizes
 
 TP = ("tensor-parallel-size", "tp")
 
@@ -63,10 +72,6 @@ def test_json_stays_whole_whatever_stands_around_it() -> None:
     assert parameters.number("tp") == 2
 
 
-def test_what_looks_like_json_but_is_not_is_split_as_a_shell_would() -> None:
-    assert Parameters(["--a={'x': 1} --tp=2"]).value("a") == "{x:"
-
-
 def test_negative_numbers_are_values() -> None:
     assert Parameters(["--a", "-0.5"]).value("a") == "-0.5"
     assert Parameters(["--a -1"]).number("a") == -1
@@ -100,6 +105,95 @@ def test_a_switch_is_on_unless_it_says_otherwise(entries: list[str], on: bool) -
     assert Parameters(entries).switch("omni") is on
 
 
-def test_an_open_quote_is_an_error() -> None:
-    with pytest.raises(ValueError, match="quotation"):
-        Parameters(["--a 'b"])
+def test_a_count_of_accelerators_is_the_tensor_parallel_size_unless_a_size_is_written() -> None:
+    assert parallel_sizes(Parameters(["--tp"]), 4) == ParallelSizes(tensor=4)
+    assert parallel_sizes(Parameters(["--pp=2"]), 4) == ParallelSizes(pipeline=2)
+    assert parallel_sizes(Parameters(["--tp=four"]), 4) == ParallelSizes()
+
+
+MP = "--distributed-executor-backend=mp"
+
+
+@pytest.mark.parametrize(
+    ("line", "world"),
+    [
+        ("", None),
+        ("--tp=8", 8),
+        ("--pp=3", 3),
+        ("--pcp=2", 2),
+        ("--dp=4", 4),
+        ("--tp=2 --pp=3 --pcp=5 --dp=7", 210),
+        ("--tensor-parallel-size=2 --pipeline-parallel-size=3", 6),
+        ("--prefill-context-parallel-size=2 --data-parallel-size=4", 8),
+        ("--dpl=2", None),
+        ("--dp=4 --dpl=2", 4),
+        ("--tp=2 --decode-context-parallel-size=2", 2),
+        ("--data-parallel-hybrid-lb --tp=4 --dp=8", None),
+        ("--data-parallel-hybrid-lb --tp=4 --dp=8 --dpl=2", 8),
+        ("--data-parallel-hybrid-lb --dpl=2", 2),
+        ("--data-parallel-hybrid-lb=false --tp=4 --dp=8 --dpl=2", 32),
+    ],
+)
+def test_the_world_is_the_product_of_the_sizes(line: str, world: int | None) -> None:
+    parameters = Parameters([line])
+    assert world_size(parallel_sizes(parameters), parameters) == world
+
+
+@pytest.mark.parametrize(
+    ("line", "flag"),
+    [
+        ("--tp=0", "--tensor-parallel-size 0"),
+        ("--pp=-1", "--pipeline-parallel-size -1"),
+        ("--pcp=0", "--prefill-context-parallel-size 0"),
+        ("--dp=0", "--data-parallel-size 0"),
+        ("--dpl=0", "--data-parallel-size-local 0"),
+        ("--dpl=0 --tp=0", "--tensor-parallel-size 0"),
+    ],
+)
+def test_sizes_are_positive(line: str, flag: str) -> None:
+    with pytest.raises(Failure, match=flag) as caught:
+        parallel_sizes(Parameters([line]))
+    assert caught.value.named == {"class": ErrorClass.NON_POSITIVE}
+
+
+@pytest.mark.parametrize(
+    ("version", "line", "native"),
+    [
+        (None, "", False),
+        ("0.32.0", "", False),
+        ("0.18.0-custom", "", True),
+        ("0.19-custom", "", True),
+        ("1-custom", "", True),
+        ("0.18.0.post1-custom", "", True),
+        ("0.18.0+cu129-custom", "", True),
+        ("0.17.9-custom", "", False),
+        ("0.9.2-custom", "", False),
+        ("0.18.0-rc1-custom", "", False),
+        ("0.18.0-beta1-custom", "", False),
+        ("0.18.0-alpha1-custom", "", False),
+        ("0.18.0rc1-custom", "", False),
+        ("0.17.0-custom", MP, True),
+        (None, MP, True),
+        ("0.18.0-custom", "--distributed-executor-backend=ray", False),
+        ("0.18.0-custom", "--distributed-executor-backend=external_launcher", False),
+        ("0.18.0-custom", "--distributed-executor-backend", True),
+    ],
+)
+def test_images_of_ones_own_are_joined_natively_from_a_version_on(
+    version: str | None, line: str, native: bool
+) -> None:
+    assert is_native(version, Parameters([line])) is native
+
+
+@pytest.mark.parametrize(
+    ("data", "local", "refused"),
+    [(4, 2, False), (3, 1, False), (3, 2, True), (1, 2, True), (None, 2, False), (3, None, False)],
+)
+def test_ranks_are_shared_evenly(data: int | None, local: int | None, refused: bool) -> None:
+    sizes = ParallelSizes(data=data, data_local=local)
+    if not refused:
+        require_whole_ranks(sizes)
+        return
+    with pytest.raises(Failure) as caught:
+        require_whole_ranks(sizes)
+    assert caught.value.named == {"class": ErrorClass.LOCAL_RANKS}

@@ -4,11 +4,11 @@ import pytest
 
 from moorage.inventory.claims import Claim
 from moorage.inventory.snapshot import HostSnapshot
-from moorage.placement.baseline import Strategy
-from moorage.placement.baseline.allocatable import rooms
-from moorage.placement.baseline.scores import scores, spread_scores
-from moorage.placement.candidate import Candidate, Share
-from tests.placement.baseline.builders import accelerator, held, held_ram, host
+from moorage.placement.baseline.rooms import rooms
+from moorage.placement.baseline.scores import scores
+from moorage.placement.ranking import BaselineCandidate, Share
+from moorage.spec import Strategy
+from tests.placement.baseline.builders import a_claim, a_ram_claim, accelerator, host
 
 FREE = 100.0
 
@@ -18,14 +18,14 @@ def scored(*candidates: str, same: str = "", others: str = "") -> list[float]:
     claims: dict[str, list[Claim]] = {name: [] for name in "abcz"}
     for kind, words in (("same", same), ("other", others)):
         for number, word in enumerate(words.split()):
-            claims[word[0]].extend(held(int(i), 1, f"{kind}-{number}") for i in word[1:])
+            claims[word[0]].extend(a_claim(int(i), 1, f"{kind}-{number}") for i in word[1:])
     hosts = [host(name, 9, 9, 9, claims=tuple(own)) for name, own in claims.items()]
     fleet = rooms(hosts, {f"same-{i}" for i in range(9)})
     seats = [
-        Candidate("cuda", Share(word[0], tuple(map(int, word[1:])), (1,) * len(word[1:])))
+        BaselineCandidate("cuda", Share(word[0], tuple(map(int, word[1:])), (1,) * len(word[1:])))
         for word in candidates
     ]
-    return list(spread_scores(seats, {room.host: room for room in fleet}))
+    return list(scores(Strategy.SPREAD, seats, fleet))
 
 
 def both(of_host: float, of_accelerators: float) -> float:
@@ -81,7 +81,7 @@ def test_a_seat_without_accelerators_goes_by_its_host_alone() -> None:
     assert scored("a", "b", others="a0") == pytest.approx([both(0.85, 1), FREE])
 
 
-def score(candidate: Candidate, *hosts: HostSnapshot) -> float:
+def score(candidate: BaselineCandidate, *hosts: HostSnapshot) -> float:
     (found,) = scores(Strategy.BINPACK, [candidate], rooms(hosts, ()))
     return found
 
@@ -94,13 +94,17 @@ def a_share(name: str, *taken: int, ram: int = 0) -> Share:
     ("share", "of", "expected"),
     [
         (a_share("h", 90), host("h", 100), 60.0),
-        (a_share("h", 50), host("h", 100, claims=(held(0, 50),)), 200 / 3),
+        (a_share("h", 50), host("h", 100, claims=(a_claim(0, 50),)), 200 / 3),
         (a_share("h", 50, 25), host("h", 100, 50), 100 / 3),
         (a_share("h", 10, 25), host("h", 100, 50), 100 / 3),
         (a_share("h", 90, ram=30), host("h", 100, ram_total=100), 70.0),
-        (a_share("h", 90, ram=30), host("h", 100, ram_total=80, claims=(held_ram(20),)), 230 / 3),
+        (
+            a_share("h", 90, ram=30),
+            host("h", 100, ram_total=80, claims=(a_ram_claim(20),)),
+            230 / 3,
+        ),
         (a_share("h", 90, ram=30), host("h", 100, ram_total=0), 60.0),
-        (a_share("h", 90), host("h", 100, claims=(held(0, 100),)), 0.0),
+        (a_share("h", 90), host("h", 100, claims=(a_claim(0, 100),)), 0.0),
         (a_share("h", ram=30), host("h", ram_total=100), 30.0),
         (Share("h", (7,), (9,)), host("h", 100), 0.0),
     ],
@@ -108,7 +112,7 @@ def a_share(name: str, *taken: int, ram: int = 0) -> Share:
 def test_a_share_is_as_good_as_it_fills_its_host(
     share: Share, of: HostSnapshot, expected: float
 ) -> None:
-    assert score(Candidate("cuda", share), of) == pytest.approx(expected)
+    assert score(BaselineCandidate("cuda", share), of) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
@@ -118,14 +122,16 @@ def test_a_share_is_as_good_as_it_fills_its_host(
 def test_followers_weigh_by_their_number_and_their_sum(followers: int, expected: float) -> None:
     hosts = [host("a", 100), *(host(f"f{i}", 100) for i in range(followers))]
     shares = tuple(a_share(f"f{i}", 45) for i in range(followers))
-    assert score(Candidate("cuda", a_share("a", 90), shares), *hosts) == pytest.approx(expected)
+    assert score(BaselineCandidate("cuda", a_share("a", 90), shares), *hosts) == pytest.approx(
+        expected
+    )
 
 
 def test_of_a_mixed_host_the_leader_counts_its_type_and_a_follower_what_comes_last() -> None:
     mixed = host("m", accelerators=(accelerator(0, 100, "cuda"), accelerator(0, 50, "rocm")))
     plain = host("p", 100)
-    leads = Candidate("cuda", a_share("m", 30), (a_share("p", 0),))
-    follows = Candidate("cuda", a_share("p", 0), (a_share("m", 30),))
+    leads = BaselineCandidate("cuda", a_share("m", 30), (a_share("p", 0),))
+    follows = BaselineCandidate("cuda", a_share("p", 0), (a_share("m", 30),))
     assert score(leads, mixed, plain) == pytest.approx(5 * 20 / 6)
     assert score(follows, mixed, plain) == pytest.approx(40 / 6)
 

@@ -1,0 +1,180 @@
+"""Files that others may have laid there, read with limits; and private files of this user."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from moorage.common.failures import Cause, Failure
+from moorage.common.printable import short
+from moorage.common.strict_json import LIMITS, JsonError, JsonLimits, decode
+from moorage.common.units import human_bytes
+from moorage.spec.safe import is_of_the_system
+
+KINDS = {
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFDIR: "a directory",
+}
+
+
+def read_whole(path: Path, most: int) -> bytes:
+    """The content of a file, which may have so many bytes, or of what a link leads to.
+
+    Raises:
+        Failure: `SOURCE_CORRUPT` when it is larger, or no regular file.
+        OSError: When it cannot be read.
+    """
+    with open_regular(path) as content:
+        found = content.read(most + 1)
+    if len(found) > most:
+        raise _corrupt(path, f"is larger than {human_bytes(most)}")
+    return found
+
+
+def read_part(path: Path, start: int, stop: int) -> bytes:
+    """The bytes of a file from one offset up to another, or to its end; raises as `read_whole`."""
+    with open_regular(path) as content:
+        content.seek(start)
+        return content.read(stop - start)
+
+
+def read_json(path: Path, limits: JsonLimits = LIMITS) -> Any:
+    """The value in a JSON file; raises as `read_whole`, also for what is not JSON."""
+    content = read_whole(path, limits.size)
+    try:
+        return decode(content, limits)
+    except JsonError as error:
+        raise _corrupt(path, str(error)) from None
+
+
+@contextmanager
+def open_regular(path: Path) -> Iterator[BinaryIO]:
+    """Open a file without ever waiting for it; raises as `read_whole`."""
+    require_regular(path, path.stat())
+    # It may have become another one since: that is not waited for either.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as content:
+        require_regular(path, os.fstat(descriptor))
+        _require_no_systems(path)
+        yield content
+
+
+def require_regular(path: Path, found: os.stat_result) -> None:
+    """Raise `SOURCE_CORRUPT` unless a path stands for a regular file."""
+    if not stat.S_ISREG(found.st_mode):
+        kind = KINDS.get(stat.S_IFMT(found.st_mode), "something else")
+        raise _corrupt(path, f"is {kind}, and no regular file")
+
+
+def _require_no_systems(path: Path) -> None:
+    """A link must not lead to a file of the system; a store may lie wherever its owner wants."""
+    real = os.path.realpath(path)
+    if real != str(path.parent.resolve() / path.name) and is_of_the_system(real):
+        raise _corrupt(path, f"is a link to {short(real)}, which is no model's")
+
+
+def _corrupt(path: Path, why: str) -> Failure:
+    return Failure(Cause.SOURCE_CORRUPT, f"{short(path.name)} {why}")
+
+
+def read_small(path: Path, most: int) -> bytes:
+    """Read a whole file, without ever waiting.
+
+    What was opened is looked at, not what the path names: it may be another file by then.
+
+    Args:
+        path: A file.
+        most: Its largest size in bytes.
+
+    Raises:
+        OSError: It is not there, cannot be read, is no plain file (a folder, a pipe, a device), or
+            is too large.
+    """
+    try:
+        number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    except ValueError as error:  # a zero byte in its name
+        raise OSError(str(error)) from None
+    with open(number, "rb") as file:
+        if not stat.S_ISREG(os.fstat(number).st_mode):
+            raise OSError(f"{path} is no plain file")
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise OSError(f"{path} is larger than {human_bytes(most)}")
+    return content
+
+
+LONGEST = 4096
+
+
+def read_private(path: Path) -> str | None:
+    """The content of a file of this user alone; None = it is not there.
+
+    Raises:
+        Failure: `BAD_SETTING` when others could have read or written it.
+    """
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        with os.fdopen(os.open(path, flags), "rb") as file:
+            facts = os.fstat(file.fileno())
+            if not stat.S_ISREG(facts.st_mode):
+                raise unsafe(path, "is not a file")
+            if facts.st_uid != os.geteuid():
+                raise unsafe(path, f"belongs to the user with the number {facts.st_uid}")
+            if facts.st_mode & 0o077:
+                raise unsafe(path, f"is open to others (mode {stat.S_IMODE(facts.st_mode):04o})")
+            return file.read(LONGEST).decode("ascii", "replace")
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise unsafe(path, f"cannot be read: {error.strerror}") from None
+
+
+def write_private(path: Path, text: str, *, over: bool) -> bool:
+    """Write a file that is whole, and this user's alone, from its first moment.
+
+    Returns:
+        Whether it was written; without `over`, whoever was quicker wins.
+
+    Raises:
+        Failure: `BAD_SETTING` when its folder is somebody else's; `STORE_UNWRITABLE`.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        facts = path.parent.lstat()
+        if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.geteuid():
+            raise unsafe(path.parent, "is not a folder of this user")
+        path.parent.chmod(0o700)
+        # Made for this user alone.
+        descriptor, draft = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(f"{text}\n")
+        if over:
+            os.replace(draft, path)
+            return True
+        try:
+            os.link(draft, path, follow_symlinks=False)
+        except FileExistsError:
+            return False
+        finally:
+            os.unlink(draft)
+        return True
+    except OSError as error:
+        raise Failure(Cause.STORE_UNWRITABLE, f"{path}: {error.strerror}") from None
+
+
+def unsafe(path: Path, what: str) -> Failure:
+    """The failure for a file that others can read or write."""
+    return Failure(
+        Cause.BAD_SETTING,
+        f"MOORAGE_HOME: {path} {what}, so it is no secret of this user",
+        suggestion="Stop `moorage serve`, remove that file and start again: a new login is made."
+        " Or use a MOORAGE_HOME of your own.",
+    )

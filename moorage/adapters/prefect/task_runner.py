@@ -1,0 +1,54 @@
+"""Prefect's task runner of a flow that touches hosts: threads of this process, or a Ray cluster."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import Any
+
+from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
+
+from moorage.adapters.system.settings import Settings
+from moorage.common.failures import Cause, Failure
+
+
+def task_runner() -> TaskRunner[Any]:
+    """The task runner of a flow that touches hosts, as `MOORAGE_TASK_RUNNER` says.
+
+    With `ray` it is the cluster of `RAY_ADDRESS`, or one that lives as long as the flow run.
+
+    Raises:
+        Failure: `BAD_SETTING` when prefect-ray is not installed.
+    """
+    if Settings().task_runner == "here":
+        return ThreadPoolTaskRunner()
+    if not (find_spec("prefect_ray") and find_spec("ray")):
+        raise Failure(
+            Cause.BAD_SETTING,
+            "MOORAGE_TASK_RUNNER is ray, and prefect-ray is not installed",
+            suggestion="pip install 'moorage[ray]', or leave MOORAGE_TASK_RUNNER unset.",
+        )
+    from moorage.adapters.prefect.ray_runner import RayRunner  # noqa: PLC0415  (an extra)
+
+    own = {} if os.environ.get("RAY_ADDRESS") else {"include_dashboard": False}
+    runner: TaskRunner[Any] = RayRunner(init_kwargs={**own, "log_to_driver": False})
+    return runner
+
+
+def is_elsewhere(runner: TaskRunner[Any]) -> bool:
+    """Whether a task runner carries tasks out in other processes."""
+    return not isinstance(runner, ThreadPoolTaskRunner)
+
+
+@contextmanager
+def without_processors() -> Iterator[None]:
+    """Let what is submitted take no share of a Ray worker's processors: these tasks wait."""
+    if not find_spec("prefect_ray"):
+        yield
+        return
+    from prefect_ray.context import remote_options  # noqa: PLC0415  (an extra)
+
+    with remote_options(num_cpus=0):
+        yield

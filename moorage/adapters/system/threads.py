@@ -1,0 +1,190 @@
+"""Threads for calls that block: effects that no cancellation or signal leaves half done."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import functools
+import re
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from typing import Any, ParamSpec, TypeVar
+
+from pydantic_core import PydanticSerializationError, SchemaError
+
+EFFECT_SECONDS = 3600.0
+"""How long an effect that is under way may hold up its undo. Each has an end of its own before."""
+
+
+PYDANTIC_ERRORS = (SchemaError, PydanticSerializationError)
+
+
+SIGNALLED = re.compile(r"\b(TerminationSignal|KeyboardInterrupt)\b")
+"""Signals as pydantic names them in errors of its own."""
+
+
+P = ParamSpec("P")
+
+
+R = TypeVar("R")
+
+
+async def in_thread(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Run a blocking call in a thread that does not keep the process alive.
+
+    Unlike with `asyncio.to_thread`, a call that outlives its deadline does not delay the end.
+    """
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[R] = loop.create_future()
+    context = contextvars.copy_context()
+
+    def settle(result: R | None, error: BaseException | None) -> None:
+        if future.done():
+            return
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(result)  # type: ignore[arg-type]
+
+    def work() -> None:
+        result: R | None = None
+        failed: BaseException | None = None
+        try:
+            result = context.run(function, *args, **kwargs)
+        except StopIteration as error:
+            failed = RuntimeError(f"{function} raised {error!r}")  # a future cannot carry it
+        except BaseException as error:
+            failed = error
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(settle, result, failed)
+
+    threading.Thread(target=work, daemon=True).start()
+    return await future
+
+
+async def run_uninterrupted(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Run a blocking call that changes something outside; it is never left half done.
+
+    A thread cannot be cancelled. So whoever is cancelled meanwhile waits for the call's end first:
+    an undo that ran during its effect would find nothing to undo, and the effect would stay. A call
+    that had not begun then never does.
+    """
+    ended, given_up, guard = threading.Event(), threading.Event(), threading.Lock()
+    begun = threading.Event()
+
+    def work() -> R:
+        with guard:
+            if given_up.is_set():
+                raise asyncio.CancelledError
+            begun.set()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            ended.set()
+
+    def settle() -> None:
+        with guard:
+            given_up.set()
+        if begun.is_set():
+            ended.wait(EFFECT_SECONDS)
+
+    try:
+        return await in_thread(work)
+    except BaseException:
+        run_shielded(settle)
+        raise
+
+
+def run_shielded(function: Callable[[], None]) -> None:
+    """Run a blocking call to its end, though signals arrive, such as Ctrl-C twice.
+
+    Python raises what a signal brings in the main thread only, so the call runs in another. What
+    is raised here meanwhile is dropped: this is for a caller that is on its way out already.
+    """
+    context = contextvars.copy_context()
+    ended = threading.Event()
+
+    def work() -> None:
+        try:
+            context.run(function)
+        finally:
+            ended.set()
+
+    threading.Thread(target=work).start()
+    while not ended.is_set():
+        # Not `Thread.join`: a join that an exception interrupts takes the thread for ended.
+        with contextlib.suppress(BaseException):
+            ended.wait()
+
+
+def was_interrupted(error: BaseException) -> bool:
+    """Whether an error is an interruption, or what Prefect made of one.
+
+    A signal that arrives while Prefect makes a task run ends in a `ValueError` of its own; of one
+    that arrives while pydantic makes a validator or serializes, only the name is left.
+    """
+    if not isinstance(error, Exception):
+        return True
+    if isinstance(error, PYDANTIC_ERRORS) and SIGNALLED.search(str(error)):
+        return True
+    before = error.__context__
+    # A time-out is a cancellation inside, and nobody's signal.
+    if before is None or isinstance(before, asyncio.CancelledError):
+        return False
+    return was_interrupted(before)
+
+
+@asynccontextmanager
+async def hold_lock(lock: AbstractContextManager[None]) -> AsyncIterator[None]:
+    """Hold a lock inside the block.
+
+    A thread cannot be cancelled: one that still waits when its flow has gone would take the lock
+    later, and keep it for as long as the process lives. So it gives it back at once then.
+
+    Args:
+        lock: As `Locks.holding` gives it.
+    """
+    guard, gone, taken = threading.Lock(), threading.Event(), threading.Event()
+
+    def take() -> None:
+        lock.__enter__()
+        with guard:
+            if not gone.is_set():
+                taken.set()
+                return
+        lock.__exit__(None, None, None)
+
+    def leave() -> None:
+        with guard:
+            gone.set()
+        if taken.is_set():
+            lock.__exit__(None, None, None)
+
+    try:
+        await in_thread(take)
+        yield
+    finally:
+        await run_uninterrupted(leave)
+
+
+def threaded(function: Callable[P, R]) -> Callable[P, Coroutine[Any, Any, R]]:
+    """Decorator: a blocking function that is awaited, and runs in a thread."""
+
+    @functools.wraps(function)
+    async def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        return await in_thread(function, *args, **kwargs)
+
+    return run
+
+
+@contextmanager
+def variable_scope(variable: ContextVar[R], value: R) -> Iterator[None]:
+    """Let a context variable have a value inside the block."""
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)

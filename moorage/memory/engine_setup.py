@@ -1,0 +1,152 @@
+"""The engine whose memory is counted: the query, and the size of its scheduler step.
+
+Source: `engine/arg_utils.py`: `get_batch_defaults` and
+`_set_default_max_num_seqs_and_batched_tokens_args`, for the server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from moorage.common.units import GIB
+from moorage.common.values import Value
+from moorage.memory.dtypes import pools
+from moorage.memory.facts import Facts
+from moorage.memory.layers import is_bidirectional
+from moorage.memory.options import CacheOptions, MemoryOptions, MemorySettings
+
+CPU_TOKENS, CPU_SEQS = 2048, 128
+"""Of a scheduler step on CPU, for each rank."""
+
+CPU_BLOCK = 128
+"""Tokens of a KV block on CPU (`platforms/cpu.py`)."""
+
+
+class Batch(Value):
+    """One scheduler step.
+
+    Attributes:
+        tokens: Tokens, at most (`max_num_batched_tokens`).
+        seqs: Requests, at most (`max_num_seqs`).
+    """
+
+    tokens: int
+    seqs: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryQuery:
+    """A question to a memory model.
+
+    Attributes:
+        total: Bytes of the accelerator's memory; vLLM schedules more at once on a larger one.
+        tokens: Longest request (`max_model_len`).
+        device_name: The accelerator's name; vLLM keeps batches small on an A100.
+        tensor: Tensor-parallel ranks.
+        pipeline: Pipeline stages.
+        concurrency: Requests of that length that the KV cache holds at once.
+    """
+
+    total: int
+    tokens: int
+    device_name: str = ""
+    tensor: int = 1
+    pipeline: int = 1
+    concurrency: int = 1
+
+    @property
+    def ranks(self) -> int:
+        """Accelerators that share the model."""
+        return self.tensor * self.pipeline
+
+
+Config = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class EngineSetup:
+    """One engine.
+
+    Attributes:
+        config: Configuration as the engine sees it.
+        options: What the spec says.
+        batch: One scheduler step.
+        query: Ranks, length and number of the requests.
+        block: Tokens of a KV block where the options leave it open; None = vLLM's on CUDA.
+    """
+
+    config: Config
+    options: MemoryOptions
+    batch: Batch
+    query: MemoryQuery
+    block: int | None = None
+
+    @cached_property
+    def facts(self) -> Facts:
+        """The model."""
+        return Facts(self.config)
+
+    @property
+    def pools(self) -> bool:
+        """Whether the engine pools, which needs no logits."""
+        return pools(self.facts, self.options.runner)
+
+    def settings(self, pipeline: int = 0) -> MemorySettings:
+        """The settings of the exact rules; the pipeline stages are the query's if not given."""
+        shared = {name: getattr(self.options, name) for name in CacheOptions.model_fields}
+        return MemorySettings(
+            **shared | {"block_size": self.options.block_size or self.block},
+            tensor_parallel_size=self.query.tensor,
+            pipeline_parallel_size=pipeline or self.query.pipeline,
+            max_model_len=self.query.tokens,
+            max_num_batched_tokens=self.batch.tokens,
+        )
+
+
+def setup_on_accelerator(config: Config, options: MemoryOptions, query: MemoryQuery) -> EngineSetup:
+    """The engine on an accelerator.
+
+    Raises:
+        Refusal: When the configuration names no architecture.
+    """
+    if query.total >= 160 * GIB:
+        default = Batch(tokens=16_384, seqs=1024)
+    elif query.total >= 70 * GIB and "a100" not in query.device_name.lower():
+        default = Batch(tokens=8192, seqs=1024)
+    else:
+        default = Batch(tokens=2048, seqs=256)
+    return EngineSetup(config, options, _batch(config, options, default, query.tokens), query)
+
+
+def setup_on_cpu(config: Config, options: MemoryOptions, query: MemoryQuery) -> EngineSetup:
+    """The engine on CPU, one rank on each host."""
+    default = Batch(tokens=CPU_TOKENS * query.tensor, seqs=CPU_SEQS * query.tensor)
+    batch = _batch(config, options, default, query.tokens)
+    return EngineSetup(config, options, batch, query, CPU_BLOCK)
+
+
+def _batch(config: Config, options: MemoryOptions, default: Batch, length: int) -> Batch:
+    factor, cuts = 2 if options.throughput else 1, _cuts_prompts(config, options)
+    seqs = options.max_seqs or default.seqs * factor
+    tokens = options.batched_tokens
+    if not tokens:
+        tokens = default.tokens * factor
+        if not cuts:
+            tokens = max(length, tokens)
+        tokens = min(tokens, seqs * length)
+    return Batch(tokens=tokens, seqs=options.max_seqs or min(seqs, tokens))
+
+
+def _cuts_prompts(config: Config, options: MemoryOptions) -> bool:
+    """Whether long prompts are cut into steps (chunked prefill).
+
+    Source: `config/model.py:is_chunked_prefill_supported`; pooling over all tokens of a prompt is
+    not distinguished, because the configuration does not mention it.
+    """
+    if options.chunked_prefill is not None:
+        return options.chunked_prefill
+    facts = Facts(config)
+    return not is_bidirectional(facts) and not facts.get("is_encoder_decoder")

@@ -1,0 +1,139 @@
+"""From a candidate of the rules to seats, and why the gate refuses them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import floor
+
+from moorage.common.refusal import Reason
+from moorage.common.units import human_bytes
+from moorage.inventory.snapshot import HostSnapshot
+from moorage.placement.baseline.terms import Terms
+from moorage.placement.demand import GRAIN
+from moorage.placement.explanation import Verdict
+from moorage.placement.fit import misfits
+from moorage.placement.links import join_refusal, join_seats
+from moorage.placement.many_hosts import is_possible
+from moorage.placement.parallelism import split_over_hosts
+from moorage.placement.placement import Seat
+from moorage.placement.ranking import BaselineCandidate, Share
+from moorage.placement.request import Request
+from moorage.placement.runtime import choose_runtime
+from moorage.placement.seating import port_on
+from moorage.spec import Distributed
+
+LONGEST_CONTEXT = 8192
+"""Tokens at which the peer caps a context that nobody stated."""
+
+OVERCOMMITTED = "more than there is; `placement.overcommit` allows it"
+
+
+@dataclass(frozen=True, slots=True)
+class Seating:
+    """What seats are made from.
+
+    Attributes:
+        request: What is placed.
+        terms: What the rules made of it.
+        hosts: The hosts by name.
+        replica: Number of the replica.
+    """
+
+    request: Request
+    terms: Terms
+    hosts: Mapping[str, HostSnapshot]
+    replica: int
+
+    def seats_of(self, candidate: BaselineCandidate) -> tuple[tuple[Seat, ...], dict[str, Verdict]]:
+        """The seats, or none and by host why it cannot have one.
+
+        The gate checks what the peer does not: whether hosts can be joined, what is really in use,
+        and RAM by ratio.
+        """
+        if refused := self._missing(candidate) or self._unjoinable(candidate):
+            return (), refused
+        seats = [self._seat(candidate, part) for part in candidate.shares]
+        linked = join_seats(self.request, seats, self.hosts)
+        refused = {seat.host: one for seat in linked if (one := self._misfit(seat, candidate))}
+        return () if refused else linked, refused
+
+    def _missing(self, candidate: BaselineCandidate) -> dict[str, Verdict]:
+        """Hosts without the listed accelerators, which the peer does not check."""
+        kind, refused = candidate.accelerator_type, {}
+        for part in candidate.shares:
+            there = {i.index for i in self.hosts[part.host].accelerators if i.type == kind}
+            missing = [f"{kind}:{index}" for index in part.accelerators if index not in there]
+            if missing or not part.accelerators:
+                note = f"{', '.join(missing)} is not there" if missing else "gives no accelerator"
+                refused[part.host] = Verdict(part.host, Reason.NO_ACCELERATOR, note)
+        return refused
+
+    def _unjoinable(self, candidate: BaselineCandidate) -> dict[str, Verdict]:
+        if len(candidate.shares) < 2:
+            return {}
+        request, names = self.request, [share.host for share in candidate.shares]
+        counts = [len(share.accelerators) for share in candidate.shares]
+        if not request.engine.spans_hosts:
+            note = f"{request.engine.name} cannot run one replica on {len(names)} hosts"
+            return {name: Verdict(name, Reason.ONE_HOST_ONLY, note) for name in names}
+        if request.joined_by != Distributed.RAY and not is_possible(request.stated, counts):
+            note = f"without Ray, hosts of {counts} accelerators cannot share the ranks"
+            return {name: Verdict(name, Reason.NOT_JOINABLE, note) for name in names}
+        reasons = {name: join_refusal(request, self.hosts[name]) for name in names}
+        return {name: Verdict.of(name, reason) for name, reason in reasons.items() if reason}
+
+    def _seat(self, candidate: BaselineCandidate, part: Share) -> Seat:
+        request, host, kind = self.request, self.hosts[part.host], candidate.accelerator_type
+        claims = self._claims(candidate, part)
+        tensor, pipeline = self._split(candidate)
+        over = "; more than there is, as the accelerators were listed" * candidate.overcommit
+        return Seat(
+            replica=self.replica,
+            host=host.name,
+            runtime=choose_runtime(request.spec, request.engine, host, kind),
+            accelerator_type=kind,
+            accelerators=part.accelerators,
+            accelerator_bytes=claims,
+            ram_bytes=request.ram_for(kind, sum(claims)),
+            port=port_on(request, host),
+            utilization=self.terms.utilization or _utilization(host, kind, part, claims),
+            tokens=request.demand.request.capped_context(LONGEST_CONTEXT),
+            tensor=tensor,
+            pipeline=pipeline,
+            reason=f"by the baseline's rules: {human_bytes(sum(claims))} of"
+            f" {len(part.accelerators)} accelerators{over}",
+        )
+
+    def _claims(self, candidate: BaselineCandidate, part: Share) -> tuple[int, ...]:
+        """What is claimed. Over hosts, the peer claims nothing where the engine takes no share."""
+        if any(part.accelerator_bytes):
+            return part.accelerator_bytes
+        number = sum(len(share.accelerators) for share in candidate.shares)
+        return (-(-self.terms.claim // number),) * len(part.accelerators)
+
+    def _split(self, candidate: BaselineCandidate) -> tuple[int, int]:
+        stated = self.request.stated
+        if stated:
+            return stated.tensor, stated.pipeline
+        counts = [len(share.accelerators) for share in candidate.shares]
+        return split_over_hosts(counts, natively=self.request.joined_by != Distributed.RAY)
+
+    def _misfit(self, seat: Seat, candidate: BaselineCandidate) -> Verdict | None:
+        allowed = self.request.may_overcommit
+        if candidate.overcommit and not allowed:
+            return Verdict(seat.host, Reason.ACCELERATOR_MEMORY, note=OVERCOMMITTED)
+        reasons = misfits(self.hosts[seat.host], seat.claims, overcommit=allowed)
+        if not reasons:
+            return None
+        of_ram = all(reason.startswith("RAM") for reason in reasons)
+        refusal = Reason.RAM if of_ram else Reason.ACCELERATOR_MEMORY
+        return Verdict(seat.host, refusal, note="; ".join(reasons))
+
+
+def _utilization(host: HostSnapshot, kind: str, part: Share, claims: tuple[int, ...]) -> float:
+    """The share of each accelerator that the claims are, in steps that the engine accepts."""
+    totals = {item.index: item.memory_total for item in host.accelerators if item.type == kind}
+    pairs = zip(part.accelerators, claims, strict=True)
+    claimed = min(amount / totals[index] for index, amount in pairs)
+    return max(1, floor(claimed * GRAIN)) / GRAIN

@@ -1,0 +1,219 @@
+"""Strategies where the user lists no accelerators: one, several of one host, several hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from moorage.common.refusal import Refusal
+from moorage.common.units import GIB
+from moorage.inventory.snapshot import Accelerator
+from moorage.placement.baseline.rooms import Groups, View
+from moorage.placement.baseline.terms import Terms
+from moorage.placement.parallelism import multi_host_topology
+from moorage.placement.ranking import BaselineCandidate, Share
+
+NO_COMBINATION = (
+    "No combination of hosts can run the model. If the resources do suffice, select the "
+    "accelerators yourself."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a strategy comes to.
+
+    Attributes:
+        candidates: In fleet order; empty = nothing fits this way.
+        lines: Why nothing fits, or what is wrong with what does; empty = the strategy does not
+            apply.
+    """
+
+    candidates: tuple[BaselineCandidate, ...] = ()
+    lines: tuple[str, ...] = ()
+
+
+def gib(amount: float) -> str:
+    """Bytes as GiB with two decimals."""
+    return f"{amount / GIB:.2f} GiB"
+
+
+def one_accelerator(terms: Terms, groups: Groups) -> Outcome:
+    """Every single accelerator that is large enough, unless more than one is wanted."""
+    if terms.wanted > 1:
+        return Outcome()
+    views = [view for group in groups.values() for view in group]
+    views = [view for view in views if not terms.short_of_ram(view.room.ram)]
+    candidates = tuple(found for view in views for found in _single(terms, view))
+    return Outcome(candidates, () if candidates else (_largest_accelerator(terms, views),))
+
+
+def _single(terms: Terms, view: View) -> Iterator[BaselineCandidate]:
+    """With a share, the claim is compared with all memory, and only the share has to be free."""
+    share = terms.utilization
+    for item in view.accelerators:
+        room = item.memory_total * share if share > 0 else view.left(item)
+        if terms.claim <= room and view.ratio(item) >= share:
+            taken = {item.index: terms.bytes_of(item, terms.claim)}
+            yield BaselineCandidate(item.type, terms.share(view.room.host, [*taken], taken))
+
+
+def _largest_accelerator(terms: Terms, views: Sequence[View]) -> str:
+    all_left = ((view.left(item), view.ratio(item)) for view in views for item in view.accelerators)
+    free, ratio = max(all_left, key=lambda pair: pair[0], default=(0, 0.0))
+    part = f" ({ratio:.2%})" if terms.utilization else ""
+    return f"The largest accelerator has {gib(free)} allocatable{part}."
+
+
+def one_host(terms: Terms, groups: Groups) -> Outcome:
+    """One candidate a host, of those only the ones with the fewest accelerators.
+
+    A wanted number that does not divide the model is passed over, and the next larger one that
+    does is taken (the peer's defect 6).
+    """
+    if terms.wanted == 1:
+        return Outcome()
+    pairs = [
+        (name, view)
+        for name, views in groups.items()
+        for view in views
+        if len(view.accelerators) > 1 and not terms.short_of_ram(view.room.ram)
+    ]
+    found = [one for name, view in pairs if (one := _several(terms, name, view))]
+    if not found:
+        return Outcome(lines=tuple(_largest_host(terms, [view for _, view in pairs])))
+    fewest = min(len(item.leader.accelerators) for item in found)
+    return Outcome(tuple(item for item in found if len(item.leader.accelerators) == fewest))
+
+
+def _several(terms: Terms, name: str, view: View) -> BaselineCandidate | None:
+    taken: dict[int, int] = {}
+    for count, item in enumerate(sorted(_eligible(terms, view), key=view.left, reverse=True), 1):
+        taken[item.index] = terms.bytes_of(item, view.left(item))
+        if not terms.allows(count) or count < terms.wanted:
+            continue
+        if sum(taken.values()) >= terms.claim:
+            return BaselineCandidate(name, terms.share(view.room.host, [*taken], taken))
+        if terms.wanted:
+            break
+    return None
+
+
+def _eligible(terms: Terms, view: View) -> list[Accelerator]:
+    """More than the share has to be free; exactly the share is not enough (the peer's defect 7)."""
+    return [item for item in view.accelerators if view.ratio(item) > terms.utilization]
+
+
+def _largest_host(terms: Terms, views: Sequence[View]) -> Iterator[str]:
+    if not views:
+        yield "No host offers several accelerators."
+        return
+    sums = [sum(map(view.left, view.accelerators)) for view in views]
+    free = max(sums)
+    largest = views[sums.index(free)]
+    count, total = len(_eligible(terms, largest)), len(largest.accelerators)
+    if obstacle := terms.obstacle(count):
+        yield f"{obstacle[1]}."
+    text = f"The largest host has {gib(free)} allocatable"
+    if terms.utilization:
+        effective = free * terms.utilization * count / total
+        text += f", {count}/{total} of its accelerators meet the utilization: {gib(effective)}"
+    yield f"{text}."
+
+
+def many_hosts(terms: Terms, groups: Groups) -> Outcome:
+    """Whole hosts with equally many accelerators: the first combination of each type."""
+    candidates: list[BaselineCandidate] = []
+    lines: Sequence[str] = ()
+    for name, views in groups.items():
+        if len(views) < 2:
+            continue
+        search = _Search(terms)
+        if taken := search.combination(views):
+            leader, *followers = (_whole_host(terms, view) for view in taken)
+            candidates.append(BaselineCandidate(name, leader, tuple(followers)))
+        else:
+            lines = search.lines()
+    return Outcome(tuple(candidates), () if candidates else tuple(lines))
+
+
+@dataclass
+class _Search:
+    """The search for hosts of one type.
+
+    Attributes:
+        terms: What is placed.
+        reasons: Why vLLM could not spread over hosts that have the memory.
+        best: The hosts with the most memory that did not do.
+        memory: Bytes that they have in all.
+        unfit: Hosts of their size that lack free accelerators or RAM.
+    """
+
+    terms: Terms
+    reasons: dict[str, None] = field(default_factory=dict)
+    best: Sequence[View] = ()
+    memory: int = 0
+    unfit: int = 0
+
+    def combination(self, views: Sequence[View]) -> Sequence[View]:
+        """The hosts to take, larger ones before smaller ones; none when nothing does."""
+        for size in sorted({len(view.accelerators) for view in views}, reverse=True):
+            group = [view for view in views if len(view.accelerators) == size]
+            if len(group) > 1 and self.terms.allows(size) and (taken := self._of_size(group, size)):
+                return taken
+        return ()
+
+    def lines(self) -> list[str]:
+        """Why there is none."""
+        return [*self.reasons, *self._best_combination(), NO_COMBINATION]
+
+    def _of_size(self, group: Sequence[View], size: int) -> Sequence[View]:
+        """Hosts in fleet order until they do; none when they run out."""
+        terms, taken, memory = self.terms, list[View](), 0
+        for view in filter(self._is_usable, group):
+            taken.append(view)
+            share = terms.utilization or 1
+            memory += sum(int(item.memory_total * share) for item in view.accelerators)
+            count = len(taken) * size
+            if terms.wanted and count > terms.wanted:
+                break
+            if count < terms.wanted or memory < terms.claim:
+                continue
+            refusal = self._topology_refusal(len(taken), size)
+            if refusal is None:
+                return taken
+            self.reasons[refusal.note] = None
+        if memory > self.memory:
+            self.best, self.memory, self.unfit = taken, memory, len(group) - len(taken)
+        return ()
+
+    def _is_usable(self, view: View) -> bool:
+        return not self.terms.short_of_ram(view.room.ram) and all(
+            view.ratio(item) >= self.terms.utilization for item in view.accelerators
+        )
+
+    def _topology_refusal(self, hosts: int, size: int) -> Refusal | None:
+        """Why vLLM cannot spread over so many hosts; Ray can always."""
+        if self.terms.native and hosts > 1:
+            try:
+                multi_host_topology([size] * hosts, self.terms.sizes)
+            except Refusal as refusal:
+                return refusal
+        return None
+
+    def _best_combination(self) -> list[str]:
+        if not self.terms.utilization:
+            return [f"The largest combination has {gib(self.memory)}."]
+        if not self.best:
+            return []
+        names = [view.room.host for view in self.best]
+        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        text = f"The best combination is {', '.join(names[:3])}{more} with {gib(self.memory)}"
+        unfit = f"; {self.unfit} other hosts of that size lack free accelerators"
+        return [f"{text}{unfit if self.unfit else ''}."]
+
+
+def _whole_host(terms: Terms, view: View) -> Share:
+    """Without a share of its own an accelerator is claimed for nothing (the peer's defect 27)."""
+    taken = {item.index: terms.bytes_of(item, 0) for item in view.accelerators}
+    return terms.share(view.room.host, [*taken], taken)

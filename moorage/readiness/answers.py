@@ -1,0 +1,183 @@
+"""Answers of an engine: what is wrong with one, and what it generated."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from moorage.common.printable import printable
+from moorage.common.values import Value
+from moorage.readiness.protocol import Probe
+
+SHOWN, MOST_NAMES = 200, 10
+"""Characters of an answer, and names that a server lists, that a message quotes."""
+
+MOST_TOKENS = 10**9
+"""Of one answer; what claims more does not count."""
+
+
+FINISHED = ("stop", "length")
+"""Finish reasons of text that was generated to its end."""
+
+
+class Unreadable(Value):
+    """What stands in the place of an answer that is not taken in.
+
+    Attributes:
+        why: What is wrong with it; completes "the answer ...".
+    """
+
+    why: str
+
+    def __str__(self) -> str:
+        return f"the answer {self.why}"
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """The text in an answer.
+
+    Attributes:
+        text: What was generated, as in the answer.
+        finish: Why the engine ended it.
+        tokens: Tokens as the engine counts them; None = it does not count.
+        wrong: Why it is no answer at all; empty = it is one.
+    """
+
+    text: Any = None
+    finish: Any = None
+    tokens: int | None = None
+    wrong: str = ""
+
+    @property
+    def content(self) -> str:
+        """The text; empty where there is none."""
+        return str(self.text or "")
+
+
+REFUSALS = frozenset({400, 401, 403, 404, 405, 422})
+"""HTTP statuses with which the engine says that it will not answer such a request."""
+
+
+def is_final(probe: Probe, status: int) -> bool:
+    """Whether a bad answer stays bad, however often the probe is sent."""
+    return not probe.patient and (status == 200 or status in REFUSALS)
+
+
+def judge(probe: Probe, status: int, answer: Any) -> tuple[str, str]:
+    """Hold an answer against what the probe expects.
+
+    Returns:
+        What is wrong (empty when the answer is good), and what to keep of it.
+    """
+    if not status:
+        return shorten(answer), ""
+    if status != 200:
+        return f"HTTP {status}: {shorten(answer)}", ""
+    if isinstance(answer, Unreadable) and probe.expects != "status":
+        return str(answer), ""
+    return JUDGES[probe.expects](probe, answer)
+
+
+def completion_tokens(answer: Any) -> int | None:
+    """Tokens of an answer as the engine counts them; None = it does not count.
+
+    Raises:
+        ValueError: The count is no number of tokens.
+    """
+    usage = answer.get("usage") if isinstance(answer, dict) else None
+    count = usage.get("completion_tokens") if isinstance(usage, dict) else None
+    if count is None or (type(count) is int and 0 <= count <= MOST_TOKENS):
+        return count
+    raise ValueError(f"{shorten(repr(count))} is no number of tokens")
+
+
+def shorten(answer: Any) -> str:
+    """An answer as a message quotes it: not long, and nothing in it that a terminal obeys."""
+    text = printable(str(answer)[: SHOWN + 1])
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
+
+
+def read_generation(answer: Any) -> Generation:
+    """Read the text that an engine generated, for a conversation or a plain prompt."""
+    choice = next(iter(_items(answer, "choices")), {})
+    message, finish = choice.get("message"), choice.get("finish_reason")
+    text = message.get("content") if isinstance(message, dict) else choice.get("text")
+    if finish not in FINISHED:
+        return Generation(text, finish, wrong=f"finish reason {shorten(repr(finish))}")
+    try:
+        tokens = completion_tokens(answer)
+    except ValueError as error:
+        return Generation(text, finish, wrong=str(error))
+    if tokens == 0 or (tokens is None and not text):
+        return Generation(None, finish, wrong="no token was generated")
+    return Generation(text, finish, tokens)
+
+
+def _judge_running(_probe: Probe, answer: Any) -> tuple[str, str]:
+    return ("", answer["detail"]) if answer["ready"] else (answer["detail"], "")
+
+
+def _judge_status(_probe: Probe, _answer: Any) -> tuple[str, str]:
+    return "", "HTTP 200"
+
+
+def _judge_listed(probe: Probe, answer: Any) -> tuple[str, str]:
+    names = [str(entry.get("id")) for entry in _items(answer, "data")]
+    if probe.name in names:
+        return "", f"listed as {probe.name}"
+    others = shorten(", ".join(names[:MOST_NAMES]))
+    more = f" and {len(names) - MOST_NAMES:,} more" if len(names) > MOST_NAMES else ""
+    return f"'{probe.name}' is not listed, but {others or 'nothing'}{more}", ""
+
+
+def _judge_text(_probe: Probe, answer: Any) -> tuple[str, str]:
+    found = read_generation(answer)
+    if found.finish not in FINISHED:
+        return f"nothing was generated ({found.wrong})", ""
+    kept = "" if found.wrong else f"{shorten(repr(found.text))} ({found.finish})"
+    return found.wrong, kept
+
+
+def _judge_vector(_probe: Probe, answer: Any) -> tuple[str, str]:
+    vector = next(iter(_items(answer, "data")), {}).get("embedding")
+    if not isinstance(vector, list) or not vector or not _all_finite(vector):
+        return "the embedding is empty or not finite", ""
+    return "", f"a vector of {len(vector)}"
+
+
+def _judge_scores(_probe: Probe, answer: Any) -> tuple[str, str]:
+    scores = [entry.get("relevance_score") for entry in _items(answer, "results")]
+    if len(scores) < 2 or not _all_finite(scores):
+        return "the scores are missing or not finite", ""
+    return "", f"{len(scores)} scores"
+
+
+def _judge_labels(_probe: Probe, answer: Any) -> tuple[str, str]:
+    shares = next(iter(_items(answer, "data")), {}).get("probs")
+    if not isinstance(shares, list) or not shares or not _all_finite(shares):
+        return "the labels' probabilities are missing or not finite", ""
+    return "", f"probabilities of {len(shares)} labels"
+
+
+def _all_finite(numbers: list[Any]) -> bool:
+    return all(isinstance(x, int | float) and math.isfinite(x) for x in numbers)
+
+
+JUDGES = {
+    "running": _judge_running,
+    "status": _judge_status,
+    "listed": _judge_listed,
+    "text": _judge_text,
+    "vector": _judge_vector,
+    "scores": _judge_scores,
+    "labels": _judge_labels,
+}
+
+
+def _items(answer: Any, key: str) -> list[dict[str, Any]]:
+    entries = answer.get(key) if isinstance(answer, dict) else None
+    if not isinstance(entries, list):
+        return []
+    return [entry for entry in entries if isinstance(entry, dict)]

@@ -1,0 +1,166 @@
+"""A model on a Ray cluster: its application of Ray Serve, and the fields that go with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from pydantic import Field, field_validator, model_validator
+
+from moorage.common.values import InputValue
+from moorage.spec.patterns import IMPORT_PATTERN
+
+
+class AutoscalingSpec(InputValue):
+    """Between which numbers of replicas Ray Serve decides by itself."""
+
+    min_replicas: int = Field(1, ge=1, le=1024, description="Replicas that are always there.")
+    max_replicas: int = Field(ge=1, le=1024, description="Replicas under the highest load.")
+    target_ongoing_requests: float | None = Field(
+        None,
+        gt=0,
+        description="Requests in flight that a replica is meant to have. Empty = Ray's own number.",
+    )
+
+    @model_validator(mode="after")
+    def _ascends(self) -> AutoscalingSpec:
+        if self.max_replicas < self.min_replicas:
+            raise ValueError("max_replicas: it must not be below `min_replicas`")
+        return self
+
+
+class ApplicationSpec(InputValue):
+    """What Ray Serve is told about the model's application (`placement.cluster`)."""
+
+    multiline: ClassVar[frozenset[str]] = frozenset({"args", "deployments", "runtime_env"})
+
+    import_path: str | None = Field(
+        None,
+        pattern=IMPORT_PATTERN,
+        description="What Ray Serve builds the application from, `module:attribute`; it must be"
+        " importable on the cluster. Belongs to `engine.name: custom`; vLLM is built by Ray Serve"
+        " LLM.",
+    )
+    args: dict[str, Any] = Field(
+        {},
+        description="Arguments of that builder; `{{model_path}}` and `{{model_name}}` are filled"
+        " in. For vLLM: further keys of its `LLMConfig`, such as `placement_group_config`; they win"
+        " over derived ones. Ray's dashboard shows them: never put a secret here.",
+    )
+    accelerator_type: str | None = Field(
+        None,
+        min_length=1,
+        max_length=64,
+        description="Kind of accelerator as Ray names it, such as `H100` or `L4` (vLLM). Empty ="
+        " any.",
+    )
+    autoscaling: AutoscalingSpec | None = Field(
+        None,
+        description="Let Ray Serve choose the number of replicas; `replicas` is then left out"
+        " (vLLM).",
+    )
+    deployments: tuple[dict[str, Any], ...] = Field(
+        (),
+        max_length=64,
+        description="Options of the application's deployments in the words of Ray Serve's config"
+        " file, such as `{name: Server, num_replicas: 2}` (custom).",
+    )
+    runtime_env: dict[str, Any] = Field(
+        {},
+        description="Ray's runtime environment, such as `{pip: [...]}` or `{working_dir:"
+        " https://...}`. Variables belong to `engine.env`.",
+    )
+
+    @field_validator("runtime_env")
+    @classmethod
+    def _variables_stand_elsewhere(cls, runtime_env: dict[str, Any]) -> dict[str, Any]:
+        if "env_vars" in runtime_env:
+            raise ValueError("variables belong to `engine.env`")
+        return runtime_env
+
+
+HUB_TOKEN = "HF_TOKEN"
+
+TAKEN: Mapping[str, frozenset[str]] = {
+    "": frozenset(
+        {
+            *("name", "source", "revision", "engine", "context", "placement", "speculative"),
+            *("replicas", "mode", "readiness", "stopping", "secrets", "trust_remote_code"),
+            *("labels", "redeploy", "replace"),
+        }
+    ),
+    "engine": frozenset({"name", "runtime", "version", "args", "env", "application"}),
+    "placement": frozenset({"cluster", "accelerators"}),
+    "speculative": frozenset({"method", "tokens", "ngram_min", "ngram_max"}),
+}
+"""Fields that an application of Ray Serve can follow; the others speak of hosts and containers."""
+
+OF_VLLM = ("accelerator_type", "autoscaling")
+OF_CUSTOM = ("import_path", "deployments")
+
+
+def mistake_on_cluster(written: Mapping[str, Any]) -> str:
+    """What of a spec does not go with `placement.cluster`; empty = nothing.
+
+    Args:
+        written: The spec without its defaults.
+    """
+    foreign = [
+        f"{section}.{field}".lstrip(".")
+        for section, taken in TAKEN.items()
+        for field in (written.get(section, {}) if section else written)
+        if field not in taken
+    ]
+    if foreign:
+        return (
+            f"placement.cluster: {', '.join(foreign)} cannot be followed on a Ray cluster, where"
+            " Ray starts the model; leave it out"
+        )
+    if written.get("replace", {}).get("strategy") == "canary":
+        return "replace.strategy: Ray starts all replicas of an application at once; take surge"
+    return _engine(written) or _secrets(written)
+
+
+def mistake_elsewhere(written: Mapping[str, Any]) -> str:
+    """What of a spec needs `placement.cluster`; empty = nothing."""
+    engine = written.get("engine", {})
+    if "application" in engine:
+        return "engine.application: it is for a Ray cluster; name one in `placement.cluster`"
+    if engine.get("runtime") == "ray":
+        return "engine.runtime: a model runs on Ray where `placement.cluster` names a cluster"
+    return ""
+
+
+def _engine(written: Mapping[str, Any]) -> str:
+    engine = written.get("engine", {})
+    name, application = engine.get("name", "vllm"), engine.get("application", {})
+    if name == "transformers":
+        return "engine.name: a Ray cluster serves vllm, or a custom application"
+    if engine.get("runtime", "ray") != "ray":
+        return "engine.runtime: on a Ray cluster it is ray; leave it out"
+    if isinstance(written.get("placement", {}).get("accelerators"), list):
+        return "placement.accelerators: Ray chooses which; say how many"
+    foreign = [
+        field for field in (OF_VLLM if name == "custom" else OF_CUSTOM) if field in application
+    ]
+    if foreign:
+        return f"engine.application: {', '.join(foreign)} does not go with {name}"
+    if name == "custom" and "import_path" not in application:
+        return "engine.application: a custom application needs its `import_path`"
+    if name == "custom" and engine.get("args"):
+        return "engine.args: a custom application takes `engine.application.args`"
+    if name == "custom" and written.get("replicas", 1) > 1:
+        return "replicas: say `num_replicas` in `engine.application.deployments`"
+    if "autoscaling" in application and "replicas" in written:
+        return "replicas: `engine.application.autoscaling` decides; leave one of the two out"
+    return ""
+
+
+def _secrets(written: Mapping[str, Any]) -> str:
+    names = sorted(set(written.get("secrets", {})) - {HUB_TOKEN})
+    if not names:
+        return ""
+    return (
+        f"secrets: {', '.join(names)} would stand in clear text in Ray's dashboard; set them in the"
+        " environment of the cluster's nodes, and leave them out here"
+    )

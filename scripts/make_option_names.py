@@ -1,0 +1,123 @@
+"""Writes `moorage/spec/option_names.py` from the shipped schemas of vLLM.
+
+    python scripts/make_option_names.py [FILE]
+
+The table has the options that moorage's own code looks for: those whose names stand as strings in
+the rooms that read arguments.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from moorage.adapters.engines.schemas import SchemaStore
+from moorage.engines.schema.argument import Schema
+
+ROOT = Path(__file__).parents[1]
+ROOMS = ("memory", "models", "placement", "engines", "readiness")
+NOT_READING = ("vllm/options.py", "vllm/ray_cluster.py", "schema/reading.py")
+NAME = re.compile(r'"(--[a-z][a-z-]+)"')
+
+LEVEL = "-O"
+"""It is `--optimization-level` in newer versions, and has a value without a space."""
+
+PAGE = '''"""Other writings of the options that moorage looks for, as a version of vLLM takes them.
+
+Written by `scripts/make_option_names.py` from the shipped schemas ({first} to {last}).
+"""
+
+from __future__ import annotations
+
+SHORTEST: dict[str, str] = {{
+{shortest}
+}}
+"""By option the shortest beginning that a version takes for it."""
+
+SECOND_NAMES: dict[str, str] = {{
+{second}
+}}
+"""Second long names of an option, and the opposite of a switch."""
+
+SHORT_NAMES: dict[str, str] = {{
+{short}
+}}
+"""Names with one dash."""
+'''
+
+
+def option_names(schemas: Sequence[Schema]) -> str:
+    """The module's text.
+
+    Args:
+        schemas: Of all versions, the newest first.
+    """
+    names = _looked_up(schemas)
+    short = {key: value for key, value in names.items() if not key.startswith("--")}
+    second = {key: value for key, value in names.items() if key.startswith("--") and key != value}
+    shortest = {name: _shortest(name, schemas) for name in names if name.startswith("--")}
+    return PAGE.format(
+        first=schemas[-1].version,
+        last=schemas[0].version,
+        shortest=_lines({key: value for key, value in shortest.items() if value != key}),
+        second=_lines(second),
+        short=_lines(short),
+    )
+
+
+def _looked_up(schemas: Sequence[Schema]) -> dict[str, str]:
+    """All names of the options that the code names, each with the one to look for."""
+    written = set(_named_in_code())
+    found: dict[str, str] = {}
+    for schema in reversed(schemas):
+        for argument in schema.arguments:
+            if written.isdisjoint(argument.options):
+                continue
+            for name in argument.options:
+                if name != LEVEL:
+                    found[name] = _canonical(name, argument.name)
+    return found
+
+
+def _named_in_code() -> Iterator[str]:
+    for room in ROOMS:
+        for file in (ROOT / "moorage" / room).glob("**/*.py"):
+            if not str(file).endswith(NOT_READING):
+                yield from NAME.findall(file.read_text())
+
+
+def _canonical(name: str, first: str) -> str:
+    """The first name of an option, or its `--no-` form for the opposite of it."""
+    negated = first.replace("--", "--no-", 1)
+    opposites = {("--enable-", "--disable-"), ("--disable-", "--enable-")}
+    is_opposite = any(
+        first.startswith(one) and name == first.replace(one, other, 1) for one, other in opposites
+    )
+    return negated if is_opposite or name == negated else first
+
+
+def _shortest(name: str, schemas: Sequence[Schema]) -> str:
+    """The shortest beginning that one version takes for an option; else the whole name."""
+    versions = [tuple(schema.options) for schema in schemas if name in schema.options]
+    starts = (name[:end] for end in range(3, len(name)))
+    return next((start for start in starts if _is_taken(start, versions)), name)
+
+
+def _is_taken(start: str, versions: Sequence[tuple[str, ...]]) -> bool:
+    return any(sum(option.startswith(start) for option in known) == 1 for known in versions)
+
+
+def _lines(table: dict[str, str]) -> str:
+    return "\n".join(f'    "{key}": "{table[key]}",' for key in sorted(table))
+
+
+def main() -> None:
+    default = ROOT / "moorage" / "spec" / "option_names.py"
+    path = Path(sys.argv[1]) if len(sys.argv) > 1 else default
+    path.write_text(option_names(SchemaStore(Path("/nowhere")).every()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,269 @@
+"""Replace a release: stop it before or after its successor starts, or start it again."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from moorage.adapters.engines.probe import ask
+from moorage.adapters.hosts.runtime import runtime_for
+from moorage.adapters.system.threads import in_thread, run_shielded, run_uninterrupted
+from moorage.common.failures import Cause, Failure
+from moorage.common.units import human_seconds
+from moorage.engines.draining import Drained
+from moorage.engines.launch import (
+    LABEL_REPLICA,
+    ContainerSpec,
+    LaunchPlan,
+    Workload,
+    planned_workload,
+)
+from moorage.engines.start_order import start_groups
+from moorage.readiness.protocol import Phase, Probe
+from moorage.releases.release import ReleaseRow, ReleaseState
+from moorage.releases.states import FINAL, SERVING
+from moorage.releases.succession import (
+    ENDING,
+    SUPERSEDED,
+    claims_of,
+    ending_of,
+    plan_of,
+    successor_of,
+)
+from moorage.spec import Deadlines
+from tasks.context import ledger, router, settings
+from tasks.image import restore_image
+from tasks.journal import Journal, tell
+from tasks.stopping import add_outcome, close_and_drain, drain, end_release
+from tasks.workloads import ABORT_SECONDS, start_part, stop_all
+
+COME_UP_SECONDS = 60.0
+"""How long reconciling waits for a release that it started again: others wait for it meanwhile."""
+
+POLL_SECONDS = 0.5
+
+
+async def stop_for(old: ReleaseRow, release: str) -> None:
+    """Stop a release before its successor starts.
+
+    Raises:
+        Failure: `LOST_LOCK` when the successor was given up: then the old one serves on.
+    """
+    await in_thread(_must_be_wanted, release)
+    cause = f"{SUPERSEDED} {release}, stopped first"
+    drained = await close_and_drain(old, cause)
+    if drained.summary:
+        tell(f"{old.id}: {drained.summary}")
+    await run_uninterrupted(_stop_workloads, old, add_outcome(cause, drained.summary))
+
+
+def undo_stop(
+    row: ReleaseRow, successor: str, *, spare: bool = True, seconds: float | None = None
+) -> None:
+    """Undo of a stop-first: the old release serves again, exactly as it was planned.
+
+    A replica that does not come up keeps no other from serving: reconciling sees to it.
+
+    Args:
+        row: The old release.
+        successor: The release for which it stopped.
+        spare: Leave replicas alone that were not stopped yet. False starts them anew: they were
+            signalled to end.
+        seconds: How long to wait until it answers; None = as long as its spec lets it load.
+
+    Raises:
+        Failure: When no replica could be started.
+    """
+    if ledger().releases.get(successor).state in SERVING:
+        return
+    if ledger().releases.get(row.id).state in SERVING:
+        return  # it was never stopped
+    plan = plan_of(row)
+    down = _stopped_part(plan) if spare else plan
+    if row.release and down.containers:
+        restore_image(row.release)
+    wait = _load_seconds(row) if seconds is None else seconds
+    if down.containers:
+        tell(f"{row.id} is started again; it may take {human_seconds(wait)} to answer")
+    failed = _start_replicas(row, down, wait, anew=not spare)
+    if failed and failed.keys() == _replicas(plan):
+        raise next(iter(failed.values()))
+    if ledger().releases.get(row.id).state == ReleaseState.STOPPING:
+        lost = (f"replica {replica}: {failure}" for replica, failure in sorted(failed.items()))
+        router().reopen(row.id, "; ".join(("its successor failed", *lost)))
+
+
+async def end_superseded(old: ReleaseRow, journal: Journal, linger_seconds: float = 0) -> None:
+    """End a release whose successor serves; that it does not stop is no reason to fail.
+
+    A signal ends the waiting for its requests, but does not leave it half ended.
+
+    Args:
+        old: The release.
+        journal: Gets a line about the end of it.
+        linger_seconds: How long it still answers those who looked its endpoint up before the
+            switch, and have not sent their request yet.
+    """
+    drained = Drained()
+    try:
+        with suppress(Failure):
+            # What stopped first has no workload any more, and another may answer on its port.
+            row = await in_thread(ledger().releases.get, old.id)
+            if row.workloads:
+                await asyncio.sleep(linger_seconds)
+            drained = await drain(row)
+    finally:
+        run_shielded(lambda: _end_superseded(old.id, drained.summary, journal))
+
+
+def finish_switch(old: ReleaseRow, release: str, journal: Journal) -> None:
+    """Undo of the switch, which is one transaction: once made it stays, and the old one ends."""
+    if ledger().releases.get(release).state not in SERVING:
+        return
+    if ledger().releases.get(old.id).state == ReleaseState.STOPPING:
+        _end_superseded(old.id, "", journal)
+
+
+def abandon(release: str) -> bool:
+    """Undo of a launch: stop whatever a release that never was ready has started.
+
+    It is given up first, so that it cannot take over any more; one that has taken over stays.
+
+    Returns:
+        Whether it runs nothing any more; False when it has taken over.
+    """
+    if not ledger().releases.give_up(release, Cause.INTERRUPTED):
+        return False
+    stop_all(ledger().releases.get(release).workloads, ABORT_SECONDS)
+    return True
+
+
+def free_claims(release: str, old: ReleaseRow | None) -> None:
+    """Undo of a claim; a release that had to make room gets its own back.
+
+    What runs, or could not be stopped, keeps its claims.
+    """
+    row = ledger().releases.get(release)
+    if row.state in SERVING:
+        return
+    if row.workloads:
+        raise Failure(Cause.RUNTIME_UNAVAILABLE, f"{release} may still run and keeps its claims")
+    ledger().claims.hand_back(release, *claims_of(old))
+
+
+def restore_release(row: ReleaseRow) -> None:
+    """Start a release again that stopped for one whose flow was killed, and undo that one."""
+    successor = successor_of(row)
+    try:
+        abandon(successor)
+        free_claims(successor, row)
+    except Failure as failure:
+        left = {workload.host for workload in ledger().releases.get(successor).workloads}
+        if not left or left & {spec.host for spec in plan_of(row).containers}:
+            raise
+        tell(f"{successor} keeps its claims: {failure}")  # elsewhere; this one can serve
+    undo_stop(row, successor, spare=ENDING not in row.cause, seconds=COME_UP_SECONDS)
+
+
+def _must_be_wanted(release: str) -> None:
+    """A flow that stood still for too long must not stop what others count on."""
+    state = ledger().releases.get(release).state
+    if state in FINAL:
+        raise Failure(Cause.LOST_LOCK, f"{release} is {state}, so nothing makes room for it")
+
+
+def _stop_workloads(row: ReleaseRow, cause: str) -> None:
+    ledger().releases.explain(row.id, add_outcome(cause, ENDING))
+    stop_all(row.workloads, ending_of(row).grace_seconds)
+    ledger().releases.explain(row.id, cause)
+
+
+def _end_superseded(release: str, outcome: str, journal: Journal) -> None:
+    try:
+        row = ledger().releases.get(release)
+        end_release(row, ReleaseState.SUPERSEDED, add_outcome(row.cause, outcome))
+    except Failure as failure:
+        journal.tell(f"{release} could not be stopped: {failure}")
+    else:
+        if outcome:
+            journal.tell(f"{release}: {outcome}")
+
+
+def _start_replicas(
+    row: ReleaseRow, plan: LaunchPlan, wait: float, *, anew: bool
+) -> dict[str, Failure]:
+    """Start replicas in their turns, and wait for each; those that failed, and why."""
+    failed: dict[str, Failure] = {}
+    for part in start_groups(plan):
+        started: dict[str, list[Workload]] = {}
+        for replica in sorted(_replicas(part)):
+            with _collect_failure(failed, replica):
+                own = _part_of(part, {replica})
+                if anew:  # a process that was signalled to end may still run for a moment
+                    stop_all([planned_workload(spec) for spec in own.containers], ABORT_SECONDS)
+                started[replica] = start_part(row, own)
+        for replica, workloads in started.items():
+            with _collect_failure(failed, replica):
+                for workload in workloads:
+                    _require_healthy(workload, row, wait)
+    return failed
+
+
+@contextmanager
+def _collect_failure(failed: dict[str, Failure], replica: str) -> Iterator[None]:
+    try:
+        yield
+    except Failure as failure:
+        failed[replica] = failure
+
+
+def _require_healthy(workload: Workload, row: ReleaseRow, seconds: float) -> None:
+    """Wait until a workload that was started again is healthy; one that ends is a failure.
+
+    What takes longer is not given up: reconciling asks it, and starts it again where it must.
+    """
+    path = row.release.spec.readiness.probe.path if row.release else "/health"
+    probe = Probe(phase=Phase.HEALTHY, deadline="load_seconds", method="GET", path=path)
+    runtime = runtime_for(workload.runtime, workload.address, settings())
+    give_up = time.monotonic() + seconds
+    while time.monotonic() < give_up:
+        seen = runtime.observe(workload)
+        if not seen.running or seen.restarts:
+            raise Failure(Cause.ENGINE_EXITED, f"{workload.name}: {seen.detail}")
+        if seen.ready or not workload.serves:
+            return
+        answer = seen.ready is None and asyncio.run(ask(workload.endpoint, probe, POLL_SECONDS))
+        if answer and answer[0] == 200:
+            return
+        time.sleep(POLL_SECONDS)
+
+
+def _stopped_part(plan: LaunchPlan) -> LaunchPlan:
+    """The replicas of a plan of which not everything is seen to run."""
+    return _part_of(
+        plan, {spec.labels[LABEL_REPLICA] for spec in plan.containers if not _runs(spec)}
+    )
+
+
+def _runs(spec: ContainerSpec) -> bool:
+    runtime = runtime_for(spec.runtime, spec.address, settings())
+    with suppress(Failure):
+        seen = runtime.observe(planned_workload(spec))
+        return seen.running and not seen.restarts
+    return False
+
+
+def _replicas(plan: LaunchPlan) -> set[str]:
+    return {spec.labels[LABEL_REPLICA] for spec in plan.containers}
+
+
+def _part_of(plan: LaunchPlan, replicas: set[str]) -> LaunchPlan:
+    left = (spec for spec in plan.containers if spec.labels[LABEL_REPLICA] in replicas)
+    return plan.model_copy(update={"containers": tuple(left)})
+
+
+def _load_seconds(row: ReleaseRow) -> float:
+    deadlines = row.release.spec.readiness.deadlines if row.release else Deadlines()
+    return float(deadlines.load_seconds)

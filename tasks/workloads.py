@@ -1,0 +1,142 @@
+"""Start and stop workloads: one container, or the parts of a replica in their order."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Sequence
+from threading import BoundedSemaphore
+from urllib.parse import urlsplit
+
+from moorage.adapters.hosts.runtime import runtime_for
+from moorage.adapters.secrets import provide_secrets
+from moorage.adapters.system.parallel import map_parallel
+from moorage.common.failures import Cause, Failure, combine
+from moorage.engines.launch import ContainerSpec, LaunchPlan, Workload, planned_workload
+from moorage.engines.registry import ENGINES
+from moorage.placement.placement import Role
+from moorage.readiness.diagnosis import diagnose
+from moorage.releases.release import ReleaseRow
+from moorage.spec import EngineName
+from tasks.context import ledger, settings
+
+ABORT_SECONDS = 2.0
+"""How long an engine that never was ready may take to end: vLLM ignores SIGTERM while it starts."""
+
+STOP_ORDER = (Role.LEADER, Role.FOLLOWER, Role.RAY_HEAD)
+"""The order in which the parts of a replica are stopped."""
+
+STOP_SECONDS = 86_400.0
+"""Each stop has its own end: its grace, and the time-outs of its runtime."""
+
+LISTEN_SECONDS = 180.0
+"""How long the head of a Ray cluster may take; where it installs Ray first, that is most of it."""
+
+POLL_SECONDS = 0.5
+
+CONNECT_SECONDS = 2.0
+
+LOG_LINES = 5_000
+
+
+def start(release: str, spec: ContainerSpec) -> Workload:
+    """Start one container. Its secrets are looked up now and live nowhere else."""
+    ledger().workloads.begin(release, planned_workload(spec))
+    names = {variable.secret for variable in spec.environment if variable.secret}
+    secrets = provide_secrets(names)
+    workload = runtime_for(spec.runtime, spec.address, settings()).start(spec, secrets)
+    ledger().workloads.put(release, workload)
+    return workload
+
+
+def start_part(row: ReleaseRow, part: LaunchPlan) -> list[Workload]:
+    """Start the containers of a part of a plan as they were, what others await first."""
+    ordered = sorted(part.containers, key=lambda spec: bool(spec.awaits))
+    return [_start_container(row, part, spec) for spec in ordered]
+
+
+def _start_container(row: ReleaseRow, part: LaunchPlan, spec: ContainerSpec) -> Workload:
+    if spec.awaits:
+        first = next(other for other in part.containers if other.name == spec.awaits)
+        must_listen(first, part.engine)
+    return start(row.id, spec)
+
+
+def stop(workload: Workload, grace_seconds: float) -> None:
+    """Stop one workload and remove its record. Idempotent."""
+    runtime = runtime_for(workload.runtime, workload.address, settings())
+    runtime.stop(workload, grace_seconds)
+    ledger().workloads.drop(workload.name)
+
+
+def stop_all(workloads: Sequence[Workload], grace_seconds: float) -> None:
+    """Stop workloads, all replicas at the same time; all are tried.
+
+    In each the leader ends first, for requests that it has in flight need the others, and the head
+    of a Ray cluster last, for all the leader's processes end with it.
+
+    Raises:
+        Failure: Of what did not stop; of several one failure with the details of all.
+    """
+    replicas: dict[tuple[str, int], list[Workload]] = {}
+    for workload in sorted(workloads, key=lambda one: STOP_ORDER.index(one.role)):
+        replicas.setdefault((workload.release, workload.replica), []).append(workload)
+    gate, failed = BoundedSemaphore(settings().hosts_at_once), list[tuple[str, Failure]]()
+
+    def one(replica: Sequence[Workload]) -> list[tuple[str, Failure]]:
+        with gate:
+            return _stop_replica(replica, grace_seconds)
+
+    for outcome in map_parallel(one, list(replicas.values()), STOP_SECONDS):
+        if isinstance(outcome, Exception):
+            raise outcome
+        failed.extend(outcome)
+    if failed:
+        raise failed[0][1] if len(workloads) == 1 else combine(failed)
+
+
+def _stop_replica(replica: Sequence[Workload], grace_seconds: float) -> list[tuple[str, Failure]]:
+    failed = []
+    for workload in replica:
+        try:
+            stop(workload, grace_seconds)
+        except Failure as failure:
+            failed.append((workload.host, failure))
+    return failed
+
+
+def must_listen(spec: ContainerSpec, engine: EngineName, seconds: float = LISTEN_SECONDS) -> None:
+    """Wait until a container takes connections on its port.
+
+    Args:
+        spec: The container; it was started.
+        engine: Knows what its log gives away.
+        seconds: How long to wait.
+
+    Raises:
+        Failure: `ENGINE_EXITED` when it ends first (or what its log says), `LOAD_TIMEOUT` when it
+            never listens.
+    """
+    workload, give_up = planned_workload(spec), time.monotonic() + seconds
+    runtime = runtime_for(spec.runtime, spec.address, settings())
+    known = ENGINES[engine].log_causes
+    while not _listens(spec.endpoint):
+        seen = runtime.observe(workload)
+        named = f"{spec.role} {spec.name} on {spec.host}"
+        if not seen.running or seen.restarts:
+            code = "" if seen.exit_code is None else f", exit code {seen.exit_code}"
+            detail = f"{named}: {seen.detail}{code}"
+            raise diagnose(runtime.logs(workload, LOG_LINES), known, Cause.ENGINE_EXITED, detail)
+        if time.monotonic() > give_up:
+            detail = f"{named}: does not listen on {spec.bind}:{spec.port} within {seconds:g} s"
+            raise diagnose(runtime.logs(workload, LOG_LINES), known, Cause.LOAD_TIMEOUT, detail)
+        time.sleep(POLL_SECONDS)
+
+
+def _listens(endpoint: str) -> bool:
+    where = urlsplit(endpoint)
+    try:
+        with socket.create_connection((where.hostname or "", where.port or 0), CONNECT_SECONDS):
+            return True
+    except OSError:
+        return False

@@ -1,0 +1,86 @@
+"""Jobs run side by side; whoever watches may end them."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from threading import Event
+
+import pytest
+from filelock import FileLock
+
+from moorage.adapters.system import parallel
+from moorage.adapters.system.parallel import deadline, hold, run_all
+from moorage.common.failures import Cause, Failure
+
+
+@pytest.fixture(autouse=True)
+def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel, "TICK_SECONDS", 0.01)
+
+
+def nothing() -> None: ...
+
+
+def test_results_come_in_the_order_of_the_jobs() -> None:
+    second_ran = Event()
+
+    def first(_: Event) -> int:
+        assert second_ran.wait(60)
+        return 1
+
+    def second(_: Event) -> int:
+        second_ran.set()
+        return 2
+
+    assert run_all([first, second], workers=2, tick=nothing) == [1, 2]
+
+
+def test_never_more_at_once_than_workers() -> None:
+    running, most, lock = 0, 0, threading.Lock()
+
+    def job(_: Event) -> None:
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        Event().wait(0.005)
+        with lock:
+            running -= 1
+
+    run_all([job] * 12, workers=3, tick=nothing)
+    assert most == 3
+
+
+def test_the_first_failure_ends_the_others() -> None:
+    ended = Event()
+
+    def patient(stopped: Event) -> None:
+        if stopped.wait(5):
+            ended.set()
+
+    def failing(_: Event) -> None:
+        raise OSError("broken")
+
+    with pytest.raises(OSError, match="broken"):
+        run_all([patient, failing, patient], workers=2, tick=nothing)
+    assert ended.is_set()
+
+
+def test_a_tick_ends_everything_once_the_time_is_over() -> None:
+    deadline(None, "waiting")()  # which never raises
+    with pytest.raises(Failure, match=r"waiting took over 0\.02 s") as caught:
+        run_all([lambda stopped: stopped.wait(5)], workers=1, tick=deadline(0.02, "waiting"))
+    assert caught.value.cause is Cause.DOWNLOAD_TIMEOUT
+
+
+def test_who_waits_for_a_lock_ticks_and_may_give_up(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    with (
+        FileLock(path),
+        pytest.raises(Failure, match="waiting took over"),
+        hold(FileLock(path), deadline(0.02, "waiting")),
+    ):
+        pytest.fail("somebody else holds it")
+    with hold(FileLock(path), nothing):
+        pass

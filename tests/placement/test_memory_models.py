@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from moorage.common.refusal import Reason, Refusal
+from moorage.common.units import GIB
+from moorage.memory.calibration import Measurement, calibration_key
+from moorage.memory.demand import memory_model
+from moorage.memory.engine_setup import MemoryQuery
+from moorage.memory.need import Need
+from moorage.models.config import derive_profile
+from moorage.placement.memory_models import (
+    CalibratedMemory,
+    EstimatedMemory,
+    ExactOrEstimatedMemory,
+)
+from moorage.readiness.engine_facts import Measured
+from moorage.spec import ModelSpec
+from tests.builders import NOON, a_model, a_profile, a_spec
+from tests.memory.models import known
+
+TOTAL = 80 * GIB
+
+
+def estimated(tokens: int = 8192, concurrency: int = 1, tensor: int = 1, **profile: Any) -> Need:
+    memory = EstimatedMemory(a_profile(**profile), "no headers")
+    need = memory.need(
+        MemoryQuery(
+            total=TOTAL,
+            device_name="",
+            tensor=tensor,
+            pipeline=1,
+            tokens=tokens,
+            concurrency=concurrency,
+        )
+    )
+    assert isinstance(need, Need)
+    return need
+
+
+def size(need: Need, name: str) -> int:
+    term = need.term(name)
+    return term.bytes if term else 0
+
+
+def test_weights_are_the_files_over_the_ranks_and_nothing_is_called_exact() -> None:
+    need = estimated(tensor=2)
+    assert size(need, "weights") == 4 * GIB
+    assert not any(term.exact for term in need.terms)
+    assert "no headers" in need.terms[0].reason
+
+
+@pytest.mark.parametrize(
+    ("changes", "gib"),
+    [
+        ({}, 1),
+        ({"tokens": 16384}, 2),
+        ({"concurrency": 4}, 4),
+        ({"tensor": 2}, 0.5),
+        ({"tensor": 8, "kv_heads": 2}, 0.125),
+    ],
+    ids=str,
+)
+def test_the_cache_is_split_by_its_heads_and_no_further(
+    changes: dict[str, Any], gib: float
+) -> None:
+    assert size(estimated(**changes), "kv_cache") == gib * GIB
+
+
+def test_where_the_cache_is_unknown_the_accelerator_is_taken_nearly_whole() -> None:
+    need = estimated(kv_heads=None)
+    assert "unknown" in next(t.reason for t in need.terms if t.name == "kv_cache")
+    assert 0.85 < need.utilization(TOTAL) < 0.95
+
+
+class Answering:
+    """A memory model with one answer."""
+
+    def __init__(self, answer: Need | Refusal) -> None:
+        self.answer = answer
+
+    def need(self, _query: MemoryQuery) -> Need | Refusal:
+        return self.answer
+
+
+QUERY = MemoryQuery(total=TOTAL, tokens=8192)
+
+
+def test_what_the_rules_do_not_cover_is_estimated_and_says_so() -> None:
+    unknown = Refusal(Reason.UNKNOWN, "no rules for Foo")
+    memory = ExactOrEstimatedMemory(Answering(unknown), a_profile())
+    need = memory.need(QUERY)
+    assert isinstance(need, Need)
+    assert "no rules for Foo" in need.terms[0].reason
+
+
+def test_what_the_engine_would_refuse_stays_refused() -> None:
+    rejected = Refusal(Reason.REJECTED, "heads do not divide")
+    assert ExactOrEstimatedMemory(Answering(rejected), a_profile()).need(QUERY) is rejected
+
+
+def test_what_is_known_is_passed_on_as_it_is() -> None:
+    need = estimated()
+    memory = ExactOrEstimatedMemory(Answering(need), a_profile())
+    assert memory.need(QUERY) is need
+
+
+def test_adapters_and_draft_models_count_by_their_files_on_each_rank() -> None:
+    memory = EstimatedMemory(a_profile(), "no headers", companion_bytes=GIB)
+    need = memory.need(
+        MemoryQuery(total=TOTAL, device_name="", tensor=2, pipeline=1, tokens=8192, concurrency=1)
+    )
+    assert isinstance(need, Need)
+    assert size(need, "weights") == 4 * GIB + GIB
+
+
+H100 = "NVIDIA H100 80GB HBM3"
+MEASURED = Measured(activation_bytes=GIB // 2, graph_bytes=GIB)
+STEP = ("--max-num-batched-tokens", "8192", "--max-num-seqs", "1024")
+
+
+def measurement(*arguments: str, device: str = H100, release: str = "a.v1") -> Measurement:
+    _, profile, _ = served()
+    key = calibration_key(profile, "vllm", "0.32.0", "cuda", device, (*STEP, *arguments))
+    return Measurement(workload="w", key=key, measured=MEASURED, release=release, measured_at=NOON)
+
+
+def served(*arguments: str) -> tuple[ModelSpec, Any, Any]:
+    config, headers = known("llama-3.1-8b")
+    spec = a_spec(engine={"args": arguments})
+    model = a_model(config=config, headers=headers)
+    profile = derive_profile(spec, model)
+    return spec, profile, memory_model(spec, model, profile)
+
+
+def need(*measured: Measurement, arguments: tuple[str, ...] = (), tensor: int = 1) -> Need:
+    _, profile, exact = served(*arguments)
+    memory = CalibratedMemory(exact, profile, "vllm", "0.32.0", arguments, measured)
+    found = memory.need(
+        MemoryQuery(
+            total=TOTAL, device_name=H100, tensor=tensor, pipeline=1, tokens=8192, concurrency=1
+        )
+    )
+    assert isinstance(found, Need)
+    return found
+
+
+def test_what_was_measured_replaces_what_was_estimated_and_says_by_whom() -> None:
+    plain, corrected = need(), need(measurement())
+    assert size(corrected, "activation") == GIB // 2 != size(plain, "activation")
+    assert size(corrected, "cuda_graphs") == GIB != size(plain, "cuda_graphs")
+    assert size(corrected, "weights") == size(plain, "weights")
+    reason = next(term.reason for term in corrected.terms if term.name == "activation")
+    assert "as a.v1 measured" in reason
+
+
+@pytest.mark.parametrize(
+    ("measured", "arguments", "tensor"),
+    [
+        (measurement(device="NVIDIA L4"), (), 1),
+        (measurement(), ("--enforce-eager",), 1),
+        (measurement(), ("--max-num-seqs", "64"), 1),
+        (measurement(), (), 2),
+    ],
+    ids=["another device", "without graphs", "another batch", "other ranks"],
+)
+def test_other_settings_are_not_corrected(
+    measured: Measurement, arguments: tuple[str, ...], tensor: int
+) -> None:
+    asked: dict[str, Any] = {"arguments": arguments, "tensor": tensor}
+    assert need(measured, **asked) == need(**asked)
+
+
+def test_the_users_own_batch_is_part_of_the_settings() -> None:
+    own = ("--max-num-seqs", "64")
+    found = need(measurement(*own), arguments=own)
+    assert size(found, "activation") == GIB // 2
+
+
+def test_the_first_of_several_measurements_counts() -> None:
+    newest = measurement(release="a.v2").model_copy(
+        update={"measured": Measured(activation_bytes=2 * GIB)}
+    )
+    assert size(need(newest, measurement()), "activation") == 2 * GIB

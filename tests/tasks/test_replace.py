@@ -1,0 +1,230 @@
+"""Undos that bring something back: the old release of a stop-first, the switch, a release begun."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from moorage.adapters.hosts.observation import Observation
+from moorage.common.failures import Cause, Failure
+from moorage.engines.launch import (
+    LABEL_REPLICA,
+    ContainerSpec,
+    LaunchPlan,
+    Workload,
+    planned_workload,
+)
+from moorage.releases.release import ReleaseRow, ReleaseState
+from moorage.releases.succession import ENDING, SUPERSEDED
+from moorage.spec import EngineName
+from tasks import replace, workloads
+from tasks.context import ledger, router
+from tasks.journal import Journal
+from tasks.release import close_begun
+from tasks.replace import finish_switch, restore_release, undo_stop
+from tests.builders import REVISION, a_container, a_fleet, a_host, a_placement, a_release, a_spec
+
+pytestmark = pytest.mark.usefixtures("own_home")
+
+S = ReleaseState
+AWAY = Failure(Cause.RUNTIME_UNAVAILABLE, "").facts.summary
+PLACEMENT = a_placement(a_spec(), a_host())
+
+
+class Hosts:
+    """What runs, and in which order it was started; all of it answers at once."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.runs: set[str] = set()
+        self.started: list[str] = []
+        self.stopped: list[str] = []
+        self.away: set[str] = set()
+        monkeypatch.setattr(replace, "runtime_for", lambda *_: self)
+        monkeypatch.setattr(workloads, "start", self._start)
+        monkeypatch.setattr(workloads, "stop", self._stop)
+        monkeypatch.setattr(replace, "restore_image", lambda _release: None)
+        monkeypatch.setattr(workloads, "must_listen", self._must_listen)
+
+    def observe(self, workload: Workload) -> Observation:
+        self._must_be_there(workload.host)
+        return Observation(running=workload.name in self.runs, ready=True, detail="")
+
+    def _must_be_there(self, host: str) -> None:
+        if host in self.away:
+            raise Failure(Cause.RUNTIME_UNAVAILABLE, f"{host} is away")
+
+    def _start(self, release: str, spec: ContainerSpec) -> Workload:
+        self._must_be_there(spec.host)
+        self.started.append(spec.name)
+        self.runs.add(spec.name)
+        ledger().workloads.put(release, planned_workload(spec))
+        return planned_workload(spec)
+
+    def _stop(self, workload: Workload, _grace: float) -> None:
+        self._must_be_there(workload.host)
+        self.stopped.append(workload.name)
+        ledger().workloads.drop(workload.name)
+
+    def _must_listen(self, spec: ContainerSpec, _engine: EngineName) -> None:
+        assert spec.name in self.runs, "what others await is started first"
+
+
+@pytest.fixture
+def hosts(monkeypatch: pytest.MonkeyPatch) -> Hosts:
+    return Hosts(monkeypatch)
+
+
+def container(name: str, replica: int, **more: Any) -> ContainerSpec:
+    labels = {**a_container().labels, LABEL_REPLICA: str(replica)}
+    return a_container(name=name, labels=labels, **more)
+
+
+PLAN = LaunchPlan.model_validate(
+    {
+        "release": "tiny.v1",
+        "engine": EngineName.VLLM,
+        "engine_version": "0.32.0",
+        "containers": (
+            container("leader-0", 0, awaits="head-0"),
+            container("head-0", 0, host="gpu-2"),
+            container("leader-1", 1, host="gpu-3"),
+        ),
+    }
+)
+ALL = {spec.name for spec in PLAN.containers}
+
+
+def stopping_for_another(cause: str = "") -> tuple[ReleaseRow, str]:
+    """A release of two replicas that stops first, and its successor, which has failed."""
+    old = ledger().releases.begin(a_spec(), REVISION, "")
+    ledger().claims.commit(old, PLACEMENT.claims, a_fleet(a_host()))
+    ledger().releases.move(old, S.STARTING)
+    ledger().releases.take_over(a_release(old, placement=PLACEMENT, plan=PLAN))
+    new = ledger().releases.begin(a_spec(), REVISION, "run-2")
+    ledger().claims.commit(new, PLACEMENT.claims, a_fleet(a_host()), instead_of=old)
+    router().close(old, f"{SUPERSEDED} {new}, stopped first{cause}")
+    return ledger().releases.get(old), new
+
+
+@pytest.mark.parametrize(
+    ("runs", "started"),
+    [
+        (ALL, []),
+        (ALL - {"leader-1"}, ["leader-1"]),
+        (ALL - {"head-0"}, ["head-0", "leader-0"]),
+        (set(), ["head-0", "leader-0", "leader-1"]),
+    ],
+    ids=["nothing was stopped", "one replica was", "a part of one was", "all was"],
+)
+def test_the_old_release_is_started_as_far_as_it_was_stopped(
+    hosts: Hosts, runs: set[str], started: list[str]
+) -> None:
+    old, new = stopping_for_another()
+    hosts.runs = set(runs)
+    for _ in range(2):
+        undo_stop(old, new)
+        assert hosts.started == started
+        assert hosts.runs == ALL
+    [route] = router().routes("tiny")
+    assert (route.release, route.state) == (old.id, S.RUNNING)
+    assert ledger().releases.transitions(old.id)[-1].cause == "its successor failed"
+
+
+def test_a_replica_whose_host_is_away_keeps_no_other_from_serving(hosts: Hosts) -> None:
+    old, new = stopping_for_another()
+    hosts.away = {"gpu-2"}
+    undo_stop(old, new)
+    assert hosts.started == ["leader-1"]
+    assert ledger().releases.get(old.id).state == S.RUNNING
+    cause = ledger().releases.transitions(old.id)[-1].cause
+    assert cause == f"its successor failed; replica 0: {AWAY}: gpu-2 is away"
+
+
+def test_a_release_that_nobody_can_start_stays_where_it_is(hosts: Hosts) -> None:
+    old, new = stopping_for_another()
+    hosts.away = {"gpu-2", "gpu-3"}
+    with pytest.raises(Failure, match="gpu-2 is away"):
+        undo_stop(old, new)
+    assert ledger().releases.get(old.id).state == S.STOPPING
+
+
+@pytest.mark.parametrize(("cause", "started"), [("", 0), (f"; {ENDING}", 3)])
+def test_what_was_told_to_end_by_a_flow_that_is_gone_is_started_anew_and_nothing_else(
+    hosts: Hosts, cause: str, started: int
+) -> None:
+    old, new = stopping_for_another(cause)
+    hosts.runs = set(ALL)
+    restore_release(old)
+    assert len(hosts.started) == len(hosts.stopped) == started
+    assert ledger().releases.get(new).state == S.ERROR
+    assert ledger().releases.get(old.id).state == S.RUNNING
+    assert {claim.release for claim in ledger().claims.all()} == {old.id}
+
+
+@pytest.mark.parametrize(("away", "comes_back"), [("gpu-9", True), ("gpu-3", False)])
+def test_what_is_left_of_the_successor_on_another_host_keeps_nobody_from_serving(
+    hosts: Hosts, away: str, comes_back: bool
+) -> None:
+    old, new = stopping_for_another()
+    left = planned_workload(container("moorage-tiny.v2-r0-leader", 0, host=away))
+    ledger().workloads.put(new, left)
+    hosts.away = {away}
+    if comes_back:
+        restore_release(old)
+    else:
+        with pytest.raises(Failure, match=f"{away} is away"):
+            restore_release(old)
+    state = S.RUNNING if comes_back else S.STOPPING
+    assert ledger().releases.get(old.id).state == state
+    assert {claim.release for claim in ledger().claims.all()} == {new}, "it may still run"
+
+
+def test_an_engine_that_does_not_come_up_in_time_is_left_to_reconciling(
+    hosts: Hosts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, new = stopping_for_another()
+    loading = Observation(running=True, ready=False, detail="")
+    monkeypatch.setattr(hosts, "observe", lambda one: loading if one.name in hosts.runs else GONE)
+    undo_stop(old, new, seconds=0)
+    assert ledger().releases.get(old.id).state == S.RUNNING
+
+
+GONE = Observation(running=False, detail="")
+
+
+def test_the_old_one_of_a_successor_that_serves_is_not_started(hosts: Hosts) -> None:
+    old, new = stopping_for_another()
+    ledger().releases.move(new, S.STARTING)
+    ledger().releases.take_over(a_release(new, replaced=old.id))
+    undo_stop(old, new)
+    assert hosts.started == []
+    assert ledger().releases.get(old.id).state == S.STOPPING
+
+
+def test_a_switch_that_was_made_is_finished_and_one_that_was_not_leaves_the_old_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ended: list[str] = []
+    monkeypatch.setattr(replace, "_end_superseded", lambda one, *_: ended.append(one))
+    old, new = stopping_for_another()
+    finish_switch(old, new, Journal([]))
+    assert ended == []
+    ledger().releases.move(new, S.STARTING)
+    ledger().releases.take_over(a_release(new, replaced=old.id))
+    finish_switch(old, new, Journal([]))
+    assert ended == [old.id]
+    ledger().releases.end(old.id, S.SUPERSEDED)
+    finish_switch(old, new, Journal([]))
+    assert ended == [old.id]
+
+
+def test_only_what_a_flow_run_has_just_begun_itself_is_closed() -> None:
+    theirs = ledger().releases.begin(a_spec(), REVISION, "run-1")
+    earlier = ledger().releases.begin(a_spec(), REVISION, "run-2")
+    ledger().releases.move(earlier, S.ANALYZING)
+    own = ledger().releases.begin(a_spec(), REVISION, "run-2")
+    for _ in range(2):
+        close_begun("tiny", "run-2", "interrupted")
+    states = {row.id: row.state for row in ledger().releases.of_model("tiny")}
+    assert states == {theirs: S.PENDING, earlier: S.ANALYZING, own: S.ERROR}
