@@ -11,7 +11,7 @@ from prefect import Task
 from prefect.context import FlowRunContext
 from prefect.futures import PrefectFuture
 
-from moorage.adapters.prefect.task_runner import is_elsewhere, light
+from moorage.adapters.prefect.task_runner import is_elsewhere, without_processors
 from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Failure, combine
 from moorage.inventory.access import parse_access
@@ -120,6 +120,6 @@ async def _call(work: Task[..., Coroutine[Any, Any, R]], call: HostCall) -> R:
 
 
 async def _submit(work: Task[..., Coroutine[Any, Any, R]], call: HostCall) -> R:
-    with light():
+    with without_processors():
         future: PrefectFuture[R] = work.submit(**call.arguments)
     return await in_thread(future.result)

@@ -25,8 +25,8 @@ from moorage.readiness.engine_facts import (
     VERSION_PATH,
     EngineFacts,
     Measured,
+    combine_measured,
     engine_facts,
-    summed_up,
 )
 from moorage.readiness.protocol import Phase, Probe
 from moorage.releases.release import Release
@@ -60,7 +60,7 @@ async def measure(
         predicted: Bytes of one rank by the name of the term, if there was a prediction.
 
     Returns:
-        One for each workload that said something; what goes wrong is told in the journal.
+        One for each workload that logged something; errors go to the journal.
     """
     reader = ENGINES[plan.engine].memory_reader
     if reader is None or plan.on_cluster:
@@ -72,8 +72,9 @@ async def measure(
                 if measured := reader(await _log(workload)):
                     found.append(_entry(profile, plan, workload, snapshot, measured, predicted))
             except Exception as error:  # a log that cannot be read is no reason to end what serves
-                tell(f"what {workload.name} logged about memory could not be read: {_said(error)}")
-        note.say(_summary(summed_up(one.measured for one in found)))
+                why = str(error) or type(error).__name__
+                tell(f"what {workload.name} logged about memory could not be read: {why}")
+        note.say(_summary(combine_measured(one.measured for one in found)))
         return tuple(found)
 
 
@@ -119,10 +120,6 @@ def _entry(
     )
 
 
-def _said(error: Exception) -> str:
-    return str(error) or type(error).__name__
-
-
 def _summary(measured: Measured | None) -> str:
     if measured is None:
         return "the engine logged nothing about memory"
@@ -146,8 +143,8 @@ async def read_facts(
         measured: What the engines logged about memory.
 
     Returns:
-        One for each container that could be asked; what goes wrong is told in the journal. An
-        engine that does not list what it serves is not asked.
+        One for each container that answered; errors go to the journal. An engine that does not list
+        its models gets no request.
     """
     if not ENGINES[plan.engine].lists_models:
         return ()

@@ -11,7 +11,7 @@ from moorage.adapters.sources import read_keys, resolve_one
 from moorage.adapters.system.threads import in_thread
 from moorage.common.units import human_bytes
 from moorage.models.assets import Asset, assets_of
-from moorage.models.source import ResolvedModel, brought_together
+from moorage.models.source import ResolvedModel, join_companions
 from moorage.spec import ModelSpec
 from tasks.context import RETRIED, settings, with_retries
 from tasks.journal import step
@@ -24,7 +24,7 @@ async def resolve(spec: ModelSpec) -> ResolvedModel:
     assets = assets_of(spec)
     found = await asyncio.gather(*(resolve_asset(spec, asset) for asset in assets))
     later = str(settings().loaded(spec.name)) if spec.lora_updates else ""
-    return brought_together(assets, found).model_copy(update={"updates_folder": later})
+    return join_companions(assets, found).model_copy(update={"updates_folder": later})
 
 
 async def resolve_untracked(spec: ModelSpec) -> ResolvedModel:
@@ -35,7 +35,7 @@ async def resolve_untracked(spec: ModelSpec) -> ResolvedModel:
             return await with_retries()(resolve_asset.fn, spec, asset)
 
     assets = assets_of(spec)
-    return brought_together(assets, await asyncio.gather(*map(found, assets)))
+    return join_companions(assets, await asyncio.gather(*map(found, assets)))
 
 
 @task(

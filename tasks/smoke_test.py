@@ -33,7 +33,7 @@ from tasks.journal import step, tell
 from tasks.verify import Watch, api_key
 
 ROUNDS = 3
-"""How often a replica that is too slow is asked once more: a single reading is easily disturbed."""
+"""Attempts of a replica that is too slow: a single reading is easily disturbed."""
 
 POLL_SECONDS = 1.0
 
@@ -46,7 +46,7 @@ async def gate(
     workloads: tuple[Workload, ...],
     before: Release | None = None,
 ) -> tuple[Gate, ...]:
-    """Ask every replica all golden prompts; what does not pass is told, not raised.
+    """Ask every replica all golden prompts; a mistake is in the result, not raised.
 
     One request at a time for each replica, so that its speed is its own.
 
@@ -59,8 +59,8 @@ async def gate(
     """
     with step("gate") as note:
         key = await in_thread(api_key, plan)
-        asking = [_Asking(spec, profile, one, key, before) for one in serving(workloads)]
-        gates = tuple(await asyncio.gather(*(one.gate() for one in asking)))
+        tests = [_ReplicaTest(spec, profile, one, key, before) for one in serving(workloads)]
+        gates = tuple(await asyncio.gather(*(one.gate() for one in tests)))
         note.say("; ".join(one.summary for one in gates))
         if failure := _failure(gates):
             note.fail(failure)
@@ -71,7 +71,7 @@ def must_pass(gates: tuple[Gate, ...]) -> None:
     """Every replica has to pass.
 
     Raises:
-        Failure: `GATE_FAILED` with what was asked and what was answered.
+        Failure: `GATE_FAILED` with the prompts and their answers.
     """
     if failure := _failure(gates):
         raise failure
@@ -93,8 +93,8 @@ def must_talk(spec: ModelSpec, profile: ModelProfile) -> None:
         raise Failure(Cause.BAD_SPEC, detail, suggestion="Leave `readiness.prompts` out.")
 
 
-class _Asking:
-    """One replica that is asked."""
+class _ReplicaTest:
+    """The smoke test of one replica."""
 
     def __init__(
         self,
@@ -146,8 +146,8 @@ class _Asking:
 def is_canary(draft: Release, before: Release | None) -> bool:
     """Whether a share of a release starts first and is watched.
 
-    Only beside another one, which spares it; and what is gone back to has shown before that it
-    serves, and is often wanted in a hurry.
+    Only while another release serves. A rollback needs none: its release has served before, and is
+    often wanted in a hurry.
     """
     wanted = draft.spec.replace.strategy == ReplaceStrategy.CANARY
     return wanted and before is not None and not draft.rolled_back_to

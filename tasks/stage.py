@@ -27,7 +27,7 @@ from moorage.inventory.fleet import Fleet
 from moorage.inventory.model_store import folder_name
 from moorage.inventory.snapshot import FleetSnapshot, HostSnapshot
 from moorage.models.assets import Asset, AssetRole, assets_of
-from moorage.models.source import ResolvedModel, brought_together, folder_of
+from moorage.models.source import ResolvedModel, folder_of, join_companions
 from moorage.operations.stored_models import Need, Stored, StoredState, needs
 from moorage.placement.lending import lender_for
 from moorage.placement.placement import Placed
@@ -76,7 +76,7 @@ async def stage(placed: Placed) -> ResolvedModel:
         return model
     if model.updates_folder:
         await in_thread(_make_folder, Path(model.updates_folder))
-    return brought_together(assets, staged)
+    return join_companions(assets, staged)
 
 
 async def fetch(

@@ -163,7 +163,7 @@ class Watch:
     async def _pass(self, probe: Probe, began: float) -> ProbeResult:
         """Ask until the answer is good, the deadline has passed, or the engine is dead."""
         allowed = float(getattr(self._spec.readiness.deadlines, probe.deadline))
-        attempts, pause, wrong = 0, FIRST_PAUSE_SECONDS, "nothing was asked"
+        attempts, pause, wrong = 0, FIRST_PAUSE_SECONDS, "no request was sent"
         while (left := began + allowed - time.monotonic()) > 0:
             attempts += 1
             timeout = left if probe.phase == Phase.ANSWERED else min(left, ASK_SECONDS)
@@ -197,7 +197,7 @@ class Watch:
             raise await self._death(seen)
 
     async def must_answer(self) -> None:
-        """Fail when what was ready before has ended or does not answer any more, asked twice."""
+        """Fail when what was ready before has ended or does not answer two requests."""
         await self.must_live()
         probe, wrong = self._probes[-1], ""
         if not self.workload.serves:

@@ -16,8 +16,8 @@ class ImageQuestion(Value):
         kind: Accelerator type, or `cpu`; empty = the host has nothing that was chosen.
         architecture: CPU architecture of the host, such as `amd64`.
         image: What the user wrote; it wins.
-        version: Engine version that the user asked for; empty = any.
-        default_version: Engine version to prefer when none was asked for.
+        version: Engine version in the spec; empty = any.
+        default_version: Engine version to prefer where the spec names none.
         versions: What is configured of the engine's versions.
         closed: Whether there are no versions but these: nobody publishes images of the engine.
         runtime: Newest accelerator runtime that the host's driver runs; empty = not known.

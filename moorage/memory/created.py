@@ -114,7 +114,7 @@ def created_dtype(facts: Facts, kind: Kind, dtype: str, packed: bool) -> str:
     return dtype
 
 
-def completed(facts: Facts, kind: Kind) -> list[Kind]:
+def created_with(facts: Facts, kind: Kind) -> list[Kind]:
     """A tensor, and the parameters that vLLM creates with it though the checkpoint lacks them."""
     name, shape = kind.name, kind.header.shape
     gptq = quantisation_method(facts) == "gptq"
@@ -128,7 +128,7 @@ def completed(facts: Facts, kind: Kind) -> list[Kind]:
         return [kind, _sibling(kind, "bias", shape[:1])]
     if name.module == "cls.predictions" and name.leaf == "bias":
         # `bert.py:BertMLMHead` has a decoder of its own, where the checkpoint has the embedding.
-        return [kind, _sibling(kind, "weight", (*shape, facts.whole("hidden_size")))]
+        return [kind, _sibling(kind, "weight", (*shape, facts.require("hidden_size")))]
     return [kind]
 
 
@@ -180,24 +180,24 @@ def expert_factor(facts: Facts, kind: Kind, settings: MemorySettings) -> Fractio
     leaf, shape = kind.name.leaf, kind.header.shape
     method = quantisation_method(facts)
     if method == "fp8" and leaf == "weight_scale_inv" and len(shape) > 1:
-        return _smaller_blocks(facts, kind, settings)
+        return _block_factor(facts, kind, settings)
     if method in ("awq", "gptq") and shape[0] > 1:
-        times = _smaller_groups(facts, settings)
+        times = _group_factor(facts, settings)
         if times > 1 and method == "gptq" and leaf in ("qzeros", "bias"):
             return Fraction(0)  # `moe_wna16.py` takes over, which has neither
         return times if leaf in ("scales", "qzeros") else Fraction(1)
     if method == "mxfp4":
-        return _padded(facts, kind, settings)
+        return _padding_factor(facts, kind, settings)
     if facts.model_type in LEAST_WIDTHS and settings.tensor_parallel_size > 1:
-        return _widened(facts, settings)
+        return _width_factor(facts, settings)
     return Fraction(1)
 
 
-def _smaller_blocks(facts: Facts, kind: Kind, settings: MemorySettings) -> Fraction:
+def _block_factor(facts: Facts, kind: Kind, settings: MemorySettings) -> Fraction:
     block, width = quantisation_block(facts), _expert_width(facts)
     if not block or not width:
         return Fraction(1)
-    hidden = facts.whole("hidden_size")
+    hidden = facts.require("hidden_size")
     tp = 1 if settings.enable_expert_parallel else settings.tensor_parallel_size
     part = width // tp
     if part % block[0] == 0 and (tp == 1 or part % block[1] == 0):
@@ -209,20 +209,20 @@ def _smaller_blocks(facts: Facts, kind: Kind, settings: MemorySettings) -> Fract
     return Fraction(experts * width * hidden, size * size * kind.header.elements)
 
 
-def _smaller_groups(facts: Facts, settings: MemorySettings) -> Fraction:
+def _group_factor(facts: Facts, settings: MemorySettings) -> Fraction:
     group, width = quantisation(facts).get("group_size"), _expert_width(facts)
     if not isinstance(group, int) or not group or not width:
         return Fraction(1)
     tp = 1 if settings.enable_expert_parallel else settings.tensor_parallel_size
     part, size = width // tp, group
-    while part % size or facts.whole("hidden_size") % size:
+    while part % size or facts.require("hidden_size") % size:
         size //= 2
         if size < SMALLEST_BLOCK:
             raise _cut(part, group)
     return Fraction(group, size)
 
 
-def _padded(facts: Facts, kind: Kind, settings: MemorySettings) -> Fraction:
+def _padding_factor(facts: Facts, kind: Kind, settings: MemorySettings) -> Fraction:
     """Source: `oracle/mxfp4.py:mxfp4_round_up_hidden_size_and_intermediate_size`, last case."""
     width = _expert_width(facts)
     tp = 1 if settings.enable_expert_parallel else settings.tensor_parallel_size
@@ -231,7 +231,7 @@ def _padded(facts: Facts, kind: Kind, settings: MemorySettings) -> Fraction:
     return Fraction(round_up(divide_up(width, tp), MXFP4_WIDTH) * tp, width)
 
 
-def _widened(facts: Facts, settings: MemorySettings) -> Fraction:
+def _width_factor(facts: Facts, settings: MemorySettings) -> Fraction:
     """Source: `models/kimi_k3/nvidia/model.py`, `padded_moe_intermediate_size`."""
     width, tp = _expert_width(facts), settings.tensor_parallel_size
     key, default = LEAST_WIDTHS[facts.model_type]

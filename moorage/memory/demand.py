@@ -62,7 +62,7 @@ class MemoryModel:
         draft: Draft | None = None,
     ) -> None:
         self.options = options
-        self.config = options.applied_to(config)
+        self.config = options.apply_to(config)
         self._scale = Scale(self.config, headers, files, options)
         self._draft = draft
         self._source = (config, headers, files, draft)

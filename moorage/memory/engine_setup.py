@@ -1,4 +1,4 @@
-"""The engine whose memory is counted: what is asked of it, and the size of its scheduler step.
+"""The engine whose memory is counted: the query, and the size of its scheduler step.
 
 Source: `engine/arg_utils.py`: `get_batch_defaults` and
 `_set_default_max_num_seqs_and_batched_tokens_args`, for the server.

@@ -1,7 +1,7 @@
 """Estimates of the memory that is neither weights nor KV cache; a spec can state each of them.
 
-None of them was measured by moorage on a GPU. Unless said otherwise, a formula follows the buffers
-that vLLM 0.32 allocates, and the real size may be half to one and a half times the result.
+None of them was measured by moorage on a GPU. Where no other source stands, a formula follows the
+buffers that vLLM 0.32 allocates. The real size may be half to one and a half times the result.
 """
 
 from __future__ import annotations
@@ -95,13 +95,13 @@ def activation(setup: EngineSetup) -> tuple[int, str]:
     Source: `fused_moe/experts/triton_moe.py:workspace_shapes` for experts, the layers of
     `model_executor/models/llama.py` else. The encoder of a multimodal model is not counted.
     """
-    hidden, tokens = setup.facts.whole("hidden_size"), setup.batch.tokens
+    hidden, tokens = setup.facts.require("hidden_size"), setup.batch.tokens
     stream = tokens * hidden * ELEMENT
     layer = 3 * stream + max(_attention(setup), _feed_forward(setup))
     if setup.pools:
         return layer, f"a layer with {tokens} tokens of width {hidden}"
     rows = min(setup.batch.seqs, tokens)
-    words = setup.facts.whole("vocab_size")
+    words = setup.facts.require("vocab_size")
     logits = rows * words * LOGIT_BYTES + stream
     if logits < layer:
         return layer, f"a layer with {tokens} tokens of width {hidden}"
@@ -154,7 +154,7 @@ def _attention(setup: EngineSetup) -> int:
 
 
 def _feed_forward(setup: EngineSetup) -> int:
-    facts, tokens, hidden = setup.facts, setup.batch.tokens, setup.facts.whole("hidden_size")
+    facts, tokens, hidden = setup.facts, setup.batch.tokens, setup.facts.require("hidden_size")
     width = _first(facts, ("intermediate_size",)) or 4 * hidden
     if not facts.experts:
         return 3 * tokens * width * ELEMENT // setup.query.tensor
@@ -188,7 +188,7 @@ def _rope_factors(facts: Facts) -> list[float]:
 
 def _rotated(facts: Facts) -> int:
     if uses_mla(facts):
-        return facts.whole("qk_rope_head_dim")
+        return facts.require("qk_rope_head_dim")
     share = facts.get("partial_rotary_factor")
     return int(facts.head_size * share) if isinstance(share, float) else facts.head_size
 

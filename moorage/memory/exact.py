@@ -18,11 +18,11 @@ from moorage.memory.options import MemoryOptions
 from moorage.memory.predict import exact_prediction
 from moorage.memory.refusal import caught, rejected, unknown
 from moorage.memory.sharding import parse_name
-from moorage.memory.weights import RememberedTensors
+from moorage.memory.weights import CachedTensors
 from moorage.models.source import TensorHeader, WeightSummary
 
 
-class Weighed(Value):
+class RankWeights(Value):
     """Bytes of the parameters on one rank.
 
     Attributes:
@@ -59,12 +59,12 @@ class Scale:
     ) -> None:
         self._config = config
         wanted = _without_towers(headers) if options.language_model_only else headers
-        self._headers = RememberedTensors(wanted)
+        self._headers = CachedTensors(wanted)
         self._files = files
         self._options = options
-        self._cache: dict[tuple[int, int], Weighed | Refusal] = {}
+        self._cache: dict[tuple[int, int], RankWeights | Refusal] = {}
 
-    def weigh(self, tensor: int, pipeline: int) -> Weighed:
+    def weigh(self, tensor: int, pipeline: int) -> RankWeights:
         """Weigh the ranks.
 
         Raises:
@@ -78,7 +78,7 @@ class Scale:
             raise found.with_traceback(None)
         return found
 
-    def _weigh(self, tensor: int, pipeline: int) -> Weighed:
+    def _weigh(self, tensor: int, pipeline: int) -> RankWeights:
         facts, lora = Facts(self._config), self._options.lora
         if self._headers:
             stages = self._stages(tensor, pipeline)
@@ -89,7 +89,7 @@ class Scale:
         adapters = (0,) * pipeline
         if lora is not None:
             adapters = lora_bytes(facts, self._headers, lora, tensor, pipeline)
-        return Weighed(
+        return RankWeights(
             stages=stages,
             adapters=adapters,
             exact=bool(self._headers),
@@ -182,7 +182,7 @@ def _stated_pool(found: MemoryPrediction, size: int) -> Pool:
     return Pool(prediction=found, stages=stages, formula="")
 
 
-def exact_terms(weighed: Weighed, pool: Pool, options: MemoryOptions) -> tuple[Term, ...]:
+def exact_terms(weighed: RankWeights, pool: Pool, options: MemoryOptions) -> tuple[Term, ...]:
     """Weights, KV cache and adapters of the stage that needs most of all three together."""
     sums = list(map(sum, zip(weighed.stages, pool.stages, weighed.adapters, strict=True)))
     worst = sums.index(max(sums))

@@ -12,7 +12,7 @@ from typing import Any
 from moorage.memory.config_defaults import FILLED_IN, class_default
 from moorage.memory.refusal import rejected, unknown
 from moorage.models.config import architectures, text_config
-from moorage.models.rope import RopeRule, rope_factor, rope_settings, rope_type, stretched
+from moorage.models.rope import RopeRule, rope_factor, rope_settings, rope_type, scaled_length
 
 Config = Mapping[str, Any]
 
@@ -87,7 +87,7 @@ class Facts:
             return value
         return self.config.get(key)
 
-    def whole(self, key: str) -> int:
+    def require(self, key: str) -> int:
         """A fact that must be a whole number.
 
         Raises:
@@ -103,7 +103,7 @@ class Facts:
         value = self.get(key)
         return value if isinstance(value, int) else 0
 
-    def listed(self, key: str, part: str = "") -> Sequence[Any]:
+    def sequence(self, key: str, part: str = "") -> Sequence[Any]:
         """A fact that is a list, or a text with a letter for each layer; else empty.
 
         Args:
@@ -120,7 +120,7 @@ class Facts:
     def layers(self) -> int:
         """Decoder layers."""
         key = LAYER_KEYS.get(self.model_type, "num_hidden_layers")
-        if (layers := self.whole(key)) > 0:
+        if (layers := self.require(key)) > 0:
             return layers
         raise unknown(f"the configuration says `{key}: {layers}`")
 
@@ -151,7 +151,7 @@ class Facts:
             return value
         if not self.heads:
             raise unknown("the configuration does not say `num_attention_heads`")
-        return self.whole("hidden_size") // self.heads
+        return self.require("hidden_size") // self.heads
 
     @property
     def experts(self) -> int:
@@ -177,7 +177,7 @@ class Facts:
             return self.number("original_max_position_embeddings") or int(length)
         if "gemma3" in str(self.config.get("model_type") or ""):
             return int(length)
-        return stretched(int(length), self.text, self.rope_rule)
+        return scaled_length(int(length), self.text, self.rope_rule)
 
     @property
     def _written_length(self) -> float:
@@ -189,7 +189,7 @@ class Facts:
     def longest_allowed(self) -> int:
         """Longest context that a user may ask for; larger than `longest` with long rope."""
         if any(kind == "longrope" for kind, _ in self.ropes):
-            return self.whole("max_position_embeddings")
+            return self.require("max_position_embeddings")
         if not self._written_length:
             return ANY_LENGTH
         return max(self.longest, self.number("model_max_length"))

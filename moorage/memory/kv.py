@@ -126,21 +126,23 @@ def group_layers(caches: Sequence[LayerCache], hybrid: bool) -> tuple[KVGroup, .
         hybrid: Whether local layers may keep less than full layers.
     """
     if not hybrid:
-        caches = _promoted(caches)
+        caches = _promote(caches)
     if not caches:
         return ()
-    if _uniform(_different(caches)):
+    if _uniform(_distinct(caches)):
         return (KVGroup(members=tuple(caches)),)
-    return _equal_groups(_unified(caches))
+    return _equal_groups(_unify(caches))
 
 
-def _different(caches: Sequence[LayerCache]) -> list[KVSpec]:
+def _distinct(caches: Sequence[LayerCache]) -> list[KVSpec]:
     """The caches without those that are as one before."""
     return list(dict.fromkeys(cache.spec for cache in caches))
 
 
-def _changed(caches: Sequence[LayerCache], change: Callable[[KVSpec], KVSpec]) -> list[LayerCache]:
-    changed = {spec: change(spec) for spec in _different(caches)}
+def _map_specs(
+    caches: Sequence[LayerCache], change: Callable[[KVSpec], KVSpec]
+) -> list[LayerCache]:
+    changed = {spec: change(spec) for spec in _distinct(caches)}
     return [LayerCache(layer=cache.layer, spec=changed[cache.spec]) for cache in caches]
 
 
@@ -156,24 +158,24 @@ def _uniform(specs: Sequence[KVSpec]) -> bool:
     return same and (first.kind is not KVKind.MAMBA or len({s.page_bytes for s in specs}) == 1)
 
 
-def _promoted(caches: Sequence[LayerCache]) -> Sequence[LayerCache]:
-    specs = _different(caches)
+def _promote(caches: Sequence[LayerCache]) -> Sequence[LayerCache]:
+    specs = _distinct(caches)
     if not specs or _uniform(specs):
         return caches
     if any(spec.kind in SAME_TOKENS for spec in specs):
-        caches = _changed(caches, _whole)
-    if not _uniform(_different(caches)):
+        caches = _map_specs(caches, _as_full)
+    if not _uniform(_distinct(caches)):
         raise rejected("Failed to promote local KV cache specs to one unified type.")
     return caches
 
 
-def _whole(spec: KVSpec) -> KVSpec:
+def _as_full(spec: KVSpec) -> KVSpec:
     return replace(spec, kind=KVKind.FULL) if spec.kind in LOCAL else spec
 
 
-def _unified(caches: Sequence[LayerCache]) -> list[LayerCache]:
-    largest = max(spec.page_bytes for spec in _different(caches))
-    return _changed(caches, lambda spec: _with_page(spec, largest))
+def _unify(caches: Sequence[LayerCache]) -> list[LayerCache]:
+    largest = max(spec.page_bytes for spec in _distinct(caches))
+    return _map_specs(caches, lambda spec: _with_page(spec, largest))
 
 
 def _with_page(spec: KVSpec, page: int) -> KVSpec:
@@ -192,7 +194,7 @@ def _with_page(spec: KVSpec, page: int) -> KVSpec:
 
 def _equal_groups(caches: Sequence[LayerCache]) -> tuple[KVGroup, ...]:
     buckets: dict[KVSpec, list[LayerCache]] = {}
-    keys = {spec: _merge_key(spec) for spec in _different(caches)}
+    keys = {spec: _merge_key(spec) for spec in _distinct(caches)}
     for cache in caches:
         buckets.setdefault(keys[cache.spec], []).append(cache)
     counts = [len(bucket) for bucket in buckets.values()]

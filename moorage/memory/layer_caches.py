@@ -75,12 +75,12 @@ def token_bytes(facts: Facts, mixer: Mixer, tp: int, element: int) -> int:
         element: Bytes of one element.
     """
     if mixer is Mixer.INDEX:
-        size = facts.whole("index_head_dim")
+        size = facts.require("index_head_dim")
         return size + size // INDEX_SCALE_SPAN * INDEX_SCALE_BYTES
     if uses_mla(facts):
-        return (facts.whole("kv_lora_rank") + facts.whole("qk_rope_head_dim")) * element
+        return (facts.require("kv_lora_rank") + facts.require("qk_rope_head_dim")) * element
     if facts.model_type in SPLIT_HEADS:
-        size = facts.whole("qk_nope_head_dim") + facts.whole("qk_rope_head_dim")
+        size = facts.require("qk_nope_head_dim") + facts.require("qk_rope_head_dim")
         return max(1, facts.heads // tp) * 2 * size * element
     heads, key, value = _heads(facts, mixer)
     return max(1, heads // tp) * (key + value) * element

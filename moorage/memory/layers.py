@@ -195,28 +195,31 @@ def _each(facts: Facts) -> list[tuple[Mixer, ...]]:
 
 def _named(facts: Facts) -> list[tuple[Mixer, ...]] | None:
     if facts.model_type == "llama4_text":
-        ropes = facts.listed("no_rope_layers")
+        ropes = facts.sequence("no_rope_layers")
         if not ropes:
             return None
         local = Mixer.CHUNKED if facts.get("attention_chunk_size") else Mixer.FULL
         return [(local,) if rope else (Mixer.FULL,) for rope in ropes]
     if facts.model_type == "jamba":
-        period, offset = max(1, facts.whole("attn_layer_period")), facts.whole("attn_layer_offset")
+        period, offset = (
+            max(1, facts.require("attn_layer_period")),
+            facts.require("attn_layer_offset"),
+        )
         return [
             (Mixer.FULL,) if i % period == offset else (Mixer.STATE,) for i in range(facts.layers)
         ]
     if facts.model_type == "kimi_linear":
-        full = set(map(str, facts.listed("full_attn_layers", "linear_attn_config")))
+        full = set(map(str, facts.sequence("full_attn_layers", "linear_attn_config")))
         return [
             (Mixer.FULL,) if str(i + 1) in full else (Mixer.STATE,) for i in range(facts.layers)
         ]
     if facts.model_type == "lfm2" and facts.get("full_attn_idxs") is not None:
-        full = set(map(str, facts.listed("full_attn_idxs")))
+        full = set(map(str, facts.sequence("full_attn_idxs")))
         return [(Mixer.FULL,) if str(i) in full else (Mixer.STATE,) for i in range(facts.layers)]
     if facts.model_type in WINDOW_OFF_BY_DEFAULT and window(facts) is None:
         return [(Mixer.FULL,)] * facts.layers
     for key in BLOCK_NAME_KEYS:
-        if names := facts.listed(key):
+        if names := facts.sequence(key):
             return [_mixers(facts, str(name)) for name in names[: facts.layers]]
     return None
 
@@ -234,7 +237,7 @@ def _periodic(facts: Facts) -> list[tuple[Mixer, ...]] | None:
     if facts.model_type not in PERIODS:
         return None
     key, default, other = PERIODS[facts.model_type]
-    period = facts.number(key) or facts.number(f"_{key}") or len(facts.listed(key)) or default
+    period = facts.number(key) or facts.number(f"_{key}") or len(facts.sequence(key)) or default
     if other is Mixer.SLIDING and window(facts) is None:
         other = Mixer.FULL
     shift = 0 if facts.model_type in FULL_FIRST else 1

@@ -80,7 +80,7 @@ def lora_bytes(
     for module, stage in (("embed_tokens", 0), ("lm_head", -1)):
         if facts.architecture in ADAPTS_EMBEDDINGS and module in (options.targets or (module,)):
             # Whole on every rank, and the head has its own even where its weights are tied.
-            totals[stage] += slots * (facts.whole("vocab_size") + facts.whole("hidden_size"))
+            totals[stage] += slots * (facts.require("vocab_size") + facts.require("hidden_size"))
     return tuple(totals)
 
 

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from moorage.common.units import GIB
 from moorage.common.values import Value
-from moorage.models.config import overridden
+from moorage.models.config import apply_overrides
 from moorage.models.rope import RopeRule
 from moorage.spec import MemorySpec
 
@@ -150,9 +150,9 @@ class MemoryOptions(CacheOptions):
     uncovered: str = ""
     stated: MemorySpec = MemorySpec()
 
-    def applied_to(self, config: Mapping[str, Any]) -> Mapping[str, Any]:
+    def apply_to(self, config: Mapping[str, Any]) -> Mapping[str, Any]:
         """A configuration as the engine sees it, with what the arguments replace."""
-        changed = overridden(config, self.overrides)
+        changed = apply_overrides(config, self.overrides)
         if self.dtype:
             changed["torch_dtype"] = self.dtype
         return changed

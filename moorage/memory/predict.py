@@ -176,7 +176,7 @@ def exact_prediction(
     weights = stage_weights(facts, tensors, settings, dtype, ranges)
     request = blocks_per_request(groups, tokens, settings.in_flight_tokens)
     stages = _stages(groups, ranges, weights, request, settings)
-    return _prediction(dtype, tokens, prefix, groups, stages, request, settings)
+    return _prediction(dtype, tokens, prefix, groups, stages, settings)
 
 
 def _spreads_prompts(facts: Facts, pooling: bool) -> bool:
@@ -229,13 +229,13 @@ def _prediction(
     prefix: bool,
     groups: Sequence[KVGroup],
     stages: Sequence[StageMemory],
-    request: int,
     settings: MemorySettings,
 ) -> MemoryPrediction:
     block = max(stage.bytes_per_block for stage in stages)
     alone = [s.num_blocks_alone for s in stages if s.num_blocks_alone is not None]
     number = min(alone, default=None)
     in_flight = settings.in_flight_tokens
+    request = blocks_per_request(groups, tokens, in_flight)
     # One block, the null block, is always held back.
     fit = None if number is None else longest_fit(groups, number - 1, tokens, in_flight)
     attention = [

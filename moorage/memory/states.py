@@ -141,43 +141,43 @@ def mamba2_sizes(facts: Facts) -> tuple[int, int, int] | None:
     keys = STATES.get(facts.model_type)
     if not isinstance(keys, Mamba2):
         return None
-    width = facts.whole(keys.groups) * facts.whole(keys.state)
-    return _first(facts, keys.inner), width, facts.whole(keys.heads)
+    width = facts.require(keys.groups) * facts.require(keys.state)
+    return _first(facts, keys.inner), width, facts.require(keys.heads)
 
 
 def mamba_groups(facts: Facts) -> int:
     """Groups of a Mamba 2 layer."""
     keys = STATES.get(facts.model_type)
-    return facts.whole(keys.groups) if isinstance(keys, Mamba2) else 1
+    return facts.require(keys.groups) if isinstance(keys, Mamba2) else 1
 
 
 def _elements(facts: Facts, tp: int) -> tuple[int, int]:
     match STATES.get(facts.model_type):
         case Mamba1() as keys:
             inner = _share(_product(facts, keys.inner), tp)
-            return inner * (facts.whole(keys.conv) - 1), inner * facts.whole(keys.state)
+            return inner * (facts.require(keys.conv) - 1), inner * facts.require(keys.state)
         case Mamba2() as keys:
-            groups = facts.whole(keys.groups)
+            groups = facts.require(keys.groups)
             if groups % tp and groups != 1:
                 raise rejected(
                     f"{groups} groups of a Mamba 2 layer cannot be spread over {tp} ranks"
                 )
             groups += tp - groups if groups % tp else 0
-            state = facts.whole(keys.state)
+            state = facts.require(keys.state)
             width = _share(_first(facts, keys.inner) + 2 * groups * state, tp)
-            heads = _share(facts.whole(keys.heads), tp)
-            return width * (facts.whole(keys.conv) - 1), heads * facts.whole(keys.head) * state
+            heads = _share(facts.require(keys.heads), tp)
+            return width * (facts.require(keys.conv) - 1), heads * facts.require(keys.head) * state
         case GatedDelta():
-            key = facts.whole("linear_key_head_dim")
-            value = facts.whole("linear_value_head_dim")
-            heads = facts.whole("linear_num_value_heads")
-            width = _share(2 * key * facts.whole("linear_num_key_heads") + value * heads, tp)
-            conv = width * (facts.whole("linear_conv_kernel_dim") - 1)
+            key = facts.require("linear_key_head_dim")
+            value = facts.require("linear_value_head_dim")
+            heads = facts.require("linear_num_value_heads")
+            width = _share(2 * key * facts.require("linear_num_key_heads") + value * heads, tp)
+            conv = width * (facts.require("linear_conv_kernel_dim") - 1)
             return conv, _share(heads, tp) * key * value
         case Kda():
             return _kda_elements(facts, tp)
         case ShortConv() as keys:
-            return _share(facts.whole(keys.width), tp) * (facts.whole(keys.conv) - 1), 0
+            return _share(facts.require(keys.width), tp) * (facts.require(keys.conv) - 1), 0
         case _:
             raise unknown(f"the recurrent state of model type {facts.model_type!r} is not known")
 
@@ -196,20 +196,20 @@ def _kda_elements(facts: Facts, tp: int) -> tuple[int, int]:
 def _first(facts: Facts, choices: tuple[Key, ...]) -> int:
     for choice in choices[:-1]:
         if isinstance(choice, str) and facts.get(choice):
-            return facts.whole(choice)
+            return facts.require(choice)
     return _product(facts, choices[-1])
 
 
 def _product(facts: Facts, key: Key) -> int:
     if isinstance(key, str):
         if key == "intermediate_size" and facts.get(key) is None:
-            return int(facts.whole("expand") * facts.whole("hidden_size"))
-        return facts.whole(key)
+            return int(facts.require("expand") * facts.require("hidden_size"))
+        return facts.require(key)
     left, right = key
     factor = facts.get(left)
     if not isinstance(factor, int | float):
         raise unknown(f"the configuration does not say `{left}`")
-    return int(factor * facts.whole(right))
+    return int(factor * facts.require(right))
 
 
 def _share(amount: int, tp: int) -> int:

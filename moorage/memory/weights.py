@@ -17,7 +17,7 @@ from moorage.memory.architectures import (
     TIED_BY_DEFAULT,
     Part,
 )
-from moorage.memory.created import Kind, completed, created_dtype
+from moorage.memory.created import Kind, created_dtype, created_with
 from moorage.memory.dtypes import pools, quantisation_method, require_known, size_of
 from moorage.memory.facts import Facts
 from moorage.memory.options import MemorySettings
@@ -132,7 +132,7 @@ def stage_weights(
         Refusal: When a tensor cannot be divided, or no rule knows how it is.
     """
     require_known(facts)
-    counts = _counted(facts, tensors)
+    counts = _kinds(facts, tensors)
     packed = any(kind.name.leaf == "weight_packed" for kind in counts)
     counts.update(_unlisted_head(facts, counts))
     tied = _is_tied(facts, counts)
@@ -149,7 +149,7 @@ def stage_weights(
     return tuple(totals)
 
 
-class RememberedTensors(Mapping[str, TensorHeader]):
+class CachedTensors(Mapping[str, TensorHeader]):
     """The headers of a checkpoint, counted once: there may be 100,000.
 
     Args:
@@ -170,10 +170,10 @@ class RememberedTensors(Mapping[str, TensorHeader]):
         return len(self._tensors)
 
 
-def _counted(facts: Facts, tensors: Mapping[str, TensorHeader]) -> Counter[Kind]:
+def _kinds(facts: Facts, tensors: Mapping[str, TensorHeader]) -> Counter[Kind]:
     if not tensors:
         raise unknown("there are no tensor headers")
-    if not isinstance(tensors, RememberedTensors):
+    if not isinstance(tensors, CachedTensors):
         return _count(facts, tensors)
     if tensors.counts is None:
         tensors.counts = _count(facts, tensors)
@@ -196,7 +196,7 @@ def _count(facts: Facts, tensors: Mapping[str, TensorHeader]) -> Counter[Kind]:
         if name.leaf in unused or (name.leaf in MERGED_LEAVES and name.last in MERGED_AWAY):
             continue
         if _is_created(facts, name, layers):
-            for created in completed(facts, kind):
+            for created in created_with(facts, kind):
                 counts[created] += number
     return counts
 

@@ -21,8 +21,8 @@ class AssetRole(StrEnum):
     DRAFT = "draft"
 
 
-class Asked(Protocol):
-    """Whoever names a source: a spec, or one of its assets."""
+class SourceRequest(Protocol):
+    """A source and its revision: of a spec, or of one of its assets."""
 
     @property
     def source(self) -> str:
@@ -96,7 +96,7 @@ def assets_of(spec: ModelSpec) -> tuple[Asset, ...]:
 
 
 def adapter_asset(adapter: AdapterSpec) -> Asset:
-    """An adapter as it is asked for."""
+    """A LoRA adapter of a spec."""
     return Asset(
         role=AssetRole.ADAPTER,
         name=adapter.name,
@@ -176,7 +176,7 @@ def require_rank(name: str, stated: int | None, config: Mapping[str, Any]) -> No
 
 
 def base_model(config: Mapping[str, Any]) -> str:
-    """The model that an adapter was made for, as its maker named it; empty = not said."""
+    """The model that an adapter was made for, as its maker named it; empty = unknown."""
     return str(config.get("base_model_name_or_path") or "")
 
 

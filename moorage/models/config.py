@@ -13,7 +13,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin
 from moorage.models.config_limits import require_limits
 from moorage.models.profile import ModelProfile, categories_of
-from moorage.models.rope import POSITIONS, ROPE_KEYS, RopeRule, rope_rule, stretched
+from moorage.models.rope import POSITIONS, ROPE_KEYS, RopeRule, rope_rule, scaled_length
 from moorage.models.source import ResolvedModel
 from moorage.spec import Mode, ModelSpec
 
@@ -66,14 +66,11 @@ def derive_profile(spec: ModelSpec, model: ResolvedModel) -> ModelProfile:
     # What overrides the configuration for the engine overrides it for every decision here.
     overrides = spec.engine.arguments.json_object("--hf-overrides") or {}
     require_limits(overrides, "engine.args: --hf-overrides", Cause.BAD_SPEC)
-    config = overridden(model.config, overrides)
+    config = apply_overrides(model.config, overrides)
     text = text_config(config)
     warnings: list[str] = []
     mode, mode_origin = _mode(spec, model, config, warnings)
     context, origin, reason = _context(spec, config, warnings)
-    heads = _first_int(text, "num_attention_heads", "n_head", "n_heads", "num_heads")
-    hidden = _first_int(text, "hidden_size", "n_embd", "d_model")
-    head_dim = _first_int(text, "head_dim") or (hidden // heads if hidden and heads else None)
     return ModelProfile(
         architectures=architectures(config),
         model_type=str(config.get("model_type") or ""),
@@ -82,14 +79,8 @@ def derive_profile(spec: ModelSpec, model: ResolvedModel) -> ModelProfile:
         context=context,
         context_origin=origin,
         context_reason=reason,
-        layers=_first_int(text, "num_hidden_layers", "n_layer", "n_layers", "num_layers"),
-        attention_heads=heads,
-        kv_heads=_first_int(text, "num_key_value_heads", "num_kv_heads", "multi_query_group_num")
-        or heads,
+        **_sizes(text),
         vision_heads=vision_heads(config),
-        head_dim=head_dim,
-        hidden_size=hidden,
-        vocab_size=_first_int(text, "vocab_size", "padded_vocab_size"),
         dtype=_dtype(config, text),
         quantization=_quantization(config, text),
         weight_bytes=model.weights.bytes,
@@ -97,6 +88,20 @@ def derive_profile(spec: ModelSpec, model: ResolvedModel) -> ModelProfile:
         categories=categories_of(mode, architectures(config)),
         warnings=tuple(warnings),
     )
+
+
+def _sizes(text: Config) -> dict[str, Any]:
+    heads = _first_int(text, "num_attention_heads", "n_head", "n_heads", "num_heads")
+    kv_heads = _first_int(text, "num_key_value_heads", "num_kv_heads", "multi_query_group_num")
+    hidden = _first_int(text, "hidden_size", "n_embd", "d_model")
+    return {
+        "layers": _first_int(text, "num_hidden_layers", "n_layer", "n_layers", "num_layers"),
+        "attention_heads": heads,
+        "kv_heads": kv_heads or heads,
+        "head_dim": _first_int(text, "head_dim") or (hidden // heads if hidden and heads else None),
+        "hidden_size": hidden,
+        "vocab_size": _first_int(text, "vocab_size", "padded_vocab_size"),
+    }
 
 
 def architectures(config: Config) -> tuple[str, ...]:
@@ -132,7 +137,7 @@ def text_config(config: Config) -> Config:
     return config
 
 
-def overridden(config: Config, overrides: Config) -> dict[str, Any]:
+def apply_overrides(config: Config, overrides: Config) -> dict[str, Any]:
     """A configuration with what `--hf-overrides` replaces; parts are replaced key by key.
 
     Source: `_apply_dict_overrides` of vLLM 0.32, `config/model.py`.
@@ -141,7 +146,7 @@ def overridden(config: Config, overrides: Config) -> dict[str, Any]:
     for key, value in overrides.items():
         part = changed.get(key)
         if key in PARTS and isinstance(part, Mapping) and isinstance(value, Mapping):
-            value = overridden(part, value)
+            value = apply_overrides(part, value)
         if key in ROPE_KEYS:
             changed = {name: kept for name, kept in changed.items() if name not in ROPE_KEYS}
         changed[key] = value
@@ -164,7 +169,7 @@ def context_length(
     kinds = (str(part.get("model_type") or "") for part in (config, text))
     if length is None or any("gemma3" in kind for kind in kinds):
         return length  # the length of gemma3 is the scaled one
-    return stretched(length, text, rule)
+    return scaled_length(length, text, rule)
 
 
 def _context(spec: ModelSpec, config: Config, warnings: list[str]) -> tuple[int, Origin, str]:

@@ -144,7 +144,7 @@ def read_index(name: str, content: bytes) -> Index:
 def follow_indexes(
     chosen: Sequence[ModelFile], skipped: Sequence[SkippedFile], indexes: Mapping[str, Index]
 ) -> Split:
-    """Keep the weight files that the indexes name: engines load no others beside an index.
+    """Keep the weight files that the indexes name: with an index, engines load no others.
 
     Args:
         chosen: As `choose_files` left them.

@@ -20,7 +20,7 @@ NAMES_SHOWN = 8
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How the files of one kind of directory are told apart.
+    """The files of one kind of directory.
 
     Attributes:
         config: Name of the file that says what it is.

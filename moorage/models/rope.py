@@ -69,7 +69,7 @@ def rope_rule(spec: ModelSpec) -> RopeRule:
     return RopeRule.MULTIPLIED if older else RopeRule.HELD
 
 
-def stretched(length: int, text: Mapping[str, Any], rule: RopeRule) -> int:
+def scaled_length(length: int, text: Mapping[str, Any], rule: RopeRule) -> int:
     """A configured length with its scaling, in tokens.
 
     Args:
@@ -114,7 +114,7 @@ def rope_type(rope: Mapping[str, Any]) -> str:
 
 
 def rope_factor(rope: Mapping[str, Any]) -> float | None:
-    """By how much a rope is stretched; None where it is no number that can be one."""
+    """By how much a rope is scaled_length; None where it is no number that can be one."""
     factor = rope.get("factor")
     if isinstance(factor, int | float) and not isinstance(factor, bool) and 0 < factor <= MOST:
         return float(factor)
@@ -124,7 +124,7 @@ def rope_factor(rope: Mapping[str, Any]) -> float | None:
 def _written(text: Mapping[str, Any]) -> object:
     scaling, parameters = (text.get(key) for key in ROPE_KEYS)
     if isinstance(scaling, Mapping) and isinstance(parameters, Mapping):
-        # What transformers made of the first may stand beside it, with the type that it takes.
+        # transformers may have copied the first into the second, and completed it.
         made = all(parameters.get(key) == value for key, value in scaling.items())
         return parameters if made else scaling or parameters
     return scaling or parameters
@@ -133,8 +133,8 @@ def _written(text: Mapping[str, Any]) -> object:
 def _is_nested(rope: Mapping[str, Any], text: Mapping[str, Any]) -> bool:
     """Whether settings stand under the names of layer types; only those that are listed count.
 
-    Settings under any other name, or beside a setting of their own, are taken for none:
-    transformers puts the type `default` beside them.
+    Settings under any other name, or next to a setting of their own, do not count:
+    transformers adds the type `default` to them.
     """
     listed = text.get("layer_types")
     if not isinstance(listed, list | tuple):

@@ -74,7 +74,7 @@ class ModelFile(Value):
         git_oid: Git's blob id (SHA-1) that the source announces for a small file, else empty.
         md5: ETag of a file in an S3 bucket, where that is made of MD5 checksums, else empty.
         part: Bytes of the parts in which such a file was sent; 0 = it was sent whole.
-        etag: What the source calls this very content, and can be asked for by; empty = nothing.
+        etag: Name of this content at the source, for conditional requests; empty = none.
         target: Where it really is, when it is a link that leads out of the model's directory.
     """
 
@@ -123,7 +123,7 @@ class ResolvedModel(Value):
     Attributes:
         source: As in the spec.
         revision: Commit on the hub, or the fingerprint of a local directory.
-        asked_revision: What the spec asked for; empty = the default branch.
+        asked_revision: Revision in the spec; empty = the default branch.
         path: Directory that holds the model, or will hold it once its weights are staged.
         staged: Whether every chosen file is already there, complete.
         files: The chosen files: metadata and one weight family.
@@ -135,7 +135,7 @@ class ResolvedModel(Value):
         weights: Summary of the weight headers.
         headers: The weight headers themselves; empty where the format has none, or where they were
             not read. No part of any record.
-        companions: What is loaded beside it; the companions themselves have none.
+        companions: Adapters and draft model; they have no companions of their own.
         updates_folder: Directory for adapters that are loaded while it serves; empty = none are.
     """
 
@@ -172,7 +172,7 @@ class ResolvedModel(Value):
 
 
 class Companion(Value):
-    """A LoRA adapter or the draft model: loaded beside the model, found and staged as it is.
+    """A LoRA adapter or the draft model: resolved, staged and loaded with the model.
 
     Attributes:
         role: What it is to the model.
@@ -204,7 +204,7 @@ class Companion(Value):
 ResolvedModel.model_rebuild()
 
 
-def brought_together(assets: Sequence[Asset], found: Sequence[ResolvedModel]) -> ResolvedModel:
+def join_companions(assets: Sequence[Asset], found: Sequence[ResolvedModel]) -> ResolvedModel:
     """The model with its companions.
 
     Args:
@@ -220,7 +220,7 @@ def brought_together(assets: Sequence[Asset], found: Sequence[ResolvedModel]) ->
 
 
 def on_host(model: ResolvedModel, store: str) -> ResolvedModel:
-    """A model, and what is loaded beside it, as a host will have it.
+    """A model and its companions, at their paths on a host.
 
     Args:
         model: As it was found from here.
@@ -228,8 +228,10 @@ def on_host(model: ResolvedModel, store: str) -> ResolvedModel:
     """
     if not store:
         return model
-    beside = tuple(_companion(companion, store) for companion in model.companions)
-    return _moved(model, store).model_copy(update={"companions": beside, "updates_folder": ""})
+    companions = tuple(_companion(companion, store) for companion in model.companions)
+    return _at_store(model, store).model_copy(
+        update={"companions": companions, "updates_folder": ""}
+    )
 
 
 def folder_of(role: AssetRole, store: str) -> str:
@@ -238,11 +240,11 @@ def folder_of(role: AssetRole, store: str) -> str:
 
 
 def _companion(companion: Companion, store: str) -> Companion:
-    moved = _moved(companion.model, store, companion.role)
+    moved = _at_store(companion.model, store, companion.role)
     return companion.model_copy(update={"model": moved})
 
 
-def _moved(model: ResolvedModel, store: str, role: AssetRole = AssetRole.MODEL) -> ResolvedModel:
+def _at_store(model: ResolvedModel, store: str, role: AssetRole = AssetRole.MODEL) -> ResolvedModel:
     path = model_directory(folder_of(role, store), model.source, model.revision)
     return model.model_copy(update={"path": path, "files": tuple(map(_real, model.files))})
 

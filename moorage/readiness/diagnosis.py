@@ -99,8 +99,8 @@ def diagnose(log: str, causes: Iterable[LogCause], fallback: Cause, detail: str)
                 if match := re.search(entry.pattern, line):
                     return _recognised(entry, match, line, detail, log)
     first = _first_error(lines)
-    told = f"; the first error in the log: {first[:300]}" if first else ""
-    return Failure(fallback, f"{detail}{told}", log_tail=last_lines(log), evidence=first)
+    excerpt = f"; the first error in the log: {first[:300]}" if first else ""
+    return Failure(fallback, f"{detail}{excerpt}", log_tail=last_lines(log), evidence=first)
 
 
 def last_lines(log: str) -> str:

@@ -18,11 +18,11 @@ Size = Annotated[int, Field(ge=0)] | None
 
 
 class Measured(Value):
-    """What a start logged; sizes in bytes of the rank that has most, None = it said nothing.
+    """What a start logged; sizes in bytes of the rank that has most, None = not in the log.
 
     Attributes:
         weights_bytes: What loading the model allocated, buffers included.
-        consumed_bytes: What stays taken beside the cache: weights, buffers and what is not torch's.
+        consumed_bytes: What stays allocated, the cache aside: weights, buffers, non-torch memory.
         non_torch_bytes: The part of it that is not torch's; only older versions tell it.
         activation_bytes: Peak of a forward pass above what stays.
         graph_bytes: What capturing the CUDA graphs took.
@@ -52,15 +52,15 @@ def read_measured(log: str) -> Measured | None:
 
     Of each process its last word counts, for a trial capture comes before the real one.
     """
-    said: dict[str, dict[str, float]] = defaultdict(dict)
+    by_process: dict[str, dict[str, float]] = defaultdict(dict)
     for raw in log.splitlines():
         line = _COLOUR.sub("", raw)
         process = _PROCESS.search(line)
-        said[process.group(1) if process else ""] |= _facts(line)
-    return summed_up(_of_process(facts) for facts in said.values())
+        by_process[process.group(1) if process else ""] |= _facts(line)
+    return combine_measured(_of_process(facts) for facts in by_process.values())
 
 
-def summed_up(all_measured: Iterable[Measured]) -> Measured | None:
+def combine_measured(all_measured: Iterable[Measured]) -> Measured | None:
     """One for several ranks: of what is needed the most, of what there is the least."""
     merged: dict[str, float] = {}
     for measured in all_measured:
@@ -196,13 +196,13 @@ class EngineFacts(Value):
     @property
     def summary(self) -> str:
         """The facts in a line."""
-        told = (
+        parts = (
             (f"version {self.version}", self.version),
             (f"{self.context} tokens", self.context),
             (f"{human_bytes(self.kv_cache_bytes or 0)} of KV cache", self.kv_cache_bytes),
             (f"room for {self.kv_tokens} tokens", self.kv_tokens),
         )
-        return ", ".join(text for text, known in told if known)
+        return ", ".join(text for text, known in parts if known)
 
 
 def engine_facts(

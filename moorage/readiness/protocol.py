@@ -24,7 +24,7 @@ class Phase(StrEnum):
 
 
 class Probe(Value):
-    """One question to the engine.
+    """One request to the engine.
 
     Attributes:
         phase: What is proven when the answer is good.
@@ -55,7 +55,7 @@ class ProbeResult(Value):
     Attributes:
         phase: The phase.
         seconds: From the start of the engine until the phase was passed.
-        attempts: How often it was asked.
+        attempts: Requests that were sent.
         detail: What was answered.
     """
 
@@ -72,7 +72,7 @@ class Readiness(Value):
         workload: Name of the container or process.
         endpoint: Base URL.
         probes: Each phase with its time.
-        first_token_seconds: Duration of the request that was answered; 0 when none was asked.
+        first_token_seconds: Duration of the request that was answered; 0 = no request.
     """
 
     workload: str
@@ -84,7 +84,7 @@ class Readiness(Value):
 def readiness_probes(
     spec: ModelSpec, profile: ModelProfile, *, lists_models: bool
 ) -> tuple[Probe, ...]:
-    """The questions for a model, in the order in which they are asked."""
+    """The probes for a model, in order."""
     probes = [
         Probe(phase=Phase.LISTENING, deadline="load_seconds"),
         Probe(
@@ -100,9 +100,9 @@ def readiness_probes(
 def application_probes(
     spec: ModelSpec, profile: ModelProfile, *, lists_models: bool
 ) -> tuple[Probe, ...]:
-    """The questions for an application of Ray Serve.
+    """The probes for an application of Ray Serve.
 
-    Ray itself tells when the application runs; its proxy listens and holds requests long before.
+    Ray reports when the application runs; its proxy accepts requests long before.
     """
     path = spec.readiness.probe.path
     own = Probe(phase=Phase.HEALTHY, deadline="warm_up_seconds", method="GET", path=path)
@@ -135,7 +135,7 @@ def _answers(spec: ModelSpec, profile: ModelProfile, *, lists_models: bool) -> l
 
 
 def _answers_json(profile: ModelProfile) -> bool:
-    """What a picture is asked with differs from model to model, and speech is sent as a file."""
+    """Whether a JSON request suits the model: not for pictures, and speech is sent as a file."""
     silent = profile.mode == Mode.COMPLETION and not TRANSCRIBERS.isdisjoint(profile.architectures)
     return profile.mode != Mode.IMAGE_GENERATION and not silent
 

@@ -76,7 +76,7 @@ def request_of(spec: ModelSpec, prompt: PromptSpec, *, chat: bool) -> tuple[str,
 
     Args:
         spec: Of the model.
-        prompt: What is asked.
+        prompt: The golden prompt.
         chat: Whether the model has a chat template; one without gets a conversation line by line.
     """
     body = {"model": spec.name, "max_tokens": prompt.max_tokens, "temperature": 0, "stream": False}

@@ -82,7 +82,7 @@ def runner_catalogue() -> tuple[CatalogueRow, ...]:
 
 
 def by_driver(rows: Sequence[CatalogueRow]) -> Iterator[Wish]:
-    """Every kind of hardware with every kind of driver, no engine version asked for."""
+    """Every kind of hardware with every kind of driver, no engine version stated."""
     kinds = {row.accelerator_type for row in rows} | set(NO_IMAGES)
     for kind in sorted(kinds):
         for family in _chips(kind):

@@ -78,7 +78,7 @@ def _check(rows: Sequence[CatalogueRow], more: Sequence[CatalogueRow]) -> int:
 
 def _may_be_taken(row: CatalogueRow, wish: Wish, answer: Image) -> bool:
     how = fit(row.runtime, wish.runtime)
-    said = {
+    words = {
         Fit.FITS: "on a host that runs",
         Fit.SAME_MAJOR: "minor-version compatibility",
         Fit.UNKNOWN: "" if wish.kind == "cpu" else "not known",
@@ -87,7 +87,7 @@ def _may_be_taken(row: CatalogueRow, wish: Wish, answer: Image) -> bool:
         wish.architecture in row.architectures
         and (not row.deprecated or bool(wish.version))
         and how is not Fit.TOO_NEW
-        and said[how] in answer.reason
+        and words[how] in answer.reason
         and answer.newer_runtime is (how is Fit.SAME_MAJOR)
         and wish.version in ("", answer.engine_version)
     )

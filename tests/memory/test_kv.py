@@ -200,9 +200,9 @@ def test_what_is_not_written_is_as_the_configuration_class_has_it(
 
 
 def test_falcon_does_not_hear_of_the_type_of_the_cache() -> None:
-    asked = predict({"model_type": "falcon", "multi_query": False}, kv_cache_dtype="fp8")
-    assert isinstance(asked, MemoryPrediction)
-    assert asked.bytes_per_block == 4 * 16 * 2 * 2 * 8 * 2
+    stated = predict({"model_type": "falcon", "multi_query": False}, kv_cache_dtype="fp8")
+    assert isinstance(stated, MemoryPrediction)
+    assert stated.bytes_per_block == 4 * 16 * 2 * 2 * 8 * 2
 
 
 def test_a_nested_language_model_may_leave_its_heads_to_its_class() -> None:
@@ -242,7 +242,7 @@ def test_caches_that_vllm_cannot_make_are_refused(
 def test_a_model_that_names_no_length_takes_any() -> None:
     state = {"model_type": "mamba", "architectures": ["MambaForCausalLM"], "state_size": 16}
     config = {**state, "intermediate_size": 128, "max_position_embeddings": None}
-    default, asked = predict(config), predict(config, max_model_len=1_000_000)
+    default, stated = predict(config), predict(config, max_model_len=1_000_000)
     assert isinstance(default, MemoryPrediction)
-    assert isinstance(asked, MemoryPrediction)
-    assert (default.max_model_len, asked.max_model_len) == (2048, 1_000_000)
+    assert isinstance(stated, MemoryPrediction)
+    assert (default.max_model_len, stated.max_model_len) == (2048, 1_000_000)

@@ -6,7 +6,7 @@ import pytest
 
 from moorage.common.refusal import Reason, Refusal
 from moorage.memory import MemorySettings, TensorHeader
-from moorage.memory.created import Kind, completed, created_dtype, expert_factor
+from moorage.memory.created import Kind, created_dtype, created_with, expert_factor
 from moorage.memory.facts import Facts
 from moorage.memory.sharding import parse_name
 from moorage.memory.weights import stage_weights, stages_of
@@ -193,7 +193,7 @@ def test_gptq_gives_each_expert_a_bias_and_no_group_index() -> None:
     kind = Kind(
         parse_name(LAYER + "mlp.down_proj.qweight"), TensorHeader(dtype="I32", shape=(96, 256))
     )
-    assert completed(facts(config), kind) == [kind]
+    assert created_with(facts(config), kind) == [kind]
 
 
 def test_gptq_with_activation_order_is_refused() -> None:

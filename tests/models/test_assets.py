@@ -16,7 +16,7 @@ from moorage.models.assets import (
     require_lora,
     require_rank,
 )
-from moorage.models.source import ResolvedModel, brought_together
+from moorage.models.source import ResolvedModel, join_companions
 from tests.builders import a_model, a_spec, with_companions
 
 EVERYTHING = a_spec(
@@ -58,10 +58,10 @@ def test_the_steps_of_a_companion_carry_its_name() -> None:
     assert [asset.step for asset in assets_of(EVERYTHING)] == ["", " poet", " judge", " draft"]
 
 
-def test_what_was_found_is_brought_together_and_pinned() -> None:
+def test_companions_are_joined_and_pinned() -> None:
     assets = assets_of(EVERYTHING)
     found = [a_model({"r": 4}, source=asset.source, revision=asset.name) for asset in assets]
-    together = brought_together(assets, found)
+    together = join_companions(assets, found)
     assert [(pin.name, pin.revision, pin.rank) for pin in together.pins] == [
         ("poet", "poet", 4),
         ("judge", "judge", 4),

@@ -178,8 +178,8 @@ def test_a_length_that_yarn_does_not_multiply_any_more_says_how_to_get_the_rest(
     with pytest.raises(Failure, match="the model ends at 32768") as caught:
         derived(SHORT_YARN, wish={"context": 131072})
     assert advice in caught.value.suggestion
-    told = {"context": 131072, "engine": {"args": [advice]}}
-    assert derived(SHORT_YARN, wish=told).context == 131072
+    wish = {"context": 131072, "engine": {"args": [advice]}}
+    assert derived(SHORT_YARN, wish=wish).context == 131072
 
 
 def test_a_part_of_the_configuration_is_overridden_key_by_key() -> None:

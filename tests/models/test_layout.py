@@ -23,7 +23,7 @@ def test_of_an_adapter_its_configuration_and_its_weights_are_taken() -> None:
 
 
 @pytest.mark.parametrize(
-    ("names", "told"),
+    ("names", "detail"),
     [
         (("adapter_config.json", "adapter_model.bin"), "no adapter_model.safetensors; found adap"),
         (("config.json", "model.safetensors"), "no adapter_config.json; found config.json"),
@@ -32,9 +32,9 @@ def test_of_an_adapter_its_configuration_and_its_weights_are_taken() -> None:
     ],
 )
 def test_what_is_no_whole_adapter_is_refused_with_what_is_there(
-    names: tuple[str, ...], told: str
+    names: tuple[str, ...], detail: str
 ) -> None:
-    with pytest.raises(Failure, match=told) as caught:
+    with pytest.raises(Failure, match=detail) as caught:
         choose_adapter_files(files(*names))
     assert caught.value.cause is Cause.SOURCE_INCOMPLETE
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from moorage.adapters.files.pretrained import read_config
 from moorage.memory.facts import Facts
-from moorage.models.config import context_length, overridden
+from moorage.models.config import apply_overrides, context_length
 from moorage.models.rope import HELD_BY, RopeRule
 
 Rope = dict[str, Any]
@@ -148,7 +148,7 @@ def test_the_length_of_gemma3_is_the_scaled_one(of: str) -> None:
 
 def test_a_rope_that_is_overridden_under_its_other_name_is_replaced() -> None:
     config = {**MODEL, "rope_scaling": LINEAR}
-    assert context_length(overridden(config, {"rope_parameters": DEFAULT})) == LENGTH
+    assert context_length(apply_overrides(config, {"rope_parameters": DEFAULT})) == LENGTH
 
 
 @pytest.mark.parametrize("kind", ["llama", "qwen3", "gpt_oss", "olmo3", "of-the-future"])

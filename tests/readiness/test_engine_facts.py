@@ -9,9 +9,9 @@ from moorage.common.units import GIB
 from moorage.readiness.engine_facts import (
     EngineFacts,
     Measured,
+    combine_measured,
     engine_facts,
     read_measured,
-    summed_up,
 )
 
 NAME = "moorage-tiny.v1-r0-leader"
@@ -128,7 +128,7 @@ def gib(number: float) -> int:
     return round(number * GIB)
 
 
-def said(*messages: str, process: str = "EngineCore pid=24") -> str:
+def log_of(*messages: str, process: str = "EngineCore pid=24") -> str:
     """Messages as lines of vLLM's log."""
     place = "INFO 11-21 03:31:14 [gpu_worker.py:760]"
     return "".join(f"({process}) {place} {message}\n" for message in messages)
@@ -177,7 +177,7 @@ def said(*messages: str, process: str = "EngineCore pid=24") -> str:
     ],
 )
 def test_what_a_line_tells(message: str, facts: dict[str, Any]) -> None:
-    assert read_measured(said(message)) == Measured(**facts)
+    assert read_measured(log_of(message)) == Measured(**facts)
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ def test_whatever_stands_before_a_message(prefix: str, colour: str) -> None:
 
 @pytest.mark.parametrize("estimate", [(ESTIMATED,), (POOL,), (ESTIMATED, POOL)])
 def test_what_is_set_aside_for_graphs_is_no_activation(estimate: tuple[str, ...]) -> None:
-    measured = read_measured(said(*estimate, SET_ASIDE, CAPTURED, USAGE))
+    measured = read_measured(log_of(*estimate, SET_ASIDE, CAPTURED, USAGE))
     assert measured
     assert measured.activation_bytes == pytest.approx(gib(2.34 - 0.61), abs=1)
     assert (measured.graph_bytes, measured.graph_reserve_bytes) == (gib(0.52), gib(0.61))
@@ -225,19 +225,19 @@ def test_what_is_set_aside_for_graphs_is_no_activation(estimate: tuple[str, ...]
 
 @pytest.mark.parametrize("aside", [(NOT_SET_ASIDE,), ()])
 def test_an_estimate_that_is_not_applied_takes_nothing(aside: tuple[str, ...]) -> None:
-    measured = read_measured(said(ESTIMATED, *aside, USAGE))
+    measured = read_measured(log_of(ESTIMATED, *aside, USAGE))
     assert measured
     assert (measured.activation_bytes, measured.graph_reserve_bytes) == (gib(2.34), None)
 
 
 def test_a_trial_capture_does_not_count() -> None:
     larger = TRIAL.replace("0.11", "0.99")
-    assert read_measured(said(larger, CAPTURED)) == Measured(graph_bytes=gib(0.52))
+    assert read_measured(log_of(larger, CAPTURED)) == Measured(graph_bytes=gib(0.52))
 
 
 def test_of_several_workers_the_neediest_counts_and_the_smallest_cache() -> None:
-    first = said(WEIGHTS, CACHE, TOKENS, process="Worker_TP0 pid=40")
-    second = said(
+    first = log_of(WEIGHTS, CACHE, TOKENS, process="Worker_TP0 pid=40")
+    second = log_of(
         WEIGHTS.replace("14.99", "15.2"),
         CACHE.replace("54.21", "50.0"),
         process="Worker_TP1 pid=41",
@@ -253,17 +253,19 @@ def test_of_several_workers_the_neediest_counts_and_the_smallest_cache() -> None
     [
         "",
         "Started server process [1]",
-        said("Loading weights took 0.01 seconds"),
-        said("Graph capturing finished in 7 secs, took -0.52 GiB"),
-        said("Checkpoint size: 15.0 GiB. Available RAM: 21.29 GiB."),
+        log_of("Loading weights took 0.01 seconds"),
+        log_of("Graph capturing finished in 7 secs, took -0.52 GiB"),
+        log_of("Checkpoint size: 15.0 GiB. Available RAM: 21.29 GiB."),
     ],
 )
 def test_a_log_that_says_nothing(log: str) -> None:
     assert read_measured(log) is None
 
 
-def test_ranks_are_summed_up_field_by_field() -> None:
+def test_ranks_are_combined_field_by_field() -> None:
     one = Measured(weights_bytes=2, kv_tokens=5)
     other = Measured(weights_bytes=3, kv_tokens=4, activation_bytes=1)
-    assert summed_up([one, other]) == Measured(weights_bytes=3, kv_tokens=4, activation_bytes=1)
-    assert summed_up([]) is None
+    assert combine_measured([one, other]) == Measured(
+        weights_bytes=3, kv_tokens=4, activation_bytes=1
+    )
+    assert combine_measured([]) is None

@@ -13,7 +13,7 @@ from tests.builders import a_profile, a_spec
 ON_A_HOST = [phase for phase in Phase if phase != Phase.DEPLOYED]
 
 
-def asked(
+def probes_for(
     mode: Mode = Mode.COMPLETION, *, lists: bool = True, chat: bool = True, **probe: Any
 ) -> tuple[Probe, ...]:
     spec = a_spec(readiness={"probe": probe})
@@ -21,7 +21,7 @@ def asked(
 
 
 def test_a_model_is_proven_phase_by_phase() -> None:
-    probes = asked()
+    probes = probes_for()
     assert [probe.phase for probe in probes] == ON_A_HOST
     assert [probe.path for probe in probes] == [
         "",
@@ -34,13 +34,13 @@ def test_a_model_is_proven_phase_by_phase() -> None:
 
 
 def test_every_phase_has_a_deadline_of_the_spec() -> None:
-    deadlines = [probe.deadline for probe in asked()]
+    deadlines = [probe.deadline for probe in probes_for()]
     assert deadlines == ["load_seconds"] * 2 + ["warm_up_seconds"] * 2
     assert set(deadlines) <= set(Deadlines.model_fields)
 
 
 def test_what_the_spec_or_the_engine_leaves_out_is_not_asked() -> None:
-    assert [probe.phase for probe in asked(lists=False, request=False)] == [
+    assert [probe.phase for probe in probes_for(lists=False, request=False)] == [
         Phase.LISTENING,
         Phase.HEALTHY,
     ]
@@ -72,7 +72,7 @@ def test_what_a_cluster_says_is_judged() -> None:
 
 
 def test_no_picture_is_asked_for() -> None:
-    phases = [probe.phase for probe in asked(Mode.IMAGE_GENERATION)]
+    phases = [probe.phase for probe in probes_for(Mode.IMAGE_GENERATION)]
     assert phases == [Phase.LISTENING, Phase.HEALTHY, Phase.LISTED]
 
 
@@ -90,7 +90,7 @@ def test_what_only_transcribes_is_not_asked_for_text(architecture: str, last: Ph
 
 
 def test_the_health_path_is_the_one_of_the_spec() -> None:
-    assert asked(path="/ping")[1].path == "/ping"
+    assert probes_for(path="/ping")[1].path == "/ping"
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_the_health_path_is_the_one_of_the_spec() -> None:
 def test_the_real_request_suits_the_mode(
     mode: Mode, chat: bool, path: str, body: dict[str, Any], expects: str
 ) -> None:
-    probe = asked(mode, chat=chat, prompt="Hi?")[-1]
+    probe = probes_for(mode, chat=chat, prompt="Hi?")[-1]
     assert (probe.method, probe.path, probe.expects) == ("POST", path, expects)
     assert probe.body
     assert probe.body.items() >= {"model": "tiny", **body}.items()
@@ -182,8 +182,8 @@ def test_an_answer_that_proves_nothing_is_told(kind: str, answer: Any, wrong: st
 @pytest.mark.parametrize("status", [0, 404, 500, 503])
 def test_only_status_200_can_be_good(kind: str, status: int) -> None:
     wrong, kept = judge(a_probe(kind), status, "Valid aliases: tiny.")
-    told = f"HTTP {status}: " if status else ""
-    assert (wrong, kept) == (f"{told}Valid aliases: tiny.", "")
+    prefix = f"HTTP {status}: " if status else ""
+    assert (wrong, kept) == (f"{prefix}Valid aliases: tiny.", "")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What golden prompts are asked, what counts as an answer, and what is too slow."""
+"""How golden prompts are sent, what counts as an answer, and what is too slow."""
 
 from __future__ import annotations
 

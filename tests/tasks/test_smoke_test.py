@@ -40,7 +40,7 @@ def gated(
 ) -> Gate:
     monkeypatch.setattr(step, "ask", engine.ask)
     spec = a_spec(readiness={**ASKED, "compare": compare})
-    asking = step._Asking(spec, a_profile(), a_workload(), "", before)
+    asking = step._ReplicaTest(spec, a_profile(), a_workload(), "", before)
     return asyncio.run(asking.gate())
 
 

@@ -11,7 +11,7 @@ from moorage.adapters.ledger.database import gate, reading
 from moorage.adapters.ledger.tables import MEASUREMENTS
 from moorage.adapters.ledger.transitions import utc
 from moorage.memory.calibration import CalibrationKey, Measurement
-from moorage.readiness.engine_facts import Measured, summed_up
+from moorage.readiness.engine_facts import Measured, combine_measured
 
 
 class Measurements:
@@ -37,7 +37,7 @@ class Measurements:
                 return None
             rows = connection.execute(query.where(MEASUREMENTS.c.release == newest.release)).all()
             found = [measurement_of(row, key) for row in rows]
-        measured = summed_up(one.measured for one in found) or Measured()
+        measured = combine_measured(one.measured for one in found) or Measured()
         return found[-1].model_copy(update={"measured": measured})
 
     def of(self, architecture: str) -> tuple[Measurement, ...]:

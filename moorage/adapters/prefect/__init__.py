@@ -1,1 +1,1 @@
-"""Prefect's server and API: login, guard, errors, approvals."""
+"""Prefect: server and API, login, guard, errors, approvals, events, task runners."""

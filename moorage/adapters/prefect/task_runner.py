@@ -43,7 +43,7 @@ def is_elsewhere(runner: TaskRunner[Any]) -> bool:
 
 
 @contextmanager
-def light() -> Iterator[None]:
+def without_processors() -> Iterator[None]:
     """Let what is submitted take no share of a Ray worker's processors: these tasks wait."""
     if not find_spec("prefect_ray"):
         yield

@@ -19,9 +19,9 @@ from moorage.adapters.sources.s3_http import S3Http
 from moorage.adapters.sources.store import ModelStore
 from moorage.adapters.system.settings import Settings
 from moorage.inventory.model_store import HUB, S3, folder_name, is_local
-from moorage.models.assets import Asked, Asset, AssetRole, assets_of, require_rank
+from moorage.models.assets import Asset, AssetRole, SourceRequest, assets_of, require_rank
 from moorage.models.layout import layout_of
-from moorage.models.source import ResolvedModel, brought_together
+from moorage.models.source import ResolvedModel, join_companions
 from moorage.spec import ModelSpec
 
 HUB_TOKEN = "HF_TOKEN"
@@ -66,7 +66,7 @@ def _secret(spec: ModelSpec, variable: str) -> str | None:
 class Source(Protocol):
     """Where a model comes from."""
 
-    def resolve(self, wanted: Asked) -> ResolvedModel:
+    def resolve(self, wanted: SourceRequest) -> ResolvedModel:
         """Pin the model and read what it is, without downloading its weights.
 
         Raises:
@@ -102,7 +102,7 @@ def resolve_all(spec: ModelSpec, settings: Settings, keys: Keys = NO_KEYS) -> Re
         Failure: As each source says; `BAD_SPEC` when a stated rank does not hold its adapter.
     """
     assets = assets_of(spec)
-    return brought_together(assets, [resolve_one(asset, settings, keys) for asset in assets])
+    return join_companions(assets, [resolve_one(asset, settings, keys) for asset in assets])
 
 
 def resolve_one(asset: Asset, settings: Settings, keys: Keys = NO_KEYS) -> ResolvedModel:
@@ -118,7 +118,7 @@ def resolve_one(asset: Asset, settings: Settings, keys: Keys = NO_KEYS) -> Resol
 
 
 def source_for(
-    wanted: Asked,
+    wanted: SourceRequest,
     settings: Settings,
     keys: Keys = NO_KEYS,
     role: AssetRole = AssetRole.MODEL,

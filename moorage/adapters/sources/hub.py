@@ -17,7 +17,7 @@ from moorage.adapters.sources.remote_client import RemoteClient
 from moorage.adapters.sources.store import COMMIT, Manifest, ModelStore
 from moorage.adapters.system.parallel import Tick, deadline, hold, run_all
 from moorage.common.failures import Cause, Failure
-from moorage.models.assets import Asked
+from moorage.models.assets import SourceRequest
 from moorage.models.files import is_weight
 from moorage.models.layout import MODEL, Layout
 from moorage.models.source import ModelFile, ResolvedModel, TensorHeaders
@@ -53,7 +53,7 @@ class HubSource:
         self._offline = offline
         self._layout = layout
 
-    def resolve(self, wanted: Asked) -> ResolvedModel:
+    def resolve(self, wanted: SourceRequest) -> ResolvedModel:
         """Pin the revision to a commit and read what the model is, without its weights.
 
         A complete commit is read from the store; if it is named in full, the hub is not needed.

@@ -15,7 +15,7 @@ from moorage.adapters.sources.announced_files import MOST_FILES, require_name
 from moorage.adapters.sources.describe import describe, keep_indexed, weigh_here
 from moorage.common.failures import Cause, Failure
 from moorage.common.printable import short
-from moorage.models.assets import Asked
+from moorage.models.assets import SourceRequest
 from moorage.models.layout import MODEL, Layout
 from moorage.models.source import ModelFile, ResolvedModel, WeightSummary
 from moorage.models.weights import join_headers, summarize
@@ -37,7 +37,7 @@ class LocalSource:
     def __init__(self, layout: Layout = MODEL, *, anything: bool = False) -> None:
         self._layout, self._anything = layout, anything
 
-    def resolve(self, wanted: Asked) -> ResolvedModel:
+    def resolve(self, wanted: SourceRequest) -> ResolvedModel:
         """Read what the model is. Its revision is a fingerprint of names, sizes and times.
 
         Raises:

@@ -13,7 +13,7 @@ from moorage.operations.history.changes import (
     variable_changes,
 )
 from moorage.placement.placement import Placement, Seat
-from moorage.readiness.engine_facts import summed_up
+from moorage.readiness.engine_facts import combine_measured
 from moorage.readiness.protocol import Phase
 from moorage.readiness.smoke_test import speed_of
 from moorage.releases.release import Release
@@ -52,7 +52,7 @@ def figure_changes(before: Release, after: Release) -> tuple[Change, ...]:
 
 def _figures(release: Release) -> dict[str, float]:
     """Bytes, tokens and seconds by name; of several replicas the one that decides, or the last."""
-    measured = summed_up(one.measured for one in release.measured)
+    measured = combine_measured(one.measured for one in release.measured)
     logged = measured.model_dump(exclude_none=True) if measured else {}
     found = {FIGURES[name]: float(value) for name, value in logged.items() if name in FIGURES}
     healthy = [

@@ -1,7 +1,7 @@
 """The strategy for accelerators that the user lists, and whether they hold what they get.
 
-Neither divisibility nor free RAM is looked at, and without a share of its own nothing free is
-either (the peer's defects 28 to 30): what does not fit is taken all the same and called overcommit.
+Neither divisibility nor free RAM counts, and without a share of its own free memory does not count
+either (the peer's defects 28 to 30). What does not fit is taken all the same, as overcommit.
 """
 
 from __future__ import annotations

@@ -104,9 +104,9 @@ def by_type(rooms: Iterable[Room], all_types: bool) -> dict[str, list[View]]:
 
     Args:
         rooms: The fleet.
-        all_types: Whether such a host stands under each of its types, as it does for the strategy
-            that groups the fleet first: with the accelerators of its last type, on which nothing is
-            left.
+        all_types: Whether such a host is listed under its other types too, as it is for the first
+            strategy that groups the fleet. It then has its last type's accelerators there, with
+            nothing left on them.
     """
     groups: dict[str, list[View]] = {}
     for room in rooms:

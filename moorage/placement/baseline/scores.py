@@ -41,7 +41,7 @@ def _spread(
 ) -> tuple[float, ...]:
     """Where the fewest replicas run, of this model first.
 
-    Only leaders are looked at (the peer's defect 12).
+    Only leaders count (the peer's defect 12).
     """
     if not candidates:
         return ()

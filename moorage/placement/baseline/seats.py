@@ -48,8 +48,8 @@ class Seating:
     def seats_of(self, candidate: BaselineCandidate) -> tuple[tuple[Seat, ...], dict[str, Verdict]]:
         """The seats, or none and by host why it cannot have one.
 
-        The peer asks nothing of the hosts that it joins, and looks neither at what is really in use
-        nor at RAM by ratio; the gate does.
+        The gate checks what the peer does not: whether hosts can be joined, what is really in use,
+        and RAM by ratio.
         """
         if refused := self._missing(candidate) or self._unjoinable(candidate):
             return (), refused
@@ -59,7 +59,7 @@ class Seating:
         return () if refused else linked, refused
 
     def _missing(self, candidate: BaselineCandidate) -> dict[str, Verdict]:
-        """Hosts without the listed accelerators: the peer does not look whether they are there."""
+        """Hosts without the listed accelerators, which the peer does not check."""
         kind, refused = candidate.accelerator_type, {}
         for part in candidate.shares:
             there = {i.index for i in self.hosts[part.host].accelerators if i.type == kind}
@@ -106,7 +106,7 @@ class Seating:
         )
 
     def _claims(self, candidate: BaselineCandidate, part: Share) -> tuple[int, ...]:
-        """What is really taken: the peer claims nothing over hosts where it knows no share."""
+        """What is claimed. Over hosts, the peer claims nothing where the engine takes no share."""
         if any(part.accelerator_bytes):
             return part.accelerator_bytes
         number = sum(len(share.accelerators) for share in candidate.shares)

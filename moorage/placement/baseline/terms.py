@@ -68,7 +68,7 @@ class Terms:
 
     @property
     def ram(self) -> int:
-        """Bytes of RAM that each host must have free; a cache sized by ratio asks for none."""
+        """Bytes of RAM that each host must have free; a cache sized by ratio needs none."""
         cache = self.spec.extended_kv_cache
         return int(cache.ram or 0) if cache else 0
 

@@ -26,7 +26,7 @@ def pairs(names: str) -> list[list[tuple[str, list[int]]]]:
     return [[(name, PAIR) for name in names.split()]]
 
 
-def test_whole_hosts_are_taken_until_the_claim_is_held() -> None:
+def test_whole_hosts_are_taken_until_they_hold_the_claim() -> None:
     hosts = [host(name, 100, 100) for name in "abcd"]
     ranking = rank(a_request(181), hosts)
     assert shares_of(ranking) == [[("a", (0, 1), (90, 90)), ("b", (0, 1), (90, 90))]]
@@ -179,7 +179,7 @@ def test_of_a_mixed_host_the_last_type_is_all_there_is() -> None:
     ],
     ids=["share", "no-share", "topology", "no-ram"],
 )
-def test_the_best_combination_is_told(changes: dict[str, Any], lines: list[str]) -> None:
+def test_the_best_combination_is_reported(changes: dict[str, Any], lines: list[str]) -> None:
     hosts = [host(name, 20 * GIB) for name in "abcd"]
     hosts.append(host("e", 20 * GIB, claims=(a_claim(0, 11 * GIB),)))
     request = a_request(**{"claim": 500 * GIB, **changes})

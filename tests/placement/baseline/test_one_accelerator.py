@@ -42,7 +42,7 @@ def test_every_accelerator_that_is_large_enough_is_a_candidate() -> None:
         (0, 100, 100, False),
     ],
 )
-def test_the_claim_is_held_against_the_share_and_the_share_must_be_free(
+def test_the_claim_is_compared_with_the_share_and_the_share_must_be_free(
     claim: int, memory: int, reserve: int, fits: bool
 ) -> None:
     single = host("a", memory, accelerator_reserve=reserve)
@@ -58,7 +58,7 @@ def test_a_whole_share_is_taken_cut_to_bytes() -> None:
 @pytest.mark.parametrize(
     ("claim", "reserve", "fits"), [(100, 0, True), (101, 0, False), (60, 40, True), (60, 41, False)]
 )
-def test_without_a_share_the_claim_is_held_against_what_is_left(
+def test_without_a_share_the_claim_is_compared_with_what_is_left(
     claim: int, reserve: int, fits: bool
 ) -> None:
     ranking = rank(a_request(claim, **EMBEDDING), [host("a", 100, accelerator_reserve=reserve)])
@@ -118,7 +118,7 @@ def test_a_model_that_needs_nothing_finds_a_mixed_host_twice() -> None:
         ({}, [], "The largest accelerator has 0.00 GiB allocatable (0.00%)."),
     ],
 )
-def test_the_largest_accelerator_is_told(
+def test_the_largest_accelerator_is_reported(
     request_changes: dict[str, Any], hosts: list[HostSnapshot], line: str
 ) -> None:
     request = a_request(60 * GIB, "--tp=1", across_hosts=False, **request_changes)

@@ -176,7 +176,7 @@ def test_types_come_in_the_order_of_the_first_look_only_if_this_is_the_first(
         ({"extended_kv_cache": {"ram": 2000 * GIB}}, ["No host offers several accelerators."]),
     ],
 )
-def test_the_largest_host_is_told(changes: dict[str, Any], lines: list[str]) -> None:
+def test_the_largest_host_is_reported(changes: dict[str, Any], lines: list[str]) -> None:
     hosts = [
         host("a", 10 * GIB, 10 * GIB),
         host("b", 40 * GIB, 40 * GIB, claims=(a_claim(0, 10 * GIB),)),

@@ -117,7 +117,7 @@ def test_a_cache_is_never_overcommitted() -> None:
     ],
     ids=["all", "some", "no-share"],
 )
-def test_what_is_overcommitted_is_told(changes: dict[str, Any], lines: list[str]) -> None:
+def test_what_is_overcommitted_is_reported(changes: dict[str, Any], lines: list[str]) -> None:
     request = a_request(
         **{
             "claim": 500 * GIB,
@@ -130,7 +130,7 @@ def test_what_is_overcommitted_is_told(changes: dict[str, Any], lines: list[str]
     assert list(rank(request, [small]).messages[-len(lines) :]) == lines
 
 
-def test_the_other_hosts_are_told_too() -> None:
+def test_the_other_hosts_are_reported_too() -> None:
     request = a_request(
         500 * GIB, accelerators=named("a:0", "a:1", "b:0", "c:0"), accelerators_per_replica=3
     )
