@@ -39,7 +39,7 @@ class Reason(StrEnum):
     TOPOLOGY = "ranks-do-not-fit-hosts"
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Refusal(Exception):
     """Why something cannot be. A rule raises it, or returns it where "no" is a usual answer.
 
@@ -60,6 +60,11 @@ class Refusal(Exception):
     count: int = 0
     there: int = 0
     held_by: tuple[str, ...] = ()
+
+    @property
+    def shortfall(self) -> int:
+        """How much of the scarce resource is missing."""
+        return self.needed - self.available
 
     def __str__(self) -> str:
         return self.note or self.reason

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from moorage.common.refusal import Reason, Refusal
+from moorage.inventory.claims import Resource
 from moorage.memory.numbers import largest
 from moorage.placement.demand import Split
+from moorage.placement.fit import holders
 from moorage.placement.request import Request
 from moorage.placement.view import AcceleratorKind, HostView
 
@@ -116,3 +119,33 @@ def tightest(room: list[int], count: int, needed: int) -> list[int]:
         return room[-count:]
     fitting = sum(1 for left in room if left >= needed)
     return room[fitting - count : fitting]
+
+
+def cpu_refusal(request: Request, view: HostView, needed: int) -> Refusal | None:
+    """Why a host cannot run the replica on its processors; None = it can.
+
+    Args:
+        request: What is to be placed.
+        view: The host.
+        needed: Bytes of RAM.
+    """
+    host, room = view.host, view.room
+    if needed > room.ram:
+        held_by = holders(host, Resource.RAM)
+        return Refusal(Reason.RAM, needed=needed, available=room.ram, held_by=held_by)
+    wanted = request.spec.placement.cores
+    cores = 1 if wanted == "auto" else wanted
+    if cores > room.cores:
+        held_by = holders(host, Resource.CORES)
+        return Refusal(Reason.CORES, needed=cores, available=room.cores, held_by=held_by)
+    return None
+
+
+def ram_refusal(request: Request, view: HostView, kind: AcceleratorKind, claimed: int) -> Refusal:
+    """The refusal for the RAM that goes with so many bytes of accelerators."""
+    return Refusal(
+        Reason.RAM,
+        needed=request.ram_for(kind.type, claimed),
+        available=view.room.ram,
+        held_by=holders(view.host, Resource.RAM),
+    )

@@ -1,28 +1,21 @@
-"""What one replica asks of each accelerator of a kind, or of the RAM where processors run it."""
+"""Memory that one replica needs: of each accelerator of a kind, or of a host's RAM."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import ceil
 
-from moorage.common.failures import Cause, Failure
 from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import human_bytes
-from moorage.common.values import Origin
 from moorage.memory import MemoryModel
 from moorage.memory.engine_setup import MemoryQuery
 from moorage.memory.need import CpuNeed, Need
-from moorage.memory.numbers import largest
-from moorage.memory.spec_options import wanted_concurrency
 from moorage.models.profile import ModelProfile
 from moorage.placement.engine import EngineTraits
 from moorage.placement.memory_models import Memory
+from moorage.placement.memory_request import MemoryRequest
 from moorage.placement.view import AcceleratorKind
-from moorage.spec import ModelSpec, Policy
-
-LEAST_CONTEXT = 8192
-"""An `auto` context is shortened to what fits, and below this not for the sake of fitting."""
+from moorage.spec import Policy
 
 GRAIN = 1000
 """Utilization is given to the engine in thousandths."""
@@ -42,7 +35,7 @@ class Allocation:
 
     Attributes:
         bytes: Memory that is claimed.
-        utilization: Share of the whole memory that the engine is told to take.
+        utilization: Share of the whole memory that the engine takes (`--gpu-memory-utilization`).
         tokens: Context that it serves.
         need: What the memory is for.
     """
@@ -51,87 +44,6 @@ class Allocation:
     utilization: float
     tokens: int
     need: Need
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryRequest:
-    """What the user said about memory.
-
-    Attributes:
-        context: Longest context in tokens.
-        stated: Whether the user wants exactly this context; else it may be shortened.
-        concurrency: Requests of full context that the cache must hold at once.
-        policy: Whether accelerators are shared or taken whole.
-        utilization: Share of each accelerator that the user's arguments fix; 0 = they do not.
-        attention_heads: Heads that the tensor-parallel ranks share evenly; 0 = unknown.
-        vision_heads: Heads of the vision tower, likewise; 0 = there is none, or it is left out.
-    """
-
-    context: int
-    stated: bool = False
-    concurrency: int = 1
-    policy: Policy = Policy.FITTED
-    utilization: float = 0.0
-    attention_heads: int = 0
-    vision_heads: int = 0
-
-    @property
-    def least_context(self) -> int:
-        """The shortest context that still serves the request."""
-        return self.context if self.stated else min(self.context, LEAST_CONTEXT)
-
-    def served_context(self, fits: Callable[[int], bool]) -> int:
-        """The context of a seat: whole, else the longest that fits, and never below the least.
-
-        Args:
-            fits: Whether a context in tokens fits; where it does, a shorter one does too.
-        """
-        if self.stated or fits(self.context):
-            return self.context
-        return max(largest(fits, self.context), self.least_context)
-
-    def capped_context(self, cap: int) -> int:
-        """The context of a seat where a policy caps what the user does not state."""
-        return self.context if self.stated else min(self.context, cap)
-
-
-def memory_request(spec: ModelSpec, profile: ModelProfile) -> MemoryRequest:
-    """What a spec and its engine arguments say about memory.
-
-    Raises:
-        Failure: `BAD_SPEC` when an argument is malformed.
-    """
-    args = spec.engine.arguments
-    length = args.value("--max-model-len")
-    stated = profile.context_origin == Origin.USER
-    context = profile.context
-    if length not in (None, "auto", "-1"):
-        context, stated = args.whole_number("--max-model-len") or context, True
-    return MemoryRequest(
-        context=context,
-        stated=stated,
-        concurrency=wanted_concurrency(spec, context),
-        policy=spec.placement.policy,
-        utilization=_share(args.value("--gpu-memory-utilization")),
-        attention_heads=profile.attention_heads or 0,
-        vision_heads=0 if args.switch("--language-model-only") else profile.vision_heads or 0,
-    )
-
-
-def _share(text: str | None) -> float:
-    if text is None:
-        return 0.0
-    try:
-        share = float(text)
-    except ValueError:
-        share = 0.0
-    if not 0 < share <= 1:
-        raise Failure(
-            Cause.BAD_SPEC,
-            f"engine.args: --gpu-memory-utilization {text} is no share between 0 and 1",
-            suggestion="Leave it out: the smallest share that serves the spec is derived.",
-        )
-    return share
 
 
 class Demand:

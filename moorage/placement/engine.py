@@ -1,4 +1,4 @@
-"""The engine that serves a model: what placement has to know of it, and which one `auto` means."""
+"""The engine that serves a model: its facts for placement, and which one `auto` means."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ Engines = Mapping[EngineName, EngineTraits]
 def choose_engine(
     spec: ModelSpec, profile: ModelProfile, fleet: FleetSnapshot, engines: Engines
 ) -> tuple[EngineTraits, Origin, str]:
-    """The engine for a model: the one asked for, else the one that suits fleet and mode.
+    """The engine for a model: the one in the spec, else the one that suits fleet and mode.
 
     Returns:
         The engine, the origin of the choice, and its reason.

@@ -1,4 +1,4 @@
-"""What became of each host, in numbers, and in words on one screen."""
+"""The verdict on each host: in numbers, and in words on one screen."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ MOST_NAMED = 4
 
 @dataclass(slots=True, unsafe_hash=True)
 class Verdict:
-    """What became of one host. Nobody changes it; a frozen one takes ten times as long to make.
+    """The outcome for one host. Immutable by use: a frozen one takes ten times as long to make.
 
     Attributes:
         host: Its name.
-        refusal: The named reason, or None when the host could take the model.
+        refusal: The named reason; None = the host could take the model.
         note: The reason in words, where the numbers do not say all.
         needed: What was needed of the scarce resource: bytes, or cores; 0 = it was not about that.
         available: What was available of it; of accelerators, on the one with least room.
@@ -58,9 +58,9 @@ class Verdict:
 
     @property
     def detail(self) -> str:
-        """The reason with its numbers, or how the host scored."""
+        """The reason with its numbers, or the score."""
         if self.refusal is None:
-            return self._praise()
+            return self._accepted_detail()
         words = [part for part in (self._numbers(), self.note) if part]
         if self.held_by:
             more = len(self.held_by) - MOST_NAMED
@@ -68,7 +68,7 @@ class Verdict:
             words.append(f"held by {names}{f' and {more} more' if more > 0 else ''}")
         return "; ".join(words)
 
-    def _praise(self) -> str:
+    def _accepted_detail(self) -> str:
         scored = self.needed or self.score or self.points
         score = f"score {self.score:.1f}" if scored else ""
         words = (self._numbers(), self.note, score)
@@ -117,9 +117,8 @@ def summary(verdicts: Sequence[Verdict]) -> list[str]:
 
 
 def troubles(hosts: Iterable[HostSnapshot]) -> tuple[str, ...]:
-    """What could not be found out about hosts, by host: it may be why one is not taken."""
-    told = [f"{host.name}: {trouble}" for host in hosts for trouble in host.troubles]
-    return tuple(_cut(told))
+    """Survey errors by host: they may be why a host is not taken."""
+    return tuple(_cut([f"{host.name}: {trouble}" for host in hosts for trouble in host.troubles]))
 
 
 def rows(
@@ -144,7 +143,7 @@ def rows(
 
 
 def _grouped(verdicts: Sequence[Verdict]) -> list[tuple[str, str, str]]:
-    """Hosts with the same words together. The words follow from what they are grouped by."""
+    """Hosts with the same words share a row."""
     alike: dict[tuple[object, ...], list[Verdict]] = {}
     for one in verdicts:
         available = human_bytes(one.available)
@@ -180,8 +179,8 @@ def _cut(lines: list[str]) -> list[str]:
 
 def _parts(verdict: Verdict, terms: Sequence[str]) -> str:
     named = zip(terms, verdict.points, strict=False)
-    told = ", ".join(f"{name} {points:.1f}" for name, points in named if points)
-    return f" ({told})" if told else ""
+    parts = ", ".join(f"{name} {points:.1f}" for name, points in named if points)
+    return f" ({parts})" if parts else ""
 
 
 def _miss(verdict: Verdict) -> tuple[bool, int]:

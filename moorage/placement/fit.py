@@ -157,7 +157,7 @@ def allocatable_memory(host: HostSnapshot, index: int) -> int:
 
 
 def free_ports(host: HostSnapshot, count: int, taken: Sequence[int] = ()) -> list[int]:
-    """The lowest free ports of a host's range; fewer than asked when it is exhausted."""
+    """The lowest free ports of a host's range; fewer than `count` when it is exhausted."""
     low, high = host.port_range
     used = set(host.ports_in_use) | set(taken)
     used |= {claim.index for claim in host.claims if claim.resource == Resource.PORT}

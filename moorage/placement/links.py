@@ -1,4 +1,4 @@
-"""What joins the hosts of one replica: their addresses, and the ports by which they meet."""
+"""What joins the hosts of one replica: their addresses and ports."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def join_refusal(request: Request, host: HostSnapshot) -> Refusal | None:
 
 
 def is_peer_address(bind: str) -> bool:
-    """Whether other hosts can be told an address."""
+    """Whether other hosts can reach an address."""
     address = ip_address(bind)
     return not (address.is_loopback or address.is_unspecified)
 
@@ -107,7 +107,7 @@ def _kinds(request: Request) -> tuple[str, ...]:
 
 
 def _of_leader(joined_by: Distributed, copies: bool) -> tuple[str, ...]:
-    """Ports of the leader beside the one on which it serves.
+    """Ports of the leader in addition to the one on which it serves.
 
     Args:
         joined_by: What joins the hosts.

@@ -12,12 +12,14 @@ from moorage.placement.candidates import (
     Candidate,
     Layout,
     ScoredCandidate,
+    cpu_refusal,
     layouts_on_one_host,
+    ram_refusal,
     within_ram,
 )
-from moorage.placement.demand import Split
 from moorage.placement.explanation import Verdict
 from moorage.placement.fit import holders
+from moorage.placement.joint_refusals import joint_verdict
 from moorage.placement.request import Request
 from moorage.placement.view import AcceleratorKind, HostView
 
@@ -75,7 +77,7 @@ def _refuse_all(
     for view in views:
         name = view.host.name
         if request.must_span:
-            yield name, _joint_verdict(request, view, taken is not None)
+            yield name, joint_verdict(request, view, taken is not None)
         elif view.groups:
             yield name, Verdict.of(name, _refuse(request, view, shape, cache))
         else:
@@ -90,26 +92,6 @@ def with_replica_note(view: HostView, verdict: Verdict) -> Verdict:
         return verdict
     count = f"{number} of the replicas placed here already"
     return replace(verdict, note=f"{verdict.note}; {count}" if verdict.note else count)
-
-
-def cpu_refusal(request: Request, view: HostView, needed: int) -> Refusal | None:
-    """Why a host cannot run the replica on its processors; None = it can.
-
-    Args:
-        request: What is to be placed.
-        view: The host.
-        needed: Bytes of RAM.
-    """
-    host, room = view.host, view.room
-    if needed > room.ram:
-        held_by = holders(host, Resource.RAM)
-        return Refusal(Reason.RAM, needed=needed, available=room.ram, held_by=held_by)
-    wanted = request.spec.placement.cores
-    cores = 1 if wanted == "auto" else wanted
-    if cores > room.cores:
-        held_by = holders(host, Resource.CORES)
-        return Refusal(Reason.CORES, needed=cores, available=room.cores, held_by=held_by)
-    return None
 
 
 def _refuse_on_cpu(request: Request, view: HostView, taken: Candidate | None) -> Refusal:
@@ -202,11 +184,7 @@ def _refuse(
         if shapes is None:
             shapes = cache[key] = _shapes(request, kind, len(room), taken)
         refusals.append(shapes.refusal or _measure(request, view, kind, room, shapes.possible))
-    return refusals[0] if len(refusals) == 1 else min(refusals, key=_miss)
-
-
-def _miss(refusal: Refusal) -> int:
-    return refusal.needed - refusal.available
+    return refusals[0] if len(refusals) == 1 else min(refusals, key=lambda one: one.shortfall)
 
 
 def _measure(
@@ -215,13 +193,16 @@ def _measure(
     """The host against the shape that it misses by the least."""
     if request.spec.extended_kv_cache:
         claims = (shape.needed * shape.count for shape in shapes)
-        short = min((_short_of_ram(request, view, kind, claim) for claim in claims), key=_miss)
+        short = min(
+            (ram_refusal(request, view, kind, claim) for claim in claims),
+            key=lambda one: one.shortfall,
+        )
         if short.needed > short.available:
             return short
     nearest, available = _nearest(request, view, kind, room, shapes)
     there = fields(view.host)
     if available < nearest.needed <= room[nearest.count - 1] and not there["unified_memory"]:
-        return _short_of_ram(request, view, kind, nearest.needed * nearest.count)
+        return ram_refusal(request, view, kind, nearest.needed * nearest.count)
     return Refusal(
         # A larger share would help, and only the shape of the model is in its way.
         Reason.PARALLELISM if nearest.obstacle else Reason.ACCELERATOR_MEMORY,
@@ -246,80 +227,3 @@ def _nearest(
         if shape is nearest or shape.needed - left < nearest.needed - available:
             nearest, available = shape, left
     return nearest, available
-
-
-def _short_of_ram(request: Request, view: HostView, kind: AcceleratorKind, claimed: int) -> Refusal:
-    """For the RAM that goes with so many bytes of accelerators."""
-    return Refusal(
-        Reason.RAM,
-        needed=request.ram_for(kind.type, claimed),
-        available=view.room.ram,
-        held_by=holders(view.host, Resource.RAM),
-    )
-
-
-def _joint_verdict(request: Request, view: HostView, placed: bool) -> Verdict:
-    """The verdict where the user wants several hosts for one replica.
-
-    Args:
-        request: What is to be placed.
-        view: A host that passed the filters.
-        placed: Whether the replica was placed, on other hosts.
-    """
-    name = view.host.name
-    if refusal := _part_refusal(request, view):
-        return Verdict.of(name, refusal)
-    if placed:
-        return Verdict(name, note="could take part; other hosts were preferred")
-    note = f"could take part, but {request.hosts} hosts are asked for and too few others can"
-    return Verdict(name, Reason.TOO_FEW_HOSTS, note)
-
-
-def _part_refusal(request: Request, view: HostView) -> Refusal | None:
-    """What the host itself lacks for its part; None = nothing."""
-    if not view.groups:
-        return _part_refusal_on_cpu(request, view)
-    refusals = []
-    for refusal in _part_refusals(request, view):
-        if refusal is None:
-            return None
-        refusals.append(refusal)
-    if measured := [one for one in refusals if one.needed]:
-        return min(measured, key=_miss)
-    note = f"{request.count} accelerators over {request.hosts} hosts are more than it has"
-    return refusals[0] if refusals else Refusal(Reason.NO_ACCELERATOR, note)
-
-
-def _part_refusal_on_cpu(request: Request, view: HostView) -> Refusal | None:
-    if uneven := request.demand.uneven(request.hosts):
-        return Refusal(Reason.PARALLELISM, uneven)
-    return cpu_refusal(request, view, request.cpu_demand.least(request.hosts).bytes)
-
-
-def _part_refusals(request: Request, view: HostView) -> Iterator[Refusal | None]:
-    """By number of accelerators that the host could give: what it lacks; None = nothing."""
-    for kind, room in view.groups.items():
-        for count in range(1, len(room) + 1):
-            if request.count in (None, count * request.hosts):
-                yield _lack(request, view, kind, room[:count], len(room))
-
-
-def _lack(
-    request: Request, view: HostView, kind: AcceleratorKind, room: list[int], there: int
-) -> Refusal | None:
-    """What is lacking for a part on these accelerators; None = nothing."""
-    stated, count = request.stated, len(room)
-    split = Split(tensor=count, pipeline=request.hosts)
-    if stated:
-        split = Split(stated.tensor, stated.pipeline)
-    allocation = request.demand.least(kind, split)
-    if allocation is None:
-        refusal = request.demand.refusal(kind, split)
-        return Refusal(Reason.PARALLELISM, refusal.note if refusal else "")
-    needed, available = allocation.bytes, within_ram(request, view, kind, room)[-1]
-    if needed <= available:
-        return None
-    if needed <= room[-1] and not view.host.unified_memory:
-        return _short_of_ram(request, view, kind, needed * count)
-    held_by = holders(view.host, Resource.ACCELERATOR)
-    return Refusal(Reason.ACCELERATOR_MEMORY, "", needed, available, count, there, held_by)

@@ -10,7 +10,7 @@ from moorage.memory import MemoryModel
 from moorage.memory.calibration import Measurement
 from moorage.models.profile import ModelProfile
 from moorage.placement.baseline.terms import by_baseline_rules, read_terms
-from moorage.placement.demand import CpuDemand, Demand, memory_request
+from moorage.placement.demand import CpuDemand, Demand
 from moorage.placement.engine import (
     EngineTraits,
 )
@@ -21,6 +21,7 @@ from moorage.placement.memory_models import (
     Memory,
     StatedMemory,
 )
+from moorage.placement.memory_request import memory_request
 from moorage.placement.parallelism import Parallelism, stated_parallelism
 from moorage.spec import Distributed, ModelSpec
 
@@ -75,7 +76,7 @@ class Request:
 
     @property
     def ram(self) -> int:
-        """Bytes of RAM that the user wants reserved for each seat; 0 = nothing is said."""
+        """Bytes of RAM that the spec reserves for each seat; 0 = it states none."""
         stated = self.spec.placement.ram
         return 0 if stated == "auto" else int(stated)
 
@@ -134,7 +135,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The model that looks for a place.
+    """The model to place.
 
     Attributes:
         spec: What the user wrote.
@@ -207,7 +208,7 @@ def _require_possible(request: Request) -> None:
 
 
 def _memory(subject: Subject, engine: EngineTraits, fleet: FleetSnapshot | None) -> Memory:
-    """As exact as can be: predicted, corrected by measurements, estimated where rules end."""
+    """The most exact memory model: predicted and corrected, estimated where the rules end."""
     spec, profile = subject.spec, subject.profile
     if not engine.predictable:
         claim = spec.memory.claim

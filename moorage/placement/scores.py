@@ -29,7 +29,7 @@ def score_all(
 
     Args:
         request: What is to be placed.
-        offers: Those of one strategy.
+        candidates: Those of one strategy.
         views: The hosts; a term that gives points to none of them is skipped.
     """
     idle: set[Term] = set()

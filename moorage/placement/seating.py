@@ -1,4 +1,4 @@
-"""From the best offer to seats: which accelerators exactly, how many bytes, which port."""
+"""From the best candidate to seats: which accelerators, how many bytes, which port."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from moorage.spec import Strategy
 
 
 def seats_of(request: Request, candidate: Candidate, replica: int) -> tuple[Seat, ...]:
-    """One seat for each host of an offer, the leader's first."""
+    """One seat for each host of a candidate, the leader's first."""
     number = len(candidate.views)
     if candidate.kind is None:
         seats = [_cpu_seat(request, candidate, at, replica) for at in range(number)]
@@ -30,14 +30,14 @@ def seats_of(request: Request, candidate: Candidate, replica: int) -> tuple[Seat
 
 
 def tokens_on(request: Request, candidate: Candidate) -> int:
-    """The context that is served on an offer."""
+    """The context that is served on a candidate."""
     if candidate.kind is None:
         return request.cpu_demand.fitted(candidate.budget, candidate.split.tensor).tokens
     return _ask(request, candidate).tokens
 
 
 def with_seats(views: Sequence[HostView], seats: Sequence[Seat]) -> list[HostView]:
-    """The hosts as the next replica finds them."""
+    """The hosts with the claims of these seats, for the next replica."""
     by_host = {seat.host: seat for seat in seats}
     return [
         view_of(_taken(view.host, by_host[view.host.name])) if view.host.name in by_host else view
@@ -46,7 +46,7 @@ def with_seats(views: Sequence[HostView], seats: Sequence[Seat]) -> list[HostVie
 
 
 def _ask(request: Request, candidate: Candidate) -> Allocation:
-    """What is taken of each accelerator of an offer; beyond its room only by overcommitment."""
+    """What is taken of each accelerator of a candidate; beyond its room only by overcommitment."""
     assert candidate.kind is not None
     budget = max(candidate.budget, candidate.needed)
     return request.demand.fitted(candidate.kind, candidate.split, budget)
@@ -144,7 +144,7 @@ def port_on(request: Request, host: HostSnapshot) -> int:
 
 
 def _taken(host: HostSnapshot, seat: Seat) -> HostSnapshot:
-    """The host as the next replica finds it: claimed, and no longer free either."""
+    """The host with the seat's claims, which are no longer free either."""
     held = dict(zip(seat.accelerators, seat.accelerator_bytes, strict=True))
     ram = seat.ram_bytes + (sum(seat.accelerator_bytes) if host.unified_memory else 0)
     free = {item.index: item.memory_free - held.get(item.index, 0) for item in host.accelerators}
@@ -163,7 +163,7 @@ def _taken(host: HostSnapshot, seat: Seat) -> HostSnapshot:
 def overcommit_warnings(placement: Placement, fleet: FleetSnapshot) -> tuple[str, ...]:
     """What is claimed of accelerators beyond what is free on them.
 
-    What stops first is not free in the snapshot, though it will be; nothing is said then.
+    There are no warnings where a release stops first: its memory is not free in the snapshot yet.
     """
     claimed: Counter[tuple[str, int]] = Counter()
     for seat in placement.seats:

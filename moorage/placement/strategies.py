@@ -8,6 +8,7 @@ from dataclasses import replace
 from moorage.placement.candidates import (
     Candidate,
     Layout,
+    cpu_refusal,
     layouts_on_one_host,
     tightest,
     within_ram,
@@ -15,7 +16,6 @@ from moorage.placement.candidates import (
 from moorage.placement.demand import Split
 from moorage.placement.links import join_refusal
 from moorage.placement.many_hosts import many_hosts
-from moorage.placement.refusals import cpu_refusal
 from moorage.placement.request import Request
 from moorage.placement.view import AcceleratorKind, HostView, narrowed
 from moorage.spec import Strategy

@@ -66,7 +66,7 @@ class HostView:
 
 
 def view_of(host: HostSnapshot) -> HostView:
-    """Sort out what a host has."""
+    """Sort the accelerators of a host by kind."""
     accelerators = list(map(fields, host.accelerators))
     room = room_with(host, accelerators)
     return HostView(host, room, _groups(accelerators, room.memory))
@@ -109,7 +109,7 @@ def _mixed(
     groups: dict[AcceleratorKind, list[int]] = {}
     for facts, room in zip(kinds, memory, strict=True):
         kind = kind_of(*facts)
-        if kind.total:  # nothing can be said of an accelerator that hides its memory
+        if kind.total:  # an accelerator without a known size is left out
             groups.setdefault(kind, []).append(room)
     for rooms in groups.values():
         rooms.sort(reverse=True)

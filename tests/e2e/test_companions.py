@@ -105,4 +105,4 @@ def test_a_draft_model_is_pinned_staged_and_counted(hub_workplace: Workplace, hu
     found = hub_workplace.json("memory", spec, "--accelerator", "24GiB")
     (term,) = (term for term in found["need"]["terms"] if term["name"] == "draft")
     assert term["bytes"] > 0
-    assert hub.asked_for("model.safetensors")
+    assert hub.requests_for("model.safetensors")

@@ -47,7 +47,7 @@ def test_a_model_of_the_hub_is_pinned_downloaded_once_and_served(
 
     release = hub_workplace.json("deploy", spec)["release"]
     assert release["revision"] == commit
-    assert len([seen for seen in hub.asked_for(WEIGHTS) if seen.range is None]) <= 1
+    assert len([seen for seen in hub.requests_for(WEIGHTS) if seen.range is None]) <= 1
     assert "hub-token" not in str(release)
 
     sent = hub.sent(WEIGHTS)
@@ -136,7 +136,7 @@ def test_a_download_that_is_cut_goes_on_where_it_ended(
     spec = hub_workplace.spec(engine=process_engine(lifecycle_program), **SOURCE)
     hub_workplace.run("deploy", spec)
     assert any(
-        seen.range and not seen.range.startswith("bytes=0-") for seen in hub.asked_for(WEIGHTS)
+        seen.range and not seen.range.startswith("bytes=0-") for seen in hub.requests_for(WEIGHTS)
     )
 
 

@@ -59,7 +59,7 @@ def test_a_container_that_does_not_see_the_folder_takes_no_adapters() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "answer", "cause", "told"),
+    ("status", "answer", "cause", "detail"),
     [
         (
             500,
@@ -79,10 +79,10 @@ def test_a_container_that_does_not_see_the_folder_takes_no_adapters() -> None:
     ],
 )
 def test_a_refusal_is_told_in_the_words_of_the_engine(
-    status: int, answer: Any, cause: Cause, told: str
+    status: int, answer: Any, cause: Cause, detail: str
 ) -> None:
     found = refusal("poet", "tiny-r0", status, answer)
-    assert (found.cause, told in found.detail) == (cause, True), found.detail
+    assert (found.cause, detail in found.detail) == (cause, True), found.detail
 
 
 def test_an_adapter_that_is_gone_is_told_from_an_endpoint_that_is_not_there() -> None:

@@ -63,4 +63,4 @@ def there(path: str) -> dict[str, bytes]:
 def sent_to_hosts(fleet: TestFleet, hub: Hub) -> int:
     """Bytes of weights that the hub sent to hosts; who deploys reads the headers for itself."""
     hosts = {host.address for host in fleet.hosts}
-    return sum(seen.sent for seen in hub.asked_for(WEIGHTS) if seen.client in hosts)
+    return sum(seen.sent for seen in hub.requests_for(WEIGHTS) if seen.client in hosts)

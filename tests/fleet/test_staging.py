@@ -54,7 +54,7 @@ def test_four_models_for_three_hosts_are_fetched_once_for_each(
     for thread in threads:
         thread.join()
     assert failed == []
-    assert len(hub.asked_for(WEIGHTS)) == len(equipped.hosts) * len(hub.branches)
+    assert len(hub.requests_for(WEIGHTS)) == len(equipped.hosts) * len(hub.branches)
 
 
 def test_a_killed_stager_costs_only_the_rest(equipped: TestFleet, hub: Hub) -> None:
@@ -81,7 +81,7 @@ def test_a_killed_stager_costs_only_the_rest(equipped: TestFleet, hub: Hub) -> N
     had = growing.stat().st_size
     hub.fail(WEIGHTS, None)
     assert there(stage(store, wanted, hub.url)) == hub.commits[repo][commit]
-    assert hub.asked_for(WEIGHTS)[-1].sent == 2_000_000 - had
+    assert hub.requests_for(WEIGHTS)[-1].sent == 2_000_000 - had
 
 
 def test_a_host_that_is_cut_off_goes_on_and_is_found_again(
@@ -95,7 +95,7 @@ def test_a_host_that_is_cut_off_goes_on_and_is_found_again(
     hub.fail(WEIGHTS, Fault(pause=0.01))
 
     def cut() -> None:
-        until(lambda: bool(hub.asked_for(WEIGHTS)))
+        until(lambda: bool(hub.requests_for(WEIGHTS)))
         host.link.cut()
 
     cutter = threading.Thread(target=cut)

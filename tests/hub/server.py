@@ -99,13 +99,13 @@ class Hub:
                 self._faults[file] = replace(fault, times=fault.times - 1)
             return fault
 
-    def asked_for(self, file: str) -> list[Request]:
+    def requests_for(self, file: str) -> list[Request]:
         """The requests for one file that were answered by whoever sends it."""
         return [seen for seen in self.requests if seen.file == file and seen.status != 302]
 
     def sent(self, file: str) -> int:
         """Bytes of one file that were sent, in all."""
-        return sum(seen.sent for seen in self.asked_for(file))
+        return sum(seen.sent for seen in self.requests_for(file))
 
 
 def _serve(hub: Hub, host: str, address: str) -> ThreadingHTTPServer:

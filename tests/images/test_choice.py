@@ -151,7 +151,7 @@ CONFIGURED = {
 
 
 @pytest.mark.parametrize(
-    ("asked_for", "more", "image", "version"),
+    ("requests_for", "more", "image", "version"),
     [
         ("1.0", {}, "acme/engine:1", "1.0"),
         ("", {"default_version": "2.9"}, "acme/engine:2.9", "2.9"),
@@ -162,11 +162,11 @@ CONFIGURED = {
     ],
 )
 def test_a_configured_version_comes_before_the_catalogue(
-    asked_for: str, more: dict[str, Any], image: str, version: str
+    requests_for: str, more: dict[str, Any], image: str, version: str
 ) -> None:
     default = more.pop("default_version", None)
     versions = EngineVersions(versions=CONFIGURED, default_version=default)
-    answer = resolved(version=asked_for, versions=versions, **more)
+    answer = resolved(version=requests_for, versions=versions, **more)
     assert (answer.reference, answer.engine_version) == (image, version)
 
 

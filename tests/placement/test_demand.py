@@ -12,15 +12,9 @@ from moorage.common.refusal import Refusal
 from moorage.common.units import GIB, KIB
 from moorage.common.values import Origin
 from moorage.models.config import derive_profile
-from moorage.placement.demand import (
-    LEAST_CONTEXT,
-    Allocation,
-    Demand,
-    MemoryRequest,
-    Split,
-    memory_request,
-)
+from moorage.placement.demand import Allocation, Demand, Split
 from moorage.placement.memory_models import EstimatedMemory
+from moorage.placement.memory_request import LEAST_CONTEXT, MemoryRequest, memory_request
 from moorage.placement.view import AcceleratorKind
 from moorage.spec import Policy
 from tests.builders import a_model, a_profile, a_spec

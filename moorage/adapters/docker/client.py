@@ -144,8 +144,8 @@ def daemon(address: str, read_seconds: int = READ_SECONDS) -> Iterator[docker.Do
         read_seconds: How long it may be silent.
 
     Raises:
-        Failure: As the daemon's words say: `RUNTIME_UNAVAILABLE`, `HOST_UNTRUSTED`,
-            `HOST_UNAUTHORIZED`; `LAUNCH_REFUSED` for an answer that nobody expected.
+        Failure: By the daemon's message: `RUNTIME_UNAVAILABLE`, `HOST_UNTRUSTED`,
+            `HOST_UNAUTHORIZED`; `LAUNCH_REFUSED` for an unexpected answer.
     """
     access = parse_access(address)
     try:

@@ -182,7 +182,7 @@ def remove_container(container: Container) -> None:
     that the name and ports are free afterwards.
 
     Raises:
-        NotFound: When it is gone already.
+        NotFound: When it is removed already.
         APIError: When the daemon refuses for another reason.
     """
     try:

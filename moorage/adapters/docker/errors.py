@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from docker.errors import APIError
 
-from moorage.adapters.registry.connection import CONNECTION, Words, failure_of
+from moorage.adapters.registry.connection import CONNECTION, ErrorText, failure_of
 from moorage.adapters.system.os_errors import NETWORK_ERRORS, innermost_message
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import ContainerSpec
@@ -73,22 +73,22 @@ DOCKER_DISK = (
     "Free some space where Docker keeps its images: `docker system df` shows what is used."
 )
 
-PULL: tuple[Words, ...] = (
+PULL: tuple[ErrorText, ...] = (
     *CONNECTION,
-    Words("no basic auth credentials", Cause.REGISTRY_UNAUTHORIZED),
-    Words("http 401 response", Cause.REGISTRY_UNAUTHORIZED),
-    Words("http 403 response", Cause.REGISTRY_UNAUTHORIZED),
-    Words("incorrect username or password", Cause.REGISTRY_UNAUTHORIZED),
-    Words("no space left on device", Cause.DISK_FULL, DOCKER_DISK),
-    Words("no matching manifest", Cause.NO_IMAGE),
-    Words("not found", Cause.IMAGE_MISSING),
-    Words("manifest unknown", Cause.IMAGE_MISSING),
-    Words("does not exist", Cause.IMAGE_MISSING),
+    ErrorText("no basic auth credentials", Cause.REGISTRY_UNAUTHORIZED),
+    ErrorText("http 401 response", Cause.REGISTRY_UNAUTHORIZED),
+    ErrorText("http 403 response", Cause.REGISTRY_UNAUTHORIZED),
+    ErrorText("incorrect username or password", Cause.REGISTRY_UNAUTHORIZED),
+    ErrorText("no space left on device", Cause.DISK_FULL, DOCKER_DISK),
+    ErrorText("no matching manifest", Cause.NO_IMAGE),
+    ErrorText("not found", Cause.IMAGE_MISSING),
+    ErrorText("manifest unknown", Cause.IMAGE_MISSING),
+    ErrorText("does not exist", Cause.IMAGE_MISSING),
     # Also the message for missing images: a registry shows nothing without a login.
-    Words("denied", Cause.IMAGE_MISSING),
-    Words("unauthorized", Cause.IMAGE_MISSING),
-    Words("invalid reference", Cause.IMAGE_MISSING),
-    Words("must be lowercase", Cause.IMAGE_MISSING),
+    ErrorText("denied", Cause.IMAGE_MISSING),
+    ErrorText("unauthorized", Cause.IMAGE_MISSING),
+    ErrorText("invalid reference", Cause.IMAGE_MISSING),
+    ErrorText("must be lowercase", Cause.IMAGE_MISSING),
 )
 """Messages of a daemon about a failed pull; the first match counts."""
 

@@ -142,7 +142,7 @@ def _exit_code(container: Container, seconds: float) -> int:
     """Wait for the end in short requests, so that a lost daemon is noticed.
 
     Raises:
-        RequestException: When it is gone, or when the program takes too long.
+        RequestException: When the daemon is lost, or the program takes too long.
     """
     until = time.monotonic() + seconds
     while True:

@@ -113,7 +113,7 @@ def _folders(spec: ContainerSpec) -> Iterator[tuple[str, int]]:
 
 
 def adapter_path(folder: Path, pin: Pin) -> Path:
-    """Where an adapter lies in the folder of a served model: at `NAME/REVISION`.
+    """The path of an adapter in the folder of a served model: at `NAME/REVISION`.
 
     Another revision has another path, because vLLM keeps what it cached for a path.
     """
@@ -149,7 +149,7 @@ def install_adapter(adapter: ResolvedModel, pin: Pin, folder: Path) -> Path:
 
 
 def remove_empty_folder(folder: Path) -> None:
-    """Remove the folder itself if it is empty. No container may mount it any more."""
+    """Remove the folder itself if it is empty. No container may still mount it."""
     with suppress(OSError):
         folder.rmdir()
 

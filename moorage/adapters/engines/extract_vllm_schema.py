@@ -2,8 +2,8 @@
 
 Needs vLLM and the standard library, no GPU and no moorage, so that it runs inside an image too:
 
-    PYTHON extract_engine_schema.py > moorage/engines/vllm/schemas/VERSION.json
-    docker run --rm -i --entrypoint python3 IMAGE - < extract_engine_schema.py
+    PYTHON extract_vllm_schema.py > moorage/engines/vllm/schemas/VERSION.json
+    docker run --rm -i --entrypoint python3 IMAGE - < extract_vllm_schema.py
 
 vLLM's own parser is built and described. What a type accepts is found out by trying it, since types
 are unnamed functions that differ between versions. Help texts are left out, but for what they say
@@ -34,7 +34,7 @@ FLEXIBLE = ("vllm.utils.argparse_utils", "vllm.utils")
 """Modules that had `FlexibleArgumentParser`, where the module above does not name it."""
 
 KINDS = (
-    # What a type says to each of WORDS.
+    # For each of WORDS, whether a type accepts it.
     ("integer", "01000000"),
     ("number", "01100000"),
     ("readable-integer", "01010000"),
@@ -111,7 +111,7 @@ def first_with(modules: tuple[str, ...], name: str) -> Any:
 
 
 def order(row: dict[str, Any]) -> str:
-    """What rows are sorted by."""
+    """Sort key of a row."""
     return str(row["options"][0])
 
 
@@ -136,7 +136,7 @@ class Description:
 
 
 def named(options: Sequence[str]) -> list[str]:
-    """The name to speak of first: vLLM's own first long one that is not the negative."""
+    """The names; vLLM's first long one that is not the negative comes first."""
     return sorted(options, key=lambda name: (not name.startswith("--"), name.startswith("--no-")))
 
 
@@ -160,7 +160,7 @@ def value_of(action: argparse.Action) -> dict[str, Any]:
 
 
 def checker(convert: Any) -> Callable[[str], bool]:
-    """A question to a type: whether it accepts a word."""
+    """A function that tells whether a type accepts a word."""
 
     def accepts(word: str) -> bool:
         try:
@@ -173,11 +173,11 @@ def checker(convert: Any) -> Callable[[str], bool]:
 
 
 def kind_of(action: argparse.Action, accepts: Callable[[str], bool]) -> str:
-    """The kind that answers to WORDS as this type does."""
+    """The kind that accepts the same of WORDS as this type."""
     if type(action).__name__ == "LoRAParserAction":
         return "adapters"
     answers = "".join(str(int(accepts(word))) for word in WORDS)
-    # A type that is none of these is taken for text: what nobody understands is not refused.
+    # An unknown type counts as text, so that its values are not refused.
     return next((kind for kind, pattern in KINDS if pattern == answers), "text")
 
 

@@ -35,7 +35,7 @@ from moorage.inventory.survey.judge import (
 )
 
 ERRORS = (DockerException, RequestException, OSError, ValueError)
-"""Errors of a host that is lost meanwhile."""
+"""Errors of a host that is lost during its diagnosis."""
 
 HELPER_SECONDS = 45.0
 """How long a diagnosis waits for the helper's image; part of its whole time."""

@@ -93,7 +93,7 @@ def free(connection: Connection, release: str) -> None:
 def hand_back(connection: Connection, release: str, to: str, claims: Sequence[Claim]) -> None:
     """Free a release, and give another exactly these claims, inside a transaction.
 
-    A release that has ended meanwhile gets none, because nobody would free them.
+    A release that has ended gets none, because they would never be freed.
     """
     free(connection, release)
     state = connection.scalar(select(RELEASES.c.state).where(RELEASES.c.id == to))

@@ -27,7 +27,7 @@ POLL_SECONDS = 0.2
 
 
 class LockHeld(Failure):
-    """Somebody else holds a lock."""
+    """Another process holds a lock."""
 
     def __init__(self, detail: str) -> None:
         super().__init__(Cause.DEPLOY_IN_PROGRESS, detail)

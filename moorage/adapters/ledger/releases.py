@@ -63,7 +63,7 @@ class Releases(ReleaseQueries):
         """Move a release to another state.
 
         Raises:
-            Failure: `LOST_LOCK` when its state does not lead there: somebody else moved it.
+            Failure: `LOST_LOCK` when its state does not lead there: another process moved it.
         """
         with changing(self._engine) as change:
             change.move(release, to, cause)
@@ -83,7 +83,7 @@ class Releases(ReleaseQueries):
         """In one transaction write the record, run the release and stop its predecessor.
 
         Returns:
-            The record as it was written: with the time in which nobody served the name.
+            The record as it was written: with the time without a server of the name.
         """
         with changing(self._engine) as change:
             recorded = _with_downtime(change, release)

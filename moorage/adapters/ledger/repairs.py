@@ -74,8 +74,8 @@ class Sightings:
         if not (unseen or before.keys() & seen):
             return
         with gate(self._engine) as connection:
-            gone = SIGHTINGS.c.host.in_([*unseen, *seen])
-            connection.execute(delete(SIGHTINGS).where(gone))
+            hosts = [*unseen, *seen]
+            connection.execute(delete(SIGHTINGS).where(SIGHTINGS.c.host.in_(hosts)))
             rows = [
                 {"host": host, "unseen_since": since, "detail": detail}
                 for host, (since, detail) in unseen.items()

@@ -152,10 +152,6 @@ def utc(moment: datetime) -> datetime:
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
-def _nobody(_transition: Transition) -> None:
-    pass
-
-
 @dataclass(frozen=True, slots=True)
 class Author:
     """A flow run that changes the ledger.
@@ -167,7 +163,7 @@ class Author:
     """
 
     flow_run_id: str = ""
-    on_transition: Callable[[Transition], None] = _nobody
+    on_transition: Callable[[Transition], None] = lambda _: None
     requested_by: str = ""
 
 

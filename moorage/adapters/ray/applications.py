@@ -106,7 +106,7 @@ class RayRuntime:
         self._dashboard.put(config)
 
     def _log(self, log: ReplicaLog, tail: int) -> str:
-        """The log of a replica; empty when the replica and its log are gone."""
+        """The log of a replica; empty when the replica has ended."""
         try:
             return self._dashboard.log(log, tail)
         except Failure:

@@ -187,7 +187,7 @@ def bounded_request(client: httpx.Client, method: str, url: str, **options: Any)
         )
 
 
-class Words(NamedTuple):
+class ErrorText(NamedTuple):
     """A text, in lower case, and what it means.
 
     Attributes:
@@ -201,27 +201,27 @@ class Words(NamedTuple):
     suggestion: str | None = None
 
 
-CONNECTION: tuple[Words, ...] = (
-    Words("toomanyrequests", Cause.REGISTRY_RATE_LIMITED),
-    Words("429 too many requests", Cause.REGISTRY_RATE_LIMITED),
-    Words("http 429 response", Cause.REGISTRY_RATE_LIMITED),
-    Words("certificate has expired", Cause.REGISTRY_UNTRUSTED, CLOCK),
-    Words("not yet valid", Cause.REGISTRY_UNTRUSTED, CLOCK),
-    Words("http response to https client", Cause.REGISTRY_UNTRUSTED, PLAIN_HTTP),
-    Words("wrong_version_number", Cause.REGISTRY_UNTRUSTED, PLAIN_HTTP),
-    Words("record_layer_failure", Cause.REGISTRY_UNTRUSTED, PLAIN_HTTP),
-    Words("certificate_verify_failed", Cause.REGISTRY_UNTRUSTED),
-    Words("_alert_", Cause.REGISTRY_UNTRUSTED),
-    Words("x509: ", Cause.REGISTRY_UNTRUSTED),
-    Words("tls: ", Cause.REGISTRY_UNTRUSTED),
+CONNECTION: tuple[ErrorText, ...] = (
+    ErrorText("toomanyrequests", Cause.REGISTRY_RATE_LIMITED),
+    ErrorText("429 too many requests", Cause.REGISTRY_RATE_LIMITED),
+    ErrorText("http 429 response", Cause.REGISTRY_RATE_LIMITED),
+    ErrorText("certificate has expired", Cause.REGISTRY_UNTRUSTED, CLOCK),
+    ErrorText("not yet valid", Cause.REGISTRY_UNTRUSTED, CLOCK),
+    ErrorText("http response to https client", Cause.REGISTRY_UNTRUSTED, PLAIN_HTTP),
+    ErrorText("wrong_version_number", Cause.REGISTRY_UNTRUSTED, PLAIN_HTTP),
+    ErrorText("record_layer_failure", Cause.REGISTRY_UNTRUSTED, PLAIN_HTTP),
+    ErrorText("certificate_verify_failed", Cause.REGISTRY_UNTRUSTED),
+    ErrorText("_alert_", Cause.REGISTRY_UNTRUSTED),
+    ErrorText("x509: ", Cause.REGISTRY_UNTRUSTED),
+    ErrorText("tls: ", Cause.REGISTRY_UNTRUSTED),
 )
 """Messages about the connection to a registry; the first match counts."""
 
 
-def failure_of(text: str, subject: str, words: tuple[Words, ...]) -> Failure | None:
+def failure_of(text: str, subject: str, texts: tuple[ErrorText, ...]) -> Failure | None:
     """The failure that a message means; None = no entry matches."""
     lower = text.lower()
-    for entry in words:
+    for entry in texts:
         if entry.fragment in lower:
             return Failure(entry.cause, f"{subject}: {text}", suggestion=entry.suggestion)
     return None

@@ -25,7 +25,7 @@ AWAY = frozenset({Cause.REGISTRY_UNAVAILABLE, Cause.REGISTRY_RATE_LIMITED})
 def pin_image(image: Image, host: HostSnapshot) -> Image:
     """An image with its digest, at the first of its references that has it.
 
-    The registry decides what a tag stands for. An image that was built on the host, or is named by
+    The registry decides the image of a tag. An image that was built on the host, or is named by
     digest, needs no registry. If no registry answers, the host's own copy is used, and the reason
     says so. Call it in a thread.
 

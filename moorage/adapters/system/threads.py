@@ -69,7 +69,7 @@ async def run_uninterrupted(function: Callable[P, R], *args: P.args, **kwargs: P
     """Run a blocking call that changes something outside; it is never left half done.
 
     A thread cannot be cancelled. So whoever is cancelled meanwhile waits for the call's end first:
-    an undo that ran beside its effect would find nothing to undo, and the effect would stay. A call
+    an undo that ran during its effect would find nothing to undo, and the effect would stay. A call
     that had not begun then never does.
     """
     ended, given_up, guard = threading.Event(), threading.Event(), threading.Lock()

@@ -149,6 +149,7 @@ class Download:
                     if self._stopped.is_set():
                         raise self._interrupted()
                     have += target.write(block[: end - have])
+                    target.flush()  # the process may end at any moment
                     if have >= end:
                         return  # whatever else it sends
         raise self._error("hub-unavailable", "is cut short by the server", transient=True)

@@ -104,7 +104,7 @@ def test_a_redirect_that_leads_inside_is_not_followed(
 def test_redirects_in_a_circle_end(hub: Hub, source: Make, spec: ModelSpec) -> None:
     hub.fail(API, Fault(status=302, headers={"Location": f"/api/models/{REPO}"}))
     assert refused(source(), spec).cause is Cause.HUB_UNAVAILABLE
-    assert len(hub.asked_for(API)) == 0  # none was answered by anything but a redirect
+    assert len(hub.requests_for(API)) == 0  # none was answered by anything but a redirect
     assert len(hub.requests) < 10
 
 

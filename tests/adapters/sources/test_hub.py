@@ -71,7 +71,7 @@ def test_a_header_longer_than_the_first_look_is_read_to_its_end(
     many = {f"layers.{number}.weight": ("BF16", [2, 2]) for number in range(2000)}
     hub.push(REPO, model(**{SHARDS[0]: safetensors(many)}))
     assert source().resolve(spec).weights.tensors == 2002
-    assert [seen.status for seen in hub.asked_for(SHARDS[0])] == [206, 206]
+    assert [seen.status for seen in hub.requests_for(SHARDS[0])] == [206, 206]
 
 
 def test_weights_without_headers_count_by_their_size(
@@ -110,7 +110,7 @@ def test_staging_puts_real_verified_files_in_place(hub: Hub, source: Make, spec:
     assert not any(path.is_symlink() for path in Path(staged.path).rglob("*"))
     assert seen[-1] == (found.bytes_to_stage, found.bytes_to_stage)
     assert not list(Path(staged.path).parent.glob("*.partial"))
-    assert not hub.asked_for("pytorch_model.bin")
+    assert not hub.requests_for("pytorch_model.bin")
 
 
 def test_a_staged_model_is_not_asked_for_again(hub: Hub, source: Make, spec: ModelSpec) -> None:

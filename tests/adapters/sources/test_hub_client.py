@@ -46,7 +46,7 @@ def fetch(hub: Hub, commit: str, target: Path, *, attempts: int = 1) -> None:
 
 
 def ranges(hub: Hub) -> list[str | None]:
-    return [seen.range for seen in hub.asked_for(NAME)]
+    return [seen.range for seen in hub.requests_for(NAME)]
 
 
 @pytest.mark.parametrize("reset", [False, True], ids=["ended", "reset"])

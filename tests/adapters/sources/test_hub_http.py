@@ -97,7 +97,7 @@ def test_a_hub_that_recovers_is_asked_again(hub: Hub, source: Make, spec: ModelS
     hub.fail("config.json", Fault(status=500, times=1))
     hub.fail("model-1-of-2.safetensors", Fault(cut_after=7, times=1))
     assert source(waits=(0, 0)).resolve(spec).revision
-    assert len(hub.asked_for(API)) == 3
+    assert len(hub.requests_for(API)) == 3
 
 
 @pytest.mark.parametrize("fault", [Fault("gated"), Fault(status=429), Fault("no revision")])
@@ -106,7 +106,7 @@ def test_what_waiting_does_not_change_is_asked_once(
 ) -> None:
     hub.fail(API, fault)
     failure(source(waits=(0, 0)), spec)
-    assert len(hub.asked_for(API)) == 1
+    assert len(hub.requests_for(API)) == 1
 
 
 def test_a_silent_hub_is_given_up(hub: Hub, source: Make, spec: ModelSpec) -> None:

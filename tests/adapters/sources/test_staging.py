@@ -97,7 +97,7 @@ def test_two_processes_download_each_file_once(
     hub.fail(SHARDS[1], Fault(pause=0.03))
     seen: list[int] = []
     with elsewhere(hub, tmp_path / "models", found) as process:
-        until(lambda: bool(hub.asked_for(SHARDS[1])))
+        until(lambda: bool(hub.requests_for(SHARDS[1])))
         staged = source().stage(found, lambda done, _: seen.append(done))
         assert process.wait(60) == 0
     assert [hub.sent(name) for name in SHARDS] == [len(model()[name]) for name in SHARDS]
@@ -130,7 +130,7 @@ def test_a_plan_does_not_wait_for_a_download(hub: Hub, source: Make, spec: Model
     hub.requests.clear()
     download = Thread(target=lambda: source().stage(found, lambda *_: None))
     download.start()
-    until(lambda: bool(hub.asked_for(SHARDS[0])))
+    until(lambda: bool(hub.requests_for(SHARDS[0])))
     hub.fail(SHARDS[0], None)
     again = source().resolve(spec)
     assert download.is_alive()

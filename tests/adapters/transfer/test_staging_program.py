@@ -158,7 +158,7 @@ def test_a_killed_run_costs_only_the_rest(store: Store) -> None:
     store.hub.fail(WEIGHTS, None)
     assert store.bring()[-1]["result"] == "staged"
     assert store.content() == FILES
-    last = store.hub.asked_for(WEIGHTS)[-1]
+    last = store.hub.requests_for(WEIGHTS)[-1]
     assert last.sent == len(FILES[WEIGHTS]) - had
 
 
@@ -194,7 +194,7 @@ def test_what_is_not_what_was_announced_gets_no_place(store: Store) -> None:
 def test_a_refusal_is_not_tried_again(store: Store, refusal: str, cause: str) -> None:
     store.hub.fail(WEIGHTS, Fault(refusal=refusal))
     assert store.bring()[-1]["cause"] == cause
-    assert len(store.hub.asked_for(WEIGHTS)) == 1
+    assert len(store.hub.requests_for(WEIGHTS)) == 1
 
 
 def test_without_room_nothing_is_fetched(store: Store) -> None:
@@ -211,7 +211,7 @@ def test_damage_on_the_disk_is_found_when_asked_and_mended(store: Store) -> None
     (store.place / WEIGHTS).write_bytes(damaged)
     assert store.bring(check=True)[-1]["result"] == "staged"
     assert store.content() == FILES
-    assert len(store.hub.asked_for("config.json")) == 1
+    assert len(store.hub.requests_for("config.json")) == 1
 
 
 def test_a_file_that_was_written_to_is_read_again_and_mended(store: Store) -> None:
@@ -222,7 +222,7 @@ def test_a_file_that_was_written_to_is_read_again_and_mended(store: Store) -> No
     os.utime(store.place / "config.json")  # touched, and still the same
     assert store.bring()[-1] == {"result": "staged", "from": {"hub": len(damaged)}}
     assert store.content() == FILES
-    assert len(store.hub.asked_for("config.json")) == 1
+    assert len(store.hub.requests_for("config.json")) == 1
 
 
 def test_the_next_mirror_resumes_what_one_left(store: Store) -> None:
