@@ -59,7 +59,7 @@ def seen_by(container: ContainerSpec, folder: str, path: str) -> str:
 def refusal(name: str, workload: str, status: int, answer: Any) -> Failure:
     """The failure that an engine's answer stands for, in the engine's own words."""
     message = _words(answer)
-    if status == 404 and not is_gone(name, status, answer):
+    if status == 404 and not lacks_adapter(name, status, answer):
         detail = f"{workload}: the server has no such endpoint: {message}"
         return Failure(Cause.ADAPTERS_FIXED, detail)
     outcome = f"HTTP {status}" if status else "no answer"
@@ -70,7 +70,7 @@ def refusal(name: str, workload: str, status: int, answer: Any) -> Failure:
     return Failure(Cause.ADAPTER_REFUSED, detail, suggestion=advice)
 
 
-def is_gone(name: str, status: int, answer: Any) -> bool:
+def lacks_adapter(name: str, status: int, answer: Any) -> bool:
     """Whether an engine says that it has no adapter of that name, and not: no such endpoint."""
     return status == 404 and name in _words(answer)
 

@@ -7,7 +7,7 @@ import pytest
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import Mount
 from moorage.engines.registry import ENGINES
-from moorage.engines.updates import adapter_probes, is_gone, refusal, seen_by
+from moorage.engines.updates import adapter_probes, lacks_adapter, refusal, seen_by
 from moorage.readiness.protocol import Phase
 from moorage.spec import EngineName, RuntimeName
 from tests.builders import a_container, a_profile, a_spec
@@ -86,9 +86,11 @@ def test_a_refusal_is_told_in_the_words_of_the_engine(
 
 
 def test_an_adapter_that_is_gone_is_told_from_an_endpoint_that_is_not_there() -> None:
-    assert is_gone("poet", 404, {"error": {"message": "The lora adapter 'poet' cannot be found."}})
-    assert not is_gone("poet", 404, {"detail": "Not Found"})
-    assert not is_gone("poet", 500, {"error": {"message": "poet"}})
+    assert lacks_adapter(
+        "poet", 404, {"error": {"message": "The lora adapter 'poet' cannot be found."}}
+    )
+    assert not lacks_adapter("poet", 404, {"detail": "Not Found"})
+    assert not lacks_adapter("poet", 500, {"error": {"message": "poet"}})
 
 
 def test_a_rank_that_is_too_large_names_the_field_that_raises_it() -> None:
