@@ -18,7 +18,7 @@ from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import ContainerSpec, Workload
 from moorage.engines.registry import ENGINES
-from moorage.engines.updates import AdapterUpdates, adapter_probes, is_gone, refusal, seen_by
+from moorage.engines.updates import AdapterUpdates, adapter_probes, lacks_adapter, refusal, seen_by
 from moorage.models.source import Companion
 from moorage.readiness.answers import judge
 from moorage.readiness.protocol import Probe
@@ -105,7 +105,7 @@ def undo_load(release: Release, name: str, workload: Workload) -> None:
     """Unload an adapter from one replica and remove its record. Idempotent."""
     probe = _updates(release).unloading(name)
     status, answer = asyncio.run(ask(workload.endpoint, probe, _seconds(release), _key(release)))
-    if status != 200 and not is_gone(name, status, answer):
+    if status != 200 and not lacks_adapter(name, status, answer):
         raise refusal(name, workload.name, status, answer)
     ledger().workloads.put(release.id, without_adapter(workload, name))
 

@@ -33,17 +33,17 @@ class Variable(Value):
     reason: str
 
 
-def derived(reason: str, *tokens: str) -> Flag:
+def derived_flag(reason: str, *tokens: str) -> Flag:
     """A flag that follows from the model, the host or the placement."""
     return Flag(tokens=tokens, origin=Origin.DERIVED, reason=reason)
 
 
-def by_default(reason: str, *tokens: str) -> Flag:
+def default_flag(reason: str, *tokens: str) -> Flag:
     """A flag of every server."""
     return Flag(tokens=tokens, origin=Origin.DEFAULT, reason=reason)
 
 
-def wanted(reason: str, *tokens: str) -> Flag:
+def spec_flag(reason: str, *tokens: str) -> Flag:
     """A flag that follows from a field of the spec."""
     return Flag(tokens=tokens, origin=Origin.USER, reason=reason)
 

@@ -34,7 +34,7 @@ use() { # NAME VALUE: export it, where it is not set already and there is a valu
   eval "[ -n \"\${$1:-}\" ]" || [ -z "$2" ] || export "$1=$2"
 }
 
-# Each installer has names of its own for where packages come from; what is said for one counts for
+# Each installer has names of its own for where packages come from; what is set for one counts for
 # the other. pip separates links by blanks, uv by commas.
 as_uv_knows() {
   use UV_DEFAULT_INDEX "${UV_INDEX_URL:-${PIP_INDEX_URL:-}}"

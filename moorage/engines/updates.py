@@ -1,4 +1,4 @@
-"""Adapters that come and go while an engine serves: what is asked, and how it is answered."""
+"""Adapters that are loaded and unloaded while an engine serves: its requests and answers."""
 
 from __future__ import annotations
 
@@ -58,18 +58,19 @@ def seen_by(container: ContainerSpec, folder: str, path: str) -> str:
 
 def refusal(name: str, workload: str, status: int, answer: Any) -> Failure:
     """The failure that an engine's answer stands for, in the engine's own words."""
-    said = _words(answer)
-    if status == 404 and not is_gone(name, status, answer):
-        detail = f"{workload}: the server has no such endpoint: {said}"
+    message = _words(answer)
+    if status == 404 and not lacks_adapter(name, status, answer):
+        detail = f"{workload}: the server has no such endpoint: {message}"
         return Failure(Cause.ADAPTERS_FIXED, detail)
-    told = f"HTTP {status}" if status else "no answer"
+    outcome = f"HTTP {status}" if status else "no answer"
     advice = None
-    if RANK_TOO_LARGE in said:
+    if RANK_TOO_LARGE in message:
         advice = "Raise `lora_updates.rank` to the adapter's rank and deploy the model again."
-    return Failure(Cause.ADAPTER_REFUSED, f"{workload}: {name}: {told}: {said}", suggestion=advice)
+    detail = f"{workload}: {name}: {outcome}: {message}"
+    return Failure(Cause.ADAPTER_REFUSED, detail, suggestion=advice)
 
 
-def is_gone(name: str, status: int, answer: Any) -> bool:
+def lacks_adapter(name: str, status: int, answer: Any) -> bool:
     """Whether an engine says that it has no adapter of that name, and not: no such endpoint."""
     return status == 404 and name in _words(answer)
 

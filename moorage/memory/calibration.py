@@ -25,44 +25,18 @@ EAGER = "--enforce-eager"
 DRAFTS = ("--speculative-config", "-sc")
 
 OTHERS = (
-    "--attention-",
-    "--compilation-config",
-    "--cudagraph",
-    "--data-parallel-size",
-    "--decode-context",
-    "--dtype",
-    "--enable-expert-parallel",
-    "--enable-lora",
-    "--fully-sharded-loras",
-    "--kv-cache-dtype",
-    "--language-model-only",
-    "--limit-mm",
-    "--lora-target",
-    "--max-cudagraph",
-    "--max-lora",
-    "--mm-",
-    "--optimization-level",
-    "--quantization",
-    "--skip-mm",
-    "--spec",
-    "-O",
-    "-cc",
-    "-dcp",
-    "-dp",
-    "-ep",
-    "-q",
-    "-sc",
+    *("--attention-", "--compilation-config", "--cudagraph", "--data-parallel-size"),
+    *("--decode-context", "--dtype", "--enable-expert-parallel", "--enable-lora"),
+    *("--fully-sharded-loras", "--kv-cache-dtype", "--language-model-only", "--limit-mm"),
+    *("--lora-target", "--max-cudagraph", "--max-lora", "--mm-", "--optimization-level"),
+    *("--quantization", "--skip-mm", "--spec", "-O", "-cc", "-dcp", "-dp", "-ep", "-q", "-sc"),
     "--dp",
 )
 """Prefixes of other options that change the memory an engine takes without its KV cache."""
 
 SUFFIXES = {
-    "k": 10**3,
-    "K": 2**10,
-    "m": 10**6,
-    "M": 2**20,
-    "g": 10**9,
-    "G": 2**30,
+    **{"k": 10**3, "m": 10**6, "g": 10**9},
+    **{"K": 2**10, "M": 2**20, "G": 2**30},
 }
 """As vLLM reads `8k` and `8K`. Source: `utils/argparse_utils.py:human_readable_int`."""
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from fractions import Fraction
 from math import prod
 
-from moorage.memory.created import Kind, expert_factor
 from moorage.memory.dtypes import (
     quantisation_block,
     quantisation_method,
@@ -19,6 +18,7 @@ from moorage.memory.facts import Facts
 from moorage.memory.layer_caches import kv_heads_of
 from moorage.memory.numbers import divide_up, round_up
 from moorage.memory.options import MemorySettings
+from moorage.memory.parameters import Kind, expert_factor
 from moorage.memory.refusal import rejected, unknown
 from moorage.memory.sharding import Split
 from moorage.memory.states import mamba2_sizes, mamba_groups

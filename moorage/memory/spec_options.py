@@ -73,7 +73,7 @@ def memory_options(
         language_model_only=bool(args.switch("--language-model-only")),
         rope=rope_rule(spec),
         overrides=args.json_object("--hf-overrides") or {},
-        lora=_lora(args) or _adapters(spec, companions, args),
+        lora=_lora(spec, companions, args),
         draft=_draft(args) or _drafts(spec),
         uncovered=_uncovered(args),
         stated=spec.memory,
@@ -99,37 +99,31 @@ def _runner(spec: ModelSpec, mode: Mode, requested: str | None) -> Runner:
     return "pooling" if served in POOLING else "auto"
 
 
-def _lora(args: EngineArguments) -> LoraOptions | None:
-    if not args.switch("--enable-lora"):
+def _lora(
+    spec: ModelSpec, companions: Sequence[Companion], args: EngineArguments
+) -> LoraOptions | None:
+    """The user's own numbers win, as in the launch."""
+    if args.switch("--enable-lora"):
+        number, rank = LoraOptions().max_loras, LoraOptions().max_rank
+    elif spec.lora or spec.lora_updates:
+        number, rank = _adapters(spec, companions)
+    else:
         return None
     return LoraOptions(
-        max_loras=args.whole_number("--max-loras") or 1,
-        max_rank=args.whole_number("--max-lora-rank") or 16,
+        max_loras=args.whole_number("--max-loras") or number,
+        max_rank=args.whole_number("--max-lora-rank") or rank,
         targets=args.values("--lora-target-modules"),
         fully_sharded=bool(args.switch("--fully-sharded-loras")),
     )
 
 
-def _adapters(
-    spec: ModelSpec, companions: Sequence[Companion], args: EngineArguments
-) -> LoraOptions | None:
-    """The adapters of the spec, and room for later ones; all of them may be in one batch.
-
-    The user's own numbers win, as in the launch.
-    """
+def _adapters(spec: ModelSpec, companions: Sequence[Companion]) -> tuple[int, int]:
+    """Number and rank of the spec's adapters and of later ones; all may be in one batch."""
     later = spec.lora_updates
-    if not (spec.lora or later):
-        return None
     real = {item.name: item.rank for item in companions if item.role == AssetRole.ADAPTER}
     ranks = [adapter.rank or real.get(adapter.name) or 0 for adapter in spec.lora]
     rank = max([*ranks, later.rank if later else 0]) or LoraOptions().max_rank
-    number = len(spec.lora) + (later.max if later else 0)
-    return LoraOptions(
-        max_loras=args.whole_number("--max-loras") or number,
-        max_rank=args.whole_number("--max-lora-rank") or allowed_rank(rank),
-        targets=args.values("--lora-target-modules"),
-        fully_sharded=bool(args.switch("--fully-sharded-loras")),
-    )
+    return len(spec.lora) + (later.max if later else 0), allowed_rank(rank)
 
 
 def _drafts(spec: ModelSpec) -> DraftOptions | None:

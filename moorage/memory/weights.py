@@ -17,10 +17,10 @@ from moorage.memory.architectures import (
     TIED_BY_DEFAULT,
     Part,
 )
-from moorage.memory.created import Kind, created_dtype, created_with
 from moorage.memory.dtypes import pools, quantisation_method, require_known, size_of
 from moorage.memory.facts import Facts
 from moorage.memory.options import MemorySettings
+from moorage.memory.parameters import Kind, created_dtype, created_with
 from moorage.memory.refusal import unknown
 from moorage.memory.sharding import Split, TensorName, expert_index, parse_name, split_of
 from moorage.memory.shares import rank_elements

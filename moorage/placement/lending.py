@@ -1,4 +1,4 @@
-"""Which host of the fleet others copy a model from."""
+"""The host from which others copy a model, and the ports on which it lends it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def lender_for(
     """A host that has a model complete and lends it; None = it comes from its source.
 
     Hosts that want the same model are spread over those that have it. What has no checksums is
-    not copied: nobody could tell whether the copy is right.
+    not copied: the copy could not be verified.
 
     Args:
         host: Where it is wanted.

@@ -11,9 +11,9 @@ from moorage.spec.patterns import Name, Revision, Source
 
 
 class AdapterSpec(InputValue):
-    """A LoRA adapter that is served beside the model."""
+    """A LoRA adapter that is served with the model."""
 
-    name: Name = Field(description="Name under which the adapter is asked for.")
+    name: Name = Field(description="Name under which the adapter is served.")
     source: Source = Field(
         description="Where the adapter comes from: `hf://org/repo`, `s3://...` or `file://...`, as"
         " for the model. It has `adapter_config.json` and `adapter_model.safetensors`.",
@@ -38,8 +38,8 @@ class AdapterUpdatesSpec(InputValue):
         4,
         ge=1,
         le=64,
-        description="Adapters that may be loaded at once, beside those of `lora`; the engine"
-        " reserves memory for all of them when it starts.",
+        description="Adapters that may be loaded at once, in addition to those of `lora`; the"
+        " engine reserves memory for all of them when it starts.",
     )
     rank: int = Field(
         16,

@@ -97,7 +97,7 @@ class ContainerSettings(InputValue):
     @classmethod
     def _goes_with_a_user(cls, group: int | None, info: ValidationInfo) -> int | None:
         if group is not None and info.data.get("user") is None:
-            raise ValueError("needs `user` beside it")
+            raise ValueError("needs `user`, too")
         return group
 
     @field_validator("capabilities")

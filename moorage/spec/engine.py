@@ -206,7 +206,7 @@ class EngineSpec(InputValue):
             raise ValueError("entrypoint: `command` is the whole line already; leave one out")
         if self.packages and self.runtime == RuntimeName.PROCESS:
             raise ValueError(
-                "packages: they are installed in a container, never on a host; install them beside"
+                "packages: they are installed in a container, never on a host; install them with"
                 " the engine yourself, or leave `runtime: process` out"
             )
         if self.custom and self.name != EngineName.CUSTOM:

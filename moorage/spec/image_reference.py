@@ -37,7 +37,7 @@ class Reference(Value):
 
     @property
     def wanted(self) -> str:
-        """What a registry is asked for: the digest, else the tag, else `latest`."""
+        """What is requested from a registry: the digest, else the tag, else `latest`."""
         return self.digest or self.tag or DEFAULT_TAG
 
     def at(self, registry: str) -> Reference:

@@ -69,11 +69,11 @@ class ReplaceSpec(InputValue):
 
     strategy: ReplaceStrategy = Field(
         ReplaceStrategy.AUTO,
-        description="`surge`: the new release starts beside the old one, is proven, takes over in"
-        " one step, and only then the old one stops. `stop-first`: the old one stops before the new"
-        " one starts; how long nobody served is measured. `canary`: like `surge`, but only a share"
-        " of the replicas starts at first and is watched before the rest starts. `auto`: `surge`"
-        " where both fit, else `stop-first`.",
+        description="`surge`: the new release starts while the old one serves, is proven, takes"
+        " over in one step, and only then the old one stops. `stop-first`: the old one stops"
+        " before the new one starts; how long nobody served is measured. `canary`: like `surge`,"
+        " but only a share of the replicas starts at first and is watched before the rest starts."
+        " `auto`: `surge` where both fit, else `stop-first`.",
     )
     canary_share: float = Field(
         0.25,
@@ -104,7 +104,7 @@ class StoppingSpec(InputValue):
         30,
         ge=0,
         le=3600,
-        description="How long requests in flight may take to end before the engine is told to stop."
+        description="How long requests in flight may take to end before the engine gets SIGTERM."
         " An idle engine is not waited for, nor one that does not tell what it has in flight"
         " (transformers).",
     )

@@ -30,7 +30,7 @@ class AutoscalingSpec(InputValue):
 
 
 class ApplicationSpec(InputValue):
-    """What Ray Serve is told about the model's application (`placement.cluster`)."""
+    """The settings of the model's application for Ray Serve (`placement.cluster`)."""
 
     multiline: ClassVar[frozenset[str]] = frozenset({"args", "deployments", "runtime_env"})
 

@@ -19,7 +19,7 @@ class MessageSpec(InputValue):
     role: Literal["system", "user", "assistant"] = Field(
         "user", description="Who says it: `system`, `user` or `assistant`."
     )
-    content: str = Field(min_length=1, max_length=100_000, description="What is said.")
+    content: str = Field(min_length=1, max_length=100_000, description="Its text.")
 
 
 class PromptSpec(InputValue):
@@ -30,7 +30,7 @@ class PromptSpec(InputValue):
     prompt: str = Field(
         "",
         max_length=100_000,
-        description="Text that is asked, as one message of a user where the model has a chat"
+        description="Text of the request, as one message of a user where the model has a chat"
         " template. Either this or `messages`.",
     )
     messages: tuple[MessageSpec, ...] = Field(
@@ -132,7 +132,7 @@ class ReadinessSpec(InputValue):
     deadlines: Deadlines = Field(
         Deadlines(), description="Deadline of each phase; a phase that misses it ends the deploy."
     )
-    probe: ProbeSpec = Field(ProbeSpec(), description="What is asked to prove it.")
+    probe: ProbeSpec = Field(ProbeSpec(), description="The request that proves it.")
     second_try: bool = Field(
         True,
         description="Where the engine refuses to start and names what it could do (the context"

@@ -28,17 +28,17 @@ def planned(
     serve: str = "http://head:8000",
     **spec: Any,
 ) -> LaunchPlan:
-    asked = a_spec(
+    wanted = a_spec(
         source=source,
         engine=engine or {},
         placement={"cluster": "ray", **(placement or {})},
         **spec,
     )
     what, cluster = a_profile(**(profile or {})), a_cluster(serve=serve)
-    where = propose_on_cluster(asked, what, cluster)
+    where = propose_on_cluster(wanted, what, cluster)
     assert SCHEMA
     request = ApplicationRequest(
-        spec=asked,
+        spec=wanted,
         profile=what,
         model=a_model(source=source, path=source.removeprefix("file://")),
         seat=where.seats[0],
@@ -157,18 +157,19 @@ def test_the_hubs_token_never_leaves_and_that_is_said() -> None:
 
 
 def test_a_version_that_nobody_knows_is_told() -> None:
-    assert any("arguments are written as for vLLM 0.32.0" in told for told in planned().warnings)
-    told = planned({"version": "0.32.0"}).warnings
-    assert not any("arguments are written" in warning for warning in told)
+    warnings = planned().warnings
+    assert any("arguments are written as for vLLM 0.32.0" in warning for warning in warnings)
+    warnings = planned({"version": "0.32.0"}).warnings
+    assert not any("arguments are written" in warning for warning in warnings)
 
 
 @pytest.mark.parametrize(
-    ("serve", "told"),
+    ("serve", "count"),
     [("http://head:8000", 1), ("http://10.0.0.7:8000", 1), ("http://localhost:8000", 0)],
 )
-def test_an_application_that_answers_everybody_is_told(serve: str, told: int) -> None:
+def test_an_application_that_answers_everybody_is_told(serve: str, count: int) -> None:
     warnings = planned({"version": "0.32.0"}, serve=serve).warnings
-    assert sum("knows no key" in warning for warning in warnings) == told
+    assert sum("knows no key" in warning for warning in warnings) == count
 
 
 def test_a_package_that_the_cluster_lacks_is_named() -> None:

@@ -34,7 +34,7 @@ def planned(container: dict[str, Any], host: HostSnapshot | None = None, **wish:
 
 
 @pytest.mark.parametrize(
-    ("container", "wish", "told"),
+    ("container", "wish", "warned"),
     [
         ({}, {}, ()),
         ({"user": 1000, "network": "host", "restart": "always"}, {}, ()),
@@ -44,11 +44,11 @@ def planned(container: dict[str, Any], host: HostSnapshot | None = None, **wish:
     ],
 )
 def test_a_person_is_told_what_a_setting_means(
-    container: dict[str, Any], wish: dict[str, Any], told: tuple[str, ...]
+    container: dict[str, Any], wish: dict[str, Any], warned: tuple[str, ...]
 ) -> None:
     warnings = planned(container, **wish).warnings
-    assert len(warnings) == len(told)
-    assert all(part in warning for part, warning in zip(told, warnings, strict=True))
+    assert len(warnings) == len(warned)
+    assert all(part in warning for part, warning in zip(warned, warnings, strict=True))
 
 
 def test_limits_that_nobody_claimed_are_those_of_the_spec() -> None:

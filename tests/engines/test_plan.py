@@ -192,14 +192,14 @@ def test_what_an_engine_cannot_do_is_refused() -> None:
 
 
 def test_a_wish_that_the_accelerator_cannot_meet_is_told() -> None:
-    (told,) = CASES["vllm_cache_in_ram_on_cpu"]().warnings
-    assert "LMCache does not run on cpu" in told
+    (warning,) = CASES["vllm_cache_in_ram_on_cpu"]().warnings
+    assert "LMCache does not run on cpu" in warning
 
 
 def test_a_model_on_cpu_beside_accelerators_that_cannot_be_used_is_told() -> None:
     host = a_host(accelerators=(an_accelerator(type="nvidia"),))
-    (told,) = planned({"engine": {"name": "vllm"}}, host, an_image()).warnings
-    assert "on CPU: vllm cannot use the accelerators of gpu-1 (nvidia)" in told
+    (warning,) = planned({"engine": {"name": "vllm"}}, host, an_image()).warnings
+    assert "on CPU: vllm cannot use the accelerators of gpu-1 (nvidia)" in warning
 
 
 def test_adapters_and_drafts_are_mounted_where_the_flags_look_for_them() -> None:
@@ -290,7 +290,7 @@ def test_a_process_sees_only_the_accelerators_that_it_claimed(engine: str) -> No
     }
     host = a_host(gpus=4, programs=(VLLM_INSTALLED, *CPU.programs))
     seen = environment(planned(wish, host))
-    # NVML counts in the order of the bus; CUDA does so only when it is told to.
+    # NVML counts in the order of the bus; CUDA does so only when a variable says so.
     assert (seen["CUDA_VISIBLE_DEVICES"], seen["CUDA_DEVICE_ORDER"]) == ("1,3", "PCI_BUS_ID")
 
 

@@ -64,15 +64,15 @@ def test_the_hosts_shared_memory_is_borrowed_from_nobody() -> None:
 
 
 @pytest.mark.parametrize(
-    ("engine", "version", "said"),
+    ("engine", "version", "message"),
     [
         ({"command": ["vllm", "serve"], "version": "0.32.0"}, "0.32.0", "engine.command"),
         ({"distributed": "native", "version": "0.10.2"}, "0.10.2", "cannot join hosts itself"),
     ],
 )
-def test_what_cannot_be_joined_is_refused(engine: Wish, version: str, said: str) -> None:
+def test_what_cannot_be_joined_is_refused(engine: Wish, version: str, message: str) -> None:
     wish = {"engine": engine, "placement": {"hosts": 2, "accelerators": 8}}
-    with pytest.raises(Failure, match=said) as caught:
+    with pytest.raises(Failure, match=message) as caught:
         over_hosts(wish, *TWO_GPU_HOSTS, image=an_image(engine_version=version))
     assert caught.value.cause is Cause.BAD_SPEC
 

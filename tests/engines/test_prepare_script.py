@@ -62,8 +62,8 @@ def test_it_becomes_the_engine_with_the_very_words(image: Image) -> None:
         stdout=subprocess.PIPE,
         text=True,
     ) as process:
-        said = process.communicate()[0].splitlines()
-    assert said == [*(f"<{word}>" for word in words), str(process.pid)]
+        output = process.communicate()[0].splitlines()
+    assert output == [*(f"<{word}>" for word in words), str(process.pid)]
 
 
 def test_a_signal_reaches_the_engine_and_its_status_comes_back(image: Image) -> None:
@@ -116,23 +116,23 @@ def test_what_is_said_for_uv_counts_for_pip_and_never_against_pips_own(image: Im
         UV_EXTRA_INDEX_URL="http://uv/more",
         PIP_EXTRA_INDEX_URL="http://pip/more",
     )
-    said = done.stdout.splitlines()
-    assert "PIP_INDEX_URL=http://uv/simple" in said
-    assert "PIP_EXTRA_INDEX_URL=http://pip/more" in said
+    output = done.stdout.splitlines()
+    assert "PIP_INDEX_URL=http://uv/simple" in output
+    assert "PIP_EXTRA_INDEX_URL=http://pip/more" in output
 
 
 def test_a_slow_index_has_time_and_what_is_installed_is_listed(image: Image) -> None:
     done = image.run("--packages", "name", "--", "vllm")
-    said = done.stdout.splitlines()
-    assert "PIP_TIMEOUT=500" in said
-    begun = said.index("python -m pip install -- name")
-    assert "python -m pip list" in said[begun:]
+    output = done.stdout.splitlines()
+    assert "PIP_TIMEOUT=500" in output
+    begun = output.index("python -m pip install -- name")
+    assert "python -m pip list" in output[begun:]
 
     image.add("uv", TELLS.format(name="uv"))
     done = image.run("--packages", "name", "--", "vllm")
-    said = done.stdout.splitlines()
-    assert "UV_HTTP_TIMEOUT=500" in said
-    assert f"uv pip list --python {image.bin}/python3" in said
+    output = done.stdout.splitlines()
+    assert "UV_HTTP_TIMEOUT=500" in output
+    assert f"uv pip list --python {image.bin}/python3" in output
 
 
 @pytest.mark.parametrize("name", ["PIP_TIMEOUT", "PIP_DEFAULT_TIMEOUT", "UV_HTTP_TIMEOUT"])
@@ -172,8 +172,8 @@ def test_the_python_is_the_one_that_the_engines_first_line_names(
     image.add("python3.12", '#!/bin/sh\necho "python3.12 $*"\n')
     image.add("vllm", first.format(bin=image.bin) + "\n")
     done = image.run("--packages", "name", "--", "vllm")
-    said = "python3.12" if python == "python3.12" else "python"
-    assert f"{said} -m pip install -- name" in done.stdout
+    name = "python3.12" if python == "python3.12" else "python"
+    assert f"{name} -m pip install -- name" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import Mount
 from moorage.engines.registry import ENGINES
-from moorage.engines.updates import adapter_probes, is_gone, refusal, seen_by
+from moorage.engines.updates import adapter_probes, lacks_adapter, refusal, seen_by
 from moorage.readiness.protocol import Phase
 from moorage.spec import EngineName, RuntimeName
 from tests.builders import a_container, a_profile, a_spec
@@ -59,7 +59,7 @@ def test_a_container_that_does_not_see_the_folder_takes_no_adapters() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "answer", "cause", "told"),
+    ("status", "answer", "cause", "detail"),
     [
         (
             500,
@@ -79,16 +79,18 @@ def test_a_container_that_does_not_see_the_folder_takes_no_adapters() -> None:
     ],
 )
 def test_a_refusal_is_told_in_the_words_of_the_engine(
-    status: int, answer: Any, cause: Cause, told: str
+    status: int, answer: Any, cause: Cause, detail: str
 ) -> None:
     found = refusal("poet", "tiny-r0", status, answer)
-    assert (found.cause, told in found.detail) == (cause, True), found.detail
+    assert (found.cause, detail in found.detail) == (cause, True), found.detail
 
 
 def test_an_adapter_that_is_gone_is_told_from_an_endpoint_that_is_not_there() -> None:
-    assert is_gone("poet", 404, {"error": {"message": "The lora adapter 'poet' cannot be found."}})
-    assert not is_gone("poet", 404, {"detail": "Not Found"})
-    assert not is_gone("poet", 500, {"error": {"message": "poet"}})
+    assert lacks_adapter(
+        "poet", 404, {"error": {"message": "The lora adapter 'poet' cannot be found."}}
+    )
+    assert not lacks_adapter("poet", 404, {"detail": "Not Found"})
+    assert not lacks_adapter("poet", 500, {"error": {"message": "poet"}})
 
 
 def test_a_rank_that_is_too_large_names_the_field_that_raises_it() -> None:

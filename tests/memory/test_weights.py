@@ -6,8 +6,8 @@ import pytest
 
 from moorage.common.refusal import Reason, Refusal
 from moorage.memory import MemorySettings, TensorHeader
-from moorage.memory.created import Kind, created_dtype, created_with, expert_factor
 from moorage.memory.facts import Facts
+from moorage.memory.parameters import Kind, created_dtype, created_with, expert_factor
 from moorage.memory.sharding import parse_name
 from moorage.memory.weights import stage_weights, stages_of
 

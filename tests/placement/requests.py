@@ -1,4 +1,4 @@
-"""Requests for placement tests: memory that is told in advance."""
+"""Requests for placement tests: memory with sizes that a test states."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Size = Callable[[int, int, int], int]
 """Bytes inside the engine's budget by tokens, tensor ranks and pipeline stages."""
 
 
-class Told:
+class StatedSizes:
     """Memory that takes what a function says, and refuses what it says nothing of."""
 
     def __init__(self, size: Size, outside: int = 0, stated: int | None = None) -> None:

@@ -19,7 +19,7 @@ from moorage.placement.view import AcceleratorKind
 from moorage.spec import Policy
 from tests.builders import a_model, a_profile, a_spec
 from tests.memory.models import plain
-from tests.placement.requests import Told
+from tests.placement.requests import StatedSizes
 
 H100 = AcceleratorKind("cuda", "NVIDIA H100", 80 * GIB)
 H200 = AcceleratorKind("cuda", "NVIDIA H200", 141 * GIB)
@@ -29,9 +29,9 @@ LONG = 131_072
 KNOWN = "qwen3-8b"
 
 
-def told(weights: int = 10, each: int = 128 * KIB, **changes: Any) -> Told:
+def stated_memory(weights: int = 10, each: int = 128 * KIB, **changes: Any) -> StatedSizes:
     """Memory of so many GiB, and so many bytes for each token."""
-    return Told(lambda tokens, t, p: (weights * GIB + tokens * each) // (t * p), **changes)
+    return StatedSizes(lambda tokens, t, p: (weights * GIB + tokens * each) // (t * p), **changes)
 
 
 def requested(*args: str, **changes: Any) -> MemoryRequest:
@@ -128,7 +128,9 @@ def test_the_heads_that_ranks_share_are_those_that_the_engine_will_see(
     [(1, ""), (2, ""), (3, "3 do not divide 32 attention heads"), (32, "32 do not divide 16")],
 )
 def test_ranks_share_all_heads_evenly(ranks: int, reason: str) -> None:
-    demand = Demand(told(), MemoryRequest(context=8192, attention_heads=32, vision_heads=16))
+    demand = Demand(
+        stated_memory(), MemoryRequest(context=8192, attention_heads=32, vision_heads=16)
+    )
     assert demand.uneven(ranks).startswith(reason)
     assert bool(demand.uneven(ranks)) is bool(reason)
     assert (demand.least(H100, Split(tensor=ranks)) is None) is bool(reason)
@@ -136,7 +138,7 @@ def test_ranks_share_all_heads_evenly(ranks: int, reason: str) -> None:
 
 
 def test_least_and_full_are_the_claims_of_the_shortest_and_the_whole_context() -> None:
-    demand = Demand(told(outside=GIB // 2), MemoryRequest(context=LONG))
+    demand = Demand(stated_memory(outside=GIB // 2), MemoryRequest(context=LONG))
     least, full = allocated(demand.least(H100, ONE)), allocated(demand.full(H100, ONE))
     assert (least.tokens, full.tokens) == (LEAST_CONTEXT, LONG)
     assert 11.5 * GIB <= least.bytes < 11.6 * GIB + 80 * GIB // 1000
@@ -145,7 +147,7 @@ def test_least_and_full_are_the_claims_of_the_shortest_and_the_whole_context() -
 
 def test_a_share_is_the_smallest_in_thousandths_that_serves() -> None:
     allocation = allocated(
-        Demand(told(outside=GIB // 2), MemoryRequest(context=8192)).full(H100, ONE)
+        Demand(stated_memory(outside=GIB // 2), MemoryRequest(context=8192)).full(H100, ONE)
     )
     assert allocation.utilization == 0.138
     assert allocation.bytes == ceil(80 * GIB * 0.138) + GIB // 2
@@ -153,19 +155,19 @@ def test_a_share_is_the_smallest_in_thousandths_that_serves() -> None:
 
 @pytest.mark.parametrize(("budget", "tokens"), [(80, LONG), (27, LONG), (12, 8192), (5, 8192)])
 def test_what_is_fitted_never_serves_less_than_the_least(budget: int, tokens: int) -> None:
-    demand = Demand(told(outside=GIB // 2), MemoryRequest(context=LONG))
+    demand = Demand(stated_memory(outside=GIB // 2), MemoryRequest(context=LONG))
     allocation = demand.fitted(H100, ONE, budget * GIB)
     assert allocation.tokens == tokens or 8192 <= allocation.tokens < 16_384
 
 
 def test_a_context_that_the_user_states_is_never_shortened() -> None:
-    demand = Demand(told(), MemoryRequest(context=LONG, stated=True))
+    demand = Demand(stated_memory(), MemoryRequest(context=LONG, stated=True))
     assert demand.fitted(H100, ONE, 20 * GIB).tokens == LONG
     assert demand.least(H100, ONE) == demand.full(H100, ONE)
 
 
 def test_where_the_whole_context_is_refused_but_a_shorter_is_not_the_longest_is_taken() -> None:
-    limited = Told(lambda tokens, *_: GIB if tokens <= 50_000 else 0)
+    limited = StatedSizes(lambda tokens, *_: GIB if tokens <= 50_000 else 0)
     demand = Demand(limited, MemoryRequest(context=LONG))
     assert refused(demand, full=True) == "the engine would not start"
     assert demand.fitted(H100, ONE, 80 * GIB).tokens == 50_000
@@ -199,26 +201,26 @@ class TestStatedShare:
     """`--gpu-memory-utilization` in the user's arguments."""
 
     def test_exactly_that_share_is_claimed_and_the_driver_on_top(self) -> None:
-        demand = Demand(told(outside=GIB), MemoryRequest(context=8192, utilization=0.5))
+        demand = Demand(stated_memory(outside=GIB), MemoryRequest(context=8192, utilization=0.5))
         allocation = allocated(demand.full(H100, ONE))
         assert (allocation.utilization, allocation.bytes) == (0.5, 41 * GIB)
 
     def test_the_context_is_what_the_share_holds(self) -> None:
-        demand = Demand(told(), MemoryRequest(context=LONG, utilization=0.25))
+        demand = Demand(stated_memory(), MemoryRequest(context=LONG, utilization=0.25))
         assert demand.full(H100, ONE) is None
         allocation = demand.fitted(H100, ONE, 80 * GIB)
         assert allocation.bytes == 20 * GIB
         assert 80_000 < allocation.tokens <= 81_920
 
     def test_a_share_that_is_too_small_is_refused_with_the_one_that_would_do(self) -> None:
-        demand = Demand(told(), MemoryRequest(context=8192, utilization=0.1))
+        demand = Demand(stated_memory(), MemoryRequest(context=8192, utilization=0.1))
         assert refused(demand, full=True) == (
             "--gpu-memory-utilization 0.1 is too small: 8192 tokens take 0.138"
         )
 
     def test_it_wins_over_taking_all(self) -> None:
         wanted = MemoryRequest(context=8192, utilization=0.5, policy=Policy.WHOLE)
-        allocation = Demand(told(), wanted).fitted(H100, ONE, 80 * GIB)
+        allocation = Demand(stated_memory(), wanted).fitted(H100, ONE, 80 * GIB)
         assert (allocation.utilization, allocation.bytes) == (0.5, 40 * GIB)
 
 
@@ -226,33 +228,33 @@ class TestStatedClaim:
     """`memory.claim` in the spec."""
 
     def test_it_is_the_claim_whatever_is_worked_out(self) -> None:
-        demand = Demand(told(outside=GIB, stated=20 * GIB), MemoryRequest(context=8192))
+        demand = Demand(stated_memory(outside=GIB, stated=20 * GIB), MemoryRequest(context=8192))
         allocation = demand.fitted(H100, ONE, 80 * GIB)
         assert allocation.bytes == 20 * GIB
         assert ceil(80 * GIB * allocation.utilization) + GIB <= 20 * GIB
 
     def test_the_context_is_what_it_holds(self) -> None:
-        demand = Demand(told(stated=12 * GIB), MemoryRequest(context=LONG))
+        demand = Demand(stated_memory(stated=12 * GIB), MemoryRequest(context=LONG))
         allocation = demand.fitted(H100, ONE, 80 * GIB)
         assert (allocation.bytes, allocation.tokens) == (12 * GIB, 16_384)
 
     def test_the_user_is_believed_where_not_even_the_least_would_fit(self) -> None:
-        demand = Demand(told(stated=8 * GIB), MemoryRequest(context=LONG))
+        demand = Demand(stated_memory(stated=8 * GIB), MemoryRequest(context=LONG))
         allocation = demand.fitted(H100, ONE, 80 * GIB)
         assert (allocation.bytes, allocation.tokens) == (8 * GIB, LEAST_CONTEXT)
 
     def test_a_context_that_is_stated_too_is_kept(self) -> None:
-        demand = Demand(told(stated=12 * GIB), MemoryRequest(context=LONG, stated=True))
+        demand = Demand(stated_memory(stated=12 * GIB), MemoryRequest(context=LONG, stated=True))
         assert demand.fitted(H100, ONE, 80 * GIB).tokens == LONG
 
     def test_it_wins_over_taking_all(self) -> None:
         wanted = MemoryRequest(context=8192, policy=Policy.WHOLE)
-        demand = Demand(told(stated=20 * GIB), wanted)
+        demand = Demand(stated_memory(stated=20 * GIB), wanted)
         assert demand.fitted(H100, ONE, 80 * GIB).bytes == 20 * GIB
 
     @pytest.mark.parametrize("claim", [GIB // 2, GIB, GIB + 1])
     def test_a_claim_that_the_driver_alone_fills_is_refused(self, claim: int) -> None:
-        demand = Demand(told(outside=GIB, stated=claim), MemoryRequest(context=8192))
+        demand = Demand(stated_memory(outside=GIB, stated=claim), MemoryRequest(context=8192))
         assert "leaves the engine nothing: 1.0 GiB are outside of it" in refused(demand)
 
 
@@ -267,7 +269,8 @@ def test_taking_all_stays_within_the_budget_to_the_byte(
 ) -> None:
     kind, budget = AcceleratorKind("cuda", "x", total), int(total * share) - off
     demand = Demand(
-        told(weights=0, each=KIB, outside=outside), MemoryRequest(context=8192, policy=Policy.WHOLE)
+        stated_memory(weights=0, each=KIB, outside=outside),
+        MemoryRequest(context=8192, policy=Policy.WHOLE),
     )
     if allocated(demand.least(kind, ONE)).bytes > budget:
         return
@@ -280,7 +283,9 @@ def test_taking_all_stays_within_the_budget_to_the_byte(
 @pytest.mark.parametrize("steps", range(100, 1000, 7))
 def test_taking_all_of_a_budget_of_whole_thousandths_is_not_a_byte_too_much(steps: int) -> None:
     total = 1000 * 2**20
-    demand = Demand(told(weights=0, each=1), MemoryRequest(context=8192, policy=Policy.WHOLE))
+    demand = Demand(
+        stated_memory(weights=0, each=1), MemoryRequest(context=8192, policy=Policy.WHOLE)
+    )
     kind, budget = AcceleratorKind("cuda", "x", total), steps * 2**20
     allocation = demand.fitted(kind, ONE, budget)
     assert allocation.bytes == ceil(total * allocation.utilization) <= budget

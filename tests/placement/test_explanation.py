@@ -25,7 +25,7 @@ def refused(refusal: Reason = Reason.RAM, **changes: Any) -> Verdict:
 
 
 @pytest.mark.parametrize(
-    ("verdict", "told"),
+    ("verdict", "text"),
     [
         (refused(note="no route"), "no route"),
         (
@@ -71,8 +71,8 @@ def refused(refusal: Reason = Reason.RAM, **changes: Any) -> Verdict:
         ),
     ],
 )
-def test_a_verdict_tells_its_numbers(verdict: Verdict, told: str) -> None:
-    assert verdict.detail.startswith(told)
+def test_a_verdict_tells_its_numbers(verdict: Verdict, text: str) -> None:
+    assert verdict.detail.startswith(text)
 
 
 def test_refusals_are_counted_most_first_and_hosts_that_fit_are_not() -> None:
@@ -112,7 +112,7 @@ def away(host: str) -> Verdict:
 
 
 @pytest.mark.parametrize(
-    ("verdicts", "told"),
+    ("verdicts", "text"),
     [
         ([], ["the fleet has no hosts"]),
         ([Verdict("a")], ["every host would do"]),
@@ -137,9 +137,9 @@ def away(host: str) -> Verdict:
     ],
 )
 def test_refusals_are_counted_and_the_nearest_misses_told_first(
-    verdicts: list[Verdict], told: list[str]
+    verdicts: list[Verdict], text: list[str]
 ) -> None:
-    assert explain(verdicts).splitlines() == told
+    assert explain(verdicts).splitlines() == text
 
 
 def on_a_screen(text: str) -> bool:

@@ -67,7 +67,7 @@ def test_what_is_proposed_passes_the_gate(
 
 
 def _cache_bytes(placement: Placement, spec: ModelSpec, kind: str, claimed: int) -> int:
-    """RAM that the engine takes for the extended cache beside the accelerators of a seat."""
+    """RAM that the engine takes for the extended cache, on top of the accelerators of a seat."""
     cache: Any = spec.extended_kv_cache
     if cache is None or kind not in ("cuda", "rocm") or placement.engine != "vllm":
         return 0

@@ -24,8 +24,8 @@ def model(**file: object) -> ResolvedModel:
 
 
 def host(name: str, *, has: bool = True, **fields: object) -> HostSnapshot:
-    told = {"name": name, "models": [NAMED] if has else [], "shares_models": True, **fields}
-    return HostSnapshot.model_validate(told)
+    facts = {"name": name, "models": [NAMED] if has else [], "shares_models": True, **fields}
+    return HostSnapshot.model_validate(facts)
 
 
 def lender(*others: HostSnapshot, wanted: ResolvedModel | None = None, has: bool = False) -> str:

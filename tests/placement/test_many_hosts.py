@@ -16,7 +16,7 @@ from moorage.placement.request import Request
 from moorage.placement.view import AcceleratorKind
 from moorage.spec import Strategy
 from tests.builders import a_host, a_profile, a_spec, an_accelerator
-from tests.placement.requests import Told, a_request, on_hosts
+from tests.placement.requests import StatedSizes, a_request, on_hosts
 
 
 class Alone(Vllm):
@@ -39,7 +39,7 @@ def model(gib: int, *args: str, layers: int = 32, heads: int = 32, **placement: 
     engine = {"args": list(args), "distributed": "ray"}
     spec = a_spec(engine=engine, placement={"across_hosts": True, **placement})
     profile = a_profile(context=131_072, attention_heads=heads, layers=layers)
-    return a_request(spec, profile, memory=Told(size, outside=GIB))
+    return a_request(spec, profile, memory=StatedSizes(size, outside=GIB))
 
 
 def host(name: str, *gib: int, total: int = 80, **changes: Any) -> HostSnapshot:
@@ -284,7 +284,7 @@ def test_hosts_take_as_many_stages_as_they_can_and_at_least_one(
 def test_the_fewest_hosts_for_each_pipeline_are_found(rooms: list[list[int]], gib: int) -> None:
     """Against counting: the hosts with most accelerators that have the room."""
     request = a_request(
-        profile=a_profile(layers=12), memory=Told(lambda _, t, p: gib * GIB // (t * p))
+        profile=a_profile(layers=12), memory=StatedSizes(lambda _, t, p: gib * GIB // (t * p))
     )
     sizes = [sorted((left * GIB for left in room), reverse=True) for room in rooms]
     found = stages_over_hosts(request, KIND, Depths(sizes))

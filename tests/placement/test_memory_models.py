@@ -169,8 +169,8 @@ def test_what_was_measured_replaces_what_was_estimated_and_says_by_whom() -> Non
 def test_other_settings_are_not_corrected(
     measured: Measurement, arguments: tuple[str, ...], tensor: int
 ) -> None:
-    asked: dict[str, Any] = {"arguments": arguments, "tensor": tensor}
-    assert need(measured, **asked) == need(**asked)
+    query: dict[str, Any] = {"arguments": arguments, "tensor": tensor}
+    assert need(measured, **query) == need(**query)
 
 
 def test_the_users_own_batch_is_part_of_the_settings() -> None:

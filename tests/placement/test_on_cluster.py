@@ -26,8 +26,8 @@ def test_ray_chooses_the_nodes_and_nothing_is_claimed() -> None:
     assert (seat.host, seat.runtime, seat.port, seat.place) == ("ray", "ray", 0, "ray")
     assert placement.claims == ()
     assert "2 replicas on nodes that it chooses" in seat.reason
-    told = "Ray 2.60.0, 2 nodes: 8 accelerators, 8 of them free, 64 CPUs"
-    assert placement.verdicts[0].note == told
+    note = "Ray 2.60.0, 2 nodes: 8 accelerators, 8 of them free, 64 CPUs"
+    assert placement.verdicts[0].note == note
 
 
 def test_a_custom_application_asks_for_what_it_likes() -> None:

@@ -11,14 +11,14 @@ from moorage.placement.demand import Split
 from moorage.placement.request import Request
 from moorage.placement.strategies import one_host
 from tests.builders import a_claim, a_host, a_profile, a_spec, an_accelerator
-from tests.placement.requests import Told, a_request, on_hosts, views
+from tests.placement.requests import StatedSizes, a_request, on_hosts, views
 
 LONG = a_profile(context=131_072)
 
 
 def model(gib: float, **spec: Any) -> Request:
     """A model of so many GiB, spread over its ranks, and 128 KiB for each token."""
-    memory = Told(lambda tokens, t, p: int(gib * GIB + tokens * 128 * KIB) // (t * p))
+    memory = StatedSizes(lambda tokens, t, p: int(gib * GIB + tokens * 128 * KIB) // (t * p))
     return a_request(a_spec(**spec), LONG, memory=memory)
 
 

@@ -26,12 +26,14 @@ from tests.builders import (
     an_accelerator,
     an_image,
 )
-from tests.placement.requests import Told, a_request, on_hosts
+from tests.placement.requests import StatedSizes, a_request, on_hosts
 
 
 def model(gib: int, *chosen: str, overcommit: bool = True, **spec: Any) -> Request:
     """A model of so many GiB on accelerators of gpu-1; 128 KiB for each of 131,072 tokens."""
-    memory = Told(lambda tokens, t, p: (gib * GIB + tokens * 128 * KIB) // (t * p), outside=GIB)
+    memory = StatedSizes(
+        lambda tokens, t, p: (gib * GIB + tokens * 128 * KIB) // (t * p), outside=GIB
+    )
     placement = {
         "accelerators": list(chosen) or ["gpu-1:cuda:0"],
         "overcommit": overcommit,

@@ -219,8 +219,8 @@ def test_an_engine_finds_what_it_is_told_to_take(fleet: FleetSnapshot, request: 
         assert (seat.need is not None) == bool(seat.accelerators)
         for free, total, claim in room_on(fleet, seat):
             assert seat.need is not None
-            told = ceil(total * seat.utilization)
-            assert told + seat.need.outside <= claim <= free
+            share_bytes = ceil(total * seat.utilization)
+            assert share_bytes + seat.need.outside <= claim <= free
             assert 0 < seat.utilization <= 1
 
 

@@ -11,12 +11,14 @@ from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.explanation import Verdict
 from moorage.placement.request import Request
 from tests.builders import a_claim, a_cpu_host, a_host, a_profile, a_spec, an_accelerator
-from tests.placement.requests import Told, a_request, on_hosts
+from tests.placement.requests import StatedSizes, a_request, on_hosts
 
 
 def model(gib: int, *args: str, heads: int = 32, **placement: Any) -> Request:
     """A model of so many GiB, and 128 KiB for each of up to 131,072 tokens."""
-    memory = Told(lambda tokens, t, p: (gib * GIB + tokens * 128 * KIB) // (t * p), outside=GIB)
+    memory = StatedSizes(
+        lambda tokens, t, p: (gib * GIB + tokens * 128 * KIB) // (t * p), outside=GIB
+    )
     spec = a_spec(engine={"args": list(args)}, placement=placement)
     profile = a_profile(context=131_072, attention_heads=heads)
     return a_request(spec, profile, memory=memory)
@@ -95,7 +97,7 @@ def test_a_host_that_is_no_part_of_a_pipeline_tells_what_it_lacks_alone() -> Non
             "--gpu-memory-utilization 0.1 is too small: 8192 tokens take 0.138",
         ),
         (
-            a_request(memory=Told(lambda *_: 0)),
+            a_request(memory=StatedSizes(lambda *_: 0)),
             Reason.ENGINE,
             "the engine would not start",
         ),

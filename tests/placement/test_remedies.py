@@ -22,13 +22,15 @@ from moorage.placement.view import view_of
 from moorage.spec import EngineName
 from tests.builders import a_claim, a_cpu_host, a_fleet, a_host, a_profile, a_spec, an_accelerator
 from tests.memory.models import known
-from tests.placement.requests import Told, a_request, on_hosts, views
+from tests.placement.requests import StatedSizes, a_request, on_hosts, views
 from tests.placement.worlds import fleets, requests
 
 
 def model(gib: int, context: int = 131_072, **spec: Any) -> Request:
     """A model of so many GiB, and 128 KiB for each token."""
-    memory = Told(lambda tokens, t, p: (gib * GIB + tokens * 128 * KIB) // (t * p), outside=GIB)
+    memory = StatedSizes(
+        lambda tokens, t, p: (gib * GIB + tokens * 128 * KIB) // (t * p), outside=GIB
+    )
     return _asking(a_request(a_spec(**spec), a_profile(context=context), memory=memory), {})
 
 

@@ -42,7 +42,7 @@ def placed(strategy: str, holds: tuple[int, ...], running: str = "tiny.v1") -> P
 
 
 @pytest.mark.parametrize(
-    ("strategy", "holds", "told"),
+    ("strategy", "holds", "text"),
     [
         ("auto", "room", ""),
         ("auto", "none", "tiny.v1 must stop first: gpu-1: accelerator-memory"),
@@ -53,12 +53,12 @@ def placed(strategy: str, holds: tuple[int, ...], running: str = "tiny.v1") -> P
     ],
 )
 def test_the_strategy_decides_whether_the_old_release_stops_first(
-    strategy: str, holds: str, told: str
+    strategy: str, holds: str, text: str
 ) -> None:
     placement = placed(strategy, ROOM[holds])
     assert placement.fits
-    assert placement.stop_first.startswith(told)
-    assert bool(placement.stop_first) == bool(told)
+    assert placement.stop_first.startswith(text)
+    assert bool(placement.stop_first) == bool(text)
 
 
 @pytest.mark.parametrize("strategy", ["surge", "canary"])

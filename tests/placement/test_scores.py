@@ -33,7 +33,7 @@ def port(release: str, number: int = 40000) -> Claim:
 
 
 def points(
-    asked: Request, *hosts: HostSnapshot, rooms: tuple[list[int], ...] = ([80],), needed: int = 20
+    wanted: Request, *hosts: HostSnapshot, rooms: tuple[list[int], ...] = ([80],), needed: int = 20
 ) -> dict[str, float]:
     """By term the points of one offer over these hosts."""
     seen = views(*hosts)
@@ -44,9 +44,9 @@ def points(
         split=Split(),
         needed=needed * GIB,
     )
-    (scored,) = score_all(asked, [candidate], seen)
+    (scored,) = score_all(wanted, [candidate], seen)
     assert scored.score == pytest.approx(sum(scored.points))
-    names = WEIGHTS[asked.spec.placement.strategy]
+    names = WEIGHTS[wanted.spec.placement.strategy]
     return dict(zip(names, scored.points, strict=True))
 
 
@@ -124,15 +124,15 @@ def test_what_is_there_already_counts(
 def test_a_replica_over_hosts_scores_their_mean_whoever_leads(strategy: Strategy) -> None:
     first = host("gpu-1", 80, 80, models=frozenset({"m@1"}), claims=(port("tiny.v1"),))
     second = host("gpu-2", 60, 30)
-    asked = request(strategy)
+    wanted = request(strategy)
     rooms = ([80, 80], [60, 30])
     alone = [
-        points(asked, first, rooms=rooms[:1]),
-        points(asked, second, rooms=rooms[1:]),
+        points(wanted, first, rooms=rooms[:1]),
+        points(wanted, second, rooms=rooms[1:]),
     ]
     for hosts, parts in (((first, second), rooms), ((second, first), rooms[::-1])):
-        together = points(asked, *hosts, rooms=parts)
-        for term, value in together.items():
+        joint = points(wanted, *hosts, rooms=parts)
+        for term, value in joint.items():
             if term == "weights there":
                 assert value == 3.5
             else:
@@ -141,9 +141,9 @@ def test_a_replica_over_hosts_scores_their_mean_whoever_leads(strategy: Strategy
 
 def test_on_cpu_ram_takes_the_place_of_accelerators() -> None:
     seen = views(a_host(ram_free=64 * GIB))
-    asked = request(SPREAD)
+    wanted = request(SPREAD)
     candidate = Candidate((seen[0],), ([64 * GIB],), None, Split(), 32 * GIB)
-    (scored,) = score_all(asked, [candidate], seen)
+    (scored,) = score_all(wanted, [candidate], seen)
     assert scored.points == pytest.approx((40, 15, 5, 0, 0))
 
 

@@ -13,9 +13,9 @@ from moorage.placement.request import Request
 from moorage.placement.seating import with_seats
 from moorage.spec import EngineName, RuntimeName
 from tests.builders import a_claim, a_host, a_profile, a_spec, an_accelerator
-from tests.placement.requests import Told, a_request, on_hosts, views
+from tests.placement.requests import StatedSizes, a_request, on_hosts, views
 
-TEN = Told(lambda _, t, p: 10 * GIB // (t * p), outside=GIB)
+TEN = StatedSizes(lambda _, t, p: 10 * GIB // (t * p), outside=GIB)
 
 
 def wish(by: EngineName = EngineName.VLLM, **changes: Any) -> Request:
@@ -52,7 +52,9 @@ def test_the_accelerators_of_a_seat_are_those_of_the_offer(
 def test_a_seat_tells_what_it_takes_for_how_much_context() -> None:
     (seat,) = on_hosts(wish(), host(80)).seats
     assert seat.reason == "1 x NVIDIA H100 80GB HBM3 (80.0 GiB), 11.0 GiB of each for 8192 tokens"
-    long = a_request(profile=a_profile(context=131_072), memory=Told(lambda t, *_: t * 2**20))
+    long = a_request(
+        profile=a_profile(context=131_072), memory=StatedSizes(lambda t, *_: t * 2**20)
+    )
     (seat,) = on_hosts(long, host(20)).seats
     assert seat.tokens == 20_480
     assert seat.reason.endswith(f"for {seat.tokens} tokens of 131072, as many as fit")

@@ -64,9 +64,9 @@ def test_a_third_that_does_not_fit_any_more_is_told_who_holds_the_memory() -> No
 def test_a_context_that_nobody_stated_shrinks_to_what_the_neighbour_leaves() -> None:
     alone = proposed("qwen3-0.6b")
     first = held(proposed("qwen3-0.6b", context=32768, concurrency=4), "first.v1")
-    beside = proposed("qwen3-0.6b", *first)
-    assert beside.seats[0].tokens < alone.seats[0].tokens == 40960
-    assert "as many as fit" in beside.seats[0].reason
+    second = proposed("qwen3-0.6b", *first)
+    assert second.seats[0].tokens < alone.seats[0].tokens == 40960
+    assert "as many as fit" in second.seats[0].reason
 
 
 def test_a_whole_accelerator_is_taken_where_the_policy_says_so() -> None:

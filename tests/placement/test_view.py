@@ -42,8 +42,8 @@ def test_a_kind_is_known_by_type_vendor_or_name(
 
 
 @pytest.mark.parametrize(
-    ("kind", "told"),
+    ("kind", "text"),
     [(H100, "NVIDIA H100 80GB HBM3 (80.0 GiB)"), (NAMELESS, "cann (64.0 GiB)")],
 )
-def test_a_kind_is_told_by_its_name(kind: AcceleratorKind, told: str) -> None:
-    assert str(kind) == told
+def test_a_kind_is_shown_by_its_name(kind: AcceleratorKind, text: str) -> None:
+    assert str(kind) == text

@@ -19,7 +19,7 @@ from moorage.placement.placement import Placement
 from moorage.placement.request import Request
 from moorage.spec import EngineName, ModelSpec
 from tests.builders import a_cpu_host, a_fleet, a_profile, a_spec, an_accelerator
-from tests.placement.requests import Told, a_request, on_hosts
+from tests.placement.requests import StatedSizes, a_request, on_hosts
 
 NAMES = ("h1", "h2", "h3", "h4")
 PORTS = (9000, 9007)
@@ -149,7 +149,7 @@ def _grows(weights: int, most: int) -> Memory:
     def size(tokens: int, tensor: int, pipeline: int) -> int:
         return (weights * GIB + tokens * 128 * KIB) // (tensor * pipeline) if tokens < most else 0
 
-    return Told(size, outside=GIB // 2)
+    return StatedSizes(size, outside=GIB // 2)
 
 
 memories = st.sampled_from(
@@ -158,8 +158,8 @@ memories = st.sampled_from(
         _grows(15, 2**20),
         _grows(35, 2**16),
         _grows(70, 2**20),
-        Told(lambda *_: 10 * GIB, GIB // 2, stated=20 * GIB),
-        Told(lambda tokens, *_: 10 * GIB + tokens * 128 * KIB, 0, stated=22 * GIB),
+        StatedSizes(lambda *_: 10 * GIB, GIB // 2, stated=20 * GIB),
+        StatedSizes(lambda tokens, *_: 10 * GIB + tokens * 128 * KIB, 0, stated=22 * GIB),
     ]
 )
 """How much the model takes; None = it is estimated from the profile."""

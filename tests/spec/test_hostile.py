@@ -209,10 +209,10 @@ def test_a_hostile_spec_is_refused_at_its_field(path: str, change: dict[str, Any
 @pytest.mark.parametrize(("path", "change"), IN_CLEAR, ids=[path for path, _ in IN_CLEAR])
 def test_a_secret_in_clear_is_refused_and_not_repeated(path: str, change: dict[str, Any]) -> None:
     content = {"name": "tiny", "source": "hf://org/tiny", **change}
-    said = problems(ModelSpec, content)[path]
+    message = problems(ModelSpec, content)[path]
     with pytest.raises(ValidationError) as caught:
         ModelSpec.model_validate(content)
-    for text in (said, str(caught.value), repr(caught.value)):
+    for text in (message, str(caught.value), repr(caught.value)):
         assert not any(word in text for word in (TOKEN, "hush", "abc", "a-token", "a-key"))
 
 

@@ -266,8 +266,8 @@ def test_a_gate_asks_one_thing_and_compares_what_it_asks(
 
 
 def test_a_gate_is_part_of_what_is_asked_for() -> None:
-    asked = {"prompts": [{"prompt": "2+2=", "expect": "4"}]}
-    assert a_spec(readiness=asked).digest != a_spec().digest
+    readiness = {"prompts": [{"prompt": "2+2=", "expect": "4"}]}
+    assert a_spec(readiness=readiness).digest != a_spec().digest
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from moorage.common.units import human_bytes
 from moorage.common.values import Origin
 from moorage.common.versions import at_least
 from moorage.engines.draining import Busy
-from moorage.engines.flags import Flag, by_default, derived, wanted
+from moorage.engines.flags import Flag, default_flag, derived_flag, spec_flag
 from moorage.engines.request import LaunchRequest
 from moorage.engines.vllm.companions import adapter_flags, speculative_flags
 from moorage.engines.vllm.context import LaunchContext
@@ -21,7 +21,7 @@ from moorage.spec import Mode, ModelSpec
 GATES = (
     (
         "0.16.0",
-        by_default(
+        default_flag(
             "what scrapes the metrics would fill the log",
             "--disable-access-log-for-endpoints",
             "/metrics",
@@ -29,7 +29,7 @@ GATES = (
     ),
     (
         "0.9.0.1",
-        by_default(
+        default_flag(
             "answers say how much of the prompt came from the cache",
             "--enable-prompt-tokens-details",
         ),
@@ -61,7 +61,7 @@ def shutdown_flags(context: LaunchContext) -> tuple[Flag, ...]:
     if not context.shutdown_seconds or not at_least(context.version, SINCE):
         return ()
     reason = "`stopping.grace_seconds`: requests in flight go on after SIGTERM"
-    return (derived(reason, OPTION, str(context.shutdown_seconds)),)
+    return (derived_flag(reason, OPTION, str(context.shutdown_seconds)),)
 
 
 def length_flags(context: LaunchContext) -> tuple[Flag, ...]:
@@ -106,7 +106,9 @@ def mode_flags(profile: ModelProfile, version: str) -> tuple[Flag, ...]:
 
 def trust_flags(spec: ModelSpec) -> tuple[Flag, ...]:
     """Whether the model's own code may run."""
-    return (wanted("trust_remote_code", "--trust-remote-code"),) if spec.trust_remote_code else ()
+    return (
+        (spec_flag("trust_remote_code", "--trust-remote-code"),) if spec.trust_remote_code else ()
+    )
 
 
 def _share(request: LaunchRequest) -> tuple[Flag, ...]:
@@ -114,7 +116,7 @@ def _share(request: LaunchRequest) -> tuple[Flag, ...]:
     if not seat.accelerators:
         return ()
     reason = "the share of each accelerator that was claimed"
-    return (derived(reason, "--gpu-memory-utilization", f"{seat.utilization:g}"),)
+    return (derived_flag(reason, "--gpu-memory-utilization", f"{seat.utilization:g}"),)
 
 
 def _batch(request: LaunchRequest) -> tuple[Flag, ...]:
@@ -127,7 +129,7 @@ def _batch(request: LaunchRequest) -> tuple[Flag, ...]:
         "--max-num-batched-tokens": need.batch.tokens,
         "--max-num-seqs": need.batch.seqs,
     }
-    return tuple(derived(reason, name, str(size)) for name, size in sizes.items())
+    return tuple(derived_flag(reason, name, str(size)) for name, size in sizes.items())
 
 
 def derived_flags(context: LaunchContext) -> tuple[Flag, ...]:
@@ -167,11 +169,11 @@ def serving_flags(
     """
     port = ("--port", str(context.ports[0]))
     return (
-        derived(listens, "--host", context.address),
+        derived_flag(listens, "--host", context.address),
         Flag(tokens=port, origin=port_origin, reason="the port that was claimed"),
-        wanted("the spec's name", "--served-model-name", context.name),
+        spec_flag("the spec's name", "--served-model-name", context.name),
     )
 
 
 def _omni(context: LaunchContext) -> tuple[Flag, ...]:
-    return (derived("makes images or speech", "--omni"),) if context.omni else ()
+    return (derived_flag("makes images or speech", "--omni"),) if context.omni else ()

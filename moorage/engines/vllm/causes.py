@@ -70,7 +70,7 @@ MEMORY_CAUSES = (
         pattern=r"Free memory on device .*\((?P<free>[\d.]+)/(?P<total>[\d.]+) GiB\) on startup is"
         r" less than [^(]*\((?P<share>[\d.]+), (?P<wanted>[\d.]+) GiB\)",
         cause=Cause.ENGINE_ACCELERATOR_BUSY,
-        suggestion="{free} of {total} GiB were free, {wanted} were asked for: look for leftover"
+        suggestion="{free} of {total} GiB were free, {wanted} were requested: look for leftover"
         " processes there, or place the model elsewhere.",
     ),
     LogCause(

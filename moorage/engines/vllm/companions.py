@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin, Value
 from moorage.engines.api_key import requires_key
-from moorage.engines.flags import Flag, Variable, derived, variable, wanted
+from moorage.engines.flags import Flag, Variable, derived_flag, spec_flag, variable
 from moorage.engines.launch import Mount
 from moorage.engines.request import LaunchRequest
 from moorage.engines.seat import mounts_of
@@ -57,15 +57,17 @@ def adapter_flags(
     later = updates.max if updates else 0
     number = f"{len(adapters)} adapters at once" + f", and {later} loaded later" * bool(later)
     flags = [
-        wanted("lora" if adapters else "lora_updates", "--enable-lora"),
-        derived(number, "--max-loras", str(len(adapters) + later)),
+        spec_flag("lora" if adapters else "lora_updates", "--enable-lora"),
+        derived_flag(number, "--max-loras", str(len(adapters) + later)),
     ]
     if adapters:
-        flags.append(wanted("lora", "--lora-modules", *(_module(item, base) for item in adapters)))
+        flags.append(
+            spec_flag("lora", "--lora-modules", *(_module(item, base) for item in adapters))
+        )
     ranks = [item.rank or 0 for item in adapters] + ([updates.rank] if updates else [])
     if rank := max(ranks):
         flags.append(
-            derived(f"the largest rank is {rank}", "--max-lora-rank", str(allowed_rank(rank)))
+            derived_flag(f"the largest rank is {rank}", "--max-lora-rank", str(allowed_rank(rank)))
         )
     return tuple(flags)
 
@@ -87,7 +89,7 @@ def speculative_flags(speculative: SpeculativeSpec | None, model: str = "") -> t
         "model": model,
     }
     stated = {key: value for key, value in config.items() if value}
-    return (wanted(f"{speculative.method} drafts", "--speculative-config", json.dumps(stated)),)
+    return (spec_flag(f"{speculative.method} drafts", "--speculative-config", json.dumps(stated)),)
 
 
 def update_variables(updates: AdapterUpdatesSpec | None) -> tuple[Variable, ...]:

@@ -7,7 +7,7 @@ from enum import StrEnum
 from moorage.common.failures import Cause, Failure
 from moorage.common.refusal import Refusal
 from moorage.common.versions import at_least
-from moorage.engines.flags import Flag, derived
+from moorage.engines.flags import Flag, derived_flag
 from moorage.engines.vllm.context import Executor, LaunchContext, baseline_arguments
 from moorage.engines.vllm.options import ALIASES
 from moorage.placement.parallelism import (
@@ -172,20 +172,20 @@ def distributed_flags(context: LaunchContext) -> tuple[Flag, ...]:
 
 
 def _ray(context: LaunchContext) -> tuple[Flag, ...]:
-    flags = [derived("Ray joins the hosts", EXECUTOR, Executor.RAY)]
+    flags = [derived_flag("Ray joins the hosts", EXECUTOR, Executor.RAY)]
     ranks = data_ranks(context)
     ports = ports_of(context, None, data_ranks=ranks > 1)
     if ranks > 1:
         reason = f"{ranks} data-parallel ranks over several hosts"
-        flags.append(derived(reason, "--data-parallel-backend", Executor.RAY))
-        flags.append(derived(reason, "--data-parallel-rpc-port", str(ports[PortUse.RPC])))
+        flags.append(derived_flag(reason, "--data-parallel-backend", Executor.RAY))
+        flags.append(derived_flag(reason, "--data-parallel-rpc-port", str(ports[PortUse.RPC])))
     return tuple(flags)
 
 
 def _native(context: LaunchContext) -> tuple[Flag, ...]:
     topology, leader = topology_of(context), context.members[0].address
     ports = ports_of(context, topology.shape)
-    flags = [derived("vLLM joins the hosts itself", EXECUTOR, Executor.NATIVE)]
+    flags = [derived_flag("vLLM joins the hosts itself", EXECUTOR, Executor.NATIVE)]
     if topology.shape != Shape.DP_ONLY:
         reason = f"host {context.position} of {len(context.members)} that share ranks"
         values = {
@@ -194,14 +194,14 @@ def _native(context: LaunchContext) -> tuple[Flag, ...]:
             "--master-addr": leader,
             "--master-port": ports[PortUse.MASTER],
         }
-        flags += [derived(reason, name, str(value)) for name, value in values.items()]
+        flags += [derived_flag(reason, name, str(value)) for name, value in values.items()]
     if topology.shape != Shape.MP_ONLY:
         reason = f"{topology.data} data-parallel ranks over {len(context.members)} hosts"
         rank = topology.start_ranks[context.position]
         if topology.shape == Shape.DP_ONLY and (rank or context.policy.leader_rank):
-            flags.append(derived(reason, "--data-parallel-start-rank", str(rank)))
-        flags.append(derived(reason, "--data-parallel-address", leader))
-        flags.append(derived(reason, "--data-parallel-rpc-port", str(ports[PortUse.RPC])))
+            flags.append(derived_flag(reason, "--data-parallel-start-rank", str(rank)))
+        flags.append(derived_flag(reason, "--data-parallel-address", leader))
+        flags.append(derived_flag(reason, "--data-parallel-rpc-port", str(ports[PortUse.RPC])))
     if not context.leads and not context.args.switch("--data-parallel-hybrid-lb"):
-        flags.append(derived("the leader answers the requests", "--headless"))
+        flags.append(derived_flag("the leader answers the requests", "--headless"))
     return tuple(flags)

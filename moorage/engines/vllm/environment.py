@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from moorage.common.values import Origin
-from moorage.engines.flags import Flag, Variable, derived, variable
+from moorage.engines.flags import Flag, Variable, derived_flag, variable
 from moorage.engines.vllm.context import LaunchContext
 from moorage.engines.vllm.distributed import (
     PortUse,
@@ -37,8 +37,8 @@ def ascend_flags(context: LaunchContext) -> tuple[Flag, ...]:
     if not context.is_310p:
         return ()
     return (
-        derived("Ascend 310P captures no graphs", "--enforce-eager"),
-        derived("Ascend 310P has no bfloat16", "--dtype", "float16"),
+        derived_flag("Ascend 310P captures no graphs", "--enforce-eager"),
+        derived_flag("Ascend 310P has no bfloat16", "--dtype", "float16"),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from moorage.common.units import GIB
 from moorage.common.values import Origin, Value
-from moorage.engines.flags import Flag, Variable, variable, wanted
+from moorage.engines.flags import Flag, Variable, spec_flag, variable
 
 SEED = variable("PYTHONHASHSEED", "0", "all processes have to know a block by the same hash")
 CONNECTOR = '{"kv_connector":"LMCacheConnectorV1","kv_role":"kv_both"}'
@@ -38,7 +38,7 @@ def offload_flags(cache: ExtendedCache | None, accelerator_type: str) -> tuple[F
     """The connector, where it exists."""
     if cache is None or accelerator_type not in SUPPORTED:
         return ()
-    return (wanted("extended_kv_cache", "--kv-transfer-config", CONNECTOR),)
+    return (spec_flag("extended_kv_cache", "--kv-transfer-config", CONNECTOR),)
 
 
 def offload_variables(

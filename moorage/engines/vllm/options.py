@@ -89,7 +89,7 @@ REFUSED_OPTIONS: dict[str, ReservedOption] = {
     "--served-model-name": ReservedOption(field="name", refused=ADDRESS),
     "--uds": ReservedOption(field="port", refused=ADDRESS),
     "--grpc": ReservedOption(
-        field="readiness", refused="no HTTP would be spoken, and nothing could be asked"
+        field="readiness", refused="it serves no HTTP, so no probe could reach it"
     ),
     "--ssl-keyfile": ReservedOption(field="hosts[].bind", refused=PLAIN_HTTP),
     "--ssl-certfile": ReservedOption(field="hosts[].bind", refused=PLAIN_HTTP),

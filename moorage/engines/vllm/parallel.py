@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from moorage.engines.flags import Flag, derived
+from moorage.engines.flags import Flag, derived_flag
 from moorage.engines.vllm.context import LaunchContext, Member
 from moorage.engines.vllm.distributed import joins_natively, topology_of
 from moorage.engines.vllm.options import ALIASES
@@ -33,12 +33,12 @@ def parallel_flags(context: LaunchContext) -> tuple[Flag, ...]:
         tensor, pipeline = context.shared or split_over_hosts(counts)
         reason = _uneven(context.members) or _even(context.members)
         return (
-            derived(reason, TENSOR, str(tensor)),
-            derived(reason, PIPELINE, str(pipeline)),
+            derived_flag(reason, TENSOR, str(tensor)),
+            derived_flag(reason, PIPELINE, str(pipeline)),
         )
     reason = f"{context.tensor * context.pipeline} accelerators on this host"
     sizes = {TENSOR: context.tensor, PIPELINE: context.pipeline}
-    return tuple(derived(reason, name, str(size)) for name, size in sizes.items() if size > 1)
+    return tuple(derived_flag(reason, name, str(size)) for name, size in sizes.items() if size > 1)
 
 
 def _stated(args: EngineArguments, name: str) -> bool:
@@ -56,7 +56,7 @@ def _native(context: LaunchContext) -> tuple[Flag, ...]:
     counts = ", ".join(str(member.accelerators) for member in context.members)
     reason = f"hosts of {counts} accelerators, {topology.shape}"
     return tuple(
-        derived(reason, name, str(size))
+        derived_flag(reason, name, str(size))
         for name, size in sizes.items()
         if not _stated(context.args, name)
     )

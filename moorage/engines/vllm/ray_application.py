@@ -13,7 +13,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin
 from moorage.engines.application import ApplicationParts, ApplicationRequest
 from moorage.engines.command_line import without_user_flags
-from moorage.engines.flags import Flag, derived, variable
+from moorage.engines.flags import Flag, derived_flag, variable
 from moorage.engines.schema.argument import Argument, Kind, Schema
 from moorage.engines.schema.convert import CONVERSIONS, NOTHING, NotAccepted
 from moorage.engines.schema.reading import rewritten
@@ -77,7 +77,7 @@ def _derived(request: ApplicationRequest) -> tuple[Flag, ...]:
     return (
         *_revision(request),
         *length_flags(context),
-        *(derived(why, name, str(size)) for name, size in sizes.items() if size > 1),
+        *(derived_flag(why, name, str(size)) for name, size in sizes.items() if size > 1),
         *speculative_flags(spec.speculative),
         *mode_flags(profile, request.arguments.version),
         *trust_flags(spec),
@@ -88,7 +88,7 @@ def _revision(request: ApplicationRequest) -> tuple[Flag, ...]:
     """The nodes download the model themselves; they must get the very commit that was resolved."""
     if not request.model.source.startswith("hf://"):
         return ()
-    return (derived("the commit that was resolved", "--revision", request.model.revision),)
+    return (derived_flag("the commit that was resolved", "--revision", request.model.revision),)
 
 
 def _deployment(request: ApplicationRequest) -> dict[str, Any]:

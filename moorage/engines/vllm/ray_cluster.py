@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin, Value
 from moorage.common.versions import at_least
-from moorage.engines.flags import Flag, Variable, derived, variable
+from moorage.engines.flags import Flag, Variable, derived_flag, variable
 from moorage.engines.launch import LABEL_ROLE, ContainerSpec, Mount, container_name
 from moorage.engines.request import LaunchRequest
 from moorage.engines.vllm.context import LaunchContext
@@ -149,7 +149,7 @@ def head_name(request: LaunchRequest) -> str:
 def _ray(request: LaunchRequest) -> tuple[Flag, ...]:
     own, leader = request.peers[request.seat.position].address, request.peers[0].address
     words = ray_start(_ports(request), own, leader, request.leads, _head_port(request))
-    return (derived("a part of the cluster that joins the hosts", *words),)
+    return (derived_flag("a part of the cluster that joins the hosts", *words),)
 
 
 def _ports(request: LaunchRequest) -> RayPorts:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from enum import StrEnum
-from itertools import zip_longest
 from math import prod
 
 from moorage.common.failures import Cause, Failure
 from moorage.common.versions import version_key
 from moorage.placement.parallelism import ParallelSizes
-from moorage.spec.tokenize import is_option, user_tokens
+from moorage.spec.arguments import EngineArguments
 
 OFF = frozenset({"0", "false", "no", "off", "f", "n"})
 """Values that switch a boolean option off; anything else switches it on."""
@@ -54,13 +52,11 @@ class Parameters:
     Names are compared as they are written: `--tensor_parallel_size` is another option.
     """
 
-    def __init__(self, entries: Sequence[str]) -> None:
-        """Read `engine.args`.
-
-        Raises:
-            Failure: `BAD_SPEC` when a quote is not closed.
-        """
-        self._pairs = tuple(_pairs(user_tokens(entries)))
+    def __init__(self, arguments: EngineArguments) -> None:
+        self._pairs = tuple(
+            (option.written.lstrip("-"), next(iter(option.values), None))
+            for option in arguments.options
+        )
 
     def value(self, *names: str) -> str | None:
         """Value of the first of these options that has one."""
@@ -138,13 +134,3 @@ def require_whole_ranks(sizes: ParallelSizes) -> None:
             f"--data-parallel-size-local {sizes.data_local}"
         )
         raise contradiction(ErrorClass.LOCAL_RANKS, meaning)
-
-
-def _pairs(tokens: Sequence[str]) -> Iterator[tuple[str, str | None]]:
-    """Each option with its first value."""
-    for token, following in zip_longest(tokens, tokens[1:]):
-        if not is_option(token):
-            continue
-        name, equals, value = token.partition("=")
-        bare = following is None or is_option(following)
-        yield name.lstrip("-"), value if equals else None if bare else following

@@ -123,7 +123,7 @@ def read_terms(spec: ModelSpec, profile: ModelProfile, adapter_bytes: int = 0) -
     Raises:
         Failure: `BAD_SPEC` when the spec contradicts itself or the model; `named` has the class.
     """
-    parameters, wanted = Parameters(spec.engine.args), spec.placement.accelerators
+    parameters, wanted = Parameters(spec.engine.arguments), spec.placement.accelerators
     sizes = parallel_sizes(parameters, wanted if isinstance(wanted, int) else None)
     listed = [one.rsplit(":", 2) for one in wanted] if isinstance(wanted, tuple) else []
     terms = Terms(

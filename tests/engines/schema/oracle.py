@@ -34,12 +34,12 @@ def main() -> None:
 
 
 def verdict(parser: argparse.ArgumentParser, words: list[str]) -> str | None:
-    said = io.StringIO()
+    output = io.StringIO()
     try:
-        with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
+        with contextlib.redirect_stderr(output), contextlib.redirect_stdout(output):
             parser.parse_args(words)
     except SystemExit:
-        return said.getvalue()[-300:] or "it ended"
+        return output.getvalue()[-300:] or "it ended"
     except Exception as error:
         return repr(error)[:300]
     return None

@@ -28,5 +28,5 @@ def schema_of(version: str) -> Schema:
 
 
 def judged(*entries: str, version: str = "0.32.0") -> Judgement:
-    """What is said to entries of `engine.args`."""
+    """The judgement of entries of `engine.args`."""
     return judge(user_tokens(entries), schema_of(version), RULES, shipped)

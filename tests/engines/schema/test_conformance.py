@@ -35,8 +35,9 @@ def test_the_rows_hold_both_kinds() -> None:
 @pytest.mark.vllm
 def test_nothing_is_refused_that_vllm_takes() -> None:
     lines = writings(schema_of("0.32.0"), 5000, seed=7)
-    said = refused_by_vllm([["serve", MODEL, *words] for words in lines])
-    wrong = [words for words, no in zip(lines, said, strict=True) if not no and not accepted(words)]
+    answers = refused_by_vllm([["serve", MODEL, *words] for words in lines])
+    pairs = zip(lines, answers, strict=True)
+    wrong = [words for words, no in pairs if not no and not accepted(words)]
     assert wrong == []
 
 

@@ -147,20 +147,20 @@ def test_links_that_lead_out_of_an_adapter_are_mounted_one_by_one() -> None:
 
 def test_an_adapter_of_another_model_is_told() -> None:
     assert base_warnings(with_poet()) == ()
-    (told,) = base_warnings(with_poet("hf://org/other"))
-    assert told == "lora: poet was made for org/tiny, and hf://org/other is served"
+    (warning,) = base_warnings(with_poet("hf://org/other"))
+    assert warning == "lora: poet was made for org/tiny, and hf://org/other is served"
 
 
 @pytest.mark.parametrize(
-    ("wish", "told"),
+    ("wish", "warns"),
     [
         ({}, False),
         ({"lora_updates": {}}, True),
         ({"lora_updates": {}, "secrets": {"VLLM_API_KEY": "key"}}, False),
     ],
 )
-def test_a_server_that_anybody_may_change_is_told(wish: dict[str, Any], told: bool) -> None:
-    assert bool(update_warnings(request(a_spec(**wish), ()), "VLLM_API_KEY")) is told
+def test_a_server_that_anybody_may_change_is_told(wish: dict[str, Any], warns: bool) -> None:
+    assert bool(update_warnings(request(a_spec(**wish), ()), "VLLM_API_KEY")) is warns
 
 
 LORA = [{"name": "poet", "source": "file:///adapters/poet", "rank": 12}]

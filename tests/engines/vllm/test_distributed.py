@@ -70,11 +70,11 @@ def test_every_host_is_told_how_to_find_the_others(
     assert line(distributed_flags(context)) == flags
 
 
-@pytest.mark.parametrize(("policy", "told"), [(MOORAGE, False), (BASELINE, True)])
-def test_only_the_baseline_tells_the_leader_its_rank(policy: LaunchPolicy, told: bool) -> None:
+@pytest.mark.parametrize(("policy", "stated"), [(MOORAGE, False), (BASELINE, True)])
+def test_only_the_baseline_tells_the_leader_its_rank(policy: LaunchPolicy, stated: bool) -> None:
     native = "--distributed-executor-backend=mp"
     context = a_context(native, members=hosts(4, 4), policy=policy)
-    assert ("--data-parallel-start-rank 0" in line(distributed_flags(context))) is told
+    assert ("--data-parallel-start-rank 0" in line(distributed_flags(context))) is stated
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,12 @@ from moorage.placement.baseline.parameters import (
     world_size,
 )
 from moorage.placement.parallelism import ParallelSizes
+from moorage.spec.arguments import parse_entries
+
+
+def parameters(entries: list[str]) -> Parameters:
+    return Parameters(parse_entries(tuple(entries)))
+
 
 TP = ("tensor-parallel-size", "tp")
 
@@ -39,7 +45,7 @@ TP = ("tensor-parallel-size", "tp")
     ids=str,
 )
 def test_a_size_is_read_however_it_is_written(entries: list[str]) -> None:
-    assert Parameters(entries).number(*TP) == 4
+    assert parameters(entries).number(*TP) == 4
 
 
 @pytest.mark.parametrize(
@@ -61,24 +67,24 @@ def test_a_size_is_read_however_it_is_written(entries: list[str]) -> None:
     ids=str,
 )
 def test_what_is_no_size_is_left_out(entries: list[str]) -> None:
-    assert Parameters(entries).number(*TP) is None
+    assert parameters(entries).number(*TP) is None
 
 
 def test_json_stays_whole_whatever_stands_around_it() -> None:
     line = '--a={"x y": [1, "}"]} --b=[{"c": "d e"}, 2] --tp=2'
-    parameters = Parameters([line])
-    assert parameters.value("a") == '{"x y": [1, "}"]}'
-    assert parameters.value("b") == '[{"c": "d e"}, 2]'
-    assert parameters.number("tp") == 2
+    read = parameters([line])
+    assert read.value("a") == '{"x y": [1, "}"]}'
+    assert read.value("b") == '[{"c": "d e"}, 2]'
+    assert read.number("tp") == 2
 
 
 def test_negative_numbers_are_values() -> None:
-    assert Parameters(["--a", "-0.5"]).value("a") == "-0.5"
-    assert Parameters(["--a -1"]).number("a") == -1
+    assert parameters(["--a", "-0.5"]).value("a") == "-0.5"
+    assert parameters(["--a -1"]).number("a") == -1
 
 
 def test_a_backslash_that_is_escaped_itself_stays() -> None:
-    assert Parameters(["--a x\\\\"]).value("a") == "x\\"
+    assert parameters(["--a x\\\\"]).value("a") == "x\\"
 
 
 @pytest.mark.parametrize(
@@ -102,13 +108,13 @@ def test_a_backslash_that_is_escaped_itself_stays() -> None:
     ids=str,
 )
 def test_a_switch_is_on_unless_it_says_otherwise(entries: list[str], on: bool) -> None:
-    assert Parameters(entries).switch("omni") is on
+    assert parameters(entries).switch("omni") is on
 
 
 def test_a_count_of_accelerators_is_the_tensor_parallel_size_unless_a_size_is_written() -> None:
-    assert parallel_sizes(Parameters(["--tp"]), 4) == ParallelSizes(tensor=4)
-    assert parallel_sizes(Parameters(["--pp=2"]), 4) == ParallelSizes(pipeline=2)
-    assert parallel_sizes(Parameters(["--tp=four"]), 4) == ParallelSizes()
+    assert parallel_sizes(parameters(["--tp"]), 4) == ParallelSizes(tensor=4)
+    assert parallel_sizes(parameters(["--pp=2"]), 4) == ParallelSizes(pipeline=2)
+    assert parallel_sizes(parameters(["--tp=four"]), 4) == ParallelSizes()
 
 
 MP = "--distributed-executor-backend=mp"
@@ -135,8 +141,8 @@ MP = "--distributed-executor-backend=mp"
     ],
 )
 def test_the_world_is_the_product_of_the_sizes(line: str, world: int | None) -> None:
-    parameters = Parameters([line])
-    assert world_size(parallel_sizes(parameters), parameters) == world
+    read = parameters([line])
+    assert world_size(parallel_sizes(read), read) == world
 
 
 @pytest.mark.parametrize(
@@ -152,7 +158,7 @@ def test_the_world_is_the_product_of_the_sizes(line: str, world: int | None) -> 
 )
 def test_sizes_are_positive(line: str, flag: str) -> None:
     with pytest.raises(Failure, match=flag) as caught:
-        parallel_sizes(Parameters([line]))
+        parallel_sizes(parameters([line]))
     assert caught.value.named == {"class": ErrorClass.NON_POSITIVE}
 
 
@@ -182,7 +188,7 @@ def test_sizes_are_positive(line: str, flag: str) -> None:
 def test_images_of_ones_own_are_joined_natively_from_a_version_on(
     version: str | None, line: str, native: bool
 ) -> None:
-    assert is_native(version, Parameters([line])) is native
+    assert is_native(version, parameters([line])) is native
 
 
 @pytest.mark.parametrize(
