@@ -43,7 +43,7 @@ from tasks.map_hosts import HostCall, gather_all, map_hosts
 
 
 async def stage(placed: Placed) -> ResolvedModel:
-    """Have the model, its adapters and its draft model on gather_all placed host, complete."""
+    """Have the model, its adapters and its draft model on each placed host, complete."""
     spec, model, snapshot = placed.spec, placed.model, placed.snapshot
     if snapshot.clusters:
         with step("stage") as note:
