@@ -79,7 +79,7 @@ def _refuse_all(
         if request.must_span:
             yield name, joint_verdict(request, view, taken is not None)
         elif view.groups:
-            yield name, Verdict.of(name, _refuse(request, view, shape, cache))
+            yield name, _refuse(request, view, shape, cache)
         else:
             yield name, Verdict.of(name, _refuse_on_cpu(request, view, taken))
 
@@ -175,22 +175,28 @@ def _refuse(
     view: HostView,
     taken: Candidate | None,
     cache: dict[tuple[AcceleratorKind, int], Shapes],
-) -> Refusal:
-    """The refusal for the kind of accelerator that the host misses by the least."""
-    refusals = []
+) -> Verdict:
+    """The verdict for the kind of accelerator that the host misses by the least."""
+    verdicts = []
     for kind, room in view.groups.items():
         key = (kind, len(room))
         shapes = cache.get(key)
         if shapes is None:
             shapes = cache[key] = _shapes(request, kind, len(room), taken)
-        refusals.append(shapes.refusal or _measure(request, view, kind, room, shapes.possible))
-    return refusals[0] if len(refusals) == 1 else min(refusals, key=lambda one: one.shortfall)
+        if shapes.refusal:
+            verdicts.append(Verdict.of(view.host.name, shapes.refusal))
+        else:
+            verdicts.append(_measure(request, view, kind, room, shapes.possible))
+    if len(verdicts) == 1:
+        return verdicts[0]
+    return min(verdicts, key=lambda one: one.needed - one.available)
 
 
 def _measure(
     request: Request, view: HostView, kind: AcceleratorKind, room: list[int], shapes: list[Shape]
-) -> Refusal:
-    """The host against the shape that it misses by the least."""
+) -> Verdict:
+    """The host against the shape that it misses by the least; made for thousands of hosts."""
+    name = view.host.name
     if request.spec.extended_kv_cache:
         claims = (shape.needed * shape.count for shape in shapes)
         short = min(
@@ -198,12 +204,14 @@ def _measure(
             key=lambda one: one.shortfall,
         )
         if short.needed > short.available:
-            return short
+            return Verdict.of(name, short)
     nearest, available = _nearest(request, view, kind, room, shapes)
     there = fields(view.host)
     if available < nearest.needed <= room[nearest.count - 1] and not there["unified_memory"]:
-        return ram_refusal(request, view, kind, nearest.needed * nearest.count)
-    return Refusal(
+        claimed = nearest.needed * nearest.count
+        return Verdict.of(name, ram_refusal(request, view, kind, claimed))
+    return Verdict(
+        name,
         # A larger share would help, and only the shape of the model is in its way.
         Reason.PARALLELISM if nearest.obstacle else Reason.ACCELERATOR_MEMORY,
         nearest.obstacle,
