@@ -28,7 +28,7 @@ from moorage.cli import (
     render,
     status,
 )
-from moorage.cli.flows import Outcome, exit_on_failure, run_flow
+from moorage.cli.flows import FlowResult, exit_on_failure, run_flow
 from moorage.cli.options import AsJson, ModelName, SpecFile, existing
 from moorage.inventory.fleet import Fleet
 from moorage.releases.release import Release
@@ -80,7 +80,7 @@ def plan(spec: SpecFile, fleet: FleetFile = None, as_json: AsJson = False) -> No
 def retire(name: ModelName, as_json: AsJson = False) -> None:
     """Stop what serves a model and free what it holds."""
 
-    def action() -> Outcome[str]:
+    def action() -> FlowResult[str]:
         TypeAdapter(Name).validate_python(name)
 
         def start() -> Awaitable[Any]:
@@ -124,7 +124,7 @@ def _run_on_spec(
     fleet: Path | None,
     *,
     as_json: bool,
-) -> Outcome[Release]:
+) -> FlowResult[Release]:
     """Read the files, then run a flow on what they hold."""
 
     def begin(wanted: ModelSpec, hosts: Fleet) -> Awaitable[Any]:
@@ -132,7 +132,7 @@ def _run_on_spec(
         warm()
         return begun
 
-    def action() -> Outcome[Release]:
+    def action() -> FlowResult[Release]:
         path = existing(spec)
         wanted, hosts = load_spec(path), load_fleet(fleet, path)
         check_early(wanted, hosts, Settings().root)

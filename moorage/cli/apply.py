@@ -20,7 +20,7 @@ from moorage.adapters.files.specs import (
 )
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.system.settings import Settings
-from moorage.cli.flows import Outcome, exit_code, exit_on_failure, run_flow
+from moorage.cli.flows import FlowResult, exit_code, exit_on_failure, run_flow
 from moorage.cli.options import DEPLOYMENTS, AsJson
 from moorage.cli.output import dump, out, print_table
 from moorage.cli.status import observed
@@ -158,7 +158,7 @@ def _run(
             return_state=True,
         )
 
-    outcome: Outcome[list[Applied]] = run_flow(start, as_json=as_json, failed_too=True)
+    outcome: FlowResult[list[Applied]] = run_flow(start, as_json=as_json, failed_too=True)
     return ended + outcome.result
 
 

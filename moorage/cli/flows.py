@@ -45,7 +45,7 @@ LONGEST_SHOWN = 80
 
 
 @dataclass(frozen=True)
-class Outcome(Generic[R]):
+class FlowResult(Generic[R]):
     """How a flow run ended: the name and message of its final state, and its result."""
 
     name: str
@@ -71,7 +71,7 @@ class _LostApi(Failure):
 
 def run_flow(
     start: Callable[[], Awaitable[State[R]]], *, as_json: bool, failed_too: bool = False
-) -> Outcome[R]:
+) -> FlowResult[R]:
     """Run a flow in this process, on the server of PREFECT_API_URL or on a temporary one.
 
     Args:
@@ -93,12 +93,12 @@ def run_flow(
 
         sign_in()
 
-    async def main() -> Outcome[R]:
+    async def main() -> FlowResult[R]:
         state = with_result(await start())
         result = await state.aresult(raise_on_failure=not failed_too)
         if isinstance(result, Exception):
             raise result
-        return Outcome(name=state.name or "", message=state.message or "", result=result)
+        return FlowResult(name=state.name or "", message=state.message or "", result=result)
 
     # Prefect takes SIGTERM while a flow runs, undoes, and sends it again to whoever had it before.
     signal.signal(signal.SIGTERM, _interrupt)

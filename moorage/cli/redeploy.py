@@ -9,8 +9,7 @@ from typing import Annotated, Any
 import typer
 from pydantic import TypeAdapter, ValidationError
 
-from moorage.cli.flows import Outcome as FlowResult
-from moorage.cli.flows import exit_code, exit_on_failure, run_flow
+from moorage.cli.flows import FlowResult, exit_code, exit_on_failure, run_flow
 from moorage.cli.options import AsJson, FleetFile, fleet_of
 from moorage.cli.output import dump, out, print_table
 from moorage.common.failures import Cause, ExitCode, Failure

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 from rich.markup import escape
 
 from moorage.cli import render
-from moorage.cli.flows import Outcome, exit_on_failure, run_flow
+from moorage.cli.flows import FlowResult, exit_on_failure, run_flow
 from moorage.cli.options import (
     AsJson,
     FleetFile,
@@ -93,7 +93,7 @@ def rollback(
 ) -> None:
     """Serve an earlier release again: the same revision, image and plan, as a new release."""
 
-    def action() -> Outcome[Release]:
+    def action() -> FlowResult[Release]:
         TypeAdapter(Name).validate_python(name)
         releases_of(open_ledger(), name)
         hosts = fleet_of(fleet)
@@ -113,7 +113,7 @@ def rollback(
     return render.show_deployment(outcome, as_json=as_json)
 
 
-def _show_dry_run(outcome: Outcome[Release], *, as_json: bool) -> None:
+def _show_dry_run(outcome: FlowResult[Release], *, as_json: bool) -> None:
     release = outcome.result
     if as_json:
         return dump(release.model_dump(mode="json"))

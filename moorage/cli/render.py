@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from rich.markup import escape
 
-from moorage.cli.flows import Outcome
+from moorage.cli.flows import FlowResult
 from moorage.cli.output import dump, out, print_table
 from moorage.releases.release import Release
 from moorage.reports.document import Document
 from moorage.reports.record import plan_document, release_document
 
 
-def show_deployment(outcome: Outcome[Release], *, as_json: bool) -> None:
+def show_deployment(outcome: FlowResult[Release], *, as_json: bool) -> None:
     """What a deploy did, and where the release answers."""
     release = outcome.result
     if as_json:
@@ -34,7 +34,7 @@ def show_deployment(outcome: Outcome[Release], *, as_json: bool) -> None:
     return None
 
 
-def show_plan(outcome: Outcome[Release], *, as_json: bool) -> None:
+def show_plan(outcome: FlowResult[Release], *, as_json: bool) -> None:
     """What a deploy would run, or that it would change nothing."""
     if outcome.name == "Unchanged" and not as_json:
         return out.print(f"{outcome.message}: a deploy would change nothing", soft_wrap=True)
@@ -63,7 +63,7 @@ def show_document(document: Document) -> None:
             out.print(section.code, markup=False, style="dim", highlight=False, soft_wrap=True)
 
 
-def show_retirement(name: str, outcome: Outcome[str], *, as_json: bool) -> None:
+def show_retirement(name: str, outcome: FlowResult[str], *, as_json: bool) -> None:
     """What was stopped."""
     if as_json:
         return dump({"model": name, "release": outcome.result or None, "message": outcome.message})

@@ -24,7 +24,7 @@ from moorage.engines.launch import Workload
 from moorage.releases.release import ReleaseRow, ReleaseState
 
 
-class Seen(NamedTuple):
+class Liveness(NamedTuple):
     """What was seen of a release: whether all that it runs is alive, and in words."""
 
     alive: bool
@@ -37,7 +37,7 @@ def status(
 ) -> None:
     """Show every model, whether it really runs, where it answers, and what was left behind."""
 
-    def action() -> list[tuple[ReleaseRow, Seen]]:
+    def action() -> list[tuple[ReleaseRow, Liveness]]:
         ledger = open_ledger()
         rows = [row for row in ledger.releases.latest() if name in (None, row.model)]
         if name and not rows:
@@ -75,10 +75,10 @@ def logs(
         shown = text
 
 
-def observed(row: ReleaseRow, settings: Settings) -> Seen:
+def observed(row: ReleaseRow, settings: Settings) -> Liveness:
     """What a release's workloads are really doing."""
     if not row.workloads:
-        return Seen(False, row.cause or row.state)
+        return Liveness(False, row.cause or row.state)
     alive, states = row.state != ReleaseState.ERROR, []
     for workload in row.workloads:
         runtime = runtime_for(workload.runtime, workload.address, settings)
@@ -92,10 +92,10 @@ def observed(row: ReleaseRow, settings: Settings) -> Seen:
             detail = _where(workload) + (seen.detail if seen.running else _dead(seen))
         left = row.state == ReleaseState.ERROR
         states.append(f"left behind on {workload.host}: {detail}" if left else detail)
-    return Seen(alive, "; ".join(states))
+    return Liveness(alive, "; ".join(states))
 
 
-def _show_status(rows: Sequence[tuple[ReleaseRow, Seen]], *, as_json: bool) -> None:
+def _show_status(rows: Sequence[tuple[ReleaseRow, Liveness]], *, as_json: bool) -> None:
     """One line a model."""
     if as_json:
         states = ({"alive": seen.alive, "observed": seen.detail} for _, seen in rows)

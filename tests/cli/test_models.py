@@ -101,7 +101,7 @@ def test_damage_is_found_and_told(home: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "expected"),
     [
         (["prune"], "say how much to keep"),
         (["prune", "--keep", "much"], "write a size such as 16GiB"),
@@ -109,10 +109,10 @@ def test_damage_is_found_and_told(home: Path) -> None:
         (["prune", "--keep", "0", "--host", "nowhere"], "there is no host nowhere"),
     ],
 )
-def test_a_wish_that_cannot_be_read_is_refused(words: list[str], told: str) -> None:
+def test_a_wish_that_cannot_be_read_is_refused(words: list[str], expected: str) -> None:
     done = run(*words, "--json")
     assert done.exit_code == 2
-    assert told in json.loads(done.output)["error"]["detail"]
+    assert expected in json.loads(done.output)["error"]["detail"]
 
 
 def test_options_count_before_the_command_too() -> None:

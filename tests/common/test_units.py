@@ -89,6 +89,6 @@ def test_a_number_of_bytes_is_read_as_it_is(amount: int) -> None:
     assert parse_bytes(amount) == parse_bytes(str(amount)) == parse_bytes(f"{amount} B") == amount
 
 
-@pytest.mark.parametrize(("number", "told"), [(0, "0 nodes"), (1, "1 node"), (2, "2 nodes")])
-def test_things_are_counted(number: int, told: str) -> None:
-    assert counted(number, "node") == told
+@pytest.mark.parametrize(("number", "expected"), [(0, "0 nodes"), (1, "1 node"), (2, "2 nodes")])
+def test_things_are_counted(number: int, expected: str) -> None:
+    assert counted(number, "node") == expected

@@ -30,7 +30,7 @@ def facts(**known: object) -> HostFacts:
 
 
 @pytest.mark.parametrize(
-    ("told", "ahead"),
+    ("expected", "ahead"),
     [
         ("2026-11-21T12:00:00.389062502Z", 0.0),
         ("2026-11-21T13:00:01.5+01:00", 0.0),
@@ -41,8 +41,10 @@ def facts(**known: object) -> HostFacts:
         ("None", None),
     ],
 )
-def test_a_clock_is_compared_with_the_time_of_the_question(told: str, ahead: float | None) -> None:
-    assert seconds_ahead(told, NOON, NOON + 2) == ahead
+def test_a_clock_is_compared_with_the_time_of_the_question(
+    expected: str, ahead: float | None
+) -> None:
+    assert seconds_ahead(expected, NOON, NOON + 2) == ahead
 
 
 @pytest.mark.parametrize(

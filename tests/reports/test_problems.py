@@ -109,7 +109,7 @@ def test_a_key_of_a_mapping_is_judged_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("engine", "path", "said"),
+    ("engine", "path", "expected"),
     [
         (
             {"container": {"privileged": True, "capabilities": ["SYS_NICE"]}},
@@ -131,11 +131,11 @@ def test_a_key_of_a_mapping_is_judged_too() -> None:
     ],
 )
 def test_settings_of_a_container_that_contradict_are_told_by_their_field(
-    engine: dict[str, Any], path: str, said: str
+    engine: dict[str, Any], path: str, expected: str
 ) -> None:
     (problem,) = in_spec(engine=engine)
     assert problem.path == path
-    assert said in problem.message
+    assert expected in problem.message
 
 
 def test_what_was_found_is_shown_in_short() -> None:

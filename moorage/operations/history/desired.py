@@ -96,7 +96,7 @@ def intents(
     """
     meant = {spec.name for spec in specs}
     owned = (row for row in running if owner and row.model not in meant and _owner(row) == owner)
-    gone = tuple(_gone(row, prune) for row in sorted(owned, key=lambda row: row.model))
+    gone = tuple(_retirement(row, prune) for row in sorted(owned, key=lambda row: row.model))
     serving = {row.model: row for row in running}
     return (*gone, *(_intent(spec, serving.get(spec.name), dead) for spec in specs))
 
@@ -105,7 +105,7 @@ def _owner(row: ReleaseRow) -> str:
     return row.release.applied_from if row.release else ""
 
 
-def _gone(row: ReleaseRow, prune: bool) -> Intent:
+def _retirement(row: ReleaseRow, prune: bool) -> Intent:
     return Intent(
         model=row.model,
         action=Action.RETIRE if prune else Action.LEFT,

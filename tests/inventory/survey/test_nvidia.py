@@ -65,7 +65,7 @@ def test_chips_that_share_the_hosts_ram_have_as_much_memory(line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "expected"),
     [
         (
             "1, GPU-b, NVIDIA A100 80GB PCIe, 81920, 81000, 520.61.05, Enabled",
@@ -90,11 +90,13 @@ def test_chips_that_share_the_hosts_ram_have_as_much_memory(line: str) -> None:
         ),
     ],
 )
-def test_a_gpu_that_cannot_be_used_is_a_trouble_and_hides_no_other(line: str, told: str) -> None:
+def test_a_gpu_that_cannot_be_used_is_a_trouble_and_hides_no_other(
+    line: str, expected: str
+) -> None:
     seen = found("0, GPU-a, NVIDIA H100, 81559, 81000, 570.86.15, Disabled", line)
     assert [item.uuid for item in seen.accelerators] == ["GPU-a"]
     assert len(seen.troubles) == 1
-    assert told in seen.troubles[0]
+    assert expected in seen.troubles[0]
 
 
 @pytest.mark.parametrize("listed", ["", "No devices were found"])
