@@ -221,17 +221,20 @@ another machine is sent to it first. Who wants the same model sees sooner that n
 
 
 def about_strays(cluster: ClusterState) -> tuple[Action, ...]:
-    """Actions for workloads that no release of the ledger owns, once for each name."""
+    """Actions for workloads that no release of the ledger owns.
+
+    One workload may be seen twice, where two names of the fleet lead to one daemon.
+    """
     owned = {
         workload.name
         for release in cluster.releases
         for workload in (*release.workloads, *release.planned)
     }
-    actions: dict[str, Action] = {}
+    actions: dict[tuple[str, str], Action] = {}
     for look in cluster.observations:
         for found in look.found:
             if found.name not in owned and (action := _about(cluster, look, found)):
-                actions.setdefault(found.identity, action)
+                actions.setdefault((found.identity, found.name), action)
     return tuple(actions.values())
 
 
@@ -239,13 +242,13 @@ def _about(cluster: ClusterState, look: Observation, found: ObservedWorkload) ->
     if found.model in cluster.busy or (found.helper in ONGOING and found.running):
         return None
     what = f"a helper ({found.helper})" if found.helper else f"of {found.release}"
-    told = f"{what}: {found.state}; nobody owns it"
+    reason = f"{what}: {found.state}; nobody owns it"
     until = found.since + timedelta(seconds=_patience(cluster, found))
     waits = until > cluster.now
     return Action(
         kind=ActionKind.WAIT if waits else ActionKind.REMOVE,
         model=found.model,
-        reason=f"{told}; removed from {until:%H:%M:%S} on" if waits else told,
+        reason=f"{reason}; removed from {until:%H:%M:%S} on" if waits else reason,
         host=look.place.host,
         place=look.place,
         found=found,
