@@ -154,7 +154,7 @@ async def read_facts(
             try:
                 found.append(await _facts(plan, container, measured))
             except Exception as error:  # what serves is not ended because it tells little
-                tell(f"{container.name} could not be asked about itself: {error}")
+                tell(f"{container.name} could not be inspected: {error}")
         note.say("; ".join(one.summary or f"{one.workload} says nothing" for one in found))
         for surprise in (text for one in found for text in one.surprises):
             tell(surprise)

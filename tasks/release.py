@@ -108,7 +108,7 @@ def replacement_summary(draft: Release, old: ReleaseRow | None) -> str:
         return ""
     if draft.placement.stop_first:
         return draft.placement.stop_first
-    overlap = "started beside the old release, which stopped after"
+    overlap = "started while the old release served, which stopped after"
     if not is_canary(draft, old.release):
         return overlap
     replace = draft.spec.replace

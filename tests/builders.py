@@ -157,7 +157,7 @@ def placed(
     """The placement on these hosts with a given engine."""
     fleet = a_fleet(*hosts)
     request = Subject(spec, profile or a_profile()).request(ENGINES[engine])
-    return place(request, fleet, Origin.USER, "asked for")
+    return place(request, fleet, Origin.USER, "requested")
 
 
 def a_placement(spec: ModelSpec, *hosts: HostSnapshot) -> Placement:

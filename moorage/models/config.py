@@ -180,7 +180,7 @@ def _context(spec: ModelSpec, config: Config, warnings: list[str]) -> tuple[int,
         if longest and spec.context > longest:
             raise Failure(
                 Cause.BAD_SPEC,
-                f"context: {spec.context} tokens are asked for, the model ends at {longest}",
+                f"context: {spec.context} tokens are requested, the model ends at {longest}",
                 suggestion=f"Lower `context` to {longest}, or {scaled or EXTEND}.",
             )
         return spec.context, Origin.USER, "context in the spec"

@@ -121,7 +121,7 @@ class Filters:
         wanted = self._request.spec.placement.accelerator_kinds
         groups = {kind: room for kind, room in view.groups.items() if kind.is_one_of(wanted)}
         if not groups:
-            note = f"{', '.join(wanted)} asked for; {_inventory(view.host)}"
+            note = f"{', '.join(wanted)} requested; {_inventory(view.host)}"
             raise Refusal(Reason.KIND, note)
         return narrowed(view, groups)
 

@@ -31,7 +31,7 @@ def joint_verdict(request: Request, view: HostView, placed: bool) -> Verdict:
         return Verdict.of(name, refusal)
     if placed:
         return Verdict(name, note="could take part; other hosts were preferred")
-    note = f"could take part, but {request.hosts} hosts are asked for and too few others can"
+    note = f"could take part, but {request.hosts} hosts are requested and too few others can"
     return Verdict(name, Reason.TOO_FEW_HOSTS, note)
 
 

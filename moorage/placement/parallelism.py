@@ -192,7 +192,7 @@ def _ranks_in_hosts(
     _require_data(sizes, ranks)
     if sizes.data_local is not None and set(local) != {sizes.data_local}:
         raise _refusal(
-            f"{sizes.data_local} local ranks are asked for, the hosts take {_listed(local)}"
+            f"{sizes.data_local} local ranks are requested, the hosts take {_listed(local)}"
         )
     return Topology(
         shape=Shape.DP_ONLY,
@@ -221,7 +221,7 @@ def _ranks_over_hosts(
         raise _refusal(f"{hosts} hosts cannot be split into ranks of {span} hosts")
     _require_data(sizes, hosts // span)
     if sizes.data_local not in (None, 1):
-        raise _refusal(f"{sizes.data_local} local ranks are asked for, but a rank spans hosts")
+        raise _refusal(f"{sizes.data_local} local ranks are requested, but a rank spans hosts")
     return Topology(
         shape=Shape.MP_ONLY if hosts == span else Shape.NESTED,
         tensor=tensor,
@@ -235,7 +235,7 @@ def _ranks_over_hosts(
 
 def _require_data(sizes: ParallelSizes, ranks: int) -> None:
     if sizes.data not in (None, ranks):
-        raise _refusal(f"data parallel size {sizes.data} is asked for, the hosts take {ranks}")
+        raise _refusal(f"data parallel size {sizes.data} is requested, the hosts take {ranks}")
 
 
 def _listed(numbers: Sequence[int]) -> str:

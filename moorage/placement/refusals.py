@@ -166,7 +166,7 @@ def _impossible(refused: list[tuple[Layout, Refusal]]) -> Refusal:
 
 def _too_few(request: Request, kind: AcceleratorKind, there: int) -> Refusal:
     wanted = request.count or 0
-    note = f"{wanted} accelerators asked for, {there} x {kind} there"
+    note = f"{wanted} accelerators requested, {there} x {kind} there"
     return Refusal(Reason.NO_ACCELERATOR, note, count=wanted, there=there)
 
 

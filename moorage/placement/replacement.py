@@ -53,7 +53,7 @@ class ReplacementPolicy:
         """What would make it fit where only the strategy is in the way."""
         return (
             f"It fits instead of {self.running}, but `replace.strategy: {self.strategy}` asks for"
-            " room beside it: `auto` or `stop-first` would stop it first."
+            " room for both: `auto` or `stop-first` would stop it first."
         )
 
 

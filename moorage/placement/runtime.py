@@ -102,7 +102,7 @@ def _no_process(
     installed = host.program(engine.name)
     wanted = spec.engine.version or host.engine_versions(engine.name).default_version
     if installed and wanted and installed.version not in ("", wanted):
-        return f"{engine.program} {installed.version} is installed, {wanted} is asked for"
+        return f"{engine.program} {installed.version} is installed, {wanted} is requested"
     return "" if installed else f"{engine.program} is not installed"
 
 

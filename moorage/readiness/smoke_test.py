@@ -201,4 +201,4 @@ def _slow(speed: float | None, least: float, against: str, earlier: float) -> li
     if speed >= least * earlier:
         return []
     share = speed / earlier
-    return [f"{speed:g} tokens/s, {share:.2f} of the {earlier:g} of {against}; {least:g} asked for"]
+    return [f"{speed:g} tokens/s, {share:.2f} of the {earlier:g} of {against}; {least:g} required"]

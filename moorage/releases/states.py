@@ -70,7 +70,7 @@ EDGES: tuple[Edge, ...] = (
     Edge(_S.DOWNLOADING, _S.ERROR, "it failed, or its flow is gone"),
     Edge(_S.STARTING, _S.RUNNING, "it answered"),
     Edge(_S.STARTING, _S.ERROR, "it failed, or its flow is gone"),
-    Edge(_S.RUNNING, _S.UNREACHABLE, "a host or a runtime of it cannot be asked"),
+    Edge(_S.RUNNING, _S.UNREACHABLE, "a host or a runtime of it does not answer"),
     Edge(_S.RUNNING, _S.STOPPING, "it is retired, or its successor needs its place or took over"),
     Edge(_S.RUNNING, _S.ERROR, "it was found dead, and is not started again"),
     Edge(_S.UNREACHABLE, _S.RUNNING, "it is seen again"),

@@ -27,7 +27,7 @@ def _sizes(one: Measurement) -> list[tuple[str, ...]]:
     measured = one.measured
     facts = (
         ("weights", LOADED, measured.weights_bytes),
-        ("weights and what stays beside them", STAYING, measured.consumed_bytes),
+        ("weights and what stays with them", STAYING, measured.consumed_bytes),
         ("activation", ("activation",), measured.activation_bytes),
         ("CUDA graphs", ("cuda_graphs",), charged_graphs(measured)),
         ("KV cache", ("kv_cache",), measured.kv_cache_bytes),

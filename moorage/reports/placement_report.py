@@ -57,7 +57,7 @@ def _memory(seats: tuple[Seat, ...]) -> list[Section]:
             need, name = seat.need, "memory of one accelerator"
             split = (
                 f"{human_bytes(need.inside)} within the engine's budget,"
-                f" {human_bytes(need.outside)} beside it"
+                f" {human_bytes(need.outside)} outside of it"
             )
             return [_terms(name, need.tokens, need.concurrency, need.terms, split)]
         if seat.cpu_need:

@@ -10,7 +10,7 @@ from moorage.readiness.engine_facts import EngineFacts
 from moorage.readiness.smoke_test import Gate
 from moorage.reports.document import Section
 
-UNKNOWN = "not said"
+UNKNOWN = "unknown"
 
 
 def corrections_section(corrections: Iterable[Correction]) -> Section:
@@ -52,7 +52,7 @@ def gate_section(gates: Iterable[Gate]) -> Section:
                 answer.asked,
                 answer.answered,
                 human_seconds(answer.seconds),
-                "not said" if answer.tokens is None else str(answer.tokens),
+                "unknown" if answer.tokens is None else str(answer.tokens),
                 answer.wrong,
             )
             for one in found

@@ -93,11 +93,11 @@ def profile_document(spec: ModelSpec, model: ResolvedModel, profile: ModelProfil
         ("Revision", model.revision),
         *_profile(profile),
         ("Configuration read by", model.config_origin),
-        ("Dtype", profile.dtype or "not said"),
+        ("Dtype", profile.dtype or "unknown"),
         ("Quantization", profile.quantization or "none"),
-        ("Layers", str(profile.layers or "not said")),
+        ("Layers", str(profile.layers or "unknown")),
         ("Attention heads", f"{profile.attention_heads} (key/value: {profile.kv_heads})"),
-        ("Vocabulary", str(profile.vocab_size or "not said")),
+        ("Vocabulary", str(profile.vocab_size or "unknown")),
     ]
     used = tuple((file.name, human_bytes(file.size)) for file in model.files)
     left = tuple((file.name, human_bytes(file.size), file.reason) for file in model.skipped)

@@ -73,8 +73,8 @@ class ModelSpec(InputValue):
     lora_updates: AdapterUpdatesSpec | None = Field(
         None,
         description="Lets LoRA adapters be loaded and unloaded while the model serves, with"
-        " `moorage lora` (vLLM). Off unless asked for: vLLM then opens endpoints through which"
-        " whoever may ask the model may also change what it serves.",
+        " `moorage lora` (vLLM). Off by default: where they are on, vLLM opens endpoints through"
+        " which whoever may ask the model may also change what it serves.",
     )
     extended_kv_cache: ExtendedCacheSpec | None = Field(
         None, description="A second KV cache in RAM (vLLM on `cuda` and `rocm`)."

@@ -31,9 +31,9 @@ Raises:
 LEDGER = "0" * 32
 
 CLASSES = {
-    "data parallel size .* is asked for, the hosts take": ("dp_mismatch",),
+    "data parallel size .* is requested, the hosts take": ("dp_mismatch",),
     "which then have to be equal": ("uneven_hosts",),
-    "goes with data parallel size|local ranks are asked for": ("dp_mismatch", "uneven_hosts"),
+    "goes with data parallel size|local ranks are requested": ("dp_mismatch", "uneven_hosts"),
     "does not fill hosts of|cannot be split into ranks of": ("dp_mismatch", "uneven_hosts"),
     "No closing quotation|No escaped character": ("unbalanced_quotes",),
     "no image": ("no_image",),

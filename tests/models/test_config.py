@@ -207,7 +207,7 @@ def test_a_shorter_context_is_the_users_choice() -> None:
 
 def test_a_longer_context_than_the_model_has_is_refused() -> None:
     with pytest.raises(
-        Failure, match="8193 tokens are asked for, the model ends at 8192"
+        Failure, match="8193 tokens are requested, the model ends at 8192"
     ) as caught:
         derived(LLAMA, wish={"context": 8193})
     assert caught.value.cause is Cause.BAD_SPEC

@@ -63,7 +63,7 @@ def a_request(
 
 def on_hosts(request: Request, *hosts: HostSnapshot) -> Placement:
     """Where a request is placed."""
-    return place(request, a_fleet(*hosts), Origin.USER, "asked for")
+    return place(request, a_fleet(*hosts), Origin.USER, "requested")
 
 
 def views(*hosts: HostSnapshot) -> list[HostView]:

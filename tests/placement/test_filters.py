@@ -67,7 +67,7 @@ def test_the_fleet_is_not_changed_by_looking_at_it() -> None:
 @pytest.mark.parametrize(
     ("spec", "host", "refused", "note"),
     [
-        (on(accelerator_kinds=["amd"]), a_host(), Reason.KIND, "amd asked for; the host has"),
+        (on(accelerator_kinds=["amd"]), a_host(), Reason.KIND, "amd requested; the host has"),
         (on(accelerator_kinds=["cuda"]), a_cpu_host(), Reason.KIND, "has no accelerators"),
         (
             on(accelerator_kinds=["cann"]),
@@ -91,7 +91,7 @@ def test_the_fleet_is_not_changed_by_looking_at_it() -> None:
             on(["gpu-1:cuda:0"], accelerator_kinds=["amd"]),
             a_host(accelerators=MIXED),
             Reason.KIND,
-            "amd asked for",
+            "amd requested",
         ),
         (
             on(["gpu-1:cuda:0", "gpu-1:cuda:3"]),

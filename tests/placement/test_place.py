@@ -120,7 +120,7 @@ TPU = an_accelerator(0, type="tpu")
         ),
         (on(1), a_cpu_host(), Reason.NO_ACCELERATOR, "vllm can use none of what is there"),
         (on(1), a_host(accelerators=(TPU,)), Reason.NO_ACCELERATOR, "the host has tpu:0"),
-        (on(4), a_host(gpus=2), Reason.NO_ACCELERATOR, "4 accelerators asked for, 2 x"),
+        (on(4), a_host(gpus=2), Reason.NO_ACCELERATOR, "4 accelerators requested, 2 x"),
         (a_spec(), a_host(runtimes=()), Reason.ENGINE, "not available on this host"),
         (a_spec(), a_cpu_host(), Reason.ENGINE, "vllm is not installed"),
         (on(3), a_host(gpus=4), Reason.PARALLELISM, "32 attention heads"),

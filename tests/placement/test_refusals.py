@@ -133,7 +133,7 @@ def test_a_host_without_accelerators_is_passed_over_or_short_of_ram() -> None:
 def test_too_few_alike_are_counted() -> None:
     found = verdict(model(10, accelerators=3), a_host(gpus=2))
     assert found.refusal == Reason.NO_ACCELERATOR
-    assert found.detail == ("3 accelerators asked for, 2 x NVIDIA H100 80GB HBM3 (80.0 GiB) there")
+    assert found.detail == ("3 accelerators requested, 2 x NVIDIA H100 80GB HBM3 (80.0 GiB) there")
 
 
 def test_memory_that_is_shared_with_ram_is_told_as_what_is_left_of_it() -> None:

@@ -68,7 +68,7 @@ def test_without_room_beside_the_old_release_it_is_refused_with_the_way_out(stra
     assert caught.value.cause is Cause.NO_FIT
     assert "accelerator-memory" in caught.value.detail
     assert caught.value.suggestion.startswith(
-        f"It fits instead of tiny.v1, but `replace.strategy: {strategy}` asks for room beside it"
+        f"It fits instead of tiny.v1, but `replace.strategy: {strategy}` asks for room for both"
     )
 
 

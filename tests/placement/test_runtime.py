@@ -115,7 +115,7 @@ def test_a_container_is_preferred_where_an_image_is_known(
             TRANSFORMERS,
             a_cpu_host(),
             "cpu",
-            ["transformers 5.23.0 is installed, 5.20.0 is asked for"],
+            ["transformers 5.23.0 is installed, 5.20.0 is requested"],
         ),
         ({"packages": ["a"]}, TRANSFORMERS, a_cpu_host(), "cpu", ["never on a host"]),
         (
@@ -123,7 +123,7 @@ def test_a_container_is_preferred_where_an_image_is_known(
             TRANSFORMERS,
             a_cpu_host(engines={"transformers": EngineVersions(default_version="5.20.0")}),
             "cpu",
-            ["transformers 5.23.0 is installed, 5.20.0 is asked for"],
+            ["transformers 5.23.0 is installed, 5.20.0 is requested"],
         ),
         (
             {"name": "custom", "custom": "acme"},

@@ -102,7 +102,7 @@ def test_long_answers_are_cut() -> None:
     [
         (1.0, 0.8, ""),
         (1.25, 0.8, ""),
-        (2.0, 0.8, "5 tokens/s, 0.50 of the 10 of tiny.v1; 0.8 asked for"),
+        (2.0, 0.8, "5 tokens/s, 0.50 of the 10 of tiny.v1; 0.8 required"),
         (2.0, None, ""),
     ],
 )

@@ -102,7 +102,7 @@ def served(release: Release) -> Release:
                 StepRecord(name="verify", seconds=75.5, summary="'Hello' (length)"),
             ),
             "replaced": f"{release.model}.v1",
-            "replacement": "started beside the old release, which stopped after",
+            "replacement": "started while the old release served, which stopped after",
             "flow_run_id": "5f0c8e1e",
             "finished_at": NOON + timedelta(seconds=90),
         }

@@ -63,7 +63,7 @@ LOADING = (
     variable("SAFETENSORS_FAST_GPU", "1", "loads weights straight to the accelerator"),
     variable("RUNAI_STREAMER_MEMORY_LIMIT", "0", "the streamer buffers no more than one file"),
     variable("RUNAI_STREAMER_LOG_TO_STDERR", "1", "its progress is in the engine's log"),
-    variable("RUNAI_STREAMER_LOG_LEVEL", "INFO", "its progress is told"),
+    variable("RUNAI_STREAMER_LOG_LEVEL", "INFO", "its progress is logged"),
 )
 
 

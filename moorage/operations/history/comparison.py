@@ -20,7 +20,7 @@ from moorage.releases.release import Release
 
 FIGURES = {
     "weights_bytes": "weights",
-    "consumed_bytes": "taken beside the cache",
+    "consumed_bytes": "taken by all but the cache",
     "activation_bytes": "activation",
     "graph_bytes": "CUDA graphs",
     "kv_cache_bytes": "KV cache",

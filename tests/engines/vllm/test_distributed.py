@@ -80,7 +80,7 @@ def test_only_the_baseline_tells_the_leader_its_rank(policy: LaunchPolicy, state
 @pytest.mark.parametrize(
     ("counts", "words", "reason"),
     [
-        ((8, 8), ["-tp=8", "-dp=3"], "data parallel size 3 is asked for, the hosts take 2"),
+        ((8, 8), ["-tp=8", "-dp=3"], "data parallel size 3 is requested, the hosts take 2"),
         ((8, 4), ["-tp=16"], "hosts, which then have to be equal"),
         ((8, 8), ["-tp=12"], "does not fill hosts of 8"),
         ((8, 8), ["-pp=0"], "is not positive"),

@@ -170,7 +170,7 @@ def test_of_a_mixed_host_the_last_type_is_all_there_is() -> None:
         (
             {"args": (HALF, "--dpl=2", MP), "claim": 35 * GIB},
             [
-                "2 local ranks are asked for, the hosts take 1, 1, 1, 1",
+                "2 local ranks are requested, the hosts take 1, 1, 1, 1",
                 "The best combination is a, b, c and 1 more with 40.00 GiB; 1 other hosts of that "
                 "size lack free accelerators.",
             ],
