@@ -13,7 +13,6 @@ from moorage.cli.flows import FlowResult, exit_code, exit_on_failure, run_flow
 from moorage.cli.options import AsJson, FleetFile, fleet_of
 from moorage.cli.output import dump, out, print_table
 from moorage.common.failures import Cause, ExitCode, Failure
-from moorage.inventory.fleet import Fleet
 from moorage.operations.reconcile.actions import ActionOutcome
 from moorage.operations.redeploy.intent import HEADER, Answer, Redeployed, is_failure, row_of
 from moorage.operations.redeploy.selection import StopAt, WaveSize
@@ -50,38 +49,40 @@ def redeploy(
     """Deploy models that serve once more where their branch, image or file has moved, in waves."""
 
     def action() -> list[Redeployed]:
-        labels, hosts = _labels(label or []), fleet_of(fleet)
-        if not (names or labels or every):
-            raise Failure(
-                Cause.BAD_SETTING,
-                "which models?",
-                suggestion="Name them, choose them with --label KEY=VALUE, or say --all.",
-            )
-        if every and names:
-            raise Failure(Cause.BAD_SETTING, f"--all, or {' '.join(names)}: one of the two")
+        _check_choice(names or [], label or [], every=every)
         _check("--wave", TypeAdapter(WaveSize), wave, "a number such as 4, or a share such as 25%")
         _check("--stop-at", TypeAdapter(StopAt), stop_at, "first, never, or a share such as 20%")
-        if files and not files.is_dir():
-            raise Failure(Cause.BAD_SETTING, f"--files {files}: there is no such folder")
-        folder = str(files.resolve()) if files else ""
-
-        def start() -> Awaitable[Any]:
-            return _begin(names or [], labels, hosts, folder)
-
-        ended: list[Redeployed] = run_flow(start, as_json=as_json, failed_too=True).result
-        return ended
-
-    def _begin(
-        chosen: list[str], labels: dict[str, str], hosts: Fleet, folder: str
-    ) -> Awaitable[Any]:
-        from flows.redeploy_models import redeploy_models  # noqa: PLC0415  (see run_flow)
-
-        waves = (wave, at_once, pause, stop_at, dry_run)
-        return redeploy_models(
-            chosen, labels, hosts, folder, by_policy, force, *waves, return_state=True
+        chosen = (names or [], _labels(label or []), fleet_of(fleet), _folder(files))
+        how = (by_policy, force, wave, at_once, pause, stop_at, dry_run)
+        ended: FlowResult[list[Redeployed]] = run_flow(
+            lambda: _begin(*chosen, *how), as_json=as_json, failed_too=True
         )
+        return ended.result
 
     _show(exit_on_failure(action, as_json=as_json), as_json=as_json)
+
+
+def _check_choice(names: list[str], labels: list[str], *, every: bool) -> None:
+    if not (names or labels or every):
+        raise Failure(
+            Cause.BAD_SETTING,
+            "which models?",
+            suggestion="Name them, choose them with --label KEY=VALUE, or say --all.",
+        )
+    if every and names:
+        raise Failure(Cause.BAD_SETTING, f"--all, or {' '.join(names)}: one of the two")
+
+
+def _folder(files: Path | None) -> str:
+    if files and not files.is_dir():
+        raise Failure(Cause.BAD_SETTING, f"--files {files}: there is no such folder")
+    return str(files.resolve()) if files else ""
+
+
+def _begin(*parameters: Any) -> Awaitable[Any]:
+    from flows.redeploy_models import redeploy_models  # noqa: PLC0415  (see run_flow)
+
+    return redeploy_models(*parameters, return_state=True)
 
 
 def _labels(written: list[str]) -> dict[str, str]:
