@@ -18,7 +18,7 @@ from tasks.repair import LOCK
 from tests.e2e.conftest import process_engine
 from tests.e2e.workplace import Workplace
 from tests.prefect_server import PrefectServer
-from tests.waiting import PATIENCE_SECONDS
+from tests.waiting import PATIENCE_SECONDS, until
 
 pytestmark = [pytest.mark.process, pytest.mark.server]
 
@@ -90,15 +90,16 @@ def test_a_release_that_died_is_started_again_where_it_was_and_not_too_often(
     soon = datetime.now(UTC) + timedelta(minutes=1)
     place.ledger.repairs.keep(kept.model_copy(update={"not_before": soon}))
     assert "start 2 not before" in reconcile(place)["wait"]["reason"]
-    heard = prefect_server.post(
-        "/events/filter",
-        {"filter": {"event": {"name": ["moorage.release.restarted", "moorage.release.recovered"]}}},
-    )["events"]
-    about = f"moorage.release.{before.id}"
-    assert {one["event"] for one in heard if one["resource"]["prefect.resource.id"] == about} == {
-        "moorage.release.restarted",
-        "moorage.release.recovered",
-    }
+    until(lambda: events_of(prefect_server, before.id) == {"restarted", "recovered"})
+
+
+def events_of(server: PrefectServer, release: str) -> set[str]:
+    """What events of a release say of its restarts; they arrive a moment after a command's end."""
+    names = ["moorage.release.restarted", "moorage.release.recovered"]
+    heard = server.post("/events/filter", {"filter": {"event": {"name": names}}})["events"]
+    about = f"moorage.release.{release}"
+    own = [one for one in heard if one["resource"]["prefect.resource.id"] == about]
+    return {one["event"].rpartition(".")[2] for one in own}
 
 
 def test_an_engine_that_runs_and_does_not_answer_is_started_again_the_second_time(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import time
 from collections.abc import Callable
@@ -77,7 +78,7 @@ def test_a_remote_host_is_seen_as_it_is(equipped: TestFleet, way: Callable[..., 
     seen = survey_host(fleet.hosts[0], fleet)
     assert (seen.unreachable, seen.troubles) == ("", ())
     assert seen.runtimes == (RuntimeName.DOCKER,)
-    assert seen.cpus == psutil.cpu_count()
+    assert seen.cpus == len(os.sched_getaffinity(0))
     assert seen.ram_total == psutil.virtual_memory().total
     assert 0 < seen.ram_free < seen.ram_total
     assert {2376, 22} <= set(seen.ports_in_use)
@@ -108,7 +109,7 @@ def test_without_the_helper_image_the_daemon_tells_what_it_knows(equipped: TestF
     fleet = over_tls(equipped, helper_image="127.0.0.1:9/none:1")
     seen = survey_host(fleet.hosts[0], fleet)
     assert seen.unreachable == ""
-    assert seen.cpus == psutil.cpu_count()
+    assert seen.cpus == len(os.sched_getaffinity(0))
     assert "the probe did not run" in seen.troubles[0]
 
 
