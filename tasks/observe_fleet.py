@@ -189,7 +189,7 @@ def _record_sightings(looks: Iterable[Observation]) -> None:
 
 
 def _unique(found: Iterable[ObservedWorkload]) -> tuple[ObservedWorkload, ...]:
-    return tuple({one.identity: one for one in found}.values())
+    return tuple({(one.identity, one.name): one for one in found}.values())
 
 
 def _describe_error(error: Exception) -> str:

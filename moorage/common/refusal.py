@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
 
 
@@ -68,3 +68,7 @@ class Refusal(Exception):
 
     def __str__(self) -> str:
         return self.note or self.reason
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # An exception remembers positional arguments only.
+        return Refusal, tuple(getattr(self, field.name) for field in fields(self))

@@ -65,7 +65,7 @@ def memory_options(
         graph_limit=args.whole_number("--max-cudagraph-capture-size"),
         graph_sizes=None if sizes is None else len(sizes),
         enable_expert_parallel=bool(args.switch("--enable-expert-parallel")),
-        block_size=args.whole_number("--block-size"),
+        block_size=args.whole_number("--block-size") or None,  # 0: vLLM chooses
         kv_bytes=args.whole_number("--kv-cache-memory-bytes"),
         hybrid_kv_cache_manager=not args.switch("--disable-hybrid-kv-cache-manager"),
         enable_prefix_caching=args.switch("--enable-prefix-caching"),

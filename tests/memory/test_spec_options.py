@@ -51,6 +51,7 @@ def test_every_writing_says_the_same(args: tuple[str, ...]) -> None:
         (("--enable-expert-parallel",), "enable_expert_parallel", True),
         (("-ep",), "enable_expert_parallel", True),
         (("--block-size=32",), "block_size", 32),
+        (("--block-size=0",), "block_size", None),
         (("--kv-cache-memory-bytes=4G",), "kv_bytes", 4 * 2**30),
         (("--disable-hybrid-kv-cache-manager",), "hybrid_kv_cache_manager", False),
         (("--no-enable-prefix-caching",), "enable_prefix_caching", False),
