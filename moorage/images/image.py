@@ -36,8 +36,9 @@ class ImageQuestion(Value):
     family: str = ""
 
     def __hash__(self) -> int:
-        """Of the fields that differ between hosts: the versions hold a dict."""
-        return hash((self.engine, self.kind, self.architecture, self.runtime, self.family))
+        """Without the versions, which hold a dict."""
+        own = (self.image, self.version, self.default_version)
+        return hash((self.engine, self.kind, self.architecture, self.runtime, self.family, *own))
 
 
 class Image(Value):

@@ -40,4 +40,6 @@ def caught(action: Callable[[], R]) -> R | Refusal:
         with consistent():
             return action()
     except Refusal as refusal:
-        return refusal.with_traceback(None)  # results are cached, and frames hold the model
+        # Results are cached, and the frames of both tracebacks hold the model.
+        refusal.__context__ = None
+        return refusal.with_traceback(None)

@@ -114,7 +114,7 @@ def rope_type(rope: Mapping[str, Any]) -> str:
 
 
 def rope_factor(rope: Mapping[str, Any]) -> float | None:
-    """By how much a rope is scaled_length; None where it is no number that can be one."""
+    """By how much a rope is stretched; None where it is no number that can be one."""
     factor = rope.get("factor")
     if isinstance(factor, int | float) and not isinstance(factor, bool) and 0 < factor <= MOST:
         return float(factor)

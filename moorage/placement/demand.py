@@ -74,7 +74,7 @@ class Demand:
 
         answer = self._answer(kind, split, self.request.served_context(fits))
         if isinstance(answer, Refusal):
-            raise answer
+            raise answer.with_traceback(None)  # it is cached
         takes_all = self.request.policy == Policy.WHOLE and not self.request.utilization
         if takes_all and answer.need.stated is None:
             return _enlarged(answer, kind.total, budget)
