@@ -198,7 +198,7 @@ def test_millions_of_lines_are_read_soon_and_in_little_memory(piece: str) -> Non
     tracemalloc.start()
     began = time.monotonic()
     metrics_total(text, IN_FLIGHT.metrics)
-    assert time.monotonic() - began < 10  # a square of it would take hours
+    assert time.monotonic() - began < 60  # a square of it would take hours
     assert tracemalloc.get_traced_memory()[1] < 16 * MIB
     tracemalloc.stop()
 
