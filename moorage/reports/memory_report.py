@@ -30,7 +30,9 @@ def _compared(one: Measurement) -> list[tuple[str, ...]]:
         ("KV cache", ("kv_cache",), measured.kv_cache_bytes),
         ("worker process", (), measured.process_bytes),
     )
-    rows = [(title, *_sizes(one, terms, size)) for title, terms, size in sizes if size is not None]
+    rows: list[tuple[str, ...]] = [
+        (title, *_sizes(one, terms, size)) for title, terms, size in sizes if size is not None
+    ]
     if measured.kv_tokens is not None:
         rows.append(("tokens in the cache", UNKNOWN, f"{measured.kv_tokens:,}", UNKNOWN))
     if measured.concurrency is not None:

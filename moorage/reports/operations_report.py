@@ -15,6 +15,8 @@ from moorage.reports.document import Document, Section
 RECONCILE_COLUMNS = ("what", "about", "why", "outcome")
 WAVE_COLUMNS = ("model", "outcome", "from", "to", "took", "why")
 
+AT = "%Y-%m-%d %H:%M:%S"
+
 Row = tuple[str, ...]
 
 
@@ -65,9 +67,7 @@ def hosts_table(cluster: ClusterState) -> list[dict[str, str]]:
         {
             "host": one.place.host,
             "runtime": one.place.runtime,
-            "seen": f"no, since {one.unseen_since:%Y-%m-%d %H:%M:%S}"
-            if one.unseen_since
-            else "yes",
+            "seen": f"no, since {one.unseen_since:{AT}}" if one.unseen_since else "yes",
             "workloads": str(sum(not workload.helper for workload in one.found)),
             "detail": one.detail,
         }

@@ -36,15 +36,13 @@ def release_document(
         states: The states that it went through; none = they are left out.
         now: End of the last state; None = its duration is left out.
     """
-    outcome = "failed" if release.failure else f"serves {release.model}"
-    failed = (
-        _failure(f"Failed: {release.failure.cause}", release.failure) if release.failure else ()
-    )
+    failure = release.failure
+    outcome = "failed" if failure else f"serves {release.model}"
     sections = (
         _endpoints(release),
         _facts(release),
         _corrections(release.corrections),
-        *failed,
+        *(_failure(f"Failed: {failure.cause}", failure) if failure else ()),
         *placement_sections(release.placement),
         *plan_sections(release.plan),
         _loaded(release),
