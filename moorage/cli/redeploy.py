@@ -16,7 +16,7 @@ from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.operations.reconcile.actions import ActionOutcome
 from moorage.operations.redeploy.intent import HEADER, Answer, Redeployed, is_failure, row_of
 from moorage.operations.redeploy.selection import StopAt, WaveSize
-from moorage.reports.reconcile_report import COLUMNS, rows
+from moorage.reports.operations_report import RECONCILE_COLUMNS, reconcile_rows
 
 
 def redeploy(
@@ -179,7 +179,7 @@ def _show_reconciled(ended: FlowResult[tuple[ActionOutcome, ...]], *, as_json: b
         return dump({**content, "actions": [_data(one) for one in ended.result]})
     out.print(ended.message, highlight=False, soft_wrap=True)
     if ended.result:
-        print_table(COLUMNS, rows(ended.result))
+        print_table(RECONCILE_COLUMNS, reconcile_rows(ended.result))
     return None
 
 
