@@ -19,7 +19,7 @@ from moorage.placement.on_cluster import propose_on_cluster
 from moorage.placement.placement import Analyzed, Placed, Placement
 from moorage.placement.propose import NoFit, propose
 from moorage.placement.request import Subject
-from moorage.reports.placement_report import placement_document
+from moorage.reports.plan_report import placement_document
 from moorage.spec import ModelSpec
 from tasks.artifacts import show_markdown
 from tasks.context import PLAIN, ledger

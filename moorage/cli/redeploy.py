@@ -15,7 +15,7 @@ from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.operations.reconcile.actions import ActionOutcome
 from moorage.operations.redeploy.intent import HEADER, Answer, Redeployed, is_failure, row_of
 from moorage.operations.redeploy.selection import StopAt, WaveSize
-from moorage.reports.reconcile_report import COLUMNS, rows
+from moorage.reports.operations_report import RECONCILE_COLUMNS, reconcile_rows
 
 
 def redeploy(
@@ -148,7 +148,7 @@ def reconcile(fleet: FleetFile = None, dry_run: DryRun = False, as_json: AsJson 
         return dump({**content, "actions": [_data(one) for one in ended.result]})
     say(ended.message)
     if ended.result:
-        print_table(COLUMNS, rows(ended.result))
+        print_table(RECONCILE_COLUMNS, reconcile_rows(ended.result))
     return None
 
 

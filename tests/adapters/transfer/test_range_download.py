@@ -106,18 +106,19 @@ class _Handler(BaseHTTPRequestHandler):
         if not step.ignores_range:
             self.send_header("Content-Range", f"bytes {first}-{first + len(body) - 1}/{size}")
         self.send_header("Content-Length", str(len(body)))
+        # Announced: a client that uses the connection again would find it closed.
+        self.send_header("Connection", "close")
         for number in range(step.headers):
             self.send_header(f"X-{number}", "and another one")
             self.flush_headers()
             time.sleep(1)
         self.end_headers()
         self._send(body if step.cut_after < 0 else body[: step.cut_after], step.pause)
-        self.close_connection = True
 
     def _send(self, body: bytes, pause: float) -> None:
         for start in range(0, len(body), 10_000):
-            self.wfile.write(body[start : start + 10_000])
             self.served.sent += len(body[start : start + 10_000])
+            self.wfile.write(body[start : start + 10_000])
             time.sleep(pause)
 
     def log_message(self, *_: object) -> None:
