@@ -1,4 +1,4 @@
-"""Step look: what the ledger says and what the hosts show, as one value to decide on."""
+"""Step look: the state of ledger and hosts, as one value to decide on."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tasks.context import RETRIED, ledger, settings
 from tasks.journal import step
 
 LOOK_SECONDS = 20.0
-"""How long one place may take; one that is silent for so long is out of sight."""
+"""How long one place may take to answer; a slower one counts as unreachable."""
 
 PLANNED = SERVING | {ReleaseState.STOPPING}
 """States in which all of a plan was started."""
@@ -42,32 +42,32 @@ async def observe_fleet(fleet: Fleet, *, keep: bool = True) -> ClusterState:
     """Compare what the ledger says with what the hosts show.
 
     Args:
-        fleet: Hosts that are looked at besides those on which something is claimed.
-        keep: Whether it is written down which hosts are out of sight.
+        fleet: Hosts to observe in addition to those on which something is claimed.
+        keep: Whether the ledger records which hosts are unreachable.
     """
     with step("look") as note:
-        world = await in_thread(_cluster_state, fleet, keep)
-        unseen = sorted({one.place.host for one in world.observations if one.unseen_since})
-        missing = f"; out of sight: {', '.join(unseen)}" if unseen else ""
-        hosts = len({one.place.host for one in world.observations})
-        note.say(f"{hosts} hosts, {len(world.releases)} releases{missing}")
-        return world
+        cluster = await in_thread(_cluster_state, fleet, keep)
+        places = cluster.observations
+        unreachable = sorted({one.place.host for one in places if one.unreachable_since})
+        missing = f"; out of sight: {', '.join(unreachable)}" if unreachable else ""
+        hosts = len({one.place.host for one in places})
+        note.say(f"{hosts} hosts, {len(cluster.releases)} releases{missing}")
+        return cluster
 
 
 def _cluster_state(fleet: Fleet, keep: bool) -> ClusterState:
-    """The ledger is read first: what is begun after that is found on a host, and too young."""
+    """Reads the ledger first: what starts after that is observed on a host, and too young."""
     own, now = ledger(), datetime.now(UTC)
     rows = _rows()
-    looks = _observe(_places(fleet, rows), rows, now, keep)
-    models = {row.model for row in rows} | {
-        found.model for one in looks for found in one.found if found.model
-    }
+    observations = _observe(_places(fleet, rows), rows, now, keep)
+    observed = {one.model for place in observations for one in place.workloads if one.model}
+    models = {row.model for row in rows} | observed
     busy = {
         name: owner.note or "another process"
         for name, owner in own.locks.holders(sorted(models)).items()
     }
     limits = settings()
-    seen = {one.place.host for one in looks if one.unseen_since is None}
+    reachable = {one.place.host for one in observations if one.unreachable_since is None}
     return ClusterState(
         now=now,
         patience=Patience(
@@ -76,9 +76,9 @@ def _cluster_state(fleet: Fleet, keep: bool) -> ClusterState:
             probe_seconds=limits.probe_seconds,
         ),
         releases=tuple(_ledger_release(row, busy.get(row.model, "")) for row in rows),
-        observations=looks,
+        observations=observations,
         records=own.repairs.all(),
-        hosts=frozenset(seen & {host.name for host in fleet.hosts}),
+        hosts=frozenset(reachable & {host.name for host in fleet.hosts}),
         busy=busy,
     )
 
@@ -155,41 +155,46 @@ def _observe(
 
     answers = map_parallel(find, places, LOOK_SECONDS)
     before = ledger().sightings.unseen()
-    looks = []
+    observations = []
     for place, answer in zip(places, answers, strict=True):
         if isinstance(answer, Exception):
             since = before.get(place.host, now)
-            looks.append(
-                Observation(place=place, unseen_since=since, detail=_describe_error(answer))
-            )
+            detail = _describe_error(answer)
+            observations.append(Observation(place=place, unreachable_since=since, detail=detail))
         else:
-            looks.append(Observation(place=place, found=_unique(answer)))
-    concerned = _relevant(looks, rows)
+            observations.append(Observation(place=place, workloads=_unique(answer)))
+    concerned = _relevant(observations, rows)
     if keep:
         _record_sightings(concerned)
     return concerned
 
 
-def _relevant(looks: Iterable[Observation], rows: Iterable[ReleaseRow]) -> tuple[Observation, ...]:
+def _relevant(
+    observations: Iterable[Observation], rows: Iterable[ReleaseRow]
+) -> tuple[Observation, ...]:
     """This machine may well have no Docker, as long as nothing runs in it."""
     used = {_place_of(one) for row in rows for one in (*row.workloads, *_planned(row))}
     return tuple(
         one
-        for one in looks
-        if one.unseen_since is None
+        for one in observations
+        if one.unreachable_since is None
         or one.place in used
         or parse_access(one.place.address).is_remote
     )
 
 
-def _record_sightings(looks: Iterable[Observation]) -> None:
-    unseen = {one.place.host: (one.unseen_since, one.detail) for one in looks if one.unseen_since}
-    seen = {one.place.host for one in looks if one.unseen_since is None} - unseen.keys()
-    ledger().sightings.keep(unseen, seen)
+def _record_sightings(observations: Iterable[Observation]) -> None:
+    unreachable = {
+        one.place.host: (one.unreachable_since, one.detail)
+        for one in observations
+        if one.unreachable_since
+    }
+    hosts = {one.place.host for one in observations if one.unreachable_since is None}
+    ledger().sightings.keep(unreachable, hosts - unreachable.keys())
 
 
-def _unique(found: Iterable[ObservedWorkload]) -> tuple[ObservedWorkload, ...]:
-    return tuple({(one.identity, one.name): one for one in found}.values())
+def _unique(workloads: Iterable[ObservedWorkload]) -> tuple[ObservedWorkload, ...]:
+    return tuple({(one.identity, one.name): one for one in workloads}.values())
 
 
 def _describe_error(error: Exception) -> str:

@@ -14,8 +14,7 @@ from moorage.adapters.ledger.locks import LockHeld
 from moorage.adapters.prefect.events import emit_release_event
 from moorage.adapters.system.threads import hold_lock, in_thread
 from moorage.common.failures import Failure
-from moorage.operations.reconcile.actions import Action, ActionKind, ActionOutcome
-from moorage.operations.reconcile.release_status import not_before
+from moorage.operations.reconcile.actions import Action, ActionKind, ActionOutcome, not_before
 from moorage.releases.release import Release, ReleaseRow, ReleaseState
 from moorage.releases.states import SERVING
 from moorage.releases.succession import claims_of
@@ -110,7 +109,7 @@ def _mark_unreachable(action: Action, row: ReleaseRow) -> str:
     return ""
 
 
-def _mark_seen(_action: Action, row: ReleaseRow) -> str:
+def _mark_reachable(_action: Action, row: ReleaseRow) -> str:
     mark(row, ReleaseState.RUNNING, "seen again")
     return ""
 
@@ -152,15 +151,15 @@ def _forget(_action: Action, row: ReleaseRow) -> str:
 
 def _remove(action: Action) -> str:
     """The ledger is read once more under the lock: a flow may have begun it since."""
-    found, place = action.found, action.place
-    if found is None or place is None:
+    stray, place = action.stray, action.place
+    if stray is None or place is None:
         return ""
-    if found.release:
+    if stray.release:
         with suppress(Failure):  # a release that the ledger does not know owns nothing
-            row = ledger().releases.get(found.release)
-            if any(one.name == found.name for one in row.workloads):
+            row = ledger().releases.get(stray.release)
+            if any(one.name == stray.name for one in row.workloads):
                 return f"{row.id} owns it by now"
-    remove_workload(place, found, ledger().identity, settings())
+    remove_workload(place, stray, ledger().identity, settings())
     return "it is gone"
 
 
@@ -169,7 +168,7 @@ REPAIRS: dict[ActionKind, Callable[[Action, ReleaseRow], str]] = {
     ActionKind.FINISH: _undo,
     ActionKind.BRING_BACK: _bring_back,
     ActionKind.MARK_UNREACHABLE: _mark_unreachable,
-    ActionKind.MARK_SEEN: _mark_seen,
+    ActionKind.MARK_REACHABLE: _mark_reachable,
     ActionKind.ADOPT: _adopt,
     ActionKind.RESTART: restart,
     ActionKind.GIVE_UP: _give_up,
