@@ -22,9 +22,8 @@ from moorage.operations.reconcile.cluster_state import (
     Place,
 )
 from moorage.placement.placement import CPU
-from moorage.releases.release import ReleaseRow
+from moorage.releases.release import ReleaseRow, successor_of
 from moorage.releases.states import SERVING, ReleaseState
-from moorage.releases.succession import successor_of
 from moorage.spec import Deadlines, RestartSpec, RuntimeName
 from tasks.cleanup import took_over
 from tasks.context import RETRIED, ledger, settings

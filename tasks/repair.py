@@ -15,9 +15,8 @@ from moorage.adapters.prefect.events import emit_release_event
 from moorage.adapters.system.threads import hold_lock, in_thread
 from moorage.common.failures import Failure
 from moorage.operations.reconcile.actions import Action, ActionKind, ActionOutcome, not_before
-from moorage.releases.release import Release, ReleaseRow, ReleaseState
+from moorage.releases.release import Release, ReleaseRow, ReleaseState, claims_of
 from moorage.releases.states import SERVING
-from moorage.releases.succession import claims_of
 from tasks.cleanup import made_room, recover
 from tasks.compare import mark
 from tasks.context import PLAIN, ledger, settings

@@ -21,8 +21,7 @@ from moorage.operations.reconcile.actions import Action, not_before
 from moorage.operations.reconcile.cluster_state import MOST_MISSED, RepairRecord
 from moorage.placement.placement import Placement
 from moorage.readiness.answers import judge
-from moorage.releases.release import ReleaseRow, Restart
-from moorage.releases.succession import plan_of
+from moorage.releases.release import ReleaseRow, Restart, plan_of
 from tasks.context import ledger, settings
 from tasks.image import restore_image
 from tasks.verify import api_key

@@ -15,8 +15,7 @@ from moorage.engines.launch import (
     Workload,
     planned_workload,
 )
-from moorage.releases.release import ReleaseRow, ReleaseState
-from moorage.releases.succession import ENDING, SUPERSEDED
+from moorage.releases.release import ENDING, SUPERSEDED, ReleaseRow, ReleaseState
 from moorage.spec import EngineName
 from tasks import replace, workloads
 from tasks.context import ledger, router

@@ -124,6 +124,6 @@ def test_nothing_that_is_owned_or_young_is_removed(world: ClusterState) -> None:
 @given(worlds())
 @settings(max_examples=400, deadline=None)
 def test_once_all_is_done_there_is_nothing_left_but_patience(world: ClusterState) -> None:
-    for _ in range(2):  # what was started again is asked in the place after
+    for _ in range(2):  # what was restarted is probed by the next run
         world = after(world, decide(world))
     assert {one.kind for one in decide(world)} <= {ActionKind.WAIT, ActionKind.PROBE}
