@@ -15,7 +15,7 @@ from flows.flow_context import with_result
 from flows.retire_model import retire_model
 from moorage.adapters.prefect.api_errors import is_server_trouble, server_failure
 from moorage.adapters.system.threads import in_thread, was_interrupted
-from moorage.common.failures import CAUSES, Cause, ExitCode, Failure
+from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.operations.history.desired import Applied
 from moorage.releases.release import Release, ReleaseRow
 from moorage.releases.states import SERVING
@@ -89,13 +89,12 @@ def _from_ledger(row: ReleaseRow, action: str, error: Exception) -> Applied:
     common = {"model": row.model, "action": action, "release": row.id}
     if row.state in SERVING:
         return Applied(**common, outcome="done", message=f"{row.id} serves {row.model}; {lost}")
-    cause = Cause.SERVER_UNAVAILABLE
     return Applied(
         **common,
         outcome="failed",
         message=f"{row.id} is {row.state} ({row.cause}); {lost}",
-        cause=cause,
-        exit_code=int(CAUSES[cause].exit_code),
+        cause=Cause.SERVER_UNAVAILABLE,
+        exit_code=int(Cause.SERVER_UNAVAILABLE.exit_code),
     )
 
 
@@ -130,5 +129,5 @@ def failed_outcome(model: str, action: str, error: object) -> Applied:
         outcome="failed",
         message=str(error) if isinstance(error, Failure) else f"{type(error).__name__}: {error}",
         cause=cause or "internal",
-        exit_code=int(CAUSES[cause].exit_code if cause else ExitCode.INTERNAL),
+        exit_code=int(cause.exit_code if cause else ExitCode.INTERNAL),
     )

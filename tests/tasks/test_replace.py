@@ -27,7 +27,7 @@ from tests.builders import REVISION, a_container, a_fleet, a_host, a_placement, 
 pytestmark = pytest.mark.usefixtures("own_home")
 
 S = ReleaseState
-AWAY = Failure(Cause.RUNTIME_UNAVAILABLE, "").facts.summary
+AWAY = Failure(Cause.RUNTIME_UNAVAILABLE, "").cause.summary
 PLACEMENT = a_placement(a_spec(), a_host())
 
 

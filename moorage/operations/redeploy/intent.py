@@ -161,7 +161,7 @@ class Intent(Value):
             ModelOutcome.FAILED,
             message=str(failure),
             cause=failure.cause,
-            exit_code=int(failure.facts.exit_code),
+            exit_code=int(failure.cause.exit_code),
         )
 
     def outcome(self, outcome: ModelOutcome, **more: Any) -> Redeployed:
