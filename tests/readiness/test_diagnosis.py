@@ -139,7 +139,7 @@ def diagnosed(log: str, engine: EngineName = EngineName.VLLM) -> Failure:
         (f"{CORE} {NO_KERNEL}", Cause.ENGINE_NO_DEVICE, "not built for this accelerator"),
         (f"{CORE} {NO_BFLOAT16}", Cause.ENGINE_UNSUPPORTED_SETTING, "--dtype half"),
         (f"{API} {OLD_DEVICE}", Cause.ENGINE_UNSUPPORTED_QUANTIZATION, "compute capability 75"),
-        (f"{API} {GATED}", Cause.SOURCE_GATED, "Ask for access"),
+        (f"{API} {GATED}", Cause.SOURCE_GATED, "Request access"),
         (
             "ValueError: current platform cpu does not support ray.",
             Cause.ENGINE_UNSUPPORTED_SETTING,
