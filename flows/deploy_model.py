@@ -34,6 +34,7 @@ from moorage.spec import ModelSpec
 from tasks.compare import serving, sole_flow, superseded_since
 from tasks.image import image_drift
 from tasks.launch import AcceleratorStartLock, correct, launch
+from tasks.place import place
 from tasks.plan import check_early
 from tasks.policy import current_submission, require_allowed, require_allowed_size
 from tasks.release import (
@@ -188,7 +189,8 @@ class ReleaseRollout:
         surveyed = await survey(fleet, source.spec.placement.cluster)
         snapshot = surveyed.with_ports_in_use(self.refused)
         saga.arm("free the claims", free_claims, release, old)
-        placed = await source.place(analyzed, fleet, snapshot, release, replaceable(old))
+        running = replaceable(old)
+        placed = await place(source.propose, analyzed, fleet, snapshot, release, running)
         draft.add(placement=placed.placement)
         await require_allowed_size(placed.spec, placed.placement, draft.release.submission)
         notes = await source.check(placed)
