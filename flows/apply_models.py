@@ -19,7 +19,7 @@ from moorage.adapters.system.threads import in_thread
 from moorage.inventory.fleet import Fleet
 from moorage.operations.history.desired import Applied
 from moorage.releases.requester import Claim
-from moorage.reports.history_report import applied_document
+from moorage.reports.operations_report import applied_document
 from moorage.spec import ModelSpec, Name
 from tasks.artifacts import show_markdown
 from tasks.context import ledger

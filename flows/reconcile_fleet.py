@@ -18,7 +18,13 @@ from moorage.operations.reconcile.actions import Action, ActionKind, ActionOutco
 from moorage.operations.reconcile.cluster_state import ClusterState
 from moorage.operations.reconcile.decisions import decide
 from moorage.releases.requester import Claim
-from moorage.reports.reconcile_report import changing, hosts_table, planned, summary, table
+from moorage.reports.operations_report import (
+    RECONCILE_COLUMNS,
+    changing,
+    hosts_table,
+    reconcile_rows,
+    reconcile_summary,
+)
 from tasks.artifacts import show_table
 from tasks.compare import decision_scope
 from tasks.context import ledger
@@ -49,7 +55,7 @@ async def reconcile_fleet(
         fleet = await settled_fleet(fleet)
         if dry_run:
             cluster = await observe_fleet(fleet, keep=False)
-            return _final_state(cluster, planned(decide(cluster)))
+            return _final_state(cluster, _not_done(decide(cluster), "not done: dry run"))
         try:
             async with sole_reconciler(f"flow run {context.flow_run_id}"):
                 cluster, actions, outcomes = await _observe_and_repair(context, fleet)
@@ -71,9 +77,8 @@ async def _observe_and_repair(
     await close_killed_runs(outcomes)
     await close_unreported_runs(cluster.now - timedelta(seconds=cluster.patience.orphan_seconds))
     await in_thread(ledger().repairs.tidy)
-    waits = (action for action in actions if action.kind == ActionKind.WAIT)
-    waiting = tuple(ActionOutcome(action=one, done=False, summary="not yet") for one in waits)
-    return cluster, actions, (*outcomes, *waiting)
+    waits = [action for action in actions if action.kind == ActionKind.WAIT]
+    return cluster, actions, (*outcomes, *_not_done(waits, "not yet"))
 
 
 async def _replace(action: Action, fleet: Fleet) -> ActionOutcome:
@@ -89,15 +94,21 @@ async def _replace(action: Action, fleet: Fleet) -> ActionOutcome:
     return ActionOutcome(action=action, summary=state.message or "")
 
 
+def _not_done(actions: Sequence[Action], why: str) -> tuple[ActionOutcome, ...]:
+    return tuple(ActionOutcome(action=one, done=False, summary=why) for one in actions)
+
+
 async def _publish(cluster: ClusterState, outcomes: Sequence[ActionOutcome]) -> None:
-    description = summary(cluster, outcomes)
+    description = reconcile_summary(cluster, outcomes)
     await show_table("reconcile-hosts", hosts_table(cluster), description)
-    if acted := changing(outcomes):
-        await show_table("reconcile", table(acted), description)
+    rows = reconcile_rows(changing(outcomes))
+    if rows:
+        table = [dict(zip(RECONCILE_COLUMNS, row, strict=True)) for row in rows]
+        await show_table("reconcile", table, description)
 
 
 def _final_state(
     cluster: ClusterState, outcomes: tuple[ActionOutcome, ...]
 ) -> State[tuple[ActionOutcome, ...]]:
     name = None if changing(outcomes) else "Unchanged"
-    return Completed(name=name, message=summary(cluster, outcomes), data=outcomes)
+    return Completed(name=name, message=reconcile_summary(cluster, outcomes), data=outcomes)

@@ -30,7 +30,7 @@ from moorage.operations.redeploy.intent import (
 )
 from moorage.operations.redeploy.selection import StopAt, WaveSize, is_over, meant, waves
 from moorage.releases.requester import Claim
-from moorage.reports.redeployment_report import Links, Wave, redeployment_page
+from moorage.reports.operations_report import Links, Wave, redeployment_page
 from moorage.spec import OnDrift, slug
 from tasks.artifacts import LivePage
 from tasks.compare import decision_scope

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -18,15 +18,14 @@ from moorage.adapters.files.specs import (
     write_fleet,
     write_specs,
 )
-from moorage.adapters.ledger import Ledger
 from moorage.adapters.system.settings import Settings
-from moorage.cli.flows import FlowResult, exit_code, exit_on_failure, run_flow
-from moorage.cli.options import DEPLOYMENTS, AsJson
-from moorage.cli.output import dump, out, print_table
+from moorage.cli import options
+from moorage.cli.flows import FlowResult, call_flow
+from moorage.cli.options import DEPLOYMENTS, AsJson, open_ledger
+from moorage.cli.output import dump, print_table, say
 from moorage.cli.status import observed
 from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.inventory.fleet import Fleet
-from moorage.operations.history.changes import Change
 from moorage.operations.history.desired import IDLE, Action, Applied, Intent, intents
 from moorage.operations.history.rollback import pinned_spec
 from moorage.releases.states import SERVING
@@ -62,17 +61,16 @@ def apply(
 ) -> None:
     """Bring what runs in line with files: show what would be done, ask, and do it."""
     chosen = paths or [DEPLOYMENTS]
-    wanted = exit_on_failure(lambda: _wanted(chosen, fleet, name, prune), as_json=as_json)
-    plan = exit_on_failure(lambda: _plan(wanted, prune=prune), as_json=as_json)
+    wanted = _wanted(chosen, fleet, name, prune=prune)
+    plan = _plan(wanted, prune=prune)
     work = [intent for intent in plan if intent.action not in IDLE]
     if dry_run or not work:
         return _show_plan(plan, as_json=as_json)
     if not as_json:
         _show_plan(plan, as_json=False)
-    exit_on_failure(lambda: _agree(work, yes=yes, as_json=as_json), as_json=as_json)
-    ended = exit_on_failure(
-        lambda: _run(wanted, work, at_once, stop_on_failure, as_json=as_json), as_json=as_json
-    )
+    if not yes:
+        _require_consent(work, as_json=as_json)
+    ended = _run(wanted, work, at_once, stop_on_failure, as_json=as_json)
     return _show_outcome(plan, ended, as_json=as_json)
 
 
@@ -97,7 +95,7 @@ class _Wanted:
     owner: str
 
 
-def _wanted(paths: Sequence[Path], fleet: Path | None, name: str, prune: bool) -> _Wanted:
+def _wanted(paths: Sequence[Path], fleet: Path | None, name: str, *, prune: bool) -> _Wanted:
     specs, hosts = load_specs(paths), load_hosts(fleet, paths)
     for spec in specs:
         check_early(spec, hosts, Settings().root)
@@ -114,16 +112,14 @@ def _wanted(paths: Sequence[Path], fleet: Path | None, name: str, prune: bool) -
 
 
 def _plan(wanted: _Wanted, *, prune: bool) -> tuple[Intent, ...]:
-    running = Ledger(Settings().ledger).releases.in_states(SERVING)
+    running = open_ledger().releases.in_states(SERVING)
     digests = {spec.name: spec.digest for spec in wanted.specs}
     same = [row for row in running if digests.get(row.model) == row.spec_digest]
     dead = {row.id for row in same if not observed(row, Settings()).alive}
     return intents(wanted.specs, running, dead=dead, owner=wanted.owner, prune=prune)
 
 
-def _agree(work: Sequence[Intent], *, yes: bool, as_json: bool) -> None:
-    if yes:
-        return
+def _require_consent(work: Sequence[Intent], *, as_json: bool) -> None:
     if as_json or not sys.stdin.isatty():
         raise Failure(
             Cause.BAD_SETTING,
@@ -145,26 +141,16 @@ def _run(
         return ended
     specs = [spec for spec in wanted.specs if spec.name in names]
 
-    def start() -> Awaitable[Any]:
-        from flows.apply_models import apply_models  # noqa: PLC0415  (see run_flow)
-
-        return apply_models(
-            specs,
-            wanted.hosts,
-            retire,
-            wanted.owner,
-            at_once,
-            stop_on_failure,
-            return_state=True,
-        )
-
-    outcome: FlowResult[list[Applied]] = run_flow(start, as_json=as_json, failed_too=True)
+    parameters = (specs, wanted.hosts, retire, wanted.owner, at_once, stop_on_failure)
+    outcome: FlowResult[list[Applied]] = call_flow(
+        "apply_models", *parameters, as_json=as_json, failed_too=True
+    )
     return ended + outcome.result
 
 
 def _note(specs: Sequence[ModelSpec]) -> list[Applied]:
     """Write what does not change what runs into the records; a deploy might find more to change."""
-    releases = Ledger(Settings().ledger).releases
+    releases = open_ledger().releases
     ended = []
     for spec in specs:
         row = releases.running(spec.name)
@@ -195,12 +181,9 @@ def _show_plan(plan: Sequence[Intent], *, as_json: bool) -> None:
 def _rows(intent: Intent) -> list[tuple[str, ...]]:
     """A line for the model, and one for each further field that changes."""
     first = (intent.action, intent.model, intent.release)
-    cells = [_field(change) for change in intent.changes] or [(intent.note, "", "")]
+    changes = [(one.what, one.before or "-", one.after or "-") for one in intent.changes]
+    cells = changes or [(intent.note, "", "")]
     return [(*(("", "", "") if at else first), *cell) for at, cell in enumerate(cells)]
-
-
-def _field(change: Change) -> tuple[str, str, str]:
-    return change.what, change.before or "-", change.after or "-"
 
 
 def _show_outcome(plan: Sequence[Intent], ended: Sequence[Applied], *, as_json: bool) -> None:
@@ -212,7 +195,7 @@ def _show_outcome(plan: Sequence[Intent], ended: Sequence[Applied], *, as_json: 
         print_table(("model", "action", "outcome", ""), rows)
     failed = [one for one in ended if one.exit_code]
     if failed or any(one.outcome == "skipped" for one in ended):
-        exit_code(ExitCode(failed[0].exit_code) if failed else ExitCode.BUSY)
+        raise typer.Exit(failed[0].exit_code if failed else ExitCode.BUSY)
 
 
 def export(
@@ -220,35 +203,24 @@ def export(
     pinned: Annotated[
         bool, typer.Option("--pinned", help="With the exact revisions that run.")
     ] = False,
-    fleet: Annotated[
-        Path | None, typer.Option("--fleet", help="Fleet file; else deployments/fleet.yaml.")
-    ] = None,
+    fleet: options.FleetFile = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace files that say something else.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Write what serves as files: one for each model, as one would write it, and the fleet."""
-
-    def action() -> list[Path]:
-        rows = Ledger(Settings().ledger).releases.in_states(SERVING)
-        unread = [row.id for row in rows if row.release is None]
-        if unread:
-            detail = f"another version of moorage wrote the record of {', '.join(unread)}"
-            raise Failure(Cause.UNKNOWN_RELEASE, detail)
-        releases = sorted((row.release for row in rows if row.release), key=lambda one: one.model)
-        specs = [pinned_spec(one) if pinned else one.spec for one in releases]
-        written = write_specs(folder, specs, overwrite=overwrite)
-        hosts = fleet or DEPLOYMENTS / FLEET_FILE
-        if fleet or hosts.exists():
-            written.append(write_fleet(folder, hosts, overwrite=overwrite))
-        return written
-
-    written = exit_on_failure(action, as_json=as_json)
+    rows = open_ledger().releases.in_states(SERVING)
+    unread = [row.id for row in rows if row.release is None]
+    if unread:
+        detail = f"another version of moorage wrote the record of {', '.join(unread)}"
+        raise Failure(Cause.UNKNOWN_RELEASE, detail)
+    releases = sorted((row.release for row in rows if row.release), key=lambda one: one.model)
+    specs = [pinned_spec(one) if pinned else one.spec for one in releases]
+    written = write_specs(folder, specs, overwrite=overwrite)
+    hosts = fleet or DEPLOYMENTS / FLEET_FILE
+    if fleet or hosts.exists():
+        written.append(write_fleet(folder, hosts, overwrite=overwrite))
     if as_json:
         return dump({"files": [str(path) for path in written]})
-    for path in written:
-        out.print(str(path), markup=False, highlight=False, soft_wrap=True)
-    if not written:
-        out.print("Nothing serves, so there is nothing to export.")
-    return None
+    return say("\n".join(map(str, written)) or "Nothing serves, so there is nothing to export.")

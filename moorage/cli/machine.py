@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import importlib.metadata
+import platform
 import shutil
-import sys
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
@@ -15,9 +14,8 @@ from moorage.adapters.hosts.survey import docker_version, survey_host
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.system.settings import Settings
 from moorage.cli.fleet import print_check
-from moorage.cli.flows import exit_code, exit_on_failure
 from moorage.cli.options import AsJson
-from moorage.cli.output import dump, err, out, print_table
+from moorage.cli.output import dump, err, out, print_table, say
 from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.common.units import GIB, human_bytes
 from moorage.engines.base import Engine
@@ -34,14 +32,33 @@ LITTLE_DISK = 10 * GIB
 def doctor(as_json: AsJson = False) -> None:
     """Check what this machine can run, and say how to mend what is missing."""
     checks = _examine(Settings())
-    _show_checks(checks, as_json=as_json)
+    if as_json:
+        dump([check.model_dump(mode="json") for check in checks])
+    for check in () if as_json else checks:
+        print_check(check)
     if any(check.broken for check in checks):
-        exit_code(ExitCode.MACHINE)
+        raise typer.Exit(ExitCode.MACHINE)
 
 
 def engines(as_json: AsJson = False) -> None:
     """Show the engines: where they run, what they serve, which image they come in."""
-    _show_engines(list(ENGINES.values()), as_json=as_json)
+    rows = [_engine_row(engine) for engine in ENGINES.values()]
+    if as_json:
+        return dump(rows)
+    return print_table(
+        ("engine", "version", "serves", "runs on", "images", "program"),
+        [
+            (
+                str(row["engine"]),
+                str(row["version"]) or "yours",
+                ", ".join(row["modes"]),
+                ", ".join(row["accelerators"]),
+                "\n".join(row["images"].values()) or "none: give `engine.image`",
+                f"{row['program']} serve" if row["program"] else "none: give `engine.command`",
+            )
+            for row in rows
+        ],
+    )
 
 
 def schema(
@@ -55,17 +72,28 @@ def schema(
 
     Without an option, show the versions whose arguments are known.
     """
-    exit_on_failure(
-        lambda: _show_schemas(image, installed=installed, as_json=as_json), as_json=as_json
-    )
+    store = SchemaStore(Settings().root)
+    if image and installed:
+        raise Failure(Cause.BAD_SETTING, "--image and --installed: give one of the two")
+    if not image and not installed:
+        return _list_schemas(store, as_json=as_json)
+    with err.status(f"asking the vLLM {f'in {image}' if image else 'installed here'} (~15 s)"):
+        schema, names = _extracted(image)
+        paths = store.keep(schema, names)
+    if as_json:
+        return dump(schema.model_dump(mode="json", exclude_defaults=True))
+    out.print(f"vLLM {schema.version} takes {len(schema.arguments)} arguments; kept in")
+    for path in paths:
+        say(f"  {path}")
+    return None
 
 
 def _examine(settings: Settings) -> list[Check]:
-    """Look at everything that a deployment on this machine may need."""
+    """Everything that a deployment on this machine may need."""
     host = survey_host(Fleet().hosts[0])
     return [
-        _python(),
-        _prefect(),
+        Check(name="Python", state="ok", found=platform.python_version()),
+        Check(name="Prefect", state="ok", found=importlib.metadata.version("prefect")),
         _ledger(settings),
         _disk(settings),
         _docker(),
@@ -75,21 +103,6 @@ def _examine(settings: Settings) -> list[Check]:
             for name in (EngineName.TRANSFORMERS, EngineName.VLLM)
         ),
     ]
-
-
-def _python() -> Check:
-    version = ".".join(map(str, sys.version_info[:3]))
-    good = sys.version_info >= (3, 11)
-    return Check(
-        name="Python",
-        state="ok" if good else "broken",
-        found=version,
-        fix="" if good else "Install Python 3.11 or newer.",
-    )
-
-
-def _prefect() -> Check:
-    return Check(name="Prefect", state="ok", found=importlib.metadata.version("prefect"))
 
 
 def _ledger(settings: Settings) -> Check:
@@ -136,82 +149,29 @@ def _accelerators(count: int) -> Check:
 def _engine(name: EngineName, version: str | None) -> Check:
     if version is not None:
         return Check(name=f"engine {name}", state="ok", found=version or "installed")
+    elsewhere = " (it can run in a container)" if name == EngineName.VLLM else ""
     return Check(
         name=f"engine {name}",
         state="absent",
-        found="not installed here (it can run in a container)"
-        if name == EngineName.VLLM
-        else "not installed here",
+        found=f"not installed here{elsewhere}",
         fix=f"In the checkout: pip install '.[{name}]'",
     )
 
 
-def _show_engines(known: Sequence[Engine], *, as_json: bool) -> None:
-    """One line an engine."""
-    rows: list[dict[str, Any]] = [
-        {
-            "engine": engine.name,
-            "version": engine.default_version,
-            "modes": sorted(engine.modes),
-            "accelerators": [*sorted(engine.accelerator_types), *["cpu"] * engine.runs_on_cpu],
-            "images": {
-                row.accelerator_type: row.reference(engine.default_version)
-                # The first row of a type is its newest runtime, so it comes last here and stays.
-                for row in reversed(CATALOGUE)
-                if row.engine == engine.name and row.has(engine.default_version)
-            },
-            "program": engine.program,
-        }
-        for engine in known
-    ]
-    if as_json:
-        return dump(rows)
-    return print_table(
-        ("engine", "version", "serves", "runs on", "images", "program"),
-        [
-            (
-                str(row["engine"]),
-                str(row["version"]) or "yours",
-                ", ".join(row["modes"]),
-                ", ".join(row["accelerators"]),
-                "\n".join(row["images"].values()) or "none: give `engine.image`",
-                f"{row['program']} serve" if row["program"] else "none: give `engine.command`",
-            )
-            for row in rows
-        ],
-    )
-
-
-def _show_checks(checks: Sequence[Check], *, as_json: bool) -> None:
-    """One line a check."""
-    if as_json:
-        return dump([check.model_dump(mode="json") for check in checks])
-    for check in checks:
-        print_check(check)
-    return None
-
-
-def _show_schemas(image: str | None, *, installed: bool, as_json: bool) -> None:
-    """Extract and keep a schema, or list those that are shipped.
-
-    Raises:
-        Failure: When the engine does not answer.
-    """
-    store = SchemaStore(Settings().root)
-    if image and installed:
-        raise Failure(Cause.BAD_SETTING, "--image and --installed: give one of the two")
-    if not image and not installed:
-        _list_schemas(store, as_json=as_json)
-        return
-    with err.status(f"asking the vLLM {f'in {image}' if image else 'installed here'} (~15 s)"):
-        schema, names = _extracted(image)
-        paths = store.keep(schema, names)
-    if as_json:
-        dump(schema.model_dump(mode="json", exclude_defaults=True))
-        return
-    out.print(f"vLLM {schema.version} takes {len(schema.arguments)} arguments; kept in")
-    for path in paths:
-        out.print(f"  {path}", soft_wrap=True)
+def _engine_row(engine: Engine) -> dict[str, Any]:
+    return {
+        "engine": engine.name,
+        "version": engine.default_version,
+        "modes": sorted(engine.modes),
+        "accelerators": [*sorted(engine.accelerator_types), *["cpu"] * engine.runs_on_cpu],
+        "images": {
+            row.accelerator_type: row.reference(engine.default_version)
+            # The first row of a type is its newest runtime, so it comes last here and stays.
+            for row in reversed(CATALOGUE)
+            if row.engine == engine.name and row.has(engine.default_version)
+        },
+        "program": engine.program,
+    }
 
 
 def _extracted(image: str | None) -> tuple[Schema, tuple[str, ...]]:
@@ -224,10 +184,9 @@ def _extracted(image: str | None) -> tuple[Schema, tuple[str, ...]]:
 def _list_schemas(store: SchemaStore, *, as_json: bool) -> None:
     known = store.every()
     if as_json:
-        dump([{"version": item.version, "also": item.also} for item in known])
-        return
+        return dump([{"version": item.version, "also": item.also} for item in known])
     rows = [
         (", ".join((item.version, *item.also)), str(len(item.arguments)), str(len(item.options)))
         for item in known
     ]
-    print_table(("vLLM", "arguments", "options"), rows)
+    return print_table(("vLLM", "arguments", "options"), rows)

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from pydantic import TypeAdapter, ValidationError
 
-from moorage.cli.flows import FlowResult, exit_code, exit_on_failure, run_flow
+from moorage.cli.flows import FlowResult, call_flow
 from moorage.cli.options import AsJson, FleetFile, fleet_of
-from moorage.cli.output import dump, out, print_table
+from moorage.cli.output import dump, out, print_table, say
 from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.operations.reconcile.actions import ActionOutcome
 from moorage.operations.redeploy.intent import HEADER, Answer, Redeployed, is_failure, row_of
 from moorage.operations.redeploy.selection import StopAt, WaveSize
-from moorage.reports.reconcile_report import COLUMNS, rows
+from moorage.reports.operations_report import RECONCILE_COLUMNS, reconcile_rows
 
 
 def redeploy(
@@ -47,19 +46,23 @@ def redeploy(
     as_json: AsJson = False,
 ) -> None:
     """Deploy models that serve once more where their branch, image or file has moved, in waves."""
-
-    def action() -> list[Redeployed]:
-        _check_choice(names or [], label or [], every=every)
-        _check("--wave", TypeAdapter(WaveSize), wave, "a number such as 4, or a share such as 25%")
-        _check("--stop-at", TypeAdapter(StopAt), stop_at, "first, never, or a share such as 20%")
-        chosen = (names or [], _labels(label or []), fleet_of(fleet), _folder(files))
-        how = (by_policy, force, wave, at_once, pause, stop_at, dry_run)
-        ended: FlowResult[list[Redeployed]] = run_flow(
-            lambda: _begin(*chosen, *how), as_json=as_json, failed_too=True
-        )
-        return ended.result
-
-    _show(exit_on_failure(action, as_json=as_json), as_json=as_json)
+    _check_choice(names or [], label or [], every=every)
+    _check("--wave", TypeAdapter(WaveSize), wave, "a number such as 4, or a share such as 25%")
+    _check("--stop-at", TypeAdapter(StopAt), stop_at, "first, never, or a share such as 20%")
+    chosen = (names or [], _labels(label or []), fleet_of(fleet), _folder(files))
+    how = (by_policy, force, wave, at_once, pause, stop_at, dry_run)
+    outcome: FlowResult[list[Redeployed]] = call_flow(
+        "redeploy_models", *chosen, *how, as_json=as_json, failed_too=True
+    )
+    ended = outcome.result
+    if as_json:
+        dump([one.model_dump(mode="json") for one in ended])
+    else:
+        shown = [[str(cell) for cell in row_of(one).values()] for one in ended]
+        print_table(HEADER, shown, empty="No model serves that is meant.")
+    if is_failure(ended):
+        codes = [one.exit_code for one in ended if one.exit_code]
+        raise typer.Exit(codes[0] if codes else ExitCode.BUSY)
 
 
 def _check_choice(names: list[str], labels: list[str], *, every: bool) -> None:
@@ -79,12 +82,6 @@ def _folder(files: Path | None) -> str:
     return str(files.resolve()) if files else ""
 
 
-def _begin(*parameters: Any) -> Awaitable[Any]:
-    from flows.redeploy_models import redeploy_models  # noqa: PLC0415  (see run_flow)
-
-    return redeploy_models(*parameters, return_state=True)
-
-
 def _labels(written: list[str]) -> dict[str, str]:
     pairs = [text.partition("=") for text in written]
     if wrong := [name for name, sign, _ in pairs if not sign]:
@@ -99,17 +96,6 @@ def _check(option: str, kind: TypeAdapter[str], value: str, allowed: str) -> Non
         raise Failure(Cause.BAD_SETTING, f"{option} {value}: allowed: {allowed}") from None
 
 
-def _show(ended: list[Redeployed], *, as_json: bool) -> None:
-    if as_json:
-        dump([one.model_dump(mode="json") for one in ended])
-    else:
-        rows = [[str(cell) for cell in row_of(one).values()] for one in ended]
-        print_table(HEADER, rows, empty="No model serves that is meant.")
-    if is_failure(ended):
-        codes = [one.exit_code for one in ended if one.exit_code]
-        exit_code(ExitCode(codes[0]) if codes else ExitCode.BUSY)
-
-
 def approvals(
     plan: Annotated[bool, typer.Option("--plan", help="Show what each of them would do.")] = False,
     as_json: AsJson = False,
@@ -117,15 +103,15 @@ def approvals(
     """Show the deployments that wait for a person's approval on the Prefect server."""
     from moorage.adapters.prefect.approvals import pending_approvals  # noqa: PLC0415  (imports Prefect)
 
-    found = exit_on_failure(pending_approvals, as_json=as_json)
+    found = pending_approvals()
     if as_json:
         dump([one.model_dump(mode="json") for one in found])
         return
-    rows = [
+    shown = [
         (one.id[:8], one.name, f"{one.until:%Y-%m-%d %H:%M:%S} UTC" if one.until else "")
         for one in found
     ]
-    print_table(("run", "name", "refused after"), rows, empty="Nothing waits for approval.")
+    print_table(("run", "name", "refused after"), shown, empty="Nothing waits for approval.")
     for one in found if plan else ():
         out.print(f"\n{one.name}\n\n{one.plan}", markup=False, highlight=False)
 
@@ -139,19 +125,14 @@ def approve(
     as_json: AsJson = False,
 ) -> None:
     """Agree to a deployment that waits, or refuse it."""
-    from moorage.adapters.prefect.approvals import PendingApproval, answer, find_approval  # noqa: PLC0415  (as above)
+    from moorage.adapters.prefect.approvals import answer, find_approval  # noqa: PLC0415  (as above)
 
     reply = Answer(approve=not refuse, note=note)
-
-    def action() -> PendingApproval:
-        one = find_approval(named)
-        answer(one, reply)
-        return one
-
-    one = exit_on_failure(action, as_json=as_json)
+    one = find_approval(named)
+    answer(one, reply)
     if as_json:
         return dump({"run": one.model_dump(mode="json"), "answer": reply.model_dump()})
-    return out.print(f"{one.name} is {'refused' if refuse else 'approved'}", highlight=False)
+    return say(f"{one.name} is {'refused' if refuse else 'approved'}")
 
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
@@ -159,27 +140,15 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be 
 
 def reconcile(fleet: FleetFile = None, dry_run: DryRun = False, as_json: AsJson = False) -> None:
     """Put right what died, was left behind, or is out of sight; say what was done and why."""
-
-    def action() -> FlowResult[tuple[ActionOutcome, ...]]:
-        hosts = fleet_of(fleet)
-
-        def start() -> Awaitable[Any]:
-            from flows.reconcile_fleet import reconcile_fleet  # noqa: PLC0415  (see run_flow)
-
-            return reconcile_fleet(hosts, dry_run, return_state=True)
-
-        return run_flow(start, as_json=as_json)
-
-    _show_reconciled(exit_on_failure(action, as_json=as_json), as_json=as_json)
-
-
-def _show_reconciled(ended: FlowResult[tuple[ActionOutcome, ...]], *, as_json: bool) -> None:
+    ended: FlowResult[tuple[ActionOutcome, ...]] = call_flow(
+        "reconcile_fleet", fleet_of(fleet), dry_run, as_json=as_json
+    )
     if as_json:
         content = {"outcome": ended.name.lower(), "message": ended.message}
         return dump({**content, "actions": [_data(one) for one in ended.result]})
-    out.print(ended.message, highlight=False, soft_wrap=True)
+    say(ended.message)
     if ended.result:
-        print_table(COLUMNS, rows(ended.result))
+        print_table(RECONCILE_COLUMNS, reconcile_rows(ended.result))
     return None
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+
+from pydantic import field_validator
 
 from moorage.common.values import Value
 
@@ -12,14 +15,9 @@ _QUANTITY = re.compile(r"[\d.]+ [A-Za-z]{1,4}( \d+ [a-z]{1,3})?")
 
 
 class Section(Value):
-    """One part of a document.
+    """One part of a document: a heading, prose, a table, and preformatted lines.
 
-    Attributes:
-        title: Heading; empty = none.
-        text: Prose above the table.
-        code: Preformatted lines below it.
-        header: Names of the columns; all empty for a list of facts.
-        rows: Cells.
+    A table whose columns have empty names is a list of facts.
     """
 
     title: str = ""
@@ -29,11 +27,21 @@ class Section(Value):
     rows: tuple[tuple[str, ...], ...] = ()
 
 
+def facts(rows: Iterable[tuple[str, str]]) -> Section:
+    """A list of names and values."""
+    return Section(header=("", ""), rows=tuple(rows))
+
+
 class Document(Value):
-    """A titled list of sections."""
+    """A titled list of sections; those that say nothing are left out."""
 
     title: str
     sections: tuple[Section, ...]
+
+    @field_validator("sections")
+    @classmethod
+    def _drop_empty(cls, sections: tuple[Section, ...]) -> tuple[Section, ...]:
+        return tuple(part for part in sections if part.text or part.rows or part.code)
 
     def markdown(self) -> str:
         """The document as Markdown."""

@@ -8,9 +8,8 @@ from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import GIB, human_bytes
 from moorage.memory.calibration import LOADED, STAYING, Measurement, charged_graphs
 from moorage.memory.estimates import Term
-from moorage.memory.need import Need
 from moorage.memory.sizing import Answer, Device, Question
-from moorage.reports.document import Document, Section
+from moorage.reports.document import Document, Section, facts
 
 COMPARED_COLUMNS = ("workload", "memory", "predicted", "measured", "difference")
 UNKNOWN = "-"
@@ -18,14 +17,12 @@ UNKNOWN = "-"
 
 def comparison_rows(measurements: Iterable[Measurement]) -> tuple[tuple[str, ...], ...]:
     """A row for each fact that an engine logs; sizes are of one rank."""
-    return tuple(
-        (one.workload, *row) for one in measurements for row in (*_sizes(one), *_counts(one))
-    )
+    return tuple((one.workload, *row) for one in measurements for row in _compared(one))
 
 
-def _sizes(one: Measurement) -> list[tuple[str, ...]]:
+def _compared(one: Measurement) -> list[tuple[str, ...]]:
     measured = one.measured
-    facts = (
+    sizes = (
         ("weights", LOADED, measured.weights_bytes),
         ("weights and what stays with them", STAYING, measured.consumed_bytes),
         ("activation", ("activation",), measured.activation_bytes),
@@ -33,22 +30,9 @@ def _sizes(one: Measurement) -> list[tuple[str, ...]]:
         ("KV cache", ("kv_cache",), measured.kv_cache_bytes),
         ("worker process", (), measured.process_bytes),
     )
-    return [
-        (title, *_compared(one, terms, size)) for title, terms, size in facts if size is not None
+    rows: list[tuple[str, ...]] = [
+        (title, *_sizes(one, terms, size)) for title, terms, size in sizes if size is not None
     ]
-
-
-def _compared(one: Measurement, terms: tuple[str, ...], size: int) -> tuple[str, str, str]:
-    if not terms or terms[0] not in one.predicted:
-        return UNKNOWN, human_bytes(size), UNKNOWN
-    predicted = sum(one.predicted.get(term, 0) for term in terms)
-    off = size - predicted
-    return human_bytes(predicted), human_bytes(size), f"{'+' * (off > 0)}{human_bytes(off)}"
-
-
-def _counts(one: Measurement) -> list[tuple[str, ...]]:
-    measured = one.measured
-    rows: list[tuple[str, ...]] = []
     if measured.kv_tokens is not None:
         rows.append(("tokens in the cache", UNKNOWN, f"{measured.kv_tokens:,}", UNKNOWN))
     if measured.concurrency is not None:
@@ -57,7 +41,14 @@ def _counts(one: Measurement) -> list[tuple[str, ...]]:
     return rows
 
 
-FACTS = ("", "")
+def _sizes(one: Measurement, terms: tuple[str, ...], size: int) -> tuple[str, str, str]:
+    if not terms or terms[0] not in one.predicted:
+        return UNKNOWN, human_bytes(size), UNKNOWN
+    predicted = sum(one.predicted.get(term, 0) for term in terms)
+    off = size - predicted
+    return human_bytes(predicted), human_bytes(size), f"{'+' * (off > 0)}{human_bytes(off)}"
+
+
 COLUMNS = ("part", "bytes", "GiB", "how")
 SIZE_COLUMNS = (
     *("accelerator", "ranks", "outcome", "claim of each", "utilization", "longest context"),
@@ -76,17 +67,15 @@ def answer_document(model: str, found: Answer) -> Document:
     """One accelerator, the exact part and the estimates apart."""
     need = found.need
     estimated = [term for term in need.terms if not term.exact]
-    parts = [
-        _table("Exact, by vLLM's own accounting", [t for t in need.terms if t.exact]),
-        _table("Estimated, within the engine's budget", [t for t in estimated if t.inside]),
-        _table("Estimated, outside of it", [t for t in estimated if not t.inside]),
-    ]
+    flags = "\n".join(found.flags) if found.fits else ""
     return Document(
         title=f"Memory of {model} on {_device(found.device)}",
         sections=(
-            Section(header=FACTS, rows=tuple(_facts(found))),
-            *(part for part in parts if part.rows),
-            *_flags(found),
+            facts(_facts(found)),
+            _table("Exact, by vLLM's own accounting", [t for t in need.terms if t.exact]),
+            _table("Estimated, within the engine's budget", [t for t in estimated if t.inside]),
+            _table("Estimated, outside of it", [t for t in estimated if not t.inside]),
+            Section(title="Flags under which this holds", code=flags),
         ),
     )
 
@@ -119,11 +108,12 @@ def _table(title: str, terms: Sequence[Term]) -> Section:
 
 def _facts(found: Answer) -> list[tuple[str, str]]:
     need, total = found.need, found.device.total
+    stated = ", as the spec states" if need.stated is not None else ""
     spread = f"{need.tensor_parallel_size} x {need.pipeline_parallel_size}"
     rows = [
         ("Ranks", f"{spread} (tensor x pipeline)"),
         ("For", _requests(need.tokens, need.concurrency)),
-        ("Claim", f"{_gib(found.claim)} of {_gib(total)} GiB of each accelerator{_stated(need)}"),
+        ("Claim", f"{_gib(found.claim)} of {_gib(total)} GiB of each accelerator{stated}"),
         ("Outcome", "it fits" if found.fits else f"{_gib(found.claim - total)} GiB too much"),
         *([("Utilization", f"{found.utilization:g}")] if found.fits else []),
         ("Longest context", f"{found.longest} tokens at this concurrency"),
@@ -136,16 +126,6 @@ def _facts(found: Answer) -> list[tuple[str, str]]:
             ("KV cache", f"{human_bytes(found.token_bytes)} for each further token, {cells}"),
         ]
     return rows
-
-
-def _flags(found: Answer) -> list[Section]:
-    if not found.fits:
-        return []
-    return [Section(title="Flags under which this holds", code="\n".join(found.flags))]
-
-
-def _stated(need: Need) -> str:
-    return ", as the spec states" if need.stated is not None else ""
 
 
 def _size(device: Device, found: Answer | Refusal) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
-"""How the command line shows what ends a flow from outside."""
+"""How the command line shows what ends a flow from outside, and a flow's question."""
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
@@ -11,11 +12,17 @@ import httpx
 import pytest
 from prefect.client.schemas.objects import State
 from prefect.exceptions import TerminationSignal
+from rich.console import Console
 
 from moorage.adapters.system.settings import Settings
-from moorage.cli.flows import exit_on_failure, run_flow
+from moorage.cli import flows
+from moorage.cli.flows import StepPrinter, run_flow
 from moorage.cli.options import existing
+from moorage.cli.output import exit_on_failure
 from moorage.common.failures import Failure
+from moorage.operations.redeploy.intent import Answer, Question
+
+QUESTION = Question(models=("tiny",), plan="It would replace tiny.v1.", seconds=60)
 
 
 async def losing_its_api() -> State[None]:
@@ -78,3 +85,31 @@ def test_a_wrong_setting_is_told_by_the_name_of_its_variable(
     assert json.loads(capsys.readouterr().out)["error"]["detail"].startswith(
         f"{name}: found 'soon'"
     )
+
+
+class Terminal(io.StringIO):
+    """What a person types, or sees."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def answer() -> Answer | None:
+    return StepPrinter(Console(file=io.StringIO())).ask(QUESTION)
+
+
+def test_where_nobody_is_there_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))
+    assert answer() is None
+
+
+@pytest.mark.parametrize(("typed", "approve"), [("y\n", True), ("n\n", False), ("\n", False)])
+def test_a_person_sees_the_plan_and_answers(
+    monkeypatch: pytest.MonkeyPatch, typed: str, approve: bool
+) -> None:
+    seen = Terminal()
+    monkeypatch.setattr(sys, "stdin", Terminal(typed))
+    monkeypatch.setattr(sys, "stderr", seen)
+    monkeypatch.setattr(flows, "err", Console(file=seen))
+    assert answer() == Answer(approve=approve)
+    assert "replace tiny.v1" in seen.getvalue()

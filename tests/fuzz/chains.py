@@ -13,8 +13,8 @@ from moorage.adapters.files.specs import load_fleet, load_spec
 from moorage.adapters.hosts.survey import describe, fleet_snapshot
 from moorage.adapters.sources import read_keys, resolve_all
 from moorage.adapters.system.settings import Settings
-from moorage.cli.flows import exit_on_failure
 from moorage.cli.options import existing
+from moorage.cli.output import exit_on_failure
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import GIB
 from moorage.engines.plan import plan_launch

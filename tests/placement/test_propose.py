@@ -12,7 +12,7 @@ from moorage.inventory.claims import Resource
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.propose import propose
 from moorage.placement.request import Subject
-from moorage.reports.placement_report import placement_sections
+from moorage.reports.plan_report import placement_sections
 from moorage.spec import EngineName, Mode, ModelSpec
 from tests.builders import (
     a_claim,

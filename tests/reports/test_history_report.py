@@ -2,9 +2,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from moorage.operations.history.desired import Applied
 from moorage.releases.states import ReleaseState, Stay
-from moorage.reports.history_report import applied_document, timeline_section
+from moorage.reports.history_report import timeline_section
 from tests.builders import NOON
 
 PENDING = Stay(state=ReleaseState.PENDING, since=NOON, seconds=100, flow_run_id="a")
@@ -33,15 +32,3 @@ def test_the_table_names_the_requester_where_one_is_recorded() -> None:
     assert section.header[-1] == "requested by"
     assert section.rows[-1][-1] == "ann@build, command line"
     assert timeline_section([PENDING, FAILED]).header[-1] == "flow run"
-
-
-def test_a_page_of_what_was_applied_has_the_failures_first() -> None:
-    done = Applied(
-        model="a", action="deploy", outcome="done", message="a.v1 serves", release="a.v1"
-    )
-    failed = Applied(model="b", action="deploy", outcome="failed", message="no host fits")
-    (section,) = applied_document([done, failed]).sections
-    assert section.rows == (
-        ("b", "deploy", "failed", "-", "no host fits"),
-        ("a", "deploy", "done", "a.v1", "a.v1 serves"),
-    )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from threading import Event
 
+from moorage.adapters.sources.announced_files import require_distinct
 from moorage.adapters.sources.describe import (
     HeaderBudget,
     describe,
@@ -140,6 +141,7 @@ class HubSource:
     ) -> tuple[Manifest, TensorHeaders]:
         """Download the metadata, and read the headers of the weights where they are."""
         family, chosen, skipped = self._layout.choose(listed)
+        require_distinct(chosen)
         directory = self._store.open_workspace(commit)
         self._download(commit, (file for file in chosen if not is_weight(file.name)), tick)
         chosen, skipped, size = keep_indexed(directory, family, chosen, skipped)
@@ -165,9 +167,9 @@ class HubSource:
             raise Failure(Cause.SOURCE_INCOMPLETE, detail) from None
 
     def _weigh(
-        self, commit: str, family: str, file: ModelFile, budget: HeaderBudget, _: Event
+        self, commit: str, family: str, file: ModelFile, budget: HeaderBudget, stopped: Event
     ) -> FileWeights:
-        return weigh(file, family, partial(self._client.read, commit, file.name), budget)
+        return weigh(file, family, partial(self._client.read, commit, file, stopped), budget)
 
     def _complete(self, model: ResolvedModel, tick: Tick) -> None:
         if self._offline:

@@ -1,12 +1,13 @@
-"""The page of a redeployment is something a person likes to read, however many models it is of."""
+"""Pages about many models are something a person likes to read, however many they are."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from moorage.operations.history.desired import Applied
 from moorage.operations.redeploy.intent import ModelOutcome, Redeployed
 from moorage.operations.redeploy.selection import meant
-from moorage.reports.redeployment_report import Links, Wave, redeployment_page
+from moorage.reports.operations_report import Links, Wave, applied_document, redeployment_page
 
 Golden = Callable[[str, str], None]
 
@@ -106,3 +107,15 @@ def test_a_run_is_named_after_what_is_meant() -> None:
     assert meant(["a", "b", "c", "d*", "e"], {}, "") == "a, b, c and 2 more"
     assert meant([], {"tier": "gold", "team": "x"}, "") == "with team=x, tier=gold"
     assert meant(["a*"], {"tier": "gold"}, "/specs") == "a* with tier=gold from /specs"
+
+
+def test_a_page_of_what_was_applied_has_the_failures_first() -> None:
+    done = Applied(
+        model="a", action="deploy", outcome="done", message="a.v1 serves", release="a.v1"
+    )
+    failed = Applied(model="b", action="deploy", outcome="failed", message="no host fits")
+    (section,) = applied_document([done, failed]).sections
+    assert section.rows == (
+        ("b", "deploy", "failed", "-", "no host fits"),
+        ("a", "deploy", "done", "a.v1", "a.v1 serves"),
+    )

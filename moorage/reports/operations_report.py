@@ -1,0 +1,195 @@
+"""What runs over many models did, as pages and tables: apply, reconcile, redeploy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from moorage.common.units import human_seconds
+from moorage.common.values import Value
+from moorage.operations.history.desired import Applied
+from moorage.operations.reconcile.actions import QUIET, ActionOutcome
+from moorage.operations.reconcile.cluster_state import ClusterState
+from moorage.operations.redeploy.intent import ModelOutcome, Redeployed, summary
+from moorage.reports.document import Document, Section
+
+RECONCILE_COLUMNS = ("what", "about", "why", "outcome")
+WAVE_COLUMNS = ("model", "outcome", "from", "to", "took", "why")
+
+AT = "%Y-%m-%d %H:%M:%S"
+
+Row = tuple[str, ...]
+
+
+def applied_document(ended: Sequence[Applied]) -> Document:
+    """What came of all of them, failures first."""
+    rows = [
+        (one.model, one.action, one.outcome, one.release or "-", one.message)
+        for one in sorted(ended, key=lambda one: one.outcome != "failed")
+    ]
+    header = ("model", "action", "outcome", "release", "message")
+    return Document(title="Applied", sections=(Section(header=header, rows=tuple(rows)),))
+
+
+def reconcile_rows(outcomes: Iterable[ActionOutcome]) -> tuple[Row, ...]:
+    """One row an action."""
+    return tuple(
+        (
+            one.action.kind,
+            one.action.about,
+            one.action.reason,
+            one.summary or ("done" if one.done else "not done"),
+        )
+        for one in outcomes
+    )
+
+
+def changing(outcomes: Iterable[ActionOutcome]) -> tuple[ActionOutcome, ...]:
+    """What changed something, or should have."""
+    return tuple(one for one in outcomes if one.action.kind not in QUIET)
+
+
+def reconcile_summary(cluster: ClusterState, outcomes: Iterable[ActionOutcome]) -> str:
+    """One line about what was observed and what came of it."""
+    acted = changing(outcomes)
+    hosts = len({one.place.host for one in cluster.observations})
+    counted = f"{_counted(hosts, 'host')} and {_counted(len(cluster.releases), 'release')}"
+    if not acted:
+        return f"{counted} looked at: nothing to do"
+    done = [f"{one.action.kind} {one.action.about}" for one in acted if one.done]
+    left = len(acted) - len(done)
+    rest = f"; {left} left" if left else ""
+    return f"{counted} looked at: {', '.join(done) or 'nothing done'}{rest}"
+
+
+def hosts_table(cluster: ClusterState) -> list[dict[str, str]]:
+    """Each place that was observed."""
+    return [
+        {
+            "host": one.place.host,
+            "runtime": one.place.runtime,
+            "seen": f"no, since {one.unseen_since:{AT}}" if one.unseen_since else "yes",
+            "workloads": str(sum(not workload.helper for workload in one.found)),
+            "detail": one.detail,
+        }
+        for one in cluster.observations
+    ]
+
+
+class Wave(Value):
+    """One wave, as far as it has come. Numbers begin at 1; 0 seconds = it has not ended."""
+
+    number: int
+    models: tuple[str, ...]
+    seconds: float = 0.0
+
+
+class Links(Value):
+    """Addresses of a model's own run and of the record of its release; empty = there is none."""
+
+    run: str = ""
+    record: str = ""
+
+
+NO_LINKS = Links()
+
+
+def redeployment_page(
+    title: str,
+    waves: Sequence[Wave],
+    ended: Sequence[Redeployed],
+    linked: Callable[[Redeployed], Links] = lambda _: NO_LINKS,
+) -> Document:
+    """What becomes of every model: what failed first, then wave by wave, then what was left.
+
+    Args:
+        title: Of the run.
+        waves: All of them, also those that are not begun.
+        ended: What has ended so far, in whatever order.
+        linked: Where the run and the record of a model are.
+    """
+    by_model = {one.model: one for one in ended}
+    rows = {one.model: _row(one, linked(one)) for one in ended}
+    waiting = sum(1 for wave in waves for model in wave.models if model not in by_model)
+    left = f", {waiting} still to come" if waiting else ""
+    sections = (
+        Section(text=f"{summary(ended)}{left}."),
+        _failed(ended, rows),
+        _all_waves(waves, by_model),
+        *(_wave(wave, len(waves), by_model, rows) for wave in waves),
+        *_others(ended, rows),
+    )
+    return Document(title=title, sections=sections)
+
+
+def _failed(ended: Sequence[Redeployed], rows: Mapping[str, Row]) -> Section:
+    failed = tuple(
+        (rows[one.model][0], str(one.wave or "-"), one.cause, one.message)
+        for one in ended
+        if one.outcome == ModelOutcome.FAILED
+    )
+    header = ("model", "wave", "cause", "what happened")
+    return Section(title="What failed", header=header, rows=failed)
+
+
+def _all_waves(waves: Sequence[Wave], ended: Mapping[str, Redeployed]) -> Section:
+    """One line a wave; where there is only one, its own table says it all."""
+    if len(waves) < 2:
+        return Section()
+    rows = tuple(
+        (str(wave.number), str(len(wave.models)), _came_of(wave, ended), _took(wave.seconds))
+        for wave in waves
+    )
+    return Section(title="Waves", header=("wave", "models", "outcome", "took"), rows=rows)
+
+
+def _wave(
+    wave: Wave, count: int, ended: Mapping[str, Redeployed], rows: Mapping[str, Row]
+) -> Section:
+    waiting = [model for model in wave.models if model not in ended]
+    took = f" in {human_seconds(wave.seconds)}" if wave.seconds else ""
+    return Section(
+        title=f"Wave {wave.number} of {count}: {_came_of(wave, ended)}{took}",
+        text=f"Still to come: {', '.join(waiting)}" if waiting else "",
+        header=WAVE_COLUMNS,
+        rows=tuple(rows[model] for model in wave.models if model in ended),
+    )
+
+
+def _others(ended: Sequence[Redeployed], rows: Mapping[str, Row]) -> tuple[Section, ...]:
+    """Models that were in no wave: what is as it was meant to be needs no table."""
+    others = [one for one in ended if not one.wave and one.outcome != ModelOutcome.FAILED]
+    plain = [one.model for one in others if one.outcome == ModelOutcome.UNCHANGED and not one.why]
+    shown = tuple(rows[one.model] for one in others if one.model not in plain)
+    return (
+        Section(title="In no wave", header=WAVE_COLUMNS, rows=shown),
+        Section(title=f"Unchanged: {len(plain)}", text=", ".join(plain)),
+    )
+
+
+def _row(one: Redeployed, links: Links) -> Row:
+    why = one.why or "-"
+    if one.outcome == ModelOutcome.NOT_BEGUN:
+        why = f"{why} ({one.message})"
+    after = _link(one.after or "-", links.record)
+    cells = (one.outcome, one.before or "-", after, _took(one.seconds), why)
+    return (_link(one.model, links.run), *cells)
+
+
+def _link(text: str, address: str) -> str:
+    return f"[{text}]({address})" if address else text
+
+
+def _came_of(wave: Wave, ended: Mapping[str, Redeployed]) -> str:
+    begun = [ended[model] for model in wave.models if model in ended]
+    if not begun:
+        return "still to come"
+    left = len(wave.models) - len(begun)
+    return f"{summary(begun)}, {left} still to come" if left else summary(begun)
+
+
+def _took(seconds: float) -> str:
+    return human_seconds(seconds) if seconds else "-"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"
