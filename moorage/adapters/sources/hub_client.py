@@ -54,11 +54,11 @@ class HubClient(RemoteClient):
         return commit, files
 
     @contextmanager
-    def open_range(self, commit: str, name: str, start: int, stop: int) -> Iterator[Answer]:
+    def open_range(self, commit: str, file: ModelFile, start: int, stop: int) -> Iterator[Answer]:
         """Ask for a range; it may be repeated while the hub cannot be reached."""
         with (
             retryable_failures(),
-            self._http.file_range(commit, name, start, stop) as response,
+            self._http.file_range(commit, file.name, start, stop) as response,
         ):
             yield Answer(response.status_code, response.headers, response.iter_bytes())
 

@@ -62,10 +62,12 @@ class S3Client(RemoteClient):
             return digest, tuple(pool.map(self._announced, listed))
 
     def open_range(
-        self, commit: str, name: str, start: int, stop: int
+        self, commit: str, file: ModelFile, start: int, stop: int
     ) -> AbstractContextManager[Answer]:
         """Ask for a range of the content that was listed."""
-        return self._http.open_range(name, start, stop, self._etag(commit, name))
+        if not file.etag and file.name not in self._etags:  # recorded by an earlier version
+            self.list_files(commit)
+        return self._http.open_range(file.name, start, stop, file.etag or self._etags[file.name])
 
     def _list(self) -> list[tuple[str, int, str]]:
         listed = []
@@ -84,12 +86,6 @@ class S3Client(RemoteClient):
     def _announced(self, entry: tuple[str, int, str]) -> ModelFile:
         name, size, etag = entry
         return announced_file(name, size, etag, self._http.head(name))
-
-    def _etag(self, commit: str, name: str) -> str:
-        """The ETag that was listed; another process may have listed it."""
-        if name not in self._etags:
-            self.list_files(commit)
-        return self._etags[name]
 
 
 def digest_of(listed: Sequence[tuple[str, int, str]]) -> str:

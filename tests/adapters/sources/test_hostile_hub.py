@@ -142,6 +142,25 @@ def test_a_file_has_to_begin_in_time(misbehaviour: str, tmp_path: Path) -> None:
         assert time.monotonic() - began < HANG_SECONDS
 
 
+def test_headers_that_drip_do_not_outlast_the_deadline(
+    hub: Hub, source: Make, spec: ModelSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("moorage.adapters.sources.hub.METADATA_SECONDS", 0.5)
+    weights = (1 << 20).to_bytes(8, "little") + b" " * (1 << 20)
+    hub.fail("model-1-of-2.safetensors", Fault(content=weights, pause=1))
+    began = time.monotonic()
+    assert refused(source(), spec).cause is Cause.DOWNLOAD_TIMEOUT
+    assert time.monotonic() - began < HANG_SECONDS
+
+
+def test_a_file_whose_name_is_also_a_folder_is_refused(
+    hub: Hub, source: Make, spec: ModelSpec
+) -> None:
+    names = ("config.json", "config.json/a.json", "model.safetensors")
+    hub.fail(API, Fault(content=listing(*(sibling(rfilename=name) for name in names))))
+    assert refused(source(), spec).cause is Cause.SOURCE_CORRUPT
+
+
 def test_of_a_file_that_never_ends_no_more_is_taken_than_was_announced(tmp_path: Path) -> None:
     with HostileEngine("sends for ever") as hub:
         client = HubClient(HubHttp(REPO, hub.url, timeout=5), waits=())

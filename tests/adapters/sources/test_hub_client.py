@@ -136,18 +136,18 @@ def test_a_range_is_read_even_if_the_server_sends_all(
 ) -> None:
     hub.fail(NAME, fault)
     read = HubClient(HubHttp(REPO, hub.url)).read
-    assert read(commit, NAME, 0, 8) == DATA[:8]
-    assert read(commit, NAME, 100_000, 100_100) == DATA[100_000:100_100]
+    assert read(commit, FILE, Event(), 0, 8) == DATA[:8]
+    assert read(commit, FILE, Event(), 100_000, 100_100) == DATA[100_000:100_100]
 
 
 def test_reading_a_header_stops_before_the_weights(hub: Hub, commit: str) -> None:
     hub.fail(NAME, Fault(ignore_range=True, pause=0.02))
-    assert HubClient(HubHttp(REPO, hub.url)).read(commit, NAME, 0, 8) == DATA[:8]
+    assert HubClient(HubHttp(REPO, hub.url)).read(commit, FILE, Event(), 0, 8) == DATA[:8]
     assert hub.sent(NAME) < len(DATA) / 4
 
 
 def test_a_file_too_short_for_the_range_is_corrupt(hub: Hub, commit: str) -> None:
     hub.fail(NAME, Fault(content=DATA[:50], ignore_range=True))
     with pytest.raises(Failure) as caught:
-        HubClient(HubHttp(REPO, hub.url)).read(commit, NAME, 0, 100)
+        HubClient(HubHttp(REPO, hub.url)).read(commit, FILE, Event(), 0, 100)
     assert caught.value.cause is Cause.DOWNLOAD_CORRUPT

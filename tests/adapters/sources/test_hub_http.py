@@ -207,8 +207,8 @@ def test_the_token_is_sent_to_the_hub_and_to_nobody_else() -> None:
     with Hub({REPO: model()}, token=TOKEN, cdn=True) as hub:
         client = HubClient(HubHttp(REPO, hub.url, f" {TOKEN}\n"), waits=())
         commit, files = client.list_files("main")
-        weights = next(file.name for file in files if file.name.endswith(".safetensors"))
-        client.read(commit, weights, 0, 8)
+        weights = next(file for file in files if file.name.endswith(".safetensors"))
+        client.read(commit, weights, Event(), 0, 8)
         authorized = {(seen.host, seen.authorization) for seen in hub.requests}
         assert authorized == {("hub", f"Bearer {TOKEN}"), ("cdn", None)}
 

@@ -204,6 +204,16 @@ def test_nothing_below_the_prefix_is_told(settings: Settings) -> None:
     assert caught.value.cause is Cause.SOURCE_MISSING
 
 
+def test_a_file_that_is_listed_twice_is_refused(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    list_objects = S3Http.list_objects
+    monkeypatch.setattr(S3Http, "list_objects", lambda http: [*list_objects(http)] * 2)
+    with pytest.raises(Failure) as caught:
+        resolve(settings)
+    assert caught.value.cause is Cause.SOURCE_CORRUPT
+
+
 def test_keys_are_the_secrets_that_the_spec_names(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TEAM_ID", "an-id")
     monkeypatch.setenv("TEAM_KEY", "a-secret-key")
