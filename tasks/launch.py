@@ -12,7 +12,7 @@ from prefect import task
 
 from moorage.adapters.hosts.runtime import runtime_for
 from moorage.adapters.ledger import locks
-from moorage.adapters.ledger.lock_owner import Owner, this_process
+from moorage.adapters.ledger.locks import Owner, this_process
 from moorage.adapters.system.threads import in_thread, run_uninterrupted
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import ContainerSpec, LaunchPlan, Workload, planned_workload

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from moorage.adapters.engines.probe import ask, metrics_total, read_metrics
 from moorage.adapters.hosts.runtime import runtime_for
-from moorage.adapters.ledger.lock_owner import Owner
+from moorage.adapters.ledger.locks import Owner
 from moorage.adapters.ledger.transitions import author
 from moorage.adapters.prefect.events import emit_release_event
 from moorage.common.failures import Cause, Failure
