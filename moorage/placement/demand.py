@@ -12,8 +12,7 @@ from moorage.memory.engine_setup import MemoryQuery
 from moorage.memory.need import CpuNeed, Need
 from moorage.models.profile import ModelProfile
 from moorage.placement.engine import EngineTraits
-from moorage.placement.memory_models import Memory
-from moorage.placement.memory_request import MemoryRequest
+from moorage.placement.memory import Memory, MemoryRequest
 from moorage.placement.view import AcceleratorKind
 from moorage.spec import Policy
 

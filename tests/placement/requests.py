@@ -16,7 +16,7 @@ from moorage.memory.need import Need
 from moorage.models.profile import ModelProfile
 from moorage.placement.demand import Demand
 from moorage.placement.engine import EngineTraits
-from moorage.placement.memory_models import Memory
+from moorage.placement.memory import Memory
 from moorage.placement.placement import Placement
 from moorage.placement.propose import place
 from moorage.placement.request import Request, Subject

@@ -11,7 +11,7 @@ from moorage.memory.demand import memory_model
 from moorage.memory.engine_setup import MemoryQuery
 from moorage.memory.need import Need
 from moorage.models.profile import derive_profile
-from moorage.placement.memory_models import (
+from moorage.placement.memory import (
     CalibratedMemory,
     EstimatedMemory,
     ExactOrEstimatedMemory,
