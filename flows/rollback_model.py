@@ -24,14 +24,11 @@ from moorage.spec import Name
 from tasks.compare import serving, sole_flow
 from tasks.context import ledger
 from tasks.derive import derive
+from tasks.image import pull_same_image
+from tasks.place import propose_again
+from tasks.plan import replan_release
 from tasks.policy import recorded_scope, require_allowed, settled_fleet
 from tasks.release import announcement
-from tasks.replay_release import (
-    place_where_it_was,
-    propose_where_it_was,
-    pull_same_image,
-    replan_release,
-)
 from tasks.resolve import resolve
 
 
@@ -102,15 +99,9 @@ class RollbackPlan(FreshPlan):
         require_same(self._target, model)
         return Analyzed(self.spec, model, await derive(spec, model))
 
-    async def propose(self, analyzed: Analyzed, snapshot: FleetSnapshot, running: str) -> Placement:
+    async def propose(self, analyzed: Analyzed, running: str, snapshot: FleetSnapshot) -> Placement:
         """Choose where it was, unless that is taken or gone."""
-        return await propose_where_it_was(self._target, analyzed, snapshot, running)
-
-    async def place(
-        self, analyzed: Analyzed, fleet: Fleet, snapshot: FleetSnapshot, release: str, running: str
-    ) -> Placed:
-        """Claim where it was, unless that is taken or gone."""
-        return await place_where_it_was(self._target, analyzed, fleet, snapshot, release, running)
+        return await propose_again(self._target, analyzed, running, snapshot)
 
     async def check(self, placed: Placed) -> tuple[str, ...]:  # noqa: ARG002
         """Nothing: the very same arguments were taken by the very same image."""
@@ -122,7 +113,7 @@ class RollbackPlan(FreshPlan):
 
     async def pull_image(self, placed: Placed) -> Image | None:
         """Have its image by digest, or the one that was built on the host."""
-        return await pull_same_image(self._target, placed.placement, placed.snapshot)
+        return await pull_same_image(self._target, placed)
 
     def plan(self, placed: Placed, image: Image | None, notes: tuple[str, ...]) -> LaunchPlan:
         """As it was recorded; only what the place demands differs."""

@@ -176,10 +176,7 @@ class ReleaseDraft:
         """Add what its engines measured and answered, how it takes over, and the end."""
         release, plan = self.release, self.release.plan
         assert plan, "what has started was planned"
-        predicted = placed.placement.predicted
-        measured = await measure(
-            placed.profile, plan, release.workloads, placed.snapshot, predicted
-        )
+        measured = await measure(placed, plan, release.workloads)
         facts = await read_facts(plan, measured)
         how = replacement_summary(release, self._old)
         self.finish(measured=measured, facts=facts, replacement=how)

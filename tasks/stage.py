@@ -260,8 +260,8 @@ def before_fetching(found: Placed, fleet: Fleet) -> Fetched:
     placed = {seat.host for seat in placement.seats}
     stores = tuple(one for one in stores_of(fleet, settings()) if one.host in placed)
     stored = [one for store in stores for one in store.stored(())]
-    image = wanted_image(found.spec, placement, found.snapshot)
-    addresses = {host.address for host in image_hosts(placement, found.snapshot)}
+    image = wanted_image(found)
+    addresses = {host.address for host in image_hosts(found)}
     every = (model, *(companion.model for companion in model.companions))
     return Fetched(
         wanted=frozenset((folder_name(one.source), one.revision) for one in every),

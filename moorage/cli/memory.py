@@ -29,7 +29,7 @@ from moorage.memory.sizing import (
     find_device,
     sizes,
 )
-from moorage.models.config import derive_profile
+from moorage.models.profile import derive_profile
 from moorage.models.source import ResolvedModel
 from moorage.reports.memory_report import answer_document, refused, sizes_document
 from moorage.spec import ModelSpec

@@ -22,7 +22,7 @@ from moorage.memory import (
 )
 from moorage.memory.demand import memory_model
 from moorage.memory.engine_setup import Batch, EngineSetup, MemoryQuery
-from moorage.models.config import derive_profile
+from moorage.models.profile import derive_profile
 from moorage.models.source import ResolvedModel, TensorHeaders, WeightSummary
 from moorage.placement.memory_request import memory_request
 from moorage.spec import ModelSpec

@@ -22,7 +22,7 @@ from moorage.engines.registry import ENGINES
 from moorage.inventory.fleet import Host, StaticAccelerator
 from moorage.inventory.snapshot import Accelerator, HostSnapshot
 from moorage.memory.demand import memory_model
-from moorage.models.config import derive_profile
+from moorage.models.profile import derive_profile
 from moorage.placement.placement import Placed, Placement
 from moorage.placement.propose import propose
 from moorage.placement.request import Subject

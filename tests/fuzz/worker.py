@@ -32,7 +32,7 @@ TOUCHED = ("claims", "releases", "locks", "workloads")
 LATE = (
     "transformers.models.auto.configuration_auto",
     "transformers.models.llama.configuration_llama",
-    "moorage.adapters.ledger.migrating",
+    "moorage.adapters.ledger.migrations",
     "anyio._backends._asyncio",
 )
 """What commands import once they need it: seconds of each one's time."""

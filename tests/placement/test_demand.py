@@ -11,7 +11,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.refusal import Refusal
 from moorage.common.units import GIB, KIB
 from moorage.common.values import Origin
-from moorage.models.config import derive_profile
+from moorage.models.profile import derive_profile
 from moorage.placement.demand import Allocation, Demand, Split
 from moorage.placement.memory_models import EstimatedMemory
 from moorage.placement.memory_request import LEAST_CONTEXT, MemoryRequest, memory_request

@@ -10,7 +10,7 @@ from moorage.memory.calibration import Measurement, calibration_key
 from moorage.memory.demand import memory_model
 from moorage.memory.engine_setup import MemoryQuery
 from moorage.memory.need import Need
-from moorage.models.config import derive_profile
+from moorage.models.profile import derive_profile
 from moorage.placement.memory_models import (
     CalibratedMemory,
     EstimatedMemory,

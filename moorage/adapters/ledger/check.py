@@ -13,8 +13,8 @@ from sqlalchemy import Connection, Row, Table, and_, func, or_, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from moorage.adapters.ledger.claims import claim_of
-from moorage.adapters.ledger.database import open_database, reading
-from moorage.adapters.ledger.locks import owner_of
+from moorage.adapters.ledger.database import UNDECODABLE, open_database, reading
+from moorage.adapters.ledger.locks import Owner
 from moorage.adapters.ledger.measurements import key_of, measurement_of
 from moorage.adapters.ledger.release_rows import release_of, spec_of, workload_of
 from moorage.adapters.ledger.repairs import record_of
@@ -30,8 +30,7 @@ from moorage.adapters.ledger.tables import (
     TRANSITION_LOG,
     WORKLOADS,
 )
-from moorage.adapters.ledger.transitions import transition_of, utc
-from moorage.adapters.ledger.troubles import UNDECODABLE
+from moorage.adapters.ledger.transitions import transition_of
 from moorage.releases.states import ReleaseState
 
 MOST = 20
@@ -47,9 +46,9 @@ DECODERS: Mapping[Table, Decode] = {
     TRANSITION_LOG: lambda row: transition_of(row, ""),
     CLAIMS: lambda row: claim_of(row, ReleaseState.RUNNING),
     WORKLOADS: lambda row: workload_of(row.release, row.workload),
-    LOCKS: lambda row: (owner_of(row), float(row.expires_at)),
+    LOCKS: lambda row: (Owner.model_validate(row.owner), float(row.expires_at)),
     REPAIRS: record_of,
-    SIGHTINGS: lambda row: utc(row.unseen_since),
+    SIGHTINGS: lambda row: row.unseen_since.utcoffset(),
     HOSTS: lambda row: "".join((row.name, row.machine, row.address)),
     MEASUREMENTS: lambda row: measurement_of(row, key_of(row)),
 }
@@ -102,7 +101,7 @@ def problems_of_content(url: str) -> tuple[str, ...]:
 
 
 def _unknown_schema(revisions: list[str]) -> list[str]:
-    from moorage.adapters.ledger.migrating import is_known  # noqa: PLC0415  (see open_database)
+    from moorage.adapters.ledger.migrations import is_known  # noqa: PLC0415  (see open_database)
 
     if len(revisions) == 1 and is_known(revisions[0]):
         return []

@@ -16,11 +16,11 @@ import psutil
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
 
+from moorage.adapters.hosts.supervisor import is_alive
 from moorage.adapters.ledger.check import problems_of_file
-from moorage.adapters.ledger.database import open_database
-from moorage.adapters.ledger.lock_owner import Owner, is_alive, this_process
+from moorage.adapters.ledger.database import open_database, shown_url, trouble
+from moorage.adapters.ledger.locks import Owner, this_process
 from moorage.adapters.ledger.traces import WRITE_AHEAD, database_file
-from moorage.adapters.ledger.troubles import shown_url, trouble
 from moorage.adapters.system.os_errors import disk_failures
 from moorage.common.failures import Cause, Failure
 

@@ -9,7 +9,6 @@ from sqlalchemy import Engine, Row, delete, insert, select
 
 from moorage.adapters.ledger.database import gate, reading
 from moorage.adapters.ledger.tables import MEASUREMENTS
-from moorage.adapters.ledger.transitions import utc
 from moorage.memory.calibration import CalibrationKey, Measurement
 from moorage.readiness.engine_facts import Measured, combine_measured
 
@@ -70,5 +69,5 @@ def measurement_of(row: Row[Any], key: CalibrationKey) -> Measurement:
         measured=Measured.model_validate(facts),
         predicted=row.predicted,
         release=row.release,
-        measured_at=utc(row.measured_at),
+        measured_at=row.measured_at,
     )

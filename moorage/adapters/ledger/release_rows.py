@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Engine, Row, Select, func, select, union
 
 from moorage.adapters.ledger.database import reading
 from moorage.adapters.ledger.tables import CLAIMS, RELEASES, TRANSITION_LOG, WORKLOADS
-from moorage.adapters.ledger.transitions import logged, utc
+from moorage.adapters.ledger.transitions import logged
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import RECORDED
 from moorage.engines.launch import Workload
@@ -130,17 +130,9 @@ def workloads_of(connection: Connection, release: str) -> list[Workload]:
 def release_of(row: Row[Any], workloads: Iterable[Workload]) -> ReleaseRow:
     """A release from its row, with its workloads."""
     record = _parse_record(row.record)
+    columns = ReleaseRow.model_fields.keys() & row._mapping.keys()
     return ReleaseRow(
-        id=row.id,
-        model=row.model,
-        number=row.number,
-        state=ReleaseState(row.state),
-        spec_digest=row.spec_digest,
-        revision=row.revision,
-        flow_run_id=row.flow_run_id,
-        created_at=utc(row.created_at),
-        updated_at=utc(row.updated_at),
-        cause=row.cause,
+        **{name: row._mapping[name] for name in columns},
         release=record,
         foreign_record=row.record if record is None else None,
         # Workloads that serve come first, and are stopped first: the others support them.

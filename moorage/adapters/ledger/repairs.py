@@ -10,11 +10,8 @@ from sqlalchemy import Engine, Row, delete, insert, select
 
 from moorage.adapters.ledger.database import gate, reading
 from moorage.adapters.ledger.tables import HOSTS, RELEASES, REPAIRS, SIGHTINGS
-from moorage.adapters.ledger.transitions import utc
 from moorage.operations.reconcile.cluster_state import RepairRecord
 from moorage.releases.states import FINAL
-
-MOMENTS = ("not_before", "started_at", "well_since", "probed_at")
 
 
 class Repairs:
@@ -50,10 +47,7 @@ class Repairs:
 
 def record_of(row: Row[Any]) -> RepairRecord:
     """A record from its row."""
-    values = dict(row._mapping)
-    return RepairRecord.model_validate(
-        {**values, **{name: utc(values[name]) for name in MOMENTS if values[name]}}
-    )
+    return RepairRecord.model_validate(dict(row._mapping))
 
 
 class Sightings:
@@ -66,20 +60,19 @@ class Sightings:
         """The hosts that do not answer, with the time of their last answer, UTC."""
         with reading(self._engine) as connection:
             rows = connection.execute(select(SIGHTINGS))
-            return {row.host: utc(row.unseen_since) for row in rows}
+            return {row.host: row.unseen_since for row in rows}
 
     def keep(self, unseen: Mapping[str, tuple[datetime, str]], seen: set[str]) -> None:
         """Record the hosts that do not answer, with time and reason, and those that do again."""
-        before = self.unseen()
-        if not (unseen or before.keys() & seen):
+        if not (unseen or self.unseen().keys() & seen):
             return
+        rows = [
+            {"host": host, "unseen_since": since, "detail": detail}
+            for host, (since, detail) in unseen.items()
+        ]
         with gate(self._engine) as connection:
             hosts = [*unseen, *seen]
             connection.execute(delete(SIGHTINGS).where(SIGHTINGS.c.host.in_(hosts)))
-            rows = [
-                {"host": host, "unseen_since": since, "detail": detail}
-                for host, (since, detail) in unseen.items()
-            ]
             if rows:
                 connection.execute(insert(SIGHTINGS), rows)
 

@@ -21,7 +21,7 @@ from prefect.settings import get_current_settings
 from pydantic import ValidationError
 
 from moorage.adapters.files.safe_files import read_private, unsafe, write_private
-from moorage.adapters.ledger.lock_owner import Owner, is_running, owner_of
+from moorage.adapters.ledger.locks import Owner
 from moorage.adapters.secrets import remember
 from moorage.adapters.system.settings import Settings
 from moorage.common.failures import Cause, Failure
@@ -81,7 +81,7 @@ def provide_login(home: Path) -> tuple[str, bool]:
 
 def record_server(home: Path, url: str, pid: int) -> None:
     """Record which process answers at an address, for clients of this home."""
-    server = RunningServer(url=url, process=owner_of(pid))
+    server = RunningServer(url=url, process=Owner.of(pid))
     write_private(home / FOLDER / SERVER, server.model_dump_json(), over=True)
 
 
@@ -101,7 +101,7 @@ def login_for(home: Path, url: str) -> tuple[str, str] | None:
         server = RunningServer.model_validate_json(read_private(home / FOLDER / SERVER) or "")
     except ValidationError:
         return None
-    if _place(url) != _place(server.url) or not is_running(server.process):
+    if _place(url) != _place(server.url) or not server.process.is_running:
         return None
     if not is_listening(server.process.pid, urlsplit(server.url).port):
         return None

@@ -16,7 +16,7 @@ from moorage.adapters.sources.store import ModelStore
 from moorage.adapters.system.settings import Settings
 from moorage.inventory.model_store import HUB, S3, folder_name, is_local
 from moorage.models.assets import Asset, AssetRole, SourceRequest, assets_of, require_rank
-from moorage.models.layout import layout_of
+from moorage.models.files import layout_of
 from moorage.models.source import ResolvedModel, join_companions
 from moorage.spec import ModelSpec
 

@@ -19,8 +19,7 @@ from moorage.adapters.sources.store import COMMIT, Manifest, ModelStore
 from moorage.adapters.system.parallel import Tick, deadline, hold, run_all
 from moorage.common.failures import Cause, Failure
 from moorage.models.assets import SourceRequest
-from moorage.models.files import is_weight
-from moorage.models.layout import MODEL, Layout
+from moorage.models.files import MODEL, Layout, is_weight
 from moorage.models.source import ModelFile, ResolvedModel, TensorHeaders
 from moorage.models.weights import FileWeights, join_headers, summarize
 

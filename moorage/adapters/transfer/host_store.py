@@ -53,15 +53,15 @@ SENT_SECONDS = 5.0
 """How often the sent bytes are counted: that takes a request for each file."""
 
 PIECE = 1 << 20
+PARTIAL, INCOMPLETE = ".partial", ".partial/.incomplete"
 
 PROGRAM = bundle(program, checks, redirects, range_download, mirror)
 
 
 class Staged(Value):
-    """How a model came to be there.
+    """How a model came to be in a directory on a host.
 
     Attributes:
-        path: Its directory on the host.
         brought: Bytes by whom they came from; empty = it was there, or was handed over from here.
         helper: Image of the container that did it.
     """
@@ -72,13 +72,7 @@ class Staged(Value):
 
 
 class HostStore:
-    """The store of one host, which has the image of helper containers.
-
-    Args:
-        access: Access to its daemon.
-        image: The image of helper containers.
-        folder: Directory of all models on the host.
-    """
+    """The store of one host: a directory of all models, and an image for helper containers."""
 
     def __init__(self, access: Access, image: str, folder: str) -> None:
         self._access, self._image, self._folder = access, image, folder
@@ -170,9 +164,8 @@ class HostStore:
             except (DockerException, RequestException, Failure) as error:
                 forget_clients()
                 if time.monotonic() > until:
-                    detail = (
-                        f"{self._access.machine} has not answered for {LOST_SECONDS:g} s: {error}"
-                    )
+                    silent = f"{self._access.machine} has not answered for {LOST_SECONDS:g} s"
+                    detail = f"{silent}: {error}"
                     raise Failure(Cause.RUNTIME_UNAVAILABLE, detail, suggestion=LOST) from error
                 time.sleep(POLL_SECONDS)
 
@@ -230,11 +223,7 @@ def _remove(container: Container) -> None:
 
 
 def hand_over(access: Access, container: Container, model: ResolvedModel) -> None:
-    """Send a container that is not started the files that it lacks, of a local model.
-
-    Raises:
-        DockerException: When the daemon does not take them.
-    """
+    """Send a container that is not started the files that it lacks, of a local model."""
     if not is_local(model.source):
         return
     home = model_directory(STORE, model.source, model.revision)
@@ -242,10 +231,9 @@ def hand_over(access: Access, container: Container, model: ResolvedModel) -> Non
         return
     patient = connect(access, READ_SECONDS).api
     for file in model.files:
-        places = _places(home, file)
-        if file.size not in [_size(container, path) for path in places]:
-            content = parcel(model, file, places[-1].removeprefix(STORE))
-            patient.put_archive(str(container.id), STORE, content)
+        if _bytes_of(container, home, file) != file.size:
+            target = f"{home}{INCOMPLETE}/{file.name}".removeprefix(STORE)
+            patient.put_archive(str(container.id), STORE, parcel(model, file, target))
 
 
 class _Sending:
@@ -266,9 +254,8 @@ class _Sending:
 
     def _bytes_there(self, container: Container) -> int:
         home = model_directory(STORE, self._model.source, self._model.revision)
-        sizes = ([_size(container, at) for at in _places(home, f)] for f in self._model.files)
         with contextlib.suppress(DockerException, RequestException):
-            return sum(max(0, *found) for found in sizes)
+            return sum(max(0, _bytes_of(container, home, file)) for file in self._model.files)
         return self._sent
 
 
@@ -292,9 +279,9 @@ def parcel(model: ResolvedModel, file: ModelFile, target: str) -> Iterator[bytes
     yield bytes(-file.size % tarfile.BLOCKSIZE + 2 * tarfile.BLOCKSIZE)
 
 
-def _places(home: str, file: ModelFile) -> tuple[str, str]:
-    """Where a file that was sent may be: verified, or not yet."""
-    return f"{home}.partial/{file.name}", f"{home}.partial/.incomplete/{file.name}"
+def _bytes_of(container: Container, home: str, file: ModelFile) -> int:
+    """Bytes of a file that was sent, verified or not yet; -1 when it is not there."""
+    return max(_size(container, f"{home}{part}/{file.name}") for part in (PARTIAL, INCOMPLETE))
 
 
 def _size(container: Container, path: str) -> int:

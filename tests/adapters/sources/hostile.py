@@ -17,7 +17,7 @@ from moorage.adapters.system.settings import Settings
 from moorage.common.failures import Failure
 from moorage.memory import memory_model
 from moorage.memory.sizing import COMMON_SIZES, Device, Question, sizes
-from moorage.models.config import derive_profile
+from moorage.models.profile import derive_profile
 from moorage.spec import ModelSpec
 from tests.hub.tiny import CONFIG, model, safetensors, with_header
 
