@@ -9,7 +9,12 @@ from typing import Annotated, Any
 
 import typer
 
-from moorage.adapters.engines.schemas import SchemaStore, schema_of_image, schema_of_installed
+from moorage.adapters.engines.schemas import (
+    SchemaStore,
+    schema_of_image,
+    schema_of_installed,
+    shipped_schemas,
+)
 from moorage.adapters.hosts.survey import docker_version, survey_host
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.system.settings import Settings
@@ -81,14 +86,13 @@ def schema(
 
     Without an option, show the versions whose arguments are known.
     """
-    store = SchemaStore(Settings().root)
     if image and installed:
         raise Failure(Cause.BAD_SETTING, "--image and --installed: give one of the two")
     if not image and not installed:
-        return _list_schemas(store, as_json=as_json)
+        return _list_schemas(as_json=as_json)
     with err.status(f"asking the vLLM {f'in {image}' if image else 'installed here'} (~15 s)"):
         schema, names = _extracted(image)
-        paths = store.keep(schema, names)
+        paths = SchemaStore(Settings().root).keep(schema, names)
     if as_json:
         return dump(schema.model_dump(mode="json", exclude_defaults=True))
     out.print(f"vLLM {schema.version} takes {len(schema.arguments)} arguments; kept in")
@@ -161,8 +165,8 @@ def _extracted(image: str | None) -> tuple[Schema, tuple[str, ...]]:
     return schema, (schema.version,)
 
 
-def _list_schemas(store: SchemaStore, *, as_json: bool) -> None:
-    known = store.every()
+def _list_schemas(*, as_json: bool) -> None:
+    known = shipped_schemas()
     if as_json:
         return dump([{"version": item.version, "also": item.also} for item in known])
     rows = [
