@@ -125,8 +125,8 @@ async def image_drift(row: ReleaseRow, fleet: Fleet) -> str:
 
     Empty where it does not, or where nobody can tell.
     """
-    image = row.release.image if row.release else None
-    if image is None or not image.digest or parse_reference(image.reference).digest:
+    image = tracked_image(row.release) if row.release else None
+    if image is None:
         return ""
     with step("image") as note:
         digest = await in_thread(current_digest, image, fleet.registries)
@@ -136,6 +136,13 @@ async def image_drift(row: ReleaseRow, fleet: Fleet) -> str:
         newer = image.model_copy(update={"digest": digest}).pinned
         note.say(f"drift: {image.reference} stands for {digest} now, {row.id} runs {image.digest}")
         return f"{image.reference} was moved since: set `engine.image: {newer}` to take it"
+
+
+def tracked_image(release: Release) -> Image | None:
+    """The image of a release whose tag may stand for another one by now; None = there is none."""
+    image = release.image
+    fixed = image is None or not image.digest or parse_reference(image.reference).digest
+    return None if fixed else image
 
 
 def restore_image(release: Release) -> None:

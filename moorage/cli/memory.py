@@ -7,7 +7,7 @@ from typing import Annotated, Any, get_args
 
 import typer
 
-from moorage.adapters.engines.argument_check import check_early
+from moorage.adapters.engines.schemas import check_early
 from moorage.adapters.files.specs import load_fleet, load_spec
 from moorage.adapters.sources import read_keys, resolve_all
 from moorage.adapters.system.settings import Settings

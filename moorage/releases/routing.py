@@ -2,7 +2,7 @@
 
 A router decides where requests for a name go. Its switch is one step: before it everybody is sent
 to the old release, after it to the new one, and at no moment to both or to neither. The ledger is
-one (`adapters/ledger/routes.py`): a client that looks the endpoint up is its own gateway.
+one (`adapters/ledger/releases.py`): a client that looks the endpoint up is its own gateway.
 """
 
 from __future__ import annotations
