@@ -18,9 +18,8 @@ from moorage.memory.calibration import (
     apply,
     calibration_key,
 )
-from moorage.memory.engine_setup import MemoryQuery
-from moorage.memory.estimates import CONTEXT, NCCL, Term
-from moorage.memory.need import Need
+from moorage.memory.estimates import CONTEXT, NCCL
+from moorage.memory.need import MemoryQuery, Need, Term
 from moorage.models.profile import ModelProfile
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin
-from moorage.memory.numbers import largest
-from moorage.memory.spec_options import wanted_concurrency
+from moorage.memory.need import largest
+from moorage.memory.options import wanted_concurrency
 from moorage.models.profile import ModelProfile
 from moorage.spec import ModelSpec, Policy
 
