@@ -120,7 +120,8 @@ async def roll_out(
         except Failure as failure:
             if failure.cause != Cause.PORT_TAKEN or source.spec.port != "auto":
                 raise
-            refused += rollout.draft.claims
+            placement = rollout.draft.release.placement
+            refused += placement.claims if placement else ()
             context.journal.tell(f"{failure}; trying another port")
     return await ReleaseRollout(context, source, fleet, old, refused).run()
 
@@ -129,10 +130,8 @@ async def roll_out(
 class ReleaseRollout:
     """Makes a release once: whatever fails, nothing is left claimed or running.
 
-    Attributes:
-        source: Plans it; several attempts share its analysis of the model.
-        old: The release that it replaces; None = nothing serves.
-        refused: Claims of earlier attempts that failed because one of their ports was taken.
+    It replaces `old`, if there is one. Several attempts share the source's analysis of the model;
+    `refused` are the claims of earlier ones, of which a port was taken.
     """
 
     context: FlowContext

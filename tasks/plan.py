@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from moorage.adapters.engines import argument_check as arguments
+from moorage.adapters.engines import schemas as arguments
 from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Cause, Failure
 from moorage.engines.application import ApplicationRequest

@@ -7,9 +7,8 @@ from math import ceil
 
 from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import human_bytes
-from moorage.memory import MemoryModel
-from moorage.memory.engine_setup import MemoryQuery
-from moorage.memory.need import CpuNeed, Need
+from moorage.memory.demand import MemoryModel
+from moorage.memory.need import CpuNeed, MemoryQuery, Need
 from moorage.models.profile import ModelProfile
 from moorage.placement.engine import EngineTraits
 from moorage.placement.memory import Memory, MemoryRequest

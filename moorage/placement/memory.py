@@ -21,11 +21,9 @@ from moorage.memory.calibration import (
     apply,
     calibration_key,
 )
-from moorage.memory.engine_setup import MemoryQuery
-from moorage.memory.estimates import CONTEXT, NCCL, Term
-from moorage.memory.need import Need
-from moorage.memory.numbers import largest
-from moorage.memory.spec_options import wanted_concurrency
+from moorage.memory.estimates import CONTEXT, NCCL
+from moorage.memory.need import MemoryQuery, Need, Term, largest
+from moorage.memory.options import wanted_concurrency
 from moorage.models.profile import ModelProfile
 from moorage.spec import ModelSpec, Policy
 

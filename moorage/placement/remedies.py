@@ -10,10 +10,9 @@ from typing import Any
 from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import human_bytes
 from moorage.inventory.snapshot import FleetSnapshot
-from moorage.memory import MemoryModel
-from moorage.memory.engine_setup import MemoryQuery
-from moorage.memory.need import Need
-from moorage.memory.spec_options import wanted_concurrency
+from moorage.memory.demand import MemoryModel
+from moorage.memory.need import MemoryQuery, Need
+from moorage.memory.options import wanted_concurrency
 from moorage.placement.better_hosts import Trial, empty_or_extended_host, larger_accelerators
 from moorage.placement.demand import Demand, Split
 from moorage.placement.explanation import Verdict

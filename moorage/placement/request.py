@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.snapshot import FleetSnapshot
-from moorage.memory import MemoryModel
 from moorage.memory.calibration import Measurement
+from moorage.memory.demand import MemoryModel
 from moorage.models.profile import ModelProfile
 from moorage.placement.baseline.terms import by_baseline_rules, read_terms
 from moorage.placement.demand import CpuDemand, Demand

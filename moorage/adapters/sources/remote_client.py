@@ -9,12 +9,12 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 from threading import Event
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from moorage.adapters.sources.announced_files import file_record
 from moorage.adapters.transfer.range_download import Answer, Download, DownloadError, read_range
 from moorage.common.failures import Cause, Failure
-from moorage.models.source import ModelFile
+from moorage.models.source import ModelFile, ResolvedModel
 
 WAITS = (0.5, 1.0, 2.0, 4.0)
 """Seconds to wait before each further attempt."""
@@ -47,6 +47,10 @@ class RemoteClient(ABC):
             Failure: The cause names the refusal.
             DownloadError: The request may be repeated.
         """
+
+    @abstractmethod
+    def mirror(self, model: ResolvedModel, seconds: float) -> dict[str, Any]:
+        """Addresses for the staging program on hosts, valid for as long as a download may take."""
 
     def read(self, commit: str, file: ModelFile, stopped: Event, start: int, stop: int) -> bytes:
         """A file from one offset up to another.

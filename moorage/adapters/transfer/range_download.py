@@ -90,7 +90,7 @@ class Download:
         stopped: Set when the download is to end early.
         waits: Seconds to wait before each further attempt; empty = only one attempt.
         last: Whether no other server can go on with it. Then bytes beyond the most that ever were
-            here renew the attempts.
+            here renew the attempts, and a server whose file has another size is not used.
     """
 
     def __init__(
@@ -158,7 +158,7 @@ class Download:
         """The offset up to which the answer is read."""
         _, end, whole = answer.bounds(start)
         size = self._file["size"]
-        if whole not in (None, size):
+        if whole not in (None, size) and (self._last or whole <= start):
             raise self._error("download-corrupt", f"has {whole:,} bytes, announced were {size:,}")
         self._require_same_content(answer.headers.get("etag", ""))
         return min(end or size, size)

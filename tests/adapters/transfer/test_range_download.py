@@ -19,10 +19,8 @@ from threading import Event
 import pytest
 
 from moorage.adapters.sources.hub_client import HubClient
-from moorage.adapters.sources.hub_http import HubHttp
 from moorage.adapters.sources.remote_client import RemoteClient
 from moorage.adapters.sources.s3_client import S3Client
-from moorage.adapters.sources.s3_http import S3Http
 from moorage.adapters.transfer.file_checks import File
 from moorage.adapters.transfer.host_store import PROGRAM
 from moorage.adapters.transfer.range_download import Answer, Download, DownloadError
@@ -149,14 +147,12 @@ def by_client(make: Callable[[str], RemoteClient]) -> Fetch:
 
 
 def hub_client(url: str) -> RemoteClient:
-    return HubClient(
-        HubHttp("org/tiny", url, timeout=5, listing_seconds=4), waits=(0.0,) * (TRIES - 1)
-    )
+    return HubClient("org/tiny", url, timeout=5, listing_seconds=4, waits=(0.0,) * (TRIES - 1))
 
 
 def bucket_client(url: str) -> RemoteClient:
-    http = S3Http("models/tiny", url, ("an-id", "a-key", ""), attempts=1)
-    client = S3Client(http, waits=(0.0,) * (TRIES - 1))
+    keys, waits = ("an-id", "a-key", ""), (0.0,) * (TRIES - 1)
+    client = S3Client("models/tiny", url, keys, attempts=1, waits=waits)
     client._etags = {NAME: "first"}  # as they were listed
     return client
 
