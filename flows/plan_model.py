@@ -22,7 +22,7 @@ from moorage.spec import Approval, ModelSpec
 from tasks.compare import serving
 from tasks.derive import derive
 from tasks.image import choose_image, image_drift, pull_image
-from tasks.place import place, propose_placement
+from tasks.place import dry_place, propose_best
 from tasks.plan import check_early, check_placed, plan_release
 from tasks.policy import ask, current_submission, is_approved, require_allowed, require_allowed_size
 from tasks.release import ReleaseDraft, approval_page, publish_plan
@@ -61,11 +61,8 @@ async def plan_model(spec: ModelSpec, fleet: Fleet = Fleet()) -> State[Release]:
 class FreshPlan:
     """Plans a release from its spec alone: where it fits best now, by the rules of today.
 
-    `RollbackPlan` overrides what an earlier release decides.
-
-    Args:
-        spec: The model as it is meant to be served.
-        facts: Fields of the record that say where the release comes from.
+    `RollbackPlan` overrides what an earlier release decides. `facts` are fields of the record that
+    say where the release comes from.
     """
 
     def __init__(self, spec: ModelSpec, **facts: Any) -> None:
@@ -82,15 +79,9 @@ class FreshPlan:
         model = await resolve(self.spec)
         return Analyzed(self.spec, model, await derive(self.spec, model))
 
-    async def propose(self, analyzed: Analyzed, snapshot: FleetSnapshot, running: str) -> Placement:
-        """Choose where it would run; nothing is claimed."""
-        return await propose_placement(analyzed, snapshot, running)
-
-    async def place(
-        self, analyzed: Analyzed, fleet: Fleet, snapshot: FleetSnapshot, release: str, running: str
-    ) -> Placed:
-        """Choose where it runs, and claim that."""
-        return await place(analyzed, fleet, snapshot, release, running)
+    async def propose(self, analyzed: Analyzed, running: str, snapshot: FleetSnapshot) -> Placement:
+        """Choose where it would run."""
+        return await propose_best(analyzed, running, snapshot)
 
     async def check(self, placed: Placed) -> tuple[str, ...]:
         """Check its arguments before anything is pulled; returns warnings for a person."""
@@ -98,11 +89,11 @@ class FreshPlan:
 
     async def choose_image(self, placed: Placed) -> Image | None:
         """Choose its image; nothing is pulled. None: the engine is installed on the host."""
-        return await choose_image(placed.spec, placed.placement, placed.snapshot)
+        return await choose_image(placed)
 
     async def pull_image(self, placed: Placed) -> Image | None:
         """Have its image on every placed host. None: the engine is installed there."""
-        return await pull_image(placed.spec, placed.placement, placed.snapshot)
+        return await pull_image(placed)
 
     def plan(self, placed: Placed, image: Image | None, notes: tuple[str, ...]) -> LaunchPlan:
         """Work out exactly what runs."""
@@ -118,17 +109,12 @@ async def dry_run(
 ) -> Release:
     """Record and show what deploying a model would run.
 
-    Args:
-        context: The flow run; the record begins when it did.
-        source: Plans the release.
-        fleet: The hosts it may run on.
-        old: The release that it would replace.
-        submission: How the spec was submitted, to hold it to the policy's size; None = not held.
+    With a submission, its owner is held to the sizes of the policy.
     """
     draft, spec = ReleaseDraft(context.journal, old), source.spec
     analyzed = await source.resolve_and_derive()
     snapshot = await survey_without_abandoned(fleet, spec)
-    placement = await source.propose(analyzed, snapshot, replaceable(old))
+    placement = await dry_place(source.propose, analyzed, snapshot, replaceable(old))
     if submission:
         await require_allowed_size(spec, placement, submission)
     identity = await draft.preview(spec, context.flow_run_id, context.begun, source.facts)

@@ -24,14 +24,11 @@ from moorage.spec import Name
 from tasks.compare import serving, sole_flow
 from tasks.context import ledger
 from tasks.derive import derive
+from tasks.image import pull_same_image
+from tasks.place import propose_again
+from tasks.plan import replan_release
 from tasks.policy import recorded_scope, require_allowed, settled_fleet
 from tasks.release import announcement
-from tasks.replay_release import (
-    place_where_it_was,
-    propose_where_it_was,
-    pull_same_image,
-    replan_release,
-)
 from tasks.resolve import resolve
 
 
@@ -73,7 +70,8 @@ async def rollback_model(
         async with sole_flow(name, context.flow_run_id, context.journal):
             target, old, healthy = await _target(name, to)
             fleet = await _require_allowed(target, fleet)
-            if old and old.release and healthy and _serves_target(old.release, target):
+            runs = (old.release.id, old.release.rolled_back_to) if old and old.release else ()
+            if old and healthy and target.id in runs:
                 message = f"unchanged: {old.id} already serves what {target.id} ran"
                 return Completed(name="Unchanged", message=message, data=old.release)
             release = await roll_out(context, RollbackPlan(target, old), fleet, old)
@@ -81,12 +79,7 @@ async def rollback_model(
 
 
 class RollbackPlan(FreshPlan):
-    """Plans a release as an earlier one ran: its place, its image by digest, its plan.
-
-    Args:
-        target: The earlier release; it ran, so it has all of these.
-        old: The release that serves now.
-    """
+    """Plans a release as an earlier one (`target`) ran: its place, image by digest, and plan."""
 
     def __init__(self, target: Release, old: ReleaseRow | None) -> None:
         # What is applied from files stays theirs: the next `apply` tells that it was rolled back.
@@ -102,15 +95,9 @@ class RollbackPlan(FreshPlan):
         require_same(self._target, model)
         return Analyzed(self.spec, model, await derive(spec, model))
 
-    async def propose(self, analyzed: Analyzed, snapshot: FleetSnapshot, running: str) -> Placement:
+    async def propose(self, analyzed: Analyzed, running: str, snapshot: FleetSnapshot) -> Placement:
         """Choose where it was, unless that is taken or gone."""
-        return await propose_where_it_was(self._target, analyzed, snapshot, running)
-
-    async def place(
-        self, analyzed: Analyzed, fleet: Fleet, snapshot: FleetSnapshot, release: str, running: str
-    ) -> Placed:
-        """Claim where it was, unless that is taken or gone."""
-        return await place_where_it_was(self._target, analyzed, fleet, snapshot, release, running)
+        return await propose_again(self._target, analyzed, running, snapshot)
 
     async def check(self, placed: Placed) -> tuple[str, ...]:  # noqa: ARG002
         """Nothing: the very same arguments were taken by the very same image."""
@@ -122,7 +109,7 @@ class RollbackPlan(FreshPlan):
 
     async def pull_image(self, placed: Placed) -> Image | None:
         """Have its image by digest, or the one that was built on the host."""
-        return await pull_same_image(self._target, placed.placement, placed.snapshot)
+        return await pull_same_image(self._target, placed)
 
     def plan(self, placed: Placed, image: Image | None, notes: tuple[str, ...]) -> LaunchPlan:
         """As it was recorded; only what the place demands differs."""
@@ -140,7 +127,3 @@ async def _target(name: str, to: str) -> tuple[Release, ReleaseRow | None, bool]
     rows = await in_thread(ledger().releases.of_model, name)
     target = rollback_target(name, rows, to)
     return target, *await serving(target.spec)
-
-
-def _serves_target(release: Release, target: Release) -> bool:
-    return target.id in (release.id, release.rolled_back_to)

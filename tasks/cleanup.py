@@ -40,10 +40,9 @@ def recover_others(model: str, journal: Journal) -> None:
 
 
 def recover(row: ReleaseRow) -> str:
-    """Finish or undo what a killed flow left of a release. The caller holds the model's lock.
+    """Finish or undo what a killed flow left of a release; what was done, empty for nothing.
 
-    Returns:
-        What was done; empty when there was nothing to do.
+    The caller holds the model's lock.
     """
     if row.state == ReleaseState.STOPPING:
         superseded = row.cause.startswith(SUPERSEDED)

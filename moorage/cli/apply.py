@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from moorage.adapters.engines.argument_check import check_early
+from moorage.adapters.engines.schemas import check_early
 from moorage.adapters.files.specs import (
     FLEET_FILE,
     load_hosts,

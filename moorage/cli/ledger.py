@@ -15,7 +15,7 @@ from sqlalchemy import make_url
 from moorage.adapters.ledger.check import problems_of_content, problems_of_file
 from moorage.adapters.ledger.copies import back_up
 from moorage.adapters.ledger.copies import restore as restore_ledger
-from moorage.adapters.ledger.troubles import shown_url
+from moorage.adapters.ledger.database import shown_url
 from moorage.adapters.system.settings import Settings
 from moorage.cli.options import AsJson, Commands
 from moorage.cli.output import dump, say

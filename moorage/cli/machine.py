@@ -9,7 +9,12 @@ from typing import Annotated, Any
 
 import typer
 
-from moorage.adapters.engines.schemas import SchemaStore, schema_of_image, schema_of_installed
+from moorage.adapters.engines.schemas import (
+    SchemaStore,
+    schema_of_image,
+    schema_of_installed,
+    shipped_schemas,
+)
 from moorage.adapters.hosts.survey import docker_version, survey_host
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.system.settings import Settings
@@ -27,6 +32,15 @@ from moorage.inventory.fleet import Fleet
 from moorage.spec import EngineName
 
 LITTLE_DISK = 10 * GIB
+
+MORE_DISK = "Free some space, or set MOORAGE_HOME to a larger disk."
+NO_DOCKER = "Install Docker and let this user reach its socket; engines then run in containers."
+NO_ACCELERATORS = "For NVIDIA GPUs install the driver and the container toolkit; CPU works without."
+NOT_INSTALLED = {
+    EngineName.TRANSFORMERS: "not installed here",
+    EngineName.VLLM: "not installed here (it can run in a container)",
+}
+INSTALL = "In the checkout: pip install '.[{}]'"
 
 
 def doctor(as_json: AsJson = False) -> None:
@@ -72,14 +86,13 @@ def schema(
 
     Without an option, show the versions whose arguments are known.
     """
-    store = SchemaStore(Settings().root)
     if image and installed:
         raise Failure(Cause.BAD_SETTING, "--image and --installed: give one of the two")
     if not image and not installed:
-        return _list_schemas(store, as_json=as_json)
+        return _list_schemas(as_json=as_json)
     with err.status(f"asking the vLLM {f'in {image}' if image else 'installed here'} (~15 s)"):
         schema, names = _extracted(image)
-        paths = store.keep(schema, names)
+        paths = SchemaStore(Settings().root).keep(schema, names)
     if as_json:
         return dump(schema.model_dump(mode="json", exclude_defaults=True))
     out.print(f"vLLM {schema.version} takes {len(schema.arguments)} arguments; kept in")
@@ -91,18 +104,27 @@ def schema(
 def _examine(settings: Settings) -> list[Check]:
     """Everything that a deployment on this machine may need."""
     host = survey_host(Fleet().hosts[0])
+    docker, trouble = docker_version("local")
+    count = len(host.accelerators)
+    installed = {program.engine: program.version or "installed" for program in host.programs}
     return [
-        Check(name="Python", state="ok", found=platform.python_version()),
-        Check(name="Prefect", state="ok", found=importlib.metadata.version("prefect")),
+        _found("Python", platform.python_version()),
+        _found("Prefect", importlib.metadata.version("prefect")),
         _ledger(settings),
         _disk(settings),
-        _docker(),
-        _accelerators(len(host.accelerators)),
+        _found("Docker", docker, trouble, NO_DOCKER),
+        _found("accelerators", f"{count} NVIDIA" if count else "", "none", NO_ACCELERATORS),
         *(
-            _engine(name, next((p.version for p in host.programs if p.engine == name), None))
-            for name in (EngineName.TRANSFORMERS, EngineName.VLLM)
+            _found(f"engine {name}", installed.get(name, ""), missing, INSTALL.format(name))
+            for name, missing in NOT_INSTALLED.items()
         ),
     ]
+
+
+def _found(name: str, found: str, missing: str = "", fix: str = "") -> Check:
+    if found:
+        return Check(name=name, state="ok", found=found)
+    return Check(name=name, state="absent", found=missing, fix=fix)
 
 
 def _ledger(settings: Settings) -> Check:
@@ -110,52 +132,14 @@ def _ledger(settings: Settings) -> Check:
         Ledger(settings.ledger).close()
     except Failure as failure:
         return Check(name="ledger", state="broken", found=failure.detail, fix=failure.suggestion)
-    return Check(name="ledger", state="ok", found=settings.ledger.rpartition("@")[2])
+    return _found("ledger", settings.ledger.rpartition("@")[2])
 
 
 def _disk(settings: Settings) -> Check:
     settings.root.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(settings.root).free
     found = f"{human_bytes(free)} free under {settings.root}"
-    if free < LITTLE_DISK:
-        fix = "Free some space, or set MOORAGE_HOME to a larger disk."
-        return Check(name="disk", state="absent", found=found, fix=fix)
-    return Check(name="disk", state="ok", found=found)
-
-
-def _docker() -> Check:
-    version, trouble = docker_version("local")
-    if version:
-        return Check(name="Docker", state="ok", found=version)
-    return Check(
-        name="Docker",
-        state="absent",
-        found=trouble,
-        fix="Install Docker and let this user reach its socket; engines then run in containers.",
-    )
-
-
-def _accelerators(count: int) -> Check:
-    if count:
-        return Check(name="accelerators", state="ok", found=f"{count} NVIDIA")
-    return Check(
-        name="accelerators",
-        state="absent",
-        found="none",
-        fix="For NVIDIA GPUs install the driver and the container toolkit; CPU works without.",
-    )
-
-
-def _engine(name: EngineName, version: str | None) -> Check:
-    if version is not None:
-        return Check(name=f"engine {name}", state="ok", found=version or "installed")
-    elsewhere = " (it can run in a container)" if name == EngineName.VLLM else ""
-    return Check(
-        name=f"engine {name}",
-        state="absent",
-        found=f"not installed here{elsewhere}",
-        fix=f"In the checkout: pip install '.[{name}]'",
-    )
+    return _found("disk", found if free >= LITTLE_DISK else "", found, MORE_DISK)
 
 
 def _engine_row(engine: Engine) -> dict[str, Any]:
@@ -181,8 +165,8 @@ def _extracted(image: str | None) -> tuple[Schema, tuple[str, ...]]:
     return schema, (schema.version,)
 
 
-def _list_schemas(store: SchemaStore, *, as_json: bool) -> None:
-    known = store.every()
+def _list_schemas(*, as_json: bool) -> None:
+    known = shipped_schemas()
     if as_json:
         return dump([{"version": item.version, "also": item.also} for item in known])
     rows = [

@@ -11,10 +11,8 @@ from typing import Any
 
 from moorage.memory.config_defaults import FILLED_IN, class_default
 from moorage.memory.refusal import rejected, unknown
-from moorage.models.config import architectures, text_config
+from moorage.models.config import LENGTH_KEYS, Config, architectures, text_config
 from moorage.models.rope import RopeRule, rope_factor, rope_settings, rope_type, scaled_length
-
-Config = Mapping[str, Any]
 
 ALIASES: dict[str, tuple[str, ...]] = {
     "num_hidden_layers": ("n_layer", "n_layers", "num_layers", "decoder_layers"),
@@ -28,11 +26,6 @@ ALIASES: dict[str, tuple[str, ...]] = {
 }
 """Other names of the same fact, by the name used here."""
 
-LENGTH_KEYS = (
-    *("max_position_embeddings", "n_positions", "max_seq_len", "seq_length"),
-    *("model_max_length", "max_target_positions", "max_sequence_length", "max_seq_length"),
-    "seq_len",
-)
 LENGTH_WHEN_UNKNOWN = 2048
 ANY_LENGTH = 1 << 62
 """Where a configuration says nothing about lengths, any length is allowed."""

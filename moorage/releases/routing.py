@@ -1,7 +1,7 @@
 """The routes of model names, and the interface that changes them.
 
 A router decides where requests for a name go. It switches in one step: no request goes to both
-releases or to neither. The ledger is a router too (`adapters/ledger/routes.py`): clients look the
+releases or to neither. The ledger is a router too (`adapters/ledger/releases.py`): clients look the
 endpoint up there.
 """
 

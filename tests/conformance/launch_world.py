@@ -17,8 +17,8 @@ from moorage.engines.vllm.seat_context import arguments_of
 from moorage.inventory.fleet_engines import EngineVersion, EngineVersions
 from moorage.inventory.snapshot import Accelerator, FleetSnapshot, HostSnapshot
 from moorage.models.assets import AssetRole
-from moorage.models.config import TEXT_CONFIG_KEYS, derive_profile
-from moorage.models.profile import ModelProfile
+from moorage.models.config import TEXT_CONFIG_KEYS
+from moorage.models.profile import ModelProfile, derive_profile
 from moorage.models.source import Companion, ResolvedModel, WeightSummary
 from moorage.placement.parallelism import split_over_hosts, stated_parallelism
 from moorage.placement.placement import Links, Placed, Placement, Role, Seat

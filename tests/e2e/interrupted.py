@@ -89,7 +89,7 @@ HALFWAY: dict[str, tuple[str, str, str]] = {
 
 RECONCILING: dict[str, tuple[str, str, str]] = {
     "undoing: given up": ("after", "moorage.adapters.ledger.releases", "Releases.give_up"),
-    "bringing back: started": ("before", "moorage.adapters.ledger.routes", "Routes.reopen"),
+    "bringing back: started": ("before", "moorage.adapters.ledger.releases", "Routes.reopen"),
     "restarting: stopped": ("before", "tasks.restart", "start_part"),
 }
 """Points of a reconcile, which is killed itself while it puts right what another kill has left."""

@@ -7,8 +7,8 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from moorage.adapters.engines.argument_check import check_early
 from moorage.adapters.engines.probe import ask, metrics_total, read_metrics, served_names
+from moorage.adapters.engines.schemas import check_early
 from moorage.adapters.files.specs import load_fleet, load_spec
 from moorage.adapters.hosts.survey import describe, fleet_snapshot
 from moorage.adapters.sources import read_keys, resolve_all
@@ -22,7 +22,7 @@ from moorage.engines.registry import ENGINES
 from moorage.inventory.fleet import Host, StaticAccelerator
 from moorage.inventory.snapshot import Accelerator, HostSnapshot
 from moorage.memory.demand import memory_model
-from moorage.models.config import derive_profile
+from moorage.models.profile import derive_profile
 from moorage.placement.placement import Placed, Placement
 from moorage.placement.propose import propose
 from moorage.placement.request import Subject

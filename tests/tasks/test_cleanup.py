@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from moorage.adapters.ledger.lock_owner import Owner
+from moorage.adapters.ledger.locks import Owner
 from moorage.operations.reconcile.actions import Action, ActionKind
 from moorage.releases.release import ReleaseState
 from tasks import repair, replace

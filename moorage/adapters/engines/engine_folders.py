@@ -49,6 +49,8 @@ def make_cache_folders(spec: ContainerSpec) -> None:
     """
     for path, mode in _folders(spec):
         folder = Path(path)
+        if folder.is_symlink():
+            raise Failure(Cause.STORE_UNWRITABLE, f"{path} is a link")
         try:
             folder.mkdir(parents=True, exist_ok=True)
             if folder.stat().st_mode & ANYONE != mode:

@@ -17,7 +17,7 @@ from moorage.adapters.files.safe_files import read_json
 from moorage.common.failures import Cause, Failure
 from moorage.common.printable import short
 from moorage.common.strict_json import JsonLimits
-from moorage.models.config_limits import require_limits
+from moorage.models.config import require_limits
 
 Config = dict[str, Any]
 

@@ -16,8 +16,8 @@ from moorage.adapters.docker.containers import DockerRuntime, remove_container
 from moorage.adapters.docker.helper import LABEL_HELPER
 from moorage.adapters.hosts.observation import Observation
 from moorage.adapters.hosts.processes import LABELS_FILE, STATE_FILE, ProcessRuntime
+from moorage.adapters.hosts.supervisor import is_alive
 from moorage.adapters.ledger import Ledger
-from moorage.adapters.ledger.lock_owner import is_alive
 from moorage.adapters.ray.applications import RayRuntime
 from moorage.adapters.secrets import redact
 from moorage.adapters.system.settings import Settings

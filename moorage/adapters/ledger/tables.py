@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from typing import Any
+
 from sqlalchemy import (
     JSON,
     BigInteger,
@@ -17,9 +20,24 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    TypeDecorator,
     UniqueConstraint,
     text,
 )
+
+
+class Utc(TypeDecorator[datetime]):
+    """A time in UTC. SQLite returns it without a zone, PostgreSQL in the zone of the session."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_result_value(self, value: datetime | None, dialect: Any) -> datetime | None:  # noqa: ARG002
+        """The time with its zone."""
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
 
 METADATA = MetaData(
     naming_convention={
@@ -60,8 +78,8 @@ RELEASES = Table(
     Column("revision", String(200), nullable=False),
     Column("flow_run_id", String(64), nullable=False),
     Column("cause", Text, nullable=False),
-    Column("created_at", DateTime(timezone=True), nullable=False),
-    Column("updated_at", DateTime(timezone=True), nullable=False),
+    Column("created_at", Utc, nullable=False),
+    Column("updated_at", Utc, nullable=False),
     Column("spec", JSON, nullable=False),
     Column("record", JSON(none_as_null=True), nullable=True),
     UniqueConstraint("model", "number"),
@@ -92,7 +110,7 @@ TRANSITION_LOG = Table(
     Column("from_state", String(20), nullable=False),
     Column("to_state", String(20), nullable=False),
     Column("cause", Text, nullable=False),
-    Column("at", DateTime(timezone=True), nullable=False),
+    Column("at", Utc, nullable=False),
     Column("flow_run_id", String(64), nullable=False),
     Column("requested_by", Text, nullable=False, server_default=""),
     UniqueConstraint("release", "sequence"),
@@ -143,7 +161,7 @@ SIGHTINGS = Table(
     "sightings",
     METADATA,
     Column("host", String(100), primary_key=True),
-    Column("unseen_since", DateTime(timezone=True), nullable=False),
+    Column("unseen_since", Utc, nullable=False),
     Column("detail", Text, nullable=False),
 )
 """Hosts that do not answer; a row is deleted when its host answers again."""
@@ -154,11 +172,11 @@ REPAIRS = Table(
     Column("release", ForeignKey("releases.id"), primary_key=True),
     Column("attempts", Integer, nullable=False),
     Column("elsewhere", Integer, nullable=False),
-    Column("not_before", DateTime(timezone=True), nullable=True),
+    Column("not_before", Utc, nullable=True),
     Column("failure", Text, nullable=False),
-    Column("started_at", DateTime(timezone=True), nullable=True),
-    Column("well_since", DateTime(timezone=True), nullable=True),
-    Column("probed_at", DateTime(timezone=True), nullable=True),
+    Column("started_at", Utc, nullable=True),
+    Column("well_since", Utc, nullable=True),
+    Column("probed_at", Utc, nullable=True),
     Column("missed", Integer, nullable=False),
     Column("tokens", JSON, nullable=False),
 )
@@ -184,7 +202,7 @@ MEASUREMENTS = Table(
     Column("options", Text, nullable=False),
     Column("measured", JSON, nullable=False),
     Column("predicted", JSON, nullable=False),
-    Column("measured_at", DateTime(timezone=True), nullable=False),
+    Column("measured_at", Utc, nullable=False),
     Index("ix_measurements_key", "architecture", "shape", "engine", "engine_version"),
 )
 """Measured memory of starts, under the columns of `CalibrationKey`; it outlives the release."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import cast
 
@@ -57,6 +58,14 @@ def require_inside(name: object) -> str:
             suggestion=ATTACK,
         )
     return require_name(name)
+
+
+def require_distinct(files: Sequence[ModelFile]) -> None:
+    """Raise `SOURCE_CORRUPT` when two files have one path, or one lies below another."""
+    paths = [PurePosixPath(file.name) for file in files]
+    folders = {folder for path in paths for folder in path.parents}
+    if len(set(paths)) < len(paths) or not folders.isdisjoint(paths):
+        raise Failure(Cause.SOURCE_CORRUPT, "two files have the same path", suggestion=ATTACK)
 
 
 def require_name(name: str) -> str:

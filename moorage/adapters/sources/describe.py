@@ -16,9 +16,12 @@ from moorage.common.strict_json import LIMITS, JsonLimits
 from moorage.common.units import MIB, human_bytes
 from moorage.common.values import Value
 from moorage.models.assets import require_lora
-from moorage.models.config_limits import require_limits
+from moorage.models.config import require_limits
 from moorage.models.files import (
+    ADAPTER,
     INDEX_LIMITS,
+    MODEL,
+    Layout,
     announced_size,
     follow_indexes,
     index_files,
@@ -26,7 +29,6 @@ from moorage.models.files import (
     read_index,
 )
 from moorage.models.gguf import NeedsMore, read_gguf
-from moorage.models.layout import ADAPTER, MODEL, Layout
 from moorage.models.source import ModelFile, SkippedFile, WeightSummary
 from moorage.models.weights import FileWeights, from_size, header_end, read_header
 

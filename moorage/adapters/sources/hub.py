@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from threading import Event
 
+from moorage.adapters.sources.announced_files import require_distinct
 from moorage.adapters.sources.describe import (
     HeaderBudget,
     describe,
@@ -18,8 +19,7 @@ from moorage.adapters.sources.store import COMMIT, Manifest, ModelStore
 from moorage.adapters.system.parallel import Tick, deadline, hold, run_all
 from moorage.common.failures import Cause, Failure
 from moorage.models.assets import SourceRequest
-from moorage.models.files import is_weight
-from moorage.models.layout import MODEL, Layout
+from moorage.models.files import MODEL, Layout, is_weight
 from moorage.models.source import ModelFile, ResolvedModel, TensorHeaders
 from moorage.models.weights import FileWeights, join_headers, summarize
 
@@ -141,6 +141,7 @@ class HubSource:
     ) -> tuple[Manifest, TensorHeaders]:
         """Download the metadata, and read the headers of the weights where they are."""
         family, chosen, skipped = self._layout.choose(listed)
+        require_distinct(chosen)
         directory = self._store.open_workspace(commit)
         self._download(commit, (file for file in chosen if not is_weight(file.name)), tick)
         chosen, skipped, size = keep_indexed(directory, family, chosen, skipped)
@@ -166,9 +167,9 @@ class HubSource:
             raise Failure(Cause.SOURCE_INCOMPLETE, detail) from None
 
     def _weigh(
-        self, commit: str, family: str, file: ModelFile, budget: HeaderBudget, _: Event
+        self, commit: str, family: str, file: ModelFile, budget: HeaderBudget, stopped: Event
     ) -> FileWeights:
-        return weigh(file, family, partial(self._client.read, commit, file.name), budget)
+        return weigh(file, family, partial(self._client.read, commit, file, stopped), budget)
 
     def _complete(self, model: ResolvedModel, tick: Tick) -> None:
         if self._offline:

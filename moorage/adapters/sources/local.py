@@ -16,7 +16,7 @@ from moorage.adapters.sources.describe import describe, keep_indexed, weigh_here
 from moorage.common.failures import Cause, Failure
 from moorage.common.printable import short
 from moorage.models.assets import SourceRequest
-from moorage.models.layout import MODEL, Layout
+from moorage.models.files import MODEL, Layout
 from moorage.models.source import ModelFile, ResolvedModel, WeightSummary
 from moorage.models.weights import join_headers, summarize
 from moorage.spec.safe import is_of_the_system

@@ -9,12 +9,12 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 from threading import Event
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from moorage.adapters.sources.announced_files import file_record
 from moorage.adapters.transfer.range_download import Answer, Download, DownloadError, read_range
 from moorage.common.failures import Cause, Failure
-from moorage.models.source import ModelFile
+from moorage.models.source import ModelFile, ResolvedModel
 
 WAITS = (0.5, 1.0, 2.0, 4.0)
 """Seconds to wait before each further attempt."""
@@ -39,7 +39,7 @@ class RemoteClient(ABC):
 
     @abstractmethod
     def open_range(
-        self, commit: str, name: str, start: int, stop: int
+        self, commit: str, file: ModelFile, start: int, stop: int
     ) -> AbstractContextManager[Answer]:
         """Ask for a file from one offset up to another, and read the answer inside the block.
 
@@ -48,14 +48,20 @@ class RemoteClient(ABC):
             DownloadError: The request may be repeated.
         """
 
-    def read(self, commit: str, name: str, start: int, stop: int) -> bytes:
+    @abstractmethod
+    def mirror(self, model: ResolvedModel, seconds: float) -> dict[str, Any]:
+        """Addresses for the staging program on hosts, valid for as long as a download may take."""
+
+    def read(self, commit: str, file: ModelFile, stopped: Event, start: int, stop: int) -> bytes:
         """A file from one offset up to another.
 
         Raises:
-            Failure: As `open_range`; `DOWNLOAD_CORRUPT` when the file is too short.
+            Failure: As `open_range`; `DOWNLOAD_CORRUPT` when the file is too short, `INTERRUPTED`
+                when stopped.
         """
-        open_range = partial(self.open_range, commit, name)
-        return with_retries(lambda: read_range(open_range, name, start, stop), self._waits)
+        open_range = partial(self.open_range, commit, file)
+        attempt = partial(read_range, open_range, file.name, start, stop, stopped)
+        return with_retries(attempt, self._waits)
 
     def fetch(self, commit: str, file: ModelFile, target: Path, stopped: Event) -> None:
         """Download a file, or what is missing of it, and verify it.
@@ -70,7 +76,7 @@ class RemoteClient(ABC):
             Failure: As `open_range`; `DOWNLOAD_CORRUPT` when it is not what was announced,
                 `INTERRUPTED` when stopped.
         """
-        open_range = partial(self.open_range, commit, file.name)
+        open_range = partial(self.open_range, commit, file)
         record = file_record(file)
         with _failures():
             Download(record, str(target), open_range, stopped, waits=self._waits).run()

@@ -7,7 +7,6 @@ import pytest
 
 from moorage.adapters.sources.hub import HubSource
 from moorage.adapters.sources.hub_client import HubClient
-from moorage.adapters.sources.hub_http import HubHttp
 from moorage.adapters.sources.store import ModelStore
 from moorage.spec import ModelSpec
 from tests.hub.server import Hub
@@ -57,7 +56,7 @@ def source(hub: Hub, store: ModelStore) -> Callable[..., HubSource]:
         timeout: float = 5,
         offline: bool = False,
     ) -> HubSource:
-        wire = HubHttp(REPO, hub.url, token, timeout=timeout)
-        return HubSource(HubClient(wire, waits=waits), store, workers=4, offline=offline)
+        client = HubClient(REPO, hub.url, token, timeout=timeout, waits=waits)
+        return HubSource(client, store, workers=4, offline=offline)
 
     return make

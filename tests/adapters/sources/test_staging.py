@@ -33,11 +33,10 @@ from pathlib import Path
 from moorage.adapters.sources.hub_client import HubClient
 from moorage.adapters.sources.hub import HubSource
 from moorage.adapters.sources.store import ModelStore
-from moorage.adapters.sources.hub_http import HubHttp
 from moorage.models.source import ResolvedModel
 
 task = json.load(sys.stdin)
-client = HubClient(HubHttp(task["repo"], task["hub"]))
+client = HubClient(task["repo"], task["hub"])
 source = HubSource(client, ModelStore(Path(task["models"]), task["repo"]))
 source.stage(ResolvedModel.model_validate(task["model"]), lambda done, total: None)
 """
