@@ -27,7 +27,7 @@ STATE_COLUMNS = ("state", "since", "for", "why", "flow run", "requested by")
 
 def comparison_document(comparison: Comparison) -> Document:
     """What differs, part by part; parts without a difference are left out."""
-    same = "Both run the same thing at the same place." if comparison.is_same else ""
+    same = "Both run the same in the same place." if comparison.is_same else ""
     header = ("", comparison.before, comparison.after, "")
     parts = (
         Section(title=title, header=header, rows=tuple(map(_row, getattr(comparison, name))))

@@ -54,11 +54,11 @@ def reconcile_summary(cluster: ClusterState, outcomes: Iterable[ActionOutcome]) 
     hosts = len({one.place.host for one in cluster.observations})
     counted = f"{_counted(hosts, 'host')} and {_counted(len(cluster.releases), 'release')}"
     if not acted:
-        return f"{counted} looked at: nothing to do"
+        return f"{counted} checked: nothing to do"
     done = [f"{one.action.kind} {one.action.about}" for one in acted if one.done]
     left = len(acted) - len(done)
     rest = f"; {left} left" if left else ""
-    return f"{counted} looked at: {', '.join(done) or 'nothing done'}{rest}"
+    return f"{counted} checked: {', '.join(done) or 'nothing done'}{rest}"
 
 
 def hosts_table(cluster: ClusterState) -> list[dict[str, str]]:

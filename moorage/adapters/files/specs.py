@@ -118,7 +118,7 @@ def _invalid(cause: Cause, path: Path, message: str, field: str = "") -> Invalid
 
 def _other_files(path: Path) -> str | None:
     names = sorted(str(other) for other in path.parent.glob("*.yaml"))
-    return f"There are: {', '.join(names[:10])}." if names else None
+    return f"Known specs: {', '.join(names[:10])}." if names else None
 
 
 def _validate(content: dict[str, Any], model: type[Model], path: Path, cause: Cause) -> Model:
