@@ -26,9 +26,8 @@ from moorage.inventory.claims import Claim as HostClaim
 from moorage.inventory.fleet import Fleet
 from moorage.models.profile import ModelProfile
 from moorage.placement.placement import Placed
-from moorage.releases.release import Release, ReleaseRow, ReleaseState
+from moorage.releases.release import Release, ReleaseRow, ReleaseState, replaceable
 from moorage.releases.requester import Claim
-from moorage.releases.succession import replaceable
 from moorage.spec import ModelSpec
 from tasks.compare import serving, sole_flow, superseded_since
 from tasks.image import image_drift, pull_image

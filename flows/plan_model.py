@@ -16,8 +16,7 @@ from moorage.operations.history.rollback import pinned_spec, require_same
 from moorage.operations.redeploy.intent import Question
 from moorage.placement.placement import Analyzed
 from moorage.policy.request import Submission
-from moorage.releases.release import Release, ReleaseRow
-from moorage.releases.succession import replaceable
+from moorage.releases.release import Release, ReleaseRow, replaceable
 from moorage.spec import Approval, ModelSpec
 from tasks.compare import serving
 from tasks.derive import derive

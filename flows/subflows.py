@@ -15,7 +15,7 @@ from flows.flow_context import with_result
 from flows.retire_model import retire_model
 from moorage.adapters.prefect.api_errors import is_server_trouble, server_failure
 from moorage.adapters.system.threads import in_thread, was_interrupted
-from moorage.common.failures import CAUSES, Cause, ExitCode, Failure
+from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.operations.history.desired import Applied
 from moorage.releases.release import Release, ReleaseRow
 from moorage.releases.states import SERVING
@@ -119,5 +119,5 @@ def _failed(model: str, action: str, error: object) -> Applied:
         outcome="failed",
         message=str(error) if isinstance(error, Failure) else f"{type(error).__name__}: {error}",
         cause=cause or "internal",
-        exit_code=int(CAUSES[cause].exit_code if cause else ExitCode.INTERNAL),
+        exit_code=int(cause.exit_code if cause else ExitCode.INTERNAL),
     )

@@ -6,9 +6,8 @@ from contextlib import suppress
 
 from moorage.adapters.ledger.locks import LockHeld
 from moorage.common.failures import Cause, Failure
-from moorage.releases.release import ReleaseRow, ReleaseState
+from moorage.releases.release import SUPERSEDED, ReleaseRow, ReleaseState, claims_of, successor_of
 from moorage.releases.states import UNFINISHED
-from moorage.releases.succession import SUPERSEDED, claims_of, successor_of
 from tasks.context import ledger
 from tasks.journal import Journal
 from tasks.replace import abandon

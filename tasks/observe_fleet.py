@@ -22,9 +22,8 @@ from moorage.operations.reconcile.cluster_state import (
     Place,
 )
 from moorage.placement.placement import CPU
-from moorage.releases.release import ReleaseRow
+from moorage.releases.release import ReleaseRow, successor_of
 from moorage.releases.states import SERVING, ReleaseState
-from moorage.releases.succession import successor_of
 from moorage.spec import Deadlines, RestartSpec, RuntimeName
 from tasks.cleanup import took_over
 from tasks.context import RETRIED, ledger, settings
@@ -42,13 +41,14 @@ async def observe_fleet(fleet: Fleet, *, keep: bool = True) -> ClusterState:
     """Compare what the ledger says with what the hosts show.
 
     Args:
-        fleet: Hosts that are observed besides those on which something is claimed.
-        keep: Whether it is written down which hosts are out of sight.
+        fleet: Hosts that are observed in addition to those on which something is claimed.
+        keep: Whether the ledger records which hosts are unreachable.
     """
     with step("look") as note:
         cluster = await in_thread(_cluster_state, fleet, keep)
-        hidden = sorted({one.place.host for one in cluster.observations if one.unseen_since})
-        missing = f"; out of sight: {', '.join(hidden)}" if hidden else ""
+        places = cluster.observations
+        unreachable = sorted({one.place.host for one in places if one.unreachable_since})
+        missing = f"; out of sight: {', '.join(unreachable)}" if unreachable else ""
         hosts = len({one.place.host for one in cluster.observations})
         note.say(f"{hosts} hosts, {len(cluster.releases)} releases{missing}")
         return cluster
@@ -62,14 +62,16 @@ def _cluster_state(fleet: Fleet, keep: bool) -> ClusterState:
     rows.sort(key=lambda row: (row.created_at, row.id))
     workloads = [one for row in rows for one in (*row.workloads, *_planned(row))]
     observations = _observe(_places(fleet, workloads), workloads, now)
-    hidden = {
-        one.place.host: (one.unseen_since, one.detail) for one in observations if one.unseen_since
+    unreachable = {
+        one.place.host: (one.unreachable_since, one.detail)
+        for one in observations
+        if one.unreachable_since
     }
-    visible = {one.place.host for one in observations if one.unseen_since is None}
+    reachable = {one.place.host for one in observations if one.unreachable_since is None}
     if keep:
-        own.sightings.keep(hidden, visible - hidden.keys())
+        own.sightings.keep(unreachable, reachable - unreachable.keys())
     models = {row.model for row in rows}
-    models |= {found.model for one in observations for found in one.found if found.model}
+    models |= {found.model for one in observations for found in one.workloads if found.model}
     holders = own.locks.holders(sorted(models))
     busy = {name: owner.note or "another process" for name, owner in holders.items()}
     return ClusterState(
@@ -82,7 +84,7 @@ def _cluster_state(fleet: Fleet, keep: bool) -> ClusterState:
         releases=tuple(_ledger_release(row, busy.get(row.model, "")) for row in rows),
         observations=observations,
         records=own.repairs.all(),
-        hosts=frozenset(visible & {host.name for host in fleet.hosts}),
+        hosts=frozenset(reachable & {host.name for host in fleet.hosts}),
         busy=busy,
     )
 
@@ -150,14 +152,14 @@ def _observe(
     for place, answer in zip(places, answers, strict=True):
         if not isinstance(answer, Exception):
             distinct = {(one.identity, one.name): one for one in answer}
-            observations.append(Observation(place=place, found=tuple(distinct.values())))
+            observations.append(Observation(place=place, workloads=tuple(distinct.values())))
         # This machine may well have no Docker, as long as nothing runs in it.
         elif place in used or parse_access(place.address).is_remote:
             late = isinstance(answer, TimeoutError) and not answer.args
             silent = f"it did not answer within {LOOK_SECONDS:g} s"
             detail = silent if late else str(answer) or repr(answer)
             since = before.get(place.host, now)
-            observations.append(Observation(place=place, unseen_since=since, detail=detail))
+            observations.append(Observation(place=place, unreachable_since=since, detail=detail))
     return tuple(observations)
 
 

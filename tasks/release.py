@@ -24,9 +24,8 @@ from moorage.engines.start_order import split_off
 from moorage.operations.history.changes import spec_changes
 from moorage.placement.placement import Analyzed, Placed
 from moorage.placement.propose import NoFit
-from moorage.releases.release import FailureRecord, Release, ReleaseRow, ReleaseState
+from moorage.releases.release import FailureRecord, Release, ReleaseRow, ReleaseState, claims_of
 from moorage.releases.states import outage, stays
-from moorage.releases.succession import claims_of
 from moorage.reports.record import failure_document, plan_document, release_document
 from moorage.spec import ModelSpec, slug
 from tasks.artifacts import show_markdown

@@ -14,11 +14,9 @@ from moorage.adapters.ledger.locks import LockHeld
 from moorage.adapters.prefect.events import emit_release_event
 from moorage.adapters.system.threads import hold_lock, in_thread
 from moorage.common.failures import Failure
-from moorage.operations.reconcile.actions import Action, ActionKind, ActionOutcome
-from moorage.operations.reconcile.release_status import not_before
-from moorage.releases.release import Release, ReleaseRow, ReleaseState
+from moorage.operations.reconcile.actions import Action, ActionKind, ActionOutcome, not_before
+from moorage.releases.release import Release, ReleaseRow, ReleaseState, claims_of
 from moorage.releases.states import SERVING
-from moorage.releases.succession import claims_of
 from tasks.cleanup import made_room, recover
 from tasks.compare import mark
 from tasks.context import PLAIN, ledger, settings
@@ -133,15 +131,15 @@ def _forget(_action: Action, row: ReleaseRow) -> None:
 
 def _remove(action: Action) -> str:
     """The ledger is read once more under the lock: a flow may have begun it since."""
-    found, place = action.found, action.place
-    if found is None or place is None:
+    stray, place = action.stray, action.place
+    if stray is None or place is None:
         return ""
-    if found.release:
+    if stray.release:
         with suppress(Failure):  # a release that the ledger does not know owns nothing
-            row = ledger().releases.get(found.release)
-            if any(one.name == found.name for one in row.workloads):
+            row = ledger().releases.get(stray.release)
+            if any(one.name == stray.name for one in row.workloads):
                 return f"{row.id} owns it by now"
-    remove_workload(place, found, ledger().identity, settings())
+    remove_workload(place, stray, ledger().identity, settings())
     return "it is gone"
 
 
@@ -152,7 +150,7 @@ REPAIRS: dict[ActionKind, Callable[[Action, ReleaseRow], str | None]] = {
     ActionKind.MARK_UNREACHABLE: (
         lambda action, row: mark(row, ReleaseState.UNREACHABLE, action.reason)
     ),
-    ActionKind.MARK_SEEN: lambda _, row: mark(row, ReleaseState.RUNNING, "seen again"),
+    ActionKind.MARK_REACHABLE: lambda _, row: mark(row, ReleaseState.RUNNING, "seen again"),
     ActionKind.ADOPT: _adopt,
     ActionKind.RESTART: restart,
     ActionKind.GIVE_UP: _give_up,

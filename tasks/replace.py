@@ -22,16 +22,17 @@ from moorage.engines.launch import (
 )
 from moorage.engines.start_order import start_groups
 from moorage.readiness.protocol import Phase, Probe
-from moorage.releases.release import ReleaseRow, ReleaseState
-from moorage.releases.states import FINAL, SERVING
-from moorage.releases.succession import (
+from moorage.releases.release import (
     ENDING,
     SUPERSEDED,
+    ReleaseRow,
+    ReleaseState,
     claims_of,
     ending_of,
     plan_of,
     successor_of,
 )
+from moorage.releases.states import FINAL, SERVING
 from moorage.spec import Deadlines
 from tasks.context import ledger, router, settings
 from tasks.image import restore_image

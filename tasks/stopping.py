@@ -15,9 +15,8 @@ from moorage.common.failures import Failure
 from moorage.engines.draining import Busy, Drained
 from moorage.engines.launch import Workload
 from moorage.engines.stopping import Ending
-from moorage.releases.release import ReleaseRow, ReleaseState
+from moorage.releases.release import ReleaseRow, ReleaseState, ending_of
 from moorage.releases.states import SERVING
-from moorage.releases.succession import ending_of
 from tasks.context import ledger, router
 from tasks.restart import lease_of
 from tasks.workloads import ABORT_SECONDS, stop_all
