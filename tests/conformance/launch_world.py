@@ -21,7 +21,7 @@ from moorage.models.config import TEXT_CONFIG_KEYS
 from moorage.models.profile import ModelProfile, derive_profile
 from moorage.models.source import Companion, ResolvedModel, WeightSummary
 from moorage.placement.baseline.seats import LONGEST_CONTEXT
-from moorage.placement.memory_request import memory_request
+from moorage.placement.memory import memory_request
 from moorage.placement.parallelism import split_over_hosts, stated_parallelism
 from moorage.placement.placement import Links, Placed, Placement, Role, Seat
 from moorage.spec import Distributed, EngineName, Mode, ModelSpec, RuntimeName

@@ -131,7 +131,7 @@ class HubSource:
             return self._client.list_files(revision)
         except Failure as failure:
             commit = self._store.refs.commit_of(revision)
-            if not failure.facts.retryable or not commit or not self._store.manifest(commit):
+            if not failure.cause.retryable or not commit or not self._store.manifest(commit):
                 raise
             suggestion = f"It is stored here as commit {commit}: with HF_HUB_OFFLINE=1 that serves."
             raise Failure(failure.cause, failure.detail, suggestion=suggestion) from None

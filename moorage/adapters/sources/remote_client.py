@@ -111,4 +111,4 @@ def _failures() -> Iterator[None]:
     try:
         yield
     except DownloadError as error:
-        raise Failure(Cause(error.cause), error.detail) from None
+        raise Failure(Cause.parse(error.cause), error.detail) from None
