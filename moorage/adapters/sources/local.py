@@ -11,8 +11,8 @@ from itertools import islice
 from pathlib import Path
 
 from moorage.adapters.files.safe_files import require_regular
-from moorage.adapters.sources.announced_files import MOST_FILES, require_name
 from moorage.adapters.sources.describe import describe, keep_indexed, weigh_here
+from moorage.adapters.sources.store import MOST_FILES, require_name
 from moorage.common.failures import Cause, Failure
 from moorage.common.printable import short
 from moorage.models.assets import SourceRequest
