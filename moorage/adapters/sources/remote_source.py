@@ -156,7 +156,7 @@ class RemoteSource:
             skipped=manifest.skipped,
             weights=manifest.weights,
             headers=headers,
-            **dict(description),
+            **description,
         )
 
     def stage(
