@@ -26,9 +26,8 @@ from moorage.inventory.claims import Claim as HostClaim
 from moorage.inventory.fleet import Fleet
 from moorage.models.profile import ModelProfile
 from moorage.placement.placement import Placed
-from moorage.releases.release import Release, ReleaseRow, ReleaseState
+from moorage.releases.release import Release, ReleaseRow, ReleaseState, replaceable
 from moorage.releases.requester import Claim
-from moorage.releases.succession import replaceable
 from moorage.spec import ModelSpec
 from tasks.compare import serving, sole_flow, superseded_since
 from tasks.image import image_drift
@@ -120,7 +119,8 @@ async def roll_out(
         except Failure as failure:
             if failure.cause != Cause.PORT_TAKEN or source.spec.port != "auto":
                 raise
-            refused += rollout.draft.claims
+            placement = rollout.draft.release.placement
+            refused += placement.claims if placement else ()
             context.journal.tell(f"{failure}; trying another port")
     return await ReleaseRollout(context, source, fleet, old, refused).run()
 
@@ -129,10 +129,8 @@ async def roll_out(
 class ReleaseRollout:
     """Makes a release once: whatever fails, nothing is left claimed or running.
 
-    Attributes:
-        source: Plans it; several attempts share its analysis of the model.
-        old: The release that it replaces; None = nothing serves.
-        refused: Claims of earlier attempts that failed because one of their ports was taken.
+    It replaces `old`, if there is one. Several attempts share the source's analysis of the model;
+    `refused` are the claims of earlier ones, of which a port was taken.
     """
 
     context: FlowContext

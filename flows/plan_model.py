@@ -17,8 +17,7 @@ from moorage.inventory.snapshot import FleetSnapshot
 from moorage.operations.redeploy.intent import Question
 from moorage.placement.placement import Analyzed, Placed, Placement
 from moorage.policy.request import Submission
-from moorage.releases.release import Release, ReleaseRow
-from moorage.releases.succession import replaceable
+from moorage.releases.release import Release, ReleaseRow, replaceable
 from moorage.spec import Approval, ModelSpec
 from tasks.compare import serving
 from tasks.derive import derive
@@ -62,11 +61,8 @@ async def plan_model(spec: ModelSpec, fleet: Fleet = Fleet()) -> State[Release]:
 class FreshPlan:
     """Plans a release from its spec alone: where it fits best now, by the rules of today.
 
-    `RollbackPlan` overrides what an earlier release decides.
-
-    Args:
-        spec: The model as it is meant to be served.
-        facts: Fields of the record that say where the release comes from.
+    `RollbackPlan` overrides what an earlier release decides. `facts` are fields of the record that
+    say where the release comes from.
     """
 
     def __init__(self, spec: ModelSpec, **facts: Any) -> None:
@@ -113,12 +109,7 @@ async def dry_run(
 ) -> Release:
     """Record and show what deploying a model would run.
 
-    Args:
-        context: The flow run; the record begins when it did.
-        source: Plans the release.
-        fleet: The hosts it may run on.
-        old: The release that it would replace.
-        submission: Its owner is held to the policy's size; None = nobody is.
+    With a submission, its owner is held to the sizes of the policy.
     """
     draft, spec = ReleaseDraft(context.journal, old), source.spec
     analyzed = await source.resolve_and_derive()

@@ -70,7 +70,8 @@ async def rollback_model(
         async with sole_flow(name, context.flow_run_id, context.journal):
             target, old, healthy = await _target(name, to)
             fleet = await _require_allowed(target, fleet)
-            if old and old.release and healthy and _serves_target(old.release, target):
+            runs = (old.release.id, old.release.rolled_back_to) if old and old.release else ()
+            if old and healthy and target.id in runs:
                 message = f"unchanged: {old.id} already serves what {target.id} ran"
                 return Completed(name="Unchanged", message=message, data=old.release)
             release = await roll_out(context, RollbackPlan(target, old), fleet, old)
@@ -78,12 +79,7 @@ async def rollback_model(
 
 
 class RollbackPlan(FreshPlan):
-    """Plans a release as an earlier one ran: its place, its image by digest, its plan.
-
-    Args:
-        target: The earlier release; it ran, so it has all of these.
-        old: The release that serves now.
-    """
+    """Plans a release as an earlier one (`target`) ran: its place, image by digest, and plan."""
 
     def __init__(self, target: Release, old: ReleaseRow | None) -> None:
         # What is applied from files stays theirs: the next `apply` tells that it was rolled back.
@@ -131,7 +127,3 @@ async def _target(name: str, to: str) -> tuple[Release, ReleaseRow | None, bool]
     rows = await in_thread(ledger().releases.of_model, name)
     target = rollback_target(name, rows, to)
     return target, *await serving(target.spec)
-
-
-def _serves_target(release: Release, target: Release) -> bool:
-    return target.id in (release.id, release.rolled_back_to)

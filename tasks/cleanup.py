@@ -6,9 +6,8 @@ from contextlib import suppress
 
 from moorage.adapters.ledger.locks import LockHeld
 from moorage.common.failures import Cause, Failure
-from moorage.releases.release import ReleaseRow, ReleaseState
+from moorage.releases.release import SUPERSEDED, ReleaseRow, ReleaseState, claims_of, successor_of
 from moorage.releases.states import UNFINISHED
-from moorage.releases.succession import SUPERSEDED, claims_of, successor_of
 from tasks.context import ledger
 from tasks.journal import Journal
 from tasks.replace import abandon
@@ -41,10 +40,9 @@ def recover_others(model: str, journal: Journal) -> None:
 
 
 def recover(row: ReleaseRow) -> str:
-    """Finish or undo what a killed flow left of a release. The caller holds the model's lock.
+    """Finish or undo what a killed flow left of a release; what was done, empty for nothing.
 
-    Returns:
-        What was done; empty when there was nothing to do.
+    The caller holds the model's lock.
     """
     if row.state == ReleaseState.STOPPING:
         superseded = row.cause.startswith(SUPERSEDED)

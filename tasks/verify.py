@@ -272,7 +272,7 @@ class Watch:
             try:
                 return await in_thread(self._runtime.observe, self.workload)
             except Failure as failure:
-                if not failure.facts.retryable or time.monotonic() > give_up:
+                if not failure.cause.retryable or time.monotonic() > give_up:
                     raise
             await asyncio.sleep(LONGEST_PAUSE_SECONDS)
 

@@ -33,6 +33,15 @@ from moorage.spec import EngineName
 
 LITTLE_DISK = 10 * GIB
 
+MORE_DISK = "Free some space, or set MOORAGE_HOME to a larger disk."
+NO_DOCKER = "Install Docker and let this user reach its socket; engines then run in containers."
+NO_ACCELERATORS = "For NVIDIA GPUs install the driver and the container toolkit; CPU works without."
+NOT_INSTALLED = {
+    EngineName.TRANSFORMERS: "not installed here",
+    EngineName.VLLM: "not installed here (it can run in a container)",
+}
+INSTALL = "In the checkout: pip install '.[{}]'"
+
 
 def doctor(as_json: AsJson = False) -> None:
     """Check what this machine can run, and say how to mend what is missing."""
@@ -95,18 +104,27 @@ def schema(
 def _examine(settings: Settings) -> list[Check]:
     """Everything that a deployment on this machine may need."""
     host = survey_host(Fleet().hosts[0])
+    docker, trouble = docker_version("local")
+    count = len(host.accelerators)
+    installed = {program.engine: program.version or "installed" for program in host.programs}
     return [
-        Check(name="Python", state="ok", found=platform.python_version()),
-        Check(name="Prefect", state="ok", found=importlib.metadata.version("prefect")),
+        _found("Python", platform.python_version()),
+        _found("Prefect", importlib.metadata.version("prefect")),
         _ledger(settings),
         _disk(settings),
-        _docker(),
-        _accelerators(len(host.accelerators)),
+        _found("Docker", docker, trouble, NO_DOCKER),
+        _found("accelerators", f"{count} NVIDIA" if count else "", "none", NO_ACCELERATORS),
         *(
-            _engine(name, next((p.version for p in host.programs if p.engine == name), None))
-            for name in (EngineName.TRANSFORMERS, EngineName.VLLM)
+            _found(f"engine {name}", installed.get(name, ""), missing, INSTALL.format(name))
+            for name, missing in NOT_INSTALLED.items()
         ),
     ]
+
+
+def _found(name: str, found: str, missing: str = "", fix: str = "") -> Check:
+    if found:
+        return Check(name=name, state="ok", found=found)
+    return Check(name=name, state="absent", found=missing, fix=fix)
 
 
 def _ledger(settings: Settings) -> Check:
@@ -114,52 +132,14 @@ def _ledger(settings: Settings) -> Check:
         Ledger(settings.ledger).close()
     except Failure as failure:
         return Check(name="ledger", state="broken", found=failure.detail, fix=failure.suggestion)
-    return Check(name="ledger", state="ok", found=settings.ledger.rpartition("@")[2])
+    return _found("ledger", settings.ledger.rpartition("@")[2])
 
 
 def _disk(settings: Settings) -> Check:
     settings.root.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(settings.root).free
     found = f"{human_bytes(free)} free under {settings.root}"
-    if free < LITTLE_DISK:
-        fix = "Free some space, or set MOORAGE_HOME to a larger disk."
-        return Check(name="disk", state="absent", found=found, fix=fix)
-    return Check(name="disk", state="ok", found=found)
-
-
-def _docker() -> Check:
-    version, trouble = docker_version("local")
-    if version:
-        return Check(name="Docker", state="ok", found=version)
-    return Check(
-        name="Docker",
-        state="absent",
-        found=trouble,
-        fix="Install Docker and let this user reach its socket; engines then run in containers.",
-    )
-
-
-def _accelerators(count: int) -> Check:
-    if count:
-        return Check(name="accelerators", state="ok", found=f"{count} NVIDIA")
-    return Check(
-        name="accelerators",
-        state="absent",
-        found="none",
-        fix="For NVIDIA GPUs install the driver and the container toolkit; CPU works without.",
-    )
-
-
-def _engine(name: EngineName, version: str | None) -> Check:
-    if version is not None:
-        return Check(name=f"engine {name}", state="ok", found=version or "installed")
-    elsewhere = " (it can run in a container)" if name == EngineName.VLLM else ""
-    return Check(
-        name=f"engine {name}",
-        state="absent",
-        found=f"not installed here{elsewhere}",
-        fix=f"In the checkout: pip install '.[{name}]'",
-    )
+    return _found("disk", found if free >= LITTLE_DISK else "", found, MORE_DISK)
 
 
 def _engine_row(engine: Engine) -> dict[str, Any]:

@@ -24,16 +24,19 @@ from flows.serving import deployments_of, serve_all
 from moorage.adapters.files.policy_file import load_policy, load_site_fleet
 from moorage.adapters.prefect import api_server
 from moorage.adapters.prefect.api_login import (
+    NO_LOGIN,
     SERVER_VARIABLE,
+    current_login,
     forget_server,
     is_listening,
+    login_of_own,
     record_server,
+    require_login_of_other,
     sign_in,
     use_login,
 )
 from moorage.adapters.prefect.api_server import is_loopback
 from moorage.adapters.system.settings import Settings
-from moorage.cli.api_auth import NO_LOGIN, current_login, login_of_own, require_login_of_other
 from moorage.cli.output import err, out
 from moorage.common.failures import Cause, Failure
 

@@ -67,8 +67,8 @@ def hosts_table(cluster: ClusterState) -> list[dict[str, str]]:
         {
             "host": one.place.host,
             "runtime": one.place.runtime,
-            "seen": f"no, since {one.unseen_since:{AT}}" if one.unseen_since else "yes",
-            "workloads": str(sum(not workload.helper for workload in one.found)),
+            "seen": f"no, since {one.unreachable_since:{AT}}" if one.unreachable_since else "yes",
+            "workloads": str(sum(not workload.helper for workload in one.workloads)),
             "detail": one.detail,
         }
         for one in cluster.observations

@@ -7,7 +7,7 @@ import json
 from moorage.common.units import human_bytes
 from moorage.engines.isolation import Isolation
 from moorage.engines.launch import ContainerSpec, LaunchPlan
-from moorage.memory.estimates import Term
+from moorage.memory.need import Term
 from moorage.placement.explanation import rows, summary
 from moorage.placement.placement import Placement, Seat
 from moorage.reports.document import Document, Section, facts

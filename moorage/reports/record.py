@@ -69,7 +69,7 @@ def failure_document(model: str, failure: Failure, release: str) -> Document:
     rows = [("Model", model), ("Release", release or "none yet"), ("Cause", str(failure.cause))]
     if failure.evidence:
         rows.append(("The line that tells", failure.evidence))
-    return Document(title=failure.facts.summary, sections=(facts(rows), *_failure("", failure)))
+    return Document(title=failure.cause.summary, sections=(facts(rows), *_failure("", failure)))
 
 
 def profile_document(spec: ModelSpec, model: ResolvedModel, profile: ModelProfile) -> Document:

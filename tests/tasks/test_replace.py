@@ -15,8 +15,7 @@ from moorage.engines.launch import (
     Workload,
     planned_workload,
 )
-from moorage.releases.release import ReleaseRow, ReleaseState
-from moorage.releases.succession import ENDING, SUPERSEDED
+from moorage.releases.release import ENDING, SUPERSEDED, ReleaseRow, ReleaseState
 from moorage.spec import EngineName
 from tasks import replace, workloads
 from tasks.context import ledger, router
@@ -28,7 +27,7 @@ from tests.builders import REVISION, a_container, a_fleet, a_host, a_placement, 
 pytestmark = pytest.mark.usefixtures("own_home")
 
 S = ReleaseState
-AWAY = Failure(Cause.RUNTIME_UNAVAILABLE, "").facts.summary
+AWAY = Failure(Cause.RUNTIME_UNAVAILABLE, "").cause.summary
 PLACEMENT = a_placement(a_spec(), a_host())
 
 

@@ -9,9 +9,8 @@ from sqlalchemy import select
 from moorage.adapters.ledger.claims import Claims
 from moorage.adapters.ledger.database import open_database, reading
 from moorage.adapters.ledger.locks import Locks
-from moorage.adapters.ledger.measurements import Measurements
+from moorage.adapters.ledger.observations import Measurements, Repairs, Sightings
 from moorage.adapters.ledger.releases import Releases, Routes, Workloads
-from moorage.adapters.ledger.repairs import Repairs, Sightings
 from moorage.adapters.ledger.tables import GATE
 
 __all__ = ["Ledger"]

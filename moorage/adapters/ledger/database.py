@@ -50,7 +50,6 @@ too many of them began one at the same moment. `LOCKED` is a conflict of a conne
 so waiting does not help. https://www.sqlite.org/rescode.html"""
 
 DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
-FULL = {sqlite3.SQLITE_FULL}
 NO_ROOM_PERHAPS = {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN}
 """SQLite's codes that may mean that its journal files have no room."""
 
@@ -203,28 +202,15 @@ def _is_busy(error: BaseException) -> bool:
 
 
 def trouble(error: Exception, where: str) -> Failure:
-    """The failure for an error of the database.
-
-    Args:
-        error: As SQLAlchemy or the driver raised it.
-        where: URL of the ledger, without a password.
-    """
+    """The failure for an error of SQLAlchemy or the driver; `where` is a URL without a password."""
     reason = getattr(error, "orig", None) or error
     detail = f"{where}: {(str(reason).splitlines() or [repr(reason)])[0]}"
     cause = _cause(reason, where)
-    if cause == Cause.DISK_FULL:
-        return Failure(cause, detail, suggestion=MAKE_ROOM)
-    return Failure(cause, detail)
+    return Failure(cause, detail, suggestion=MAKE_ROOM if cause == Cause.DISK_FULL else None)
 
 
 def unreadable(error: Exception, where: str, rows: Sequence[str] = ()) -> Failure:
-    """The failure for rows that cannot be decoded.
-
-    Args:
-        error: Raised by reading one.
-        where: URL of the ledger, without a password.
-        rows: The rows with their reasons, as far as they were found.
-    """
+    """The failure for an error while rows were decoded; `rows` are those that were found."""
     reason = " ".join(str(error).split())[:300]
     found = "; ".join(rows) or f"a row cannot be read: {reason}"
     return Failure(Cause.LEDGER_DAMAGED, f"{where}: {found}")
@@ -241,7 +227,7 @@ def _cause(error: BaseException, where: str) -> Cause:
     code = (getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF
     if code in DAMAGED:
         return Cause.LEDGER_DAMAGED
-    if code in FULL or (code in NO_ROOM_PERHAPS and _has_no_room(where)):
+    if code == sqlite3.SQLITE_FULL or (code in NO_ROOM_PERHAPS and _has_no_room(where)):
         return Cause.DISK_FULL
     return STATES.get(getattr(error, "sqlstate", "") or "", Cause.LEDGER_UNAVAILABLE)
 

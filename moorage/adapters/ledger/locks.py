@@ -106,7 +106,7 @@ class Locks:
         """Hold a lock; its lease is renewed in the background.
 
         Args:
-            name: What is locked.
+            name: Name of the lock.
             wait_seconds: How long to wait for another holder.
             note: Shown to those who wait, such as the flow run.
             on_wait: Called with a description of the holder, again for each new holder.
@@ -139,11 +139,7 @@ class Locks:
         owner: Owner,
         lease_seconds: float = LEASE_SECONDS,
     ) -> dict[str, Owner]:
-        """Take several locks in one step, or none of them.
-
-        Returns:
-            The holders of those that are not free; empty when all are taken now.
-        """
+        """Take several locks in one step, or none and return who holds those that are not free."""
         with gate(self._engine) as connection:
             if held := self._owners(connection, LOCKS.c.name.in_(names), LOCKS.c.token != token):
                 return held

@@ -31,11 +31,9 @@ class Releases(ReleaseQueries):
     def begin(self, spec: ModelSpec, revision: str, flow_run_id: str) -> str:
         """Begin a release in state `pending` and return its id.
 
-        Args:
-            spec: The requested model.
-            revision: Of its model; empty = not known yet, see `pin`.
-            flow_run_id: Who begins it.
+        A revision that is not known yet is empty; see `pin`.
         """
+        now = datetime.now(UTC)
         with gate(self._engine) as connection:
             number = last_number(connection, spec.name) + 1
             identity = release_id(spec.name, number)
@@ -49,8 +47,8 @@ class Releases(ReleaseQueries):
                     revision=revision,
                     flow_run_id=flow_run_id,
                     cause="",
-                    created_at=datetime.now(UTC),
-                    updated_at=datetime.now(UTC),
+                    created_at=now,
+                    updated_at=now,
                     spec=spec.model_dump(mode="json"),
                 )
             )
@@ -122,12 +120,7 @@ class Releases(ReleaseQueries):
             return state not in SERVING
 
     def revise(self, row: ReleaseRow, spec: ModelSpec) -> None:
-        """Update those fields of a serving release's spec that do not change what runs.
-
-        Args:
-            row: The release, with its record.
-            spec: A spec of the same digest.
-        """
+        """Update those fields of a serving release's spec that its digest leaves out."""
         if not row.release or row.release.spec == spec or row.spec_digest != spec.digest:
             return
         record = row.release.model_copy(update={"spec": spec}).model_dump(mode="json")
@@ -139,23 +132,22 @@ class Releases(ReleaseQueries):
     def add_restart(self, release: str, restart: Restart) -> None:
         """Add a restart to the record of a release, if it has one."""
         with gate(self._engine) as connection:
-            query = select(RELEASES.c.record).where(RELEASES.c.id == release)
-            record = connection.scalar(query)
+            record = connection.scalar(select(RELEASES.c.record).where(RELEASES.c.id == release))
             if record is not None:
-                every = [*record.get("restarts", ()), restart.model_dump(mode="json")]
-                restarts = every[-RESTARTS_KEPT:]
-                _update(connection, release, record={**record, "restarts": restarts})
+                restarts = [*record.get("restarts", ()), restart.model_dump(mode="json")]
+                changed = {**record, "restarts": restarts[-RESTARTS_KEPT:]}
+                _update(connection, release, record=changed)
 
     def fail(self, release: str, cause: str, record: Release | None = None) -> None:
         """In one transaction write the record and fail the release, unless it serves."""
         with changing(self._engine) as change:
-            connection, state = change.connection, change.state_of(release)
+            state = change.state_of(release)
             if state in SERVING:
                 return
             if record is not None:
-                _write_record(connection, record)
+                _write_record(change.connection, record)
             if state == ReleaseState.ERROR:
-                _update(connection, release, cause=cause)
+                _update(change.connection, release, cause=cause)
             else:
                 change.move(release, ReleaseState.ERROR, cause)
 
@@ -165,9 +157,8 @@ def _with_downtime(change: Change, release: Release) -> Release:
         return release
     seconds = 0.0
     if change.state_of(release.replaced) not in SERVING:
-        seconds = outage(
-            logged(change.connection, release.replaced), release.created_at, datetime.now(UTC)
-        )
+        transitions = logged(change.connection, release.replaced)
+        seconds = outage(transitions, release.created_at, datetime.now(UTC))
     return release.model_copy(update={"downtime_seconds": seconds})
 
 

@@ -71,10 +71,9 @@ def mark(path: Path) -> None:
 
 
 def _size(path: Path) -> int:
-    try:
+    with suppress(OSError):
         return path.stat().st_size
-    except OSError:
-        return 0
+    return 0
 
 
 def _traces(path: Path, *, exists: bool) -> Iterator[str]:

@@ -36,8 +36,7 @@ class Change:
         Raises:
             Failure: `UNKNOWN_RELEASE`.
         """
-        query = select(RELEASES.c.state).where(RELEASES.c.id == release)
-        state = self.connection.scalar(query)
+        state = self.connection.scalar(select(RELEASES.c.state).where(RELEASES.c.id == release))
         if state is None:
             raise Failure(Cause.UNKNOWN_RELEASE, release)
         return ReleaseState(state)
@@ -134,10 +133,9 @@ def transition_of(row: Row[Any], model: str) -> Transition:
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """A flow run that changes the ledger.
+    """A flow run that changes the ledger; without one the id is empty.
 
     Attributes:
-        flow_run_id: Its id; empty = no flow run.
         on_transition: Called with each transition after its commit. It must not fail.
         requested_by: Who requested the run, in one line.
     """

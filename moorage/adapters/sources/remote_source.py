@@ -205,7 +205,7 @@ class RemoteSource:
             return self._client.list_files(revision)
         except Failure as failure:
             commit = self._store.refs.commit_of(revision)
-            if not failure.facts.retryable or not commit or not self._store.manifest(commit):
+            if not failure.cause.retryable or not commit or not self._store.manifest(commit):
                 raise
             suggestion = f"It is stored here as commit {commit}: with HF_HUB_OFFLINE=1 that serves."
             raise Failure(failure.cause, failure.detail, suggestion=suggestion) from None
@@ -290,7 +290,7 @@ def with_retries(attempt: Callable[[], T], waits: tuple[float, ...]) -> T:
         except DownloadError as error:
             wait = next(left, None)
             if wait is None or not error.transient:
-                raise Failure(Cause(error.cause), error.detail) from None
+                raise Failure(Cause.parse(error.cause), error.detail) from None
         time.sleep(wait)
 
 

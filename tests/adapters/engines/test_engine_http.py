@@ -161,7 +161,7 @@ ELSEWHERE = {
     "moorage/adapters/registry/registry.py": "registries",
     "moorage/adapters/registry/connection.py": "registries",
     "moorage/adapters/transfer/mirror.py": "hubs, on remote hosts",
-    "moorage/cli/api_auth.py": "Prefect's API",
+    "moorage/adapters/prefect/api_login.py": "Prefect's API",
     "moorage/cli/flows.py": "Prefect's API",
     "moorage/cli/serve.py": "Prefect's API",
     "moorage/adapters/prefect/api_errors.py": "Prefect's API",

@@ -160,7 +160,7 @@ def test_a_corrupted_file_is_thrown_away_and_only_that_one_is_fetched_again(
     hub.fail(name, Fault(content=good[:-1] + b"\0"))
     with pytest.raises(Failure, match=f"{name} has checksum") as caught:
         source().stage(found, quiet)
-    assert (caught.value.cause, caught.value.facts.retryable) == (Cause.DOWNLOAD_CORRUPT, True)
+    assert (caught.value.cause, caught.value.cause.retryable) == (Cause.DOWNLOAD_CORRUPT, True)
     hub.fail(name, None)
     hub.requests.clear()
     assert on_disk(source().stage(found, quiet).path)[name] == good
