@@ -13,7 +13,7 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from flows.flow_context import FlowContext, flow_context, keep_result, unchanged
-from flows.plan_model import FreshPlan, require_approval
+from flows.plan_model import ReleaseSource, require_approval
 from moorage.adapters.prefect.task_runner import task_runner
 from moorage.adapters.system.threads import run_shielded
 from moorage.common.failures import Cause, Failure
@@ -30,10 +30,10 @@ from moorage.releases.release import Release, ReleaseRow, ReleaseState, replacea
 from moorage.releases.requester import Claim
 from moorage.spec import ModelSpec
 from tasks.compare import serving, sole_flow, superseded_since
-from tasks.image import image_drift
+from tasks.image import image_drift, pull_image
 from tasks.launch import AcceleratorStartLock, correct, launch
 from tasks.place import place
-from tasks.plan import check_early
+from tasks.plan import check_early, check_placed, plan_release
 from tasks.policy import current_submission, require_allowed, require_allowed_size
 from tasks.release import (
     ReleaseDraft,
@@ -89,7 +89,7 @@ async def deploy_model(
             if reason := await superseded_since(spec.name):
                 return Completed(name="Unchanged", message=f"unchanged: {reason}")
             old, healthy = await serving(spec, fleet.avoided_hosts)
-            source = FreshPlan(spec, applied_from=applied_from, submission=submission)
+            source = ReleaseSource(spec, {"applied_from": applied_from, "submission": submission})
             if old and healthy and old.spec_digest == spec.digest and not force:
                 # Only the model itself can have changed; where it did not, no release is begun.
                 model = (await source.resolve_and_derive()).model
@@ -101,7 +101,7 @@ async def deploy_model(
 
 
 async def roll_out(
-    context: FlowContext, source: FreshPlan, fleet: Fleet, old: ReleaseRow | None
+    context: FlowContext, source: ReleaseSource, fleet: Fleet, old: ReleaseRow | None
 ) -> Release:
     """Make a release, prove that it answers, and let it take over.
 
@@ -134,7 +134,7 @@ class ReleaseRollout:
     """
 
     context: FlowContext
-    source: FreshPlan
+    source: ReleaseSource
     fleet: Fleet
     old: ReleaseRow | None
     refused: tuple[HostClaim, ...] = ()
@@ -169,6 +169,7 @@ class ReleaseRollout:
 
     async def _take_steps(self, saga: Saga) -> tuple[Release, AcceleratorStartLock]:
         source, draft, fleet, old = self.source, self.draft, self.fleet, self.old
+        target, running = source.target, replaceable(old)
         release, journal = draft.release.id, self.context.journal
 
         if source.analyzed is None:
@@ -179,19 +180,18 @@ class ReleaseRollout:
         surveyed = await survey(fleet, source.spec.placement.cluster)
         snapshot = surveyed.with_ports_in_use(self.refused)
         saga.arm("free the claims", free_claims, release, old)
-        running = replaceable(old)
-        placed = await place(source.propose, analyzed, fleet, snapshot, release, running)
+        placed = await place(analyzed, fleet, snapshot, release, running, target)
         draft.add(placement=placed.placement)
         await require_allowed_size(placed.spec, placed.placement, draft.release.submission)
-        notes = await source.check(placed)
+        notes = await check_placed(placed, target)
 
         for label, undo in await fetch_undos(placed, fleet):
             saga.arm(label, undo)
         await draft.enter(ReleaseState.DOWNLOADING)
-        image, model = await fetch(source.pull_image(placed), stage(placed))
+        image, model = await fetch(pull_image(placed, target), stage(placed))
         placed = replace(placed, model=model)
 
-        plan = source.plan(placed, image, notes)
+        plan = plan_release(placed, image, notes, target)
         draft.add(image=image, plan=plan)
         await publish_plan(draft.release, f"What {release} runs")
         await make_caches(plan, placed.snapshot)
