@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from prefect import task
 
-from moorage.adapters.engines.probe import ask
+from moorage.adapters.engines.engine_http import ask
 from moorage.adapters.hosts.runtime import runtime_for
 from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Failure
