@@ -12,7 +12,7 @@ from moorage.adapters.engines.engine_folders import (
     remove_empty_folder,
     remove_unused_adapters,
 )
-from moorage.adapters.engines.probe import ask, served_names
+from moorage.adapters.engines.engine_http import ask, served_names
 from moorage.adapters.secrets import redact
 from moorage.adapters.system.threads import in_thread, threaded
 from moorage.common.failures import Cause, Failure

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
-from moorage.adapters.engines.probe import ask, metrics_total, read_metrics
+from moorage.adapters.engines.engine_http import ask, metrics_total, read_metrics
 from moorage.adapters.hosts.runtime import runtime_for
 from moorage.adapters.ledger.locks import Owner
 from moorage.adapters.ledger.transitions import author

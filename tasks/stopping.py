@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol
 
-from moorage.adapters.engines.probe import metrics_total, read_metrics
+from moorage.adapters.engines.engine_http import metrics_total, read_metrics
 from moorage.adapters.system.threads import in_thread, run_shielded, run_uninterrupted
 from moorage.common.failures import Failure
 from moorage.engines.draining import Busy, Drained

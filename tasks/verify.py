@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 from prefect import task
 
-from moorage.adapters.engines.probe import ask
+from moorage.adapters.engines.engine_http import ask
 from moorage.adapters.hosts.observation import Observation
 from moorage.adapters.hosts.runtime import runtime_for
 from moorage.adapters.secrets import read_secrets, redact
