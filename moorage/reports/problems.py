@@ -14,7 +14,7 @@ from moorage.inventory.fleet import PATTERNS_IN_WORDS as FLEET_PATTERNS
 from moorage.policy.rules import PATTERNS_IN_WORDS as POLICY_PATTERNS
 from moorage.releases.requester import PLAIN_TEXT_PATTERN
 from moorage.spec import PATTERNS_IN_WORDS as SPEC_PATTERNS
-from moorage.spec.safe import IN_CLEAR
+from moorage.spec.patterns import IN_CLEAR
 
 UNKNOWN = Redactor({})
 """Takes out what looks like a secret."""
