@@ -16,19 +16,9 @@ from moorage.cli.output import dump, say, show_document
 from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.common.refusal import Refusal
 from moorage.common.values import LARGEST
-from moorage.memory import MemoryModel, memory_options, wanted_concurrency
+from moorage.memory import MemoryModel, memory_options, sizing, wanted_concurrency
 from moorage.memory.draft import draft_of
 from moorage.memory.options import KVDtype
-from moorage.memory.sizing import (
-    COMMON_SIZES,
-    REPORTED_MIB,
-    Answer,
-    Device,
-    Question,
-    answer,
-    find_device,
-    sizes,
-)
 from moorage.models.profile import derive_profile
 from moorage.models.source import ResolvedModel
 from moorage.reports.memory_report import answer_document, refused, sizes_document
@@ -65,13 +55,13 @@ def memory(
     model = _model(wanted, resolved, kv_cache_dtype)
     question = _question(wanted, resolved, tp, pp, context, concurrency)
     if device:
-        _show_one(wanted.name, answer(model, device, question), as_json)
+        _show_one(wanted.name, sizing.answer(model, device, question), as_json)
     else:
-        devices = [Device(total=size) for size in COMMON_SIZES]
-        _show_sizes(wanted.name, question, sizes(model, devices, question), as_json)
+        devices = [sizing.Device(total=size) for size in sizing.COMMON_SIZES]
+        _show_sizes(wanted.name, question, sizing.sizes(model, devices, question), as_json)
 
 
-def _show_one(name: str, found: Answer | Refusal, as_json: bool) -> None:
+def _show_one(name: str, found: sizing.Answer | Refusal, as_json: bool) -> None:
     if as_json:
         dump(_json(found))
     elif isinstance(found, Refusal):
@@ -84,8 +74,8 @@ def _show_one(name: str, found: Answer | Refusal, as_json: bool) -> None:
 
 def _show_sizes(
     name: str,
-    question: Question,
-    rows: tuple[tuple[Device, Answer | Refusal], ...],
+    question: sizing.Question,
+    rows: tuple[tuple[sizing.Device, sizing.Answer | Refusal], ...],
     as_json: bool,
 ) -> None:
     refusals = {refused(found) for _, found in rows if isinstance(found, Refusal)}
@@ -95,11 +85,11 @@ def _show_sizes(
         say(*refusals)
     else:
         show_document(sizes_document(name, question, rows))
-    if not any(isinstance(found, Answer) and found.fits for _, found in rows):
+    if not any(isinstance(found, sizing.Answer) and found.fits for _, found in rows):
         raise typer.Exit(ExitCode.NO_FIT)
 
 
-def _json(found: Answer | Refusal) -> Mapping[str, Any]:
+def _json(found: sizing.Answer | Refusal) -> Mapping[str, Any]:
     if isinstance(found, Refusal):
         return {"refusal": {"kind": found.reason, "reason": found.note}}
     content = found.model_dump(mode="json")
@@ -108,10 +98,10 @@ def _json(found: Answer | Refusal) -> Mapping[str, Any]:
     return content
 
 
-def _device(text: str) -> Device:
-    device = find_device(text)
+def _device(text: str) -> sizing.Device:
+    device = sizing.find_device(text)
     if device is None:
-        known = ", ".join(REPORTED_MIB)
+        known = ", ".join(sizing.REPORTED_MIB)
         detail = f"--accelerator {text}: neither a size such as 24GiB nor one of {known}"
         raise Failure(Cause.BAD_SPEC, detail, suggestion="Give its size, such as 24GiB.")
     return device
@@ -140,14 +130,14 @@ def _question(
     pipeline: int | None,
     context: int | None,
     concurrency: int | None,
-) -> Question:
+) -> sizing.Question:
     """The question of the command line; the spec answers what it leaves open."""
     args = spec.engine.arguments
     longest = derive_profile(spec.model_copy(update={"context": "auto"}), resolved).context
     tokens = context or _length(args) or derive_profile(spec, resolved).context
     if concurrency:
         spec = spec.model_copy(update={"concurrency": concurrency})
-    return Question(
+    return sizing.Question(
         tensor=tensor or args.whole_number("--tensor-parallel-size") or 1,
         pipeline=pipeline or args.whole_number("--pipeline-parallel-size") or 1,
         tokens=tokens,
