@@ -25,11 +25,7 @@ _TRIGGER: TypeAdapter[DeploymentTriggerTypes] = TypeAdapter(DeploymentTriggerTyp
 
 
 def deployments_of(path: Path) -> list[RunnerDeployment]:
-    """Make the deployments of a prefect.yaml, to be served instead of given to a work pool.
-
-    Args:
-        path: The file, the same one that `prefect deploy --all` reads.
-    """
+    """Make the deployments of a prefect.yaml, to be served instead of given to a work pool."""
     # `prefect deploy` runs in the file's folder and takes PWD from the shell there.
     text = path.read_text().replace("{{ $PWD }}", str(path.absolute().parent))
     content: dict[str, Any] = decode(text)
@@ -41,10 +37,6 @@ def serve_all(deployments: list[RunnerDeployment], limit: int) -> None:
 
     Then the runs that are under way are cancelled, so that each undoes what it has begun.
     `prefect.serve` is not used because it kills them instead.
-
-    Args:
-        deployments: As `deployments_of` makes them.
-        limit: How many flow runs may run at the same time.
     """
     asyncio.run(_serve(deployments, limit))
 
@@ -79,6 +71,7 @@ def _templated(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _deployment(entry: dict[str, Any]) -> RunnerDeployment:
+    limit = entry.get("concurrency_limit")
     deployment = RunnerDeployment.from_entrypoint(
         entry["entrypoint"],
         name=entry["name"],
@@ -87,7 +80,7 @@ def _deployment(entry: dict[str, Any]) -> RunnerDeployment:
         parameters=entry.get("parameters"),
         enforce_parameter_schema=entry.get("enforce_parameter_schema", True),
         schedules=[Schedule(**schedule) for schedule in entry.get("schedules", ())],
-        concurrency_limit=_limit(entry.get("concurrency_limit")),
+        concurrency_limit=ConcurrencyLimitConfig(**limit) if isinstance(limit, dict) else limit,
         triggers=[_TRIGGER.validate_python(trigger) for trigger in entry.get("triggers", ())],
     )
     # Said explicitly, so that a deployment which had a work pool is taken back from it: its workers
@@ -95,7 +88,3 @@ def _deployment(entry: dict[str, Any]) -> RunnerDeployment:
     deployment.work_pool_name = None
     deployment.work_queue_name = None
     return deployment
-
-
-def _limit(written: int | dict[str, Any] | None) -> int | ConcurrencyLimitConfig | None:
-    return ConcurrencyLimitConfig(**written) if isinstance(written, dict) else written

@@ -105,18 +105,13 @@ def listening(listener: Listener) -> AbstractContextManager[None]:
 
 def listen_as(name: str) -> AbstractContextManager[None]:
     """Let listeners hear the flows inside the block under a name: several run at once."""
-    return variable_scope(
-        _LISTENERS, tuple(_PrefixedListener(one, name) for one in _LISTENERS.get())
-    )
+    named = tuple(_PrefixedListener(one, name) for one in _LISTENERS.get())
+    return variable_scope(_LISTENERS, named)
 
 
 @contextmanager
 def journal(own: Listener) -> Iterator[Journal]:
-    """Open the journal of a flow run.
-
-    Args:
-        own: The listener of the run itself: it writes the run's log.
-    """
+    """Open the journal of a flow run, whose own listener writes the run's log."""
     opened = Journal([own, *_LISTENERS.get()])
     with variable_scope(_JOURNAL, opened):
         yield opened

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from pydantic import TypeAdapter, ValidationError
 
-from moorage.adapters.engines.probe import served_names
+from moorage.adapters.engines.engine_http import served_names
 from moorage.adapters.files.specs import InvalidFile, absolute
 from moorage.cli.endpoint import key_of, running_release
 from moorage.cli.flows import FlowResult, call_flow

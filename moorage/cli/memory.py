@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, get_args
 
 import typer
@@ -16,9 +16,11 @@ from moorage.cli.output import dump, say, show_document
 from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.common.refusal import Refusal
 from moorage.common.values import LARGEST
-from moorage.memory import MemoryModel, memory_options, sizing, wanted_concurrency
-from moorage.memory.draft import draft_of
-from moorage.memory.options import KVDtype
+from moorage.memory import sizing
+from moorage.memory.demand import MemoryModel
+from moorage.memory.need import MemoryQuery
+from moorage.memory.options import KVDtype, memory_options, wanted_concurrency
+from moorage.models.assets import AssetRole
 from moorage.models.profile import derive_profile
 from moorage.models.source import ResolvedModel
 from moorage.reports.memory_report import answer_document, refused, sizes_document
@@ -53,12 +55,15 @@ def memory(
     device = _device(accelerator) if accelerator else None
     resolved = resolve_all(wanted, Settings(), read_keys(wanted))
     model = _model(wanted, resolved, kv_cache_dtype)
-    question = _question(wanted, resolved, tp, pp, context, concurrency)
+    query = _query(wanted, resolved, tp, pp, context, concurrency)
+    whole = derive_profile(wanted.model_copy(update={"context": "auto"}), resolved).context
+    longest = max(query.tokens, whole)
     if device:
-        _show_one(wanted.name, sizing.answer(model, device, question), as_json)
+        _show_one(wanted.name, sizing.answer(model, device, query, longest), as_json)
     else:
         devices = [sizing.Device(total=size) for size in sizing.COMMON_SIZES]
-        _show_sizes(wanted.name, question, sizing.sizes(model, devices, question), as_json)
+        rows = [(device, sizing.smallest(model, device, query, longest)) for device in devices]
+        _show_sizes(wanted.name, query, rows, as_json)
 
 
 def _show_one(name: str, found: sizing.Answer | Refusal, as_json: bool) -> None:
@@ -74,8 +79,8 @@ def _show_one(name: str, found: sizing.Answer | Refusal, as_json: bool) -> None:
 
 def _show_sizes(
     name: str,
-    question: sizing.Question,
-    rows: tuple[tuple[sizing.Device, sizing.Answer | Refusal], ...],
+    query: MemoryQuery,
+    rows: Sequence[tuple[sizing.Device, sizing.Answer | Refusal]],
     as_json: bool,
 ) -> None:
     refusals = {refused(found) for _, found in rows if isinstance(found, Refusal)}
@@ -84,7 +89,7 @@ def _show_sizes(
     elif len(refusals) == 1:
         say(*refusals)
     else:
-        show_document(sizes_document(name, question, rows))
+        show_document(sizes_document(name, query, rows))
     if not any(isinstance(found, sizing.Answer) and found.fits for _, found in rows):
         raise typer.Exit(ExitCode.NO_FIT)
 
@@ -114,35 +119,31 @@ def _model(spec: ModelSpec, resolved: ResolvedModel, kv_cache_dtype: str | None)
             known = ", ".join(get_args(KVDtype))
             raise Failure(Cause.BAD_SPEC, f"--kv-cache-dtype {kv_cache_dtype}: not one of {known}")
         options = options.model_copy(update={"kv_cache_dtype": kv_cache_dtype})
+    draft = resolved.companion(AssetRole.DRAFT)
     return MemoryModel(
-        resolved.config,
-        resolved.headers,
-        options,
-        files=resolved.weights,
-        draft=draft_of(resolved),
+        resolved.config, resolved.headers, options, files=resolved.weights, draft=draft
     )
 
 
-def _question(
+def _query(
     spec: ModelSpec,
     resolved: ResolvedModel,
     tensor: int | None,
     pipeline: int | None,
     context: int | None,
     concurrency: int | None,
-) -> sizing.Question:
+) -> MemoryQuery:
     """The question of the command line; the spec answers what it leaves open."""
     args = spec.engine.arguments
-    longest = derive_profile(spec.model_copy(update={"context": "auto"}), resolved).context
     tokens = context or _length(args) or derive_profile(spec, resolved).context
     if concurrency:
         spec = spec.model_copy(update={"concurrency": concurrency})
-    return sizing.Question(
+    return MemoryQuery(
+        total=0,
         tensor=tensor or args.whole_number("--tensor-parallel-size") or 1,
         pipeline=pipeline or args.whole_number("--pipeline-parallel-size") or 1,
         tokens=tokens,
         concurrency=wanted_concurrency(spec, tokens),
-        at_most=max(tokens, longest),
     )
 
 

@@ -136,12 +136,12 @@ def leave(failure: Failure, *, as_json: bool) -> NoReturn:
     """End at once: Prefect would try for minutes to send events to an API that does not answer."""
     show_failure(failure, as_json=as_json)
     sys.stderr.flush()
-    os._exit(int(failure.facts.exit_code))
+    os._exit(int(failure.cause.exit_code))
 
 
 def _exit(failure: Failure, *, as_json: bool) -> NoReturn:
     show_failure(failure, as_json=as_json)
-    raise SystemExit(int(failure.facts.exit_code))
+    raise SystemExit(int(failure.cause.exit_code))
 
 
 def _bad_setting(error: ValidationError) -> Failure:
@@ -171,10 +171,10 @@ def show_failure(failure: Failure, *, as_json: bool) -> None:
 def _failure_json(failure: Failure) -> dict[str, Any]:
     content: dict[str, Any] = {
         "cause": failure.cause,
-        "summary": failure.facts.summary,
+        "summary": failure.cause.summary,
         "detail": failure.detail,
         "suggestion": failure.suggestion,
-        "exit_code": int(failure.facts.exit_code),
+        "exit_code": int(failure.cause.exit_code),
         "evidence": failure.evidence,
         "log_tail": failure.log_tail,
     }
@@ -193,7 +193,7 @@ def _print_failure(failure: Failure) -> None:
         err.print("[dim]last lines of the engine's log:[/dim]")
         shown = "\n".join(f"  {line}" for line in tail)
         err.print(shown, style="dim", markup=False, soft_wrap=True, highlight=False)
-    summary = escape(failure.facts.summary)
+    summary = escape(failure.cause.summary)
     err.print(f"[bold red]{summary}[/] ({failure.cause})", soft_wrap=True, highlight=False)
     err.print(failure.detail, markup=False, soft_wrap=True, highlight=False)
     err.print(f"[bold]What to do:[/] {escape(failure.suggestion)}", soft_wrap=True, highlight=False)

@@ -28,8 +28,8 @@ from moorage.operations.history.rollback import last_two
 from moorage.releases.release import Release, ReleaseRow
 from moorage.releases.states import Stay, stays
 from moorage.reports.document import Document
-from moorage.reports.history_report import comparison_document, timeline_section
-from moorage.reports.record import release_document
+from moorage.reports.operations_report import comparison_document
+from moorage.reports.record import release_document, timeline_section
 from moorage.spec import Name
 
 

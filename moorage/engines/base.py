@@ -12,7 +12,6 @@ from moorage.engines.api_key import generated_key
 from moorage.engines.command_line import own_command, start_flags, without_user_flags
 from moorage.engines.draining import Busy
 from moorage.engines.flags import Flag, Variable
-from moorage.engines.isolation import cores, isolation, memory_bytes, shm_bytes
 from moorage.engines.launch import (
     LABEL_LEDGER,
     LABEL_MODEL,
@@ -27,7 +26,17 @@ from moorage.engines.launch import (
 from moorage.engines.recovery import Remedy
 from moorage.engines.request import LaunchRequest
 from moorage.engines.schema.argument import Rules
-from moorage.engines.seat import compatibility, devices, mounts, preparation, visibility
+from moorage.engines.seat import (
+    compatibility,
+    cores,
+    devices,
+    isolation,
+    memory_bytes,
+    mounts,
+    preparation,
+    shm_bytes,
+    visibility,
+)
 from moorage.engines.updates import AdapterUpdates
 from moorage.memory.need import Need
 from moorage.models.profile import ModelProfile

@@ -10,11 +10,10 @@ from typing import Any
 
 from moorage.common.values import Value
 from moorage.engines.flags import Flag, Variable
-from moorage.engines.isolation import Isolation
 from moorage.inventory.access import parse_access
 from moorage.models.assets import Pin
 from moorage.placement.placement import Role
-from moorage.spec import EngineName, NetworkMode, RuntimeName
+from moorage.spec import EngineName, IpcMode, NetworkMode, RestartPolicy, RuntimeName
 
 LABEL_LEDGER = "moorage.ledger"
 LABEL_MODEL = "moorage.model"
@@ -76,6 +75,33 @@ class Application(Value):
 
     endpoint: str
     config: dict[str, Any]
+
+
+class Isolation(Value):
+    """What a container shares with its host, except model, memory and processors.
+
+    Attributes:
+        user: `id` or `id:group`; empty = as the image says.
+        ulimits: By name; -1 = unlimited. Soft and hard limit are the same.
+        shares_memory_of: Container whose shared memory it uses instead; empty = as `ipc` says.
+        sees_processes_of: Container whose processes it sees as well; empty = none.
+        capabilities: Added to Docker's own set.
+        nodes: Device nodes, or directories of them.
+        runtime: Docker runtime that hands out its accelerators; empty = the daemon's own.
+    """
+
+    user: str = ""
+    groups: tuple[str, ...] = ()
+    ulimits: dict[str, int] = {}
+    ipc: IpcMode = IpcMode.PRIVATE
+    shares_memory_of: str = ""
+    sees_processes_of: str = ""
+    network: NetworkMode = NetworkMode.PUBLISHED
+    restart: RestartPolicy = RestartPolicy.NONE
+    capabilities: tuple[str, ...] = ()
+    privileged: bool = False
+    nodes: tuple[str, ...] = ()
+    runtime: str = ""
 
 
 class ContainerSpec(Value):

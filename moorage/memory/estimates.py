@@ -10,10 +10,10 @@ from collections.abc import Callable
 
 from moorage.common.refusal import Refusal
 from moorage.common.units import MIB, human_bytes
-from moorage.common.values import Value
 from moorage.memory.engine_setup import EngineSetup
 from moorage.memory.facts import Facts
 from moorage.memory.layer_caches import uses_mla
+from moorage.memory.need import Term
 from moorage.memory.options import MemoryOptions
 from moorage.memory.refusal import unknown
 
@@ -41,25 +41,6 @@ GRAPH_LIMIT = 512
 ACTIVE_KEYS = ("num_experts_per_tok", "moe_topk", "moe_top_k", "top_k_experts", "moe_k")
 ACTIVE_WHEN_UNKNOWN = 8
 EXPERT_WIDTH_KEYS = ("moe_intermediate_size", "expert_ffn_hidden_size", "ffn_hidden_size")
-
-
-class Term(Value):
-    """One part of the memory of one accelerator.
-
-    Attributes:
-        name: `weights`, `kv_cache`, `lora`, `draft`, `activation`, `cuda_graphs`, `buffers`,
-            `redundancy`, `context`, `nccl`; on CPU `processes`.
-        bytes: Its size.
-        exact: Whether it follows from vLLM's own accounting; else it is an estimate, or stated.
-        inside: Whether it counts within `--gpu-memory-utilization`.
-        reason: The formula with its numbers.
-    """
-
-    name: str
-    bytes: int
-    exact: bool
-    inside: bool = True
-    reason: str
 
 
 def inner_terms(setup: EngineSetup, caches: bool) -> tuple[Term, ...]:

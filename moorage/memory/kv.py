@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from moorage.memory.numbers import divide_up, largest
+from moorage.memory.need import largest
 from moorage.memory.refusal import rejected
 
 
@@ -61,14 +61,14 @@ class KVSpec:
             case KVKind.MAMBA:
                 return self.states
             case KVKind.CROSS:
-                return divide_up(self.encoder_tokens, self.block_size)
+                return -(-self.encoder_tokens // self.block_size)
             case KVKind.SLIDING:
                 # One more: a window need not start where a block starts.
-                return divide_up(min(window - 1 + in_flight, tokens), self.block_size) + 1
+                return -(-min(window - 1 + in_flight, tokens) // self.block_size) + 1
             case KVKind.CHUNKED:
-                return divide_up(min(window + in_flight, tokens), self.block_size)
+                return -(-min(window + in_flight, tokens) // self.block_size)
             case KVKind.FULL | KVKind.MLA:
-                return divide_up(tokens, self.block_size)
+                return -(-tokens // self.block_size)
 
 
 PADDING_LIMIT = 1.5
@@ -201,7 +201,7 @@ def _equal_groups(caches: Sequence[LayerCache]) -> tuple[KVGroup, ...]:
     size = max(counts) if max(counts) < min(counts) * PADDING_LIMIT else min(counts)
     groups = []
     for bucket in buckets.values():
-        number = divide_up(len(bucket), size)
+        number = -(-len(bucket) // size)
         # Every n-th layer, so that each pipeline stage has its share of each group.
         groups += [KVGroup(members=tuple(bucket[start::number])) for start in range(number)]
     return tuple(groups)

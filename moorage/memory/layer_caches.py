@@ -16,7 +16,6 @@ from moorage.memory.dtypes import size_of
 from moorage.memory.facts import Facts
 from moorage.memory.kv import KVKind, KVSpec, LayerCache
 from moorage.memory.layers import Mixer, attention_of, layer_mixers, stage_layers, window
-from moorage.memory.numbers import divide_up
 from moorage.memory.options import MemorySettings
 from moorage.memory.refusal import unknown
 from moorage.memory.states import blocks_kept, state_bytes
@@ -196,7 +195,7 @@ def _hybrid_block(block: int, state: int, per_token: int, mla: bool) -> int:
     align = max(DEFAULT_BLOCK, block)
     if mla:
         align = max(align, MLA_HYBRID_BLOCK)
-    return max(block, align * divide_up(state, align * per_token))
+    return max(block, align * -(-state // (align * per_token)))
 
 
 def _attention(

@@ -14,14 +14,9 @@ from math import gcd
 
 from moorage.common.refusal import Refusal
 from moorage.memory.architectures import CLASSIFIER_ENDINGS
-from moorage.memory.dtypes import (
-    quantisation,
-    quantisation_block,
-    quantisation_method,
-)
+from moorage.memory.dtypes import quantisation, quantisation_block, quantisation_method
 from moorage.memory.facts import Facts
 from moorage.memory.layers import Mixer, attention_of
-from moorage.memory.numbers import divide_up, round_up
 from moorage.memory.options import MemorySettings
 from moorage.memory.refusal import rejected
 from moorage.memory.sharding import TensorName
@@ -228,7 +223,8 @@ def _padding_factor(facts: Facts, kind: Kind, settings: MemorySettings) -> Fract
     tp = 1 if settings.enable_expert_parallel else settings.tensor_parallel_size
     if not width or (kind.name.last == "down_proj" and kind.name.leaf == "bias"):
         return Fraction(1)
-    return Fraction(round_up(divide_up(width, tp), MXFP4_WIDTH) * tp, width)
+    padded = -(-width // (tp * MXFP4_WIDTH)) * MXFP4_WIDTH
+    return Fraction(padded * tp, width)
 
 
 def _width_factor(facts: Facts, settings: MemorySettings) -> Fraction:

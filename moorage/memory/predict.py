@@ -7,7 +7,6 @@ Source of the refusals: `config/model.py` (`verify_with_parallel_config`,
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from moorage.common.refusal import Refusal
 from moorage.memory.architectures import (
@@ -43,7 +42,8 @@ from moorage.memory.layers import (
 from moorage.memory.need import GroupMemory, MemoryPrediction, StageMemory
 from moorage.memory.options import MemorySettings
 from moorage.memory.refusal import caught, consistent, rejected, unknown
-from moorage.memory.weights import stage_weights
+from moorage.memory.weights import Tensors, stage_weights
+from moorage.models.config import Config
 from moorage.models.source import TensorHeader
 
 ONE_KIND_OF_WINDOW = ("qwen2", "qwen3")
@@ -138,24 +138,15 @@ def _require_one_kind_of_window(facts: Facts) -> None:
 
 
 def predict_memory(
-    config: Mapping[str, Any], tensors: Mapping[str, TensorHeader], settings: MemorySettings
+    config: Config, tensors: Mapping[str, TensorHeader], settings: MemorySettings
 ) -> MemoryPrediction | Refusal:
-    """Predict what vLLM 0.32 takes for weights and KV cache on each rank.
-
-    Args:
-        config: Content of config.json.
-        tensors: Headers of the checkpoint, by tensor name.
-        settings: The engine.
-
-    Returns:
-        The numbers, or the reason why there are none.
-    """
-    return caught(lambda: exact_prediction(config, tensors, settings))
+    """Predict what vLLM 0.32 takes for weights and KV cache on each rank, or why it is unknown."""
+    return caught(lambda: exact_prediction(config, Tensors(tensors), settings))
 
 
 @consistent()
 def exact_prediction(
-    config: Mapping[str, Any], tensors: Mapping[str, TensorHeader], settings: MemorySettings
+    config: Config, tensors: Tensors, settings: MemorySettings
 ) -> MemoryPrediction:
     """The numbers of `predict_memory`.
 

@@ -10,13 +10,9 @@ from __future__ import annotations
 from fractions import Fraction
 from math import prod
 
-from moorage.memory.dtypes import (
-    quantisation_block,
-    quantisation_method,
-)
+from moorage.memory.dtypes import quantisation_block, quantisation_method
 from moorage.memory.facts import Facts
 from moorage.memory.layer_caches import kv_heads_of
-from moorage.memory.numbers import divide_up, round_up
 from moorage.memory.options import MemorySettings
 from moorage.memory.parameters import Kind, expert_factor
 from moorage.memory.refusal import rejected, unknown
@@ -101,7 +97,7 @@ def rank_elements(
     if kind.name.expert:
         elements *= expert_factor(facts, kind, settings)
         if settings.enable_expert_parallel:
-            return elements * divide_up(facts.experts, tp) / facts.experts
+            return elements * -(-facts.experts // tp) / facts.experts
     if tp == 1:
         return elements
     if split is None:
@@ -112,7 +108,7 @@ def rank_elements(
 
 def _vocabulary(kind: Kind, tp: int) -> Fraction:
     rows, *rest = kind.header.shape
-    padded = round_up(rows, VOCABULARY_PADDING)
+    padded = -(-rows // VOCABULARY_PADDING) * VOCABULARY_PADDING
     if padded % tp:
         raise rejected(f"the padded vocabulary ({padded}) is not divisible by {tp} ranks")
     return Fraction(padded * prod(rest), tp)

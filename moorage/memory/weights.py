@@ -7,7 +7,7 @@ Source: the constructors in `model_executor/models/`, `make_layers` and `PPMissi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import ceil
 
 from moorage.memory.architectures import (
@@ -38,13 +38,7 @@ PARTS = {
 
 
 def stages_of(facts: Facts, name: TensorName, tied: bool, stages: Sequence[range]) -> Sequence[int]:
-    """Numbers of the stages that hold a tensor.
-
-    Args:
-        facts: The model.
-        name: Name of the tensor.
-        tied: Whether the head is the embedding.
-        stages: Layers of each stage.
+    """Numbers of the stages that hold a tensor; `tied`: the head is the embedding.
 
     Raises:
         Refusal: When no rule knows.
@@ -112,27 +106,43 @@ MOST_KINDS = 20_000
 """Tensors that differ in more than the number of their expert: a layer has some twenty."""
 
 
+class Tensors:
+    """The headers of a checkpoint, counted once: there may be 100,000.
+
+    They are counted with one configuration only.
+    """
+
+    def __init__(self, headers: Mapping[str, TensorHeader]) -> None:
+        self.headers = headers
+        self._kinds: Counter[Kind] | None = None
+
+    def kinds(self, facts: Facts) -> Counter[Kind]:
+        """How many parameters of each kind the engine creates.
+
+        Raises:
+            Refusal: When there are none, or more kinds than any model has.
+        """
+        if not self.headers:
+            raise unknown("there are no tensor headers")
+        if self._kinds is None:
+            self._kinds = _count(facts, self.headers)
+        return self._kinds.copy()
+
+
 def stage_weights(
     facts: Facts,
-    tensors: Mapping[str, TensorHeader],
+    tensors: Tensors,
     settings: MemorySettings,
     dtype: str,
     stages: Sequence[range],
 ) -> tuple[int, ...]:
-    """Bytes of the parameters of one rank, for each pipeline stage.
-
-    Args:
-        facts: The model.
-        tensors: Headers of the checkpoint, by tensor name.
-        settings: The engine.
-        dtype: Element type of unquantised parameters.
-        stages: Layers of each stage.
+    """Bytes of the parameters of one rank, for each pipeline stage, given by its layers.
 
     Raises:
         Refusal: When a tensor cannot be divided, or no rule knows how it is.
     """
     require_known(facts)
-    counts = _kinds(facts, tensors)
+    counts = tensors.kinds(facts)
     packed = any(kind.name.leaf == "weight_packed" for kind in counts)
     counts.update(_unlisted_head(facts, counts))
     tied = _is_tied(facts, counts)
@@ -147,37 +157,6 @@ def stage_weights(
         for stage in stages_of(facts, kind.name, tied, stages):
             totals[stage] += ceil(amount)
     return tuple(totals)
-
-
-class CachedTensors(Mapping[str, TensorHeader]):
-    """The headers of a checkpoint, counted once: there may be 100,000.
-
-    Args:
-        tensors: The headers. They are read with one configuration only.
-    """
-
-    def __init__(self, tensors: Mapping[str, TensorHeader]) -> None:
-        self._tensors = tensors
-        self.counts: Counter[Kind] | None = None
-
-    def __getitem__(self, name: str) -> TensorHeader:
-        return self._tensors[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._tensors)
-
-    def __len__(self) -> int:
-        return len(self._tensors)
-
-
-def _kinds(facts: Facts, tensors: Mapping[str, TensorHeader]) -> Counter[Kind]:
-    if not tensors:
-        raise unknown("there are no tensor headers")
-    if not isinstance(tensors, CachedTensors):
-        return _count(facts, tensors)
-    if tensors.counts is None:
-        tensors.counts = _count(facts, tensors)
-    return tensors.counts.copy()
 
 
 def _count(facts: Facts, tensors: Mapping[str, TensorHeader]) -> Counter[Kind]:

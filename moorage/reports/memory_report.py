@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import GIB, human_bytes
 from moorage.memory.calibration import LOADED, STAYING, Measurement, charged_graphs
-from moorage.memory.estimates import Term
-from moorage.memory.sizing import Answer, Device, Question
+from moorage.memory.need import MemoryQuery, Term
+from moorage.memory.sizing import Answer, Device
 from moorage.reports.document import Document, Section, facts
 
 COMPARED_COLUMNS = ("workload", "memory", "predicted", "measured", "difference")
@@ -81,7 +81,7 @@ def answer_document(model: str, found: Answer) -> Document:
 
 
 def sizes_document(
-    model: str, question: Question, rows: Sequence[tuple[Device, Answer | Refusal]]
+    model: str, question: MemoryQuery, rows: Sequence[tuple[Device, Answer | Refusal]]
 ) -> Document:
     """Common sizes, each with the fewest ranks with which the model fits."""
     wanted = _requests(question.tokens, question.concurrency)

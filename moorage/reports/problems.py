@@ -38,14 +38,9 @@ MOST_MISTAKES = 50
 
 
 class Problem(Value):
-    """One mistake.
+    """One mistake: the path of the field, what stands there, what is allowed, and what is close.
 
-    Attributes:
-        file: File it stands in, or empty when the value did not come from a file.
-        path: Path of the field, such as `engine.name`.
-        found: What stands there.
-        message: What is wrong, and what is allowed.
-        nearest: The closest allowed writing, if one is close.
+    The file is empty when the value did not come from one.
     """
 
     file: str

@@ -15,26 +15,23 @@ from moorage.readiness.engine_facts import EngineFacts
 from moorage.readiness.protocol import Readiness
 from moorage.readiness.smoke_test import Gate
 from moorage.releases.release import FailureRecord, Release
-from moorage.releases.states import Stay
+from moorage.releases.states import FINAL, Stay
 from moorage.reports.document import Document, Section, facts
-from moorage.reports.history_report import timeline_section
 from moorage.reports.memory_report import COMPARED_COLUMNS, comparison_rows
 from moorage.reports.plan_report import placement_sections, plan_sections
 from moorage.spec import ModelSpec
 
 LOG_LINES_SHOWN = 60
 UNKNOWN = "unknown"
+STATE_COLUMNS = ("state", "since", "for", "why", "flow run", "requested by")
 
 
 def release_document(
     release: Release, states: Sequence[Stay] = (), now: datetime | None = None
 ) -> Document:
-    """The audit record of a release.
+    """The audit record of a release, and the states that it went through as far as they are given.
 
-    Args:
-        release: The record.
-        states: The states that it went through; none = they are left out.
-        now: End of the last state; None = its duration is left out.
+    The last state lasts until now; None = its duration is left out.
     """
     failure = release.failure
     outcome = "failed" if failure else f"serves {release.model}"
@@ -69,7 +66,7 @@ def failure_document(model: str, failure: Failure, release: str) -> Document:
     rows = [("Model", model), ("Release", release or "none yet"), ("Cause", str(failure.cause))]
     if failure.evidence:
         rows.append(("The line that tells", failure.evidence))
-    return Document(title=failure.facts.summary, sections=(facts(rows), *_failure("", failure)))
+    return Document(title=failure.cause.summary, sections=(facts(rows), *_failure("", failure)))
 
 
 def profile_document(spec: ModelSpec, model: ResolvedModel, profile: ModelProfile) -> Document:
@@ -100,6 +97,24 @@ def profile_document(spec: ModelSpec, model: ResolvedModel, profile: ModelProfil
 def readiness_document(release: str, results: tuple[Readiness, ...]) -> Document:
     """How a release proved that it answers: each phase of each workload."""
     return Document(title=f"How {release} proved that it answers", sections=(_readiness(results),))
+
+
+def timeline_section(states: Sequence[Stay], now: datetime | None = None) -> Section:
+    """The states as a table; the last one lasts until now (None = its duration is left out)."""
+    # A ledger of an older moorage has no requesters.
+    width = len(STATE_COLUMNS) - (not any(stay.requested_by for stay in states))
+    rows = tuple(
+        (
+            stay.state,
+            f"{stay.since:%Y-%m-%d %H:%M:%S}",
+            _lasted(stay, now),
+            stay.cause,
+            stay.flow_run_id,
+            stay.requested_by,
+        )[:width]
+        for stay in states
+    )
+    return Section(title="States (UTC)", header=STATE_COLUMNS[:width], rows=rows)
 
 
 def _facts(release: Release) -> Section:
@@ -268,3 +283,11 @@ def _memory(release: Release) -> Section:
 def _steps(release: Release) -> Section:
     rows = tuple((step.name, human_seconds(step.seconds), step.summary) for step in release.steps)
     return Section(title="Steps", header=("step", "took", "found"), rows=rows)
+
+
+def _lasted(stay: Stay, now: datetime | None) -> str:
+    if stay.seconds is not None:
+        return human_seconds(stay.seconds)
+    if now is None or stay.state in FINAL:
+        return ""
+    return f"{human_seconds((now - stay.since).total_seconds())} so far"

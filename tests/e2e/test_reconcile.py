@@ -127,7 +127,7 @@ def test_what_nobody_owns_is_removed_after_a_while_and_what_is_owned_stays(
     place.ledger.releases.end(row.id, ReleaseState.STOPPED)
     place.ledger.workloads.drop(row.workloads[0].name)
     place.environment["MOORAGE_ORPHAN_SECONDS"] = "600"
-    assert "nobody owns it; removed from" in reconcile(place)["wait"]["reason"]
+    assert "it has no owner; removed after" in reconcile(place)["wait"]["reason"]
     assert len(place.running()) == 2
     place.environment["MOORAGE_ORPHAN_SECONDS"] = "0"
     assert reconcile(place)["remove"]["done"]

@@ -9,7 +9,8 @@ from moorage.common.units import GIB
 from moorage.engines.registry import ENGINES
 from moorage.inventory.claims import Resource
 from moorage.inventory.snapshot import HostSnapshot
-from moorage.memory import MemoryModel, memory_options
+from moorage.memory.demand import MemoryModel
+from moorage.memory.options import memory_options
 from moorage.placement.placement import CPU
 from moorage.placement.request import Request, Subject
 from moorage.spec import EngineName

@@ -14,7 +14,7 @@ from requests.exceptions import RequestException
 
 from moorage.adapters.docker.errors import reach_failure
 from moorage.adapters.docker.helper import HelperJob, run_helper
-from moorage.adapters.sources.announced_files import verify
+from moorage.adapters.sources.store import verify
 from moorage.adapters.system.os_errors import disk_failures
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import ContainerSpec

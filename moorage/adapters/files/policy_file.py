@@ -29,8 +29,7 @@ def load_policy(settings: Settings) -> EffectivePolicy:
         InvalidFile: `BAD_SETTING` when the file that is meant cannot be read or trusted, or has
             mistakes. Nothing is allowed then.
     """
-    path = find_policy(settings)
-    if path is None:
+    if (path := find_policy(settings)) is None:
         return EffectivePolicy()
     _require_trusted(path)
     return EffectivePolicy(policy=load_file(path, Policy, Cause.BAD_SETTING), file=str(path))
@@ -87,24 +86,21 @@ def request_of(
 
 def roots_of(entries: Iterable[str], settings: Settings) -> tuple[str, ...]:
     """Folders that a rule names, links followed; `store` stands for those of the home."""
-    folders = [
-        folder
-        for entry in entries
-        for folder in (
-            (settings.models, settings.adapters)
-            if entry == STORE
-            else (_absolute(entry, project_folder(settings)),)
-        )
-    ]
-    return tuple(os.path.realpath(folder) for folder in folders)
+    folders: list[Path] = []
+    for entry in entries:
+        if entry == STORE:
+            folders += settings.models, settings.adapters
+        else:
+            folders.append(_absolute(entry, project_folder(settings)))
+    return tuple(map(os.path.realpath, folders))
 
 
 def folders_of(spec: ModelSpec) -> Folders:
     """The `file://` sources of a spec, links followed."""
     sources = [("source", spec.source)]
     sources += [(f"lora[{index}].source", one.source) for index, one in enumerate(spec.lora)]
-    if spec.speculative and spec.speculative.model:
-        sources.append(("speculative.model", spec.speculative.model))
+    if spec.speculative:
+        sources.append(("speculative.model", spec.speculative.model or ""))
     return _folders(sources)
 
 

@@ -86,13 +86,9 @@ def _corrupt(path: Path, why: str) -> Failure:
 
 
 def read_small(path: Path, most: int) -> bytes:
-    """Read a whole file, without ever waiting.
+    """Read a whole file of at most so many bytes, without ever waiting.
 
     What was opened is looked at, not what the path names: it may be another file by then.
-
-    Args:
-        path: A file.
-        most: Its largest size in bytes.
 
     Raises:
         OSError: It is not there, cannot be read, is no plain file (a folder, a pipe, a device), or

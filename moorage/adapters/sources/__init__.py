@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from moorage.adapters.secrets import read_secrets, remember
-from moorage.adapters.sources.hub import HubSource
 from moorage.adapters.sources.hub_client import HubClient
 from moorage.adapters.sources.local import LocalSource
-from moorage.adapters.sources.remote_client import RemoteClient
+from moorage.adapters.sources.remote_source import RemoteClient, RemoteSource
 from moorage.adapters.sources.s3_client import S3Client
 from moorage.adapters.sources.store import ModelStore
 from moorage.adapters.system.settings import Settings
@@ -88,7 +87,7 @@ def source_for(
     role: AssetRole = AssetRole.MODEL,
     *,
     anything: bool = False,
-) -> HubSource | LocalSource:
+) -> RemoteSource | LocalSource:
     """The source that a spec, or one of its assets, names.
 
     Args:
@@ -104,7 +103,7 @@ def source_for(
     client = client_for(wanted.source, settings, keys)
     # A repository may hold an adapter and a model: each is chosen and stored separately.
     folder = settings.adapters if role == AssetRole.ADAPTER else settings.models
-    return HubSource(
+    return RemoteSource(
         client,
         ModelStore(folder, folder_name(wanted.source)),
         workers=settings.download_workers,

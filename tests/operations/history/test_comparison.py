@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 
 from moorage.operations.history.comparison import compare
-from moorage.reports.history_report import comparison_document
+from moorage.reports.operations_report import comparison_document
 from tests.builders import a_release, a_spec
 from tests.operations.history.releases import first, planned, ran, second
 
