@@ -14,7 +14,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.printable import short
 from moorage.common.strict_json import LIMITS, JsonError, JsonLimits, decode
 from moorage.common.units import human_bytes
-from moorage.spec.safe import is_of_the_system
+from moorage.spec.patterns import is_of_the_system
 
 KINDS = {
     stat.S_IFIFO: "a FIFO",
