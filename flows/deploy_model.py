@@ -18,10 +18,9 @@ from moorage.adapters.prefect.task_runner import task_runner
 from moorage.adapters.system.threads import run_shielded
 from moorage.common.failures import Cause, Failure
 from moorage.common.saga import Saga
-from moorage.engines.launch import LaunchPlan, Workload
+from moorage.engines.launch import LaunchPlan, Workload, split_off, start_groups
 from moorage.engines.recovery import Correction, correction_for, with_correction
 from moorage.engines.registry import ENGINES
-from moorage.engines.start_order import split_off, start_groups
 from moorage.inventory.claims import Claim as HostClaim
 from moorage.inventory.fleet import Fleet
 from moorage.models.profile import ModelProfile
@@ -31,6 +30,7 @@ from moorage.releases.requester import Claim
 from moorage.spec import ModelSpec
 from tasks.compare import serving, sole_flow, superseded_since
 from tasks.image import image_drift, pull_image
+from tasks.journal import tell
 from tasks.launch import AcceleratorStartLock, correct, launch
 from tasks.place import place
 from tasks.plan import check_early, check_placed, plan_release
@@ -85,7 +85,7 @@ async def deploy_model(
         fleet = await require_allowed(spec, fleet, applied_from)
         await check_early(spec, fleet)
         await require_approval(spec, fleet, force=force)
-        async with sole_flow(spec.name, context.flow_run_id, context.journal):
+        async with sole_flow(spec.name, context.flow_run_id):
             if reason := await superseded_since(spec.name):
                 return Completed(name="Unchanged", message=f"unchanged: {reason}")
             old, healthy = await serving(spec, fleet.avoided_hosts)
@@ -121,7 +121,7 @@ async def roll_out(
                 raise
             placement = rollout.draft.release.placement
             refused += placement.claims if placement else ()
-            context.journal.tell(f"{failure}; trying another port")
+            tell(f"{failure}; trying another port")
     return await ReleaseRollout(context, source, fleet, old, refused).run()
 
 
@@ -150,7 +150,7 @@ class ReleaseRollout:
         try:
             with (
                 Saga(context.undone, run_shielded) as saga,
-                close_on_failure(context.release, self.old, context.journal),
+                close_on_failure(context.release, self.old),
             ):
                 release, lock = await self._take_steps(saga)
         except Exception as error:
@@ -160,7 +160,7 @@ class ReleaseRollout:
             raise failure from None
         try:
             if self.old:
-                await end_superseded(self.old, context.journal, release.spec.replace.linger_seconds)
+                await end_superseded(self.old, release.spec.replace.linger_seconds)
         finally:
             # The new release serves, whatever signal arrives now.
             run_shielded(lock.release)
@@ -170,7 +170,7 @@ class ReleaseRollout:
     async def _take_steps(self, saga: Saga) -> tuple[Release, AcceleratorStartLock]:
         source, draft, fleet, old = self.source, self.draft, self.fleet, self.old
         target, running = source.target, replaceable(old)
-        release, journal = draft.release.id, self.context.journal
+        release = draft.release.id
 
         if source.analyzed is None:
             await draft.enter(ReleaseState.ANALYZING)
@@ -202,7 +202,7 @@ class ReleaseRollout:
 
         await draft.complete(placed)
         if old:
-            saga.arm("end what it has replaced", finish_switch, old, release, journal)
+            saga.arm("end what it has replaced", finish_switch, old, release)
         return await publish(draft.release), lock
 
     async def _make_room(self, saga: Saga, placed: Placed) -> AcceleratorStartLock:
@@ -211,7 +211,7 @@ class ReleaseRollout:
         lock = AcceleratorStartLock(release, placed.spec.name, placement, old)
         if lock.names:
             saga.arm("let others start there", lock.release)
-            await lock.acquire(placed.spec.readiness.deadlines, self.context.journal)
+            await lock.acquire(placed.spec.readiness.deadlines)
         if old and placement.stop_first:
             saga.arm(f"start {old.id} again", undo_stop, old, release)
             await stop_for(old, release)

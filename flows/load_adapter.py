@@ -34,7 +34,7 @@ async def load_adapter(model: Name, adapter: AdapterSpec, requested_by: Claim = 
     """
     async with (
         flow_context(model, requested_by) as context,
-        sole_flow(model, context.flow_run_id, context.journal),
+        sole_flow(model, context.flow_run_id),
     ):
         await require_allowed_adapter(adapter)
         row = await running_release(model)

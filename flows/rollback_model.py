@@ -58,7 +58,7 @@ async def rollback_model(
             release = await show_dry_run(context, _source(target, old), fleet, old)
             message = f"{release.id} would run what {release.rolled_back_to} ran"
             return Completed(message=message, data=release)
-        async with sole_flow(name, context.flow_run_id, context.journal):
+        async with sole_flow(name, context.flow_run_id):
             target, old, healthy = await _target(name, to)
             fleet = await _require_allowed(target, fleet)
             runs = (old.release.id, old.release.rolled_back_to) if old and old.release else ()

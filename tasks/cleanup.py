@@ -9,20 +9,20 @@ from moorage.common.failures import Cause, Failure
 from moorage.releases.release import SUPERSEDED, ReleaseRow, ReleaseState, claims_of, successor_of
 from moorage.releases.states import UNFINISHED
 from tasks.context import ledger
-from tasks.journal import Journal
+from tasks.journal import tell
 from tasks.replace import abandon
 from tasks.stopping import end_release
 
 
-def recover_all(model: str, journal: Journal) -> None:
+def recover_all(model: str) -> None:
     """Clean up what killed flows left behind, of a model whose lock is held and of all others."""
     for row in _left_behind():
         if row.model == model:
-            _recover_if_reached(row, journal)
-    recover_others(model, journal)
+            _recover_if_reached(row)
+    recover_others(model)
 
 
-def recover_others(model: str, journal: Journal) -> None:
+def recover_others(model: str) -> None:
     """Clean up what killed flows left behind, of every model that nobody works on but this one.
 
     A release that made room for one which never came is left to reconciling: it serves again, and
@@ -34,9 +34,9 @@ def recover_others(model: str, journal: Journal) -> None:
         with suppress(LockHeld), ledger().locks.holding(row.model, wait_seconds=0):
             try:
                 if summary := recover(ledger().releases.get(row.id)):
-                    journal.tell(summary)
+                    tell(summary)
             except Failure as failure:
-                journal.tell(f"could not clean up after {row.id}: {failure}")
+                tell(f"could not clean up after {row.id}: {failure}")
 
 
 def recover(row: ReleaseRow) -> str:
@@ -97,15 +97,15 @@ def abandoned(model: str) -> list[ReleaseRow]:
     return [row for row in left if row.id not in stay]
 
 
-def _recover_if_reached(row: ReleaseRow, journal: Journal) -> None:
+def _recover_if_reached(row: ReleaseRow) -> None:
     """What a lost host holds stays written down and claimed; it does not keep the model away."""
     try:
         if summary := recover(row):
-            journal.tell(summary)
+            tell(summary)
     except Failure as failure:
         if failure.cause is not Cause.RUNTIME_UNAVAILABLE:
             raise
-        journal.tell(f"could not clean up after {row.id}: {failure}")
+        tell(f"could not clean up after {row.id}: {failure}")
 
 
 def _left_behind() -> list[ReleaseRow]:

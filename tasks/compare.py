@@ -24,7 +24,7 @@ from moorage.releases.states import SERVING
 from moorage.spec import ModelSpec
 from tasks.cleanup import recover_all
 from tasks.context import PLAIN, ledger, settings
-from tasks.journal import Journal, step
+from tasks.journal import step, tell
 
 HEALTH_SECONDS = 5.0
 
@@ -32,7 +32,7 @@ _decided: ContextVar[str] = ContextVar("decided", default="")
 
 
 @asynccontextmanager
-async def sole_flow(model: str, flow_run_id: str, journal: Journal) -> AsyncIterator[None]:
+async def sole_flow(model: str, flow_run_id: str) -> AsyncIterator[None]:
     """Be the only flow that works on a model name, and start from a clean state.
 
     What killed flows left behind is cleaned up first: of this model, and of any other model that
@@ -42,10 +42,10 @@ async def sole_flow(model: str, flow_run_id: str, journal: Journal) -> AsyncIter
         model,
         wait_seconds=settings().lock_wait_seconds,
         note=f"flow run {flow_run_id}",
-        on_wait=lambda other: journal.tell(f"waits: {other}"),
+        on_wait=lambda other: tell(f"waits: {other}"),
     )
     async with hold_lock(lock):
-        await run_uninterrupted(recover_all, model, journal)
+        await run_uninterrupted(recover_all, model)
         yield
 
 

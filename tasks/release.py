@@ -19,8 +19,7 @@ from moorage.adapters.system.threads import (
 )
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import human_seconds
-from moorage.engines.launch import LABEL_REPLICA
-from moorage.engines.start_order import split_off
+from moorage.engines.launch import LABEL_REPLICA, split_off
 from moorage.operations.history.changes import spec_changes
 from moorage.placement.placement import Analyzed, Placed
 from moorage.placement.propose import NoFit
@@ -30,7 +29,7 @@ from moorage.reports.record import failure_document, plan_document, release_docu
 from moorage.spec import ModelSpec, slug
 from tasks.artifacts import show_markdown
 from tasks.context import PLAIN, ledger, router
-from tasks.journal import Journal, step
+from tasks.journal import Journal, step, tell
 from tasks.measure import measure, read_facts, record_measurements
 from tasks.smoke_test import is_canary
 
@@ -163,7 +162,7 @@ class ReleaseDraft:
 
     def record_measurements(self) -> None:
         """Keep what it measured for later predictions."""
-        record_measurements(self.release, self._journal)
+        record_measurements(self.release)
 
     async def fail(self, error: Exception, failure: Failure) -> None:
         """Record why the release failed."""
@@ -196,7 +195,7 @@ def close_begun(model: str, flow_run_id: str, cause: str) -> None:
 
 
 @contextmanager
-def close_on_failure(release: str, old: ReleaseRow | None, journal: Journal) -> Iterator[None]:
+def close_on_failure(release: str, old: ReleaseRow | None) -> Iterator[None]:
     """Close a release at once when the block fails, before anything of it is undone.
 
     So it cannot take over any more, its transition has the cause and the moment of the failure,
@@ -208,7 +207,7 @@ def close_on_failure(release: str, old: ReleaseRow | None, journal: Journal) -> 
         try:
             ledger().releases.give_up(release, cause, *claims_of(old))
         except Failure as failure:
-            journal.tell(f"could not close {release}: {failure}")
+            tell(f"could not close {release}: {failure}")
 
     try:
         yield

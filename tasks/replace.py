@@ -12,15 +12,15 @@ from moorage.adapters.hosts.runtime import runtime_for
 from moorage.adapters.system.threads import in_thread, run_shielded, run_uninterrupted
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import human_seconds
-from moorage.engines.draining import Drained
 from moorage.engines.launch import (
     LABEL_REPLICA,
     ContainerSpec,
     LaunchPlan,
     Workload,
     planned_workload,
+    start_groups,
 )
-from moorage.engines.start_order import start_groups
+from moorage.engines.stopping import Drained
 from moorage.readiness.protocol import Phase, Probe
 from moorage.releases.release import (
     ENDING,
@@ -36,7 +36,7 @@ from moorage.releases.states import FINAL, SERVING
 from moorage.spec import Deadlines
 from tasks.context import ledger, router, settings
 from tasks.image import restore_image
-from tasks.journal import Journal, tell
+from tasks.journal import tell
 from tasks.stopping import add_outcome, close_and_drain, drain, end_release
 from tasks.workloads import ABORT_SECONDS, start_part, stop_all
 
@@ -101,7 +101,7 @@ def undo_stop(
         router().reopen(row.id, "; ".join(("its successor failed", *lost)))
 
 
-async def end_superseded(old: ReleaseRow, journal: Journal, linger_seconds: float = 0) -> None:
+async def end_superseded(old: ReleaseRow, linger_seconds: float = 0) -> None:
     """End a release whose successor serves; that it does not stop is no reason to fail.
 
     A signal ends the waiting for its requests, but does not leave it half ended. It lingers for
@@ -116,15 +116,15 @@ async def end_superseded(old: ReleaseRow, journal: Journal, linger_seconds: floa
                 await asyncio.sleep(linger_seconds)
             drained = await drain(row)
     finally:
-        run_shielded(lambda: _end_superseded(old.id, drained.summary, journal))
+        run_shielded(lambda: _end_superseded(old.id, drained.summary))
 
 
-def finish_switch(old: ReleaseRow, release: str, journal: Journal) -> None:
+def finish_switch(old: ReleaseRow, release: str) -> None:
     """Undo of the switch, which is one transaction: once made it stays, and the old one ends."""
     if ledger().releases.get(release).state not in SERVING:
         return
     if ledger().releases.get(old.id).state == ReleaseState.STOPPING:
-        _end_superseded(old.id, "", journal)
+        _end_superseded(old.id, "")
 
 
 def abandon(release: str) -> bool:
@@ -171,15 +171,15 @@ def _stop_workloads(row: ReleaseRow, cause: str) -> None:
     ledger().releases.explain(row.id, cause)
 
 
-def _end_superseded(release: str, outcome: str, journal: Journal) -> None:
+def _end_superseded(release: str, outcome: str) -> None:
     try:
         row = ledger().releases.get(release)
         end_release(row, ReleaseState.SUPERSEDED, add_outcome(row.cause, outcome))
     except Failure as failure:
-        journal.tell(f"{release} could not be stopped: {failure}")
+        tell(f"{release} could not be stopped: {failure}")
     else:
         if outcome:
-            journal.tell(f"{release}: {outcome}")
+            tell(f"{release}: {outcome}")
 
 
 def _start_replicas(

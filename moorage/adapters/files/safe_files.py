@@ -14,7 +14,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.printable import short
 from moorage.common.strict_json import LIMITS, JsonError, JsonLimits, decode
 from moorage.common.units import human_bytes
-from moorage.spec.safe import is_of_the_system
+from moorage.spec.patterns import is_of_the_system
 
 READING = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 KINDS = {

@@ -95,9 +95,6 @@ def test_sizes_that_do_not_go_with_the_hosts_are_refused(
     assert caught.value.cause is Cause.BAD_SPEC
 
 
-RAY = {"policy": BASELINE}
-
-
 @pytest.mark.parametrize(
     ("changes", "words", "flags"),
     [
