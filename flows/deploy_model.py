@@ -18,10 +18,9 @@ from moorage.adapters.prefect.task_runner import task_runner
 from moorage.adapters.system.threads import run_shielded
 from moorage.common.failures import Cause, Failure
 from moorage.common.saga import Saga
-from moorage.engines.launch import LaunchPlan, Workload
+from moorage.engines.launch import LaunchPlan, Workload, split_off, start_groups
 from moorage.engines.recovery import Correction, correction_for, with_correction
 from moorage.engines.registry import ENGINES
-from moorage.engines.start_order import split_off, start_groups
 from moorage.inventory.claims import Claim as HostClaim
 from moorage.inventory.fleet import Fleet
 from moorage.models.profile import ModelProfile

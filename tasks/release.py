@@ -19,8 +19,7 @@ from moorage.adapters.system.threads import (
 )
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import human_seconds
-from moorage.engines.launch import LABEL_REPLICA
-from moorage.engines.start_order import split_off
+from moorage.engines.launch import LABEL_REPLICA, split_off
 from moorage.operations.history.changes import spec_changes
 from moorage.placement.placement import Analyzed, Placed
 from moorage.placement.propose import NoFit

@@ -12,15 +12,15 @@ from moorage.adapters.hosts.runtime import runtime_for
 from moorage.adapters.system.threads import in_thread, run_shielded, run_uninterrupted
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import human_seconds
-from moorage.engines.draining import Drained
 from moorage.engines.launch import (
     LABEL_REPLICA,
     ContainerSpec,
     LaunchPlan,
     Workload,
     planned_workload,
+    start_groups,
 )
-from moorage.engines.start_order import start_groups
+from moorage.engines.stopping import Drained
 from moorage.readiness.protocol import Phase, Probe
 from moorage.releases.release import (
     ENDING,

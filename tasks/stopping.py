@@ -12,9 +12,9 @@ from typing import Protocol
 from moorage.adapters.engines.engine_http import metrics_total, read_metrics
 from moorage.adapters.system.threads import in_thread, run_shielded, run_uninterrupted
 from moorage.common.failures import Failure
-from moorage.engines.draining import Busy, Drained
+from moorage.engines.base import Busy
 from moorage.engines.launch import Workload
-from moorage.engines.stopping import Ending
+from moorage.engines.stopping import Drained, Ending
 from moorage.releases.release import ReleaseRow, ReleaseState, ending_of
 from moorage.releases.states import SERVING
 from tasks.context import ledger, router

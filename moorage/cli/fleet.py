@@ -46,7 +46,7 @@ commands = Commands(help="Show the hosts; `moorage fleet check` tests them.")
 
 @commands.callback(invoke_without_command=True)
 def fleet(context: typer.Context, file: FleetFile = None, as_json: AsJson = False) -> None:
-    """Show hosts and Ray clusters: accelerators, RAM, claims, images, models, what is wrong."""
+    """Show hosts and Ray clusters: accelerators, RAM, claims, images, models, problems."""
     if context.invoked_subcommand is None:
         _show(fleet_of(file), as_json=as_json)
 
@@ -68,7 +68,7 @@ def check(file: FleetFile = None, as_json: AsJson = False) -> None:
 
 
 def print_check(check: Check) -> None:
-    """Print a finding, and how to mend it."""
+    """Print a check, and how to fix it."""
     say(f"{MARKS[check.state]} {check.name}: {escape(check.found)}", markup=True)
     if check.fix:
         say(f"    {check.fix}", style="dim")
@@ -101,7 +101,7 @@ def counting(console: Console, what: str, total: int) -> Iterator[Callable[[], N
 def _show(hosts: Fleet, *, as_json: bool) -> None:
     settings = Settings()
     claims = Ledger(settings.ledger).claims.all()
-    with counting(err, "looking at hosts", len(hosts.hosts) + len(hosts.clusters)) as done:
+    with counting(err, "surveying hosts", len(hosts.hosts) + len(hosts.clusters)) as done:
         seen = survey_hosts(hosts, HOST_SECONDS, done)
         clusters = survey_clusters(hosts, HOST_SECONDS, done)
     snapshot = fleet_snapshot(seen, hosts, claims, settings.models)

@@ -159,7 +159,7 @@ def _prepare_prefect() -> None:
 @contextmanager
 def _nothing_begun(*, as_json: bool) -> Iterator[None]:
     """End at once on Ctrl-C: what it is raised in while modules load may take it for its own."""
-    failure = Failure(Cause.INTERRUPTED, "stopped by a signal before anything was begun")
+    failure = Failure(Cause.INTERRUPTED, "stopped by a signal before anything was started")
     heard = signal.getsignal(signal.SIGINT)
 
     def end(*_: object) -> NoReturn:
@@ -230,6 +230,6 @@ class StepPrinter(Progress):
         self.stop()
         try:
             err.print(question.plan, markup=False, highlight=False)
-            return Answer(approve=typer.confirm("Shall this be done?", err=True))
+            return Answer(approve=typer.confirm("Approve?", err=True))
         finally:
             self.start()

@@ -31,11 +31,13 @@ def load(
     adapter: Annotated[
         str,
         typer.Argument(
-            metavar="NAME=SOURCE", help="Name to serve it under, and hf://org/repo or file://dir."
+            metavar="NAME=SOURCE",
+            help="Name to serve it under, and its source: hf://org/repo or file://dir.",
         ),
     ],
     revision: Annotated[
-        str | None, typer.Option(help="Branch, tag or commit on the hub; else the default branch.")
+        str | None,
+        typer.Option(help="Branch, tag or commit on the hub. Default: the default branch."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -56,7 +58,7 @@ def unload(
     name: Annotated[str, typer.Argument(help="Name of the adapter.")],
     as_json: AsJson = False,
 ) -> None:
-    """Unload an adapter from every replica; the model serves on."""
+    """Unload an adapter from every replica; the model keeps serving."""
 
     for text in (model, name):
         TypeAdapter(Name).validate_python(text)
@@ -69,7 +71,7 @@ def unload(
 
 @app.command(name="list")
 def show(model: ModelName, api_key: ApiKey = "", as_json: AsJson = False) -> None:
-    """Show the adapters of a model: of its spec and loaded since, and which replicas serve them."""
+    """Show the adapters of a model, from its spec or loaded later, and the replicas of each."""
     row = running_release(model)
     rows = _entries(row, asyncio.run(_served(row, key_of(row, api_key))))
     if as_json:

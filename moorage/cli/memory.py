@@ -46,7 +46,8 @@ def memory(
         int | None, typer.Option(min=1, max=LARGEST, help="Longest request in tokens.")
     ] = None,
     concurrency: Annotated[
-        int | None, typer.Option(min=1, max=LARGEST, help="Requests of that length at once.")
+        int | None,
+        typer.Option(min=1, max=LARGEST, help="Requests of that length at the same time."),
     ] = None,
     accelerator: Annotated[
         str | None, typer.Option(help="Its size, such as 24GiB, or its name, such as h100.")
@@ -56,7 +57,7 @@ def memory(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Count the accelerator memory that a model needs, from its configuration and headers."""
+    """Predict the accelerator memory of a model from its configuration and headers."""
     path = existing(spec)
     wanted = load_spec(path)
     check_early(wanted, load_fleet(None, path), Settings().root)
@@ -116,7 +117,7 @@ def _device(text: str) -> Device:
     if device is None:
         known = ", ".join(REPORTED_MIB)
         detail = f"--accelerator {text}: neither a size such as 24GiB nor one of {known}"
-        raise Failure(Cause.BAD_SPEC, detail, suggestion="Give its size, such as 24GiB.")
+        raise Failure(Cause.BAD_SPEC, detail, suggestion="Pass its size, such as 24GiB.")
     return device
 
 

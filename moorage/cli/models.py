@@ -27,7 +27,7 @@ UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 HEADER = ("host", "model", "revision", "size", "last deployed", "used by")
 
 commands = Commands(
-    help="Show the models that hosts keep; `prune` makes room, `verify` looks for damage."
+    help="Show the models in the stores; `prune` removes unused ones, `verify` checks their files."
 )
 
 OneHost = Annotated[str | None, typer.Option("--host", help="Only this host.")]
@@ -40,7 +40,7 @@ def models(
     host: OneHost = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what every host keeps: revision, size, when it was last deployed, who uses it."""
+    """Show the stored models of every host: revision, size, last deploy, and users."""
     if context.invoked_subcommand is None:
         _print(_stored(_stores(fleet, host)), as_json=as_json)
 
@@ -50,19 +50,22 @@ def prune_stores(
     fleet: FleetFile = None,
     host: OneHost = None,
     keep: Annotated[
-        str | None, typer.Option("--keep", help="What each host may keep, such as 500GiB.")
+        str | None, typer.Option("--keep", help="Bytes that each host may keep, such as 500GiB.")
     ] = None,
     older_than: Annotated[
-        str | None, typer.Option("--older-than", help="Not deployed for so long, such as 30d.")
+        str | None,
+        typer.Option(
+            "--older-than", help="Remove models that were not deployed for this time, such as 30d."
+        ),
     ] = None,
     yes: Annotated[
-        bool, typer.Option("--yes/--dry-run", help="Remove it; else only show what would go.")
+        bool, typer.Option("--yes/--dry-run", help="Remove the models; without it, only list them.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Remove models that nobody uses, those first that were deployed longest ago."""
+    """Remove unused models, the least recently deployed first."""
     if keep is None and older_than is None:
-        raise Failure(Cause.BAD_SETTING, "say how much to keep: --keep 500GiB, --older-than 30d")
+        raise Failure(Cause.BAD_SETTING, "pass --keep 500GiB or --older-than 30d")
     stores = _stores(fleet, host)
     most, age = _bytes(keep), _seconds(older_than)
     chosen = to_prune(_stored(stores), keep=most, older_than=age, now=time.time())
@@ -70,12 +73,12 @@ def prune_stores(
     _print(removed, as_json=as_json)
     if not as_json:
         size = human_bytes(sum(one.bytes for one in removed))
-        out.print(f"{size} freed" if yes else f"{size} would be freed; --yes removes it")
+        out.print(f"{size} freed" if yes else f"{size} would be freed; pass --yes to remove")
 
 
 @commands.command()
 def verify(fleet: FleetFile = None, host: OneHost = None, as_json: AsJson = False) -> None:
-    """Read every complete model and compare it with its checksums; damage is fetched anew later."""
+    """Compare every complete model with its checksums. Damaged files are downloaded again later."""
     stores = _stores(fleet, host)
     found = {store: _complete_paths(store) for store in stores}
     answers = _ask_all(stores, lambda store: store.ask("verify", found[store]), WORK_SECONDS)
@@ -98,7 +101,7 @@ def _stores(fleet: Path | None, host: str | None) -> tuple[Store, ...]:
     chosen = tuple(store for store in stores if host in (None, store.host))
     if not chosen:
         names = ", ".join(store.host for store in stores)
-        raise Failure(Cause.BAD_SETTING, f"there is no host {host}; there are {names}")
+        raise Failure(Cause.BAD_SETTING, f"unknown host {host}; known: {names}")
     return chosen
 
 
@@ -133,7 +136,7 @@ def _ask_all(stores: Sequence[Store], work: Callable[[Store], Any], seconds: flo
     for store, answer in zip(stores, answers, strict=True):
         if isinstance(answer, Exception):
             reason = answer.detail if isinstance(answer, Failure) else repr(answer)
-            err.print(f"{store.host} is left out: {reason}", markup=False, highlight=False)
+            err.print(f"skipped {store.host}: {reason}", markup=False, highlight=False)
     if all(isinstance(answer, Exception) for answer in answers):
         raise next(answer for answer in answers if isinstance(answer, Exception))
     return [None if isinstance(answer, Exception) else answer for answer in answers]

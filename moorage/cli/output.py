@@ -94,9 +94,8 @@ class LostApi(Failure):
 
     def __init__(self, failure: Failure, *, begun: bool) -> None:
         advice = (
-            "What the flow has done is in the ledger: see `moorage status`."
-            f" {failure.suggestion} Then `moorage reconcile` puts right what was left, and the same"
-            " command can be repeated."
+            f"`moorage status` shows what the flow has done. {failure.suggestion} Then"
+            " `moorage reconcile` cleans up, and the command can be repeated."
         )
         super().__init__(
             failure.cause,
@@ -124,7 +123,7 @@ def exit_on_failure(action: Callable[[], R], *, as_json: bool = False) -> R:
             raise  # the reader of the output has ended
         _exit(Failure(Cause.STORE_UNWRITABLE, str(error)), as_json=as_json)
     except (KeyboardInterrupt, asyncio.CancelledError):
-        detail = "stopped by a signal; what was begun is undone"
+        detail = "stopped by a signal; started work is undone"
         _exit(Failure(Cause.INTERRUPTED, detail), as_json=as_json)
 
 

@@ -72,7 +72,7 @@ def show(
     release: Annotated[str, typer.Argument(help="A release such as NAME.v3, or NAME.")],
     as_json: AsJson = False,
 ) -> None:
-    """Show the record of a release: every decision, flag, step and change of state."""
+    """Show the record of a release: decisions, flags, steps and states."""
     ledger = open_ledger()
     row = release_of(ledger, release)
     line = stays(row.created_at, row.flow_run_id, ledger.releases.transitions(row.id))
@@ -91,11 +91,12 @@ def diff(
         str, typer.Argument(metavar="A", help="A release such as NAME.v3; or NAME alone.")
     ],
     after: Annotated[
-        str | None, typer.Argument(metavar="B", help="Another; without it NAME's last two.")
+        str | None,
+        typer.Argument(metavar="B", help="Another release. Default: compare the last two of NAME."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what differs between two releases, from the spec to the measurements."""
+    """Compare two releases, from the spec to the measurements."""
     ledger = open_ledger()
     if after is None:
         comparison = compare(*last_two(before, releases_of(ledger, before)))
@@ -109,15 +110,15 @@ def diff(
 def rollback(
     name: Annotated[str, typer.Argument(help="Name of the model.")],
     to: Annotated[
-        str, typer.Option(help="Release to go back to; else the one before that ran.")
+        str, typer.Option(help="Target release. Default: the previous one that ran.")
     ] = "",
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only show what would run, and what would change.")
+        bool, typer.Option("--dry-run", help="Only show the plan and the changes.")
     ] = False,
     fleet: FleetFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Serve an earlier release again: the same revision, image and plan, as a new release."""
+    """Deploy an earlier release again, with the same revision, image and plan."""
     TypeAdapter(Name).validate_python(name)
     releases_of(open_ledger(), name)
     outcome: FlowResult[Release] = call_flow(
@@ -144,7 +145,7 @@ def show_deployment(outcome: FlowResult[Release], *, as_json: bool) -> None:
         say(f"  {workload.endpoint}/v1")
     for line in surprises(release):
         say(f"  {line}", style="yellow")
-    hint = f"`moorage show {release.id}` tells why; `moorage retire {release.model}` ends it"
+    hint = f"`moorage show {release.id}` shows why; `moorage retire {release.model}` stops it"
     return say(hint, style="dim")
 
 

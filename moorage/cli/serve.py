@@ -91,7 +91,7 @@ def project_file() -> Path:
         if (folder / PROJECT_FILE).is_file():
             return folder / PROJECT_FILE
     raise typer.BadParameter(
-        f"there is no {PROJECT_FILE} in {folders[0]}; start it in a folder that has one, such as a"
+        f"{folders[0]} has no {PROJECT_FILE}; run it in a folder that has one, such as a"
         " checkout of moorage"
     )
 
@@ -190,8 +190,8 @@ def _require_free(host: str, port: int) -> None:
         raise Failure(
             Cause.PORT_TAKEN,
             f"a Prefect server cannot listen on {host}:{port}: {error.strerror}",
-            suggestion=f"If that is a Prefect server, set PREFECT_API_URL=http://{host}:{port}/api"
-            " to use it; else choose another port with PREFECT_SERVER_API_PORT.",
+            suggestion=f"If a Prefect server listens there, set PREFECT_API_URL=http://{host}:{port}/api"
+            " to use it. Otherwise choose another port with PREFECT_SERVER_API_PORT.",
         ) from error
 
 
@@ -199,14 +199,14 @@ def _wait(url: str, server: subprocess.Popen[bytes] | None) -> None:
     give_up = time.monotonic() + (START_SECONDS if server else CONNECT_SECONDS)
     while time.monotonic() < give_up:
         if server is not None and server.poll() is not None:
-            raise Failure(Cause.SERVER_UNAVAILABLE, "the Prefect server ended while it started")
+            raise Failure(Cause.SERVER_UNAVAILABLE, "the Prefect server exited during its start")
         if _is_healthy(url, server):
             return
         time.sleep(0.3)
     raise Failure(
         Cause.SERVER_UNAVAILABLE,
         f"the Prefect server at {url} does not answer",
-        suggestion="Start it, check PREFECT_API_URL, or unset it: then a server is started here.",
+        suggestion="Start it, or correct PREFECT_API_URL, or unset it to start a server here.",
     )
 
 

@@ -31,12 +31,12 @@ def status(
     name: Annotated[str | None, typer.Argument(help="Only this model.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show every model, whether it really runs, where it answers, and what was left behind."""
+    """Show every model: its state, its endpoint, and leftover workloads."""
 
     ledger = open_ledger()
     rows = [row for row in ledger.releases.latest() if name in (None, row.model)]
     if name and not rows:
-        raise unknown_release(ledger, name, f"no model is named '{name}'")
+        raise unknown_release(ledger, name, f"no model has the name '{name}'")
     serving = [ledger.releases.running(row.model) or row for row in rows]
     left = [row for row in ledger.releases.not_undone() if name in (None, row.model)]
     shown = {row.id: row for row in (*serving, *left)}
@@ -57,28 +57,28 @@ def status(
             )
             for row, seen in found
         ],
-        empty="Nothing has been deployed yet: `moorage deploy deployments/tiny-llama.yaml`.",
+        empty="No model is deployed yet. Try `moorage deploy deployments/tiny-llama.yaml`.",
     )
 
 
 def logs(
     name: Annotated[str, typer.Argument(help="Name of a model, or a release.")],
     tail: Annotated[
-        int, typer.Option("--tail", "-n", min=1, max=1_000_000, help="How many lines.")
+        int, typer.Option("--tail", "-n", min=1, max=1_000_000, help="Number of lines.")
     ] = 200,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on printing.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow the log.")] = False,
     container: Annotated[
-        str, typer.Option(help="One container by name, such as a follower's or Ray's.")
+        str, typer.Option(help="Name of one container, such as a follower's or Ray's.")
     ] = "",
 ) -> None:
-    """Print the engine's log; of a release that failed, the last lines that were kept."""
+    """Print the engine's log, or the recorded last lines of a failed release."""
     row = release_of(open_ledger(), name)
     # Only secrets that are known can be taken out of its log.
     learn_secrets(secrets_of(row.release.plan if row.release else None))
     shown = _log_text(row, tail, Settings(), container)
     sys.stdout.write(shown + "\n" * bool(shown))
     if not (shown or row.workloads):
-        err.print(f"no log is left of {row.id}: it is {row.state}", highlight=False)
+        err.print(f"the log of {row.id} was removed: it is {row.state}", highlight=False)
     try:
         while follow and row.workloads:
             time.sleep(1)
@@ -91,7 +91,7 @@ def logs(
 
 
 def observed(row: ReleaseRow, settings: Settings) -> Liveness:
-    """What a release's workloads are really doing."""
+    """The actual state of a release's workloads."""
     if not row.workloads:
         return Liveness(False, row.cause or row.state)
     alive, states = row.state != ReleaseState.ERROR, []
@@ -125,8 +125,10 @@ def _log_text(row: ReleaseRow, tail: int, settings: Settings, container: str = "
     """
     names = [workload.name for workload in row.workloads]
     if container and container not in names:
-        there = ", ".join(names) or "nothing"
-        raise Failure(Cause.UNKNOWN_RELEASE, f"{row.id} runs no {container}, but {there}")
+        there = ", ".join(names) or "none"
+        raise Failure(
+            Cause.UNKNOWN_RELEASE, f"{row.id} has no workload {container}; it has {there}"
+        )
     parts = [
         runtime_for(workload.runtime, workload.address, settings).logs(workload, tail)
         for workload in row.workloads

@@ -14,7 +14,7 @@ from moorage.inventory.fleet import PATTERNS_IN_WORDS as FLEET_PATTERNS
 from moorage.policy.rules import PATTERNS_IN_WORDS as POLICY_PATTERNS
 from moorage.releases.requester import PLAIN_TEXT_PATTERN
 from moorage.spec import PATTERNS_IN_WORDS as SPEC_PATTERNS
-from moorage.spec.safe import IN_CLEAR
+from moorage.spec.patterns import IN_CLEAR
 
 UNKNOWN = Redactor({})
 """Takes out what looks like a secret."""
@@ -75,7 +75,7 @@ def problems_of(error: ValidationError, model: type[BaseModel], file: str = "") 
     # Where one branch of a union was meant, its inner mistake says more than the others' refusals.
     found = [found for path, found in merged.items() if not _has_inner(path, merged)]
     if (more := len(entries) - MOST_MISTAKES) > 0:
-        found.append(Problem(file=file, path="", found="", message=f"and {more} mistakes more."))
+        found.append(Problem(file=file, path="", found="", message=f"and {more} more mistakes."))
     return found
 
 
@@ -100,7 +100,9 @@ def _problem(entry: Mapping[str, Any], model: type[BaseModel], file: str) -> Pro
     elif kind == IN_CLEAR:
         message = f"{entry['msg']}."
     elif kind == "string_pattern_mismatch":
-        wanted = PATTERNS_IN_WORDS.get(context["pattern"], f"a text like {context['pattern']}")
+        wanted = PATTERNS_IN_WORDS.get(
+            context["pattern"], f"a text that matches {context['pattern']}"
+        )
         message = f"found {found}; allowed: {wanted}."
     else:
         text = entry["msg"].removeprefix("Value error, ").removeprefix("Input should be ")

@@ -25,7 +25,7 @@ from moorage.placement.memory import memory_request
 from moorage.placement.parallelism import split_over_hosts, stated_parallelism
 from moorage.placement.placement import Links, Placed, Placement, Role, Seat
 from moorage.spec import Distributed, EngineName, Mode, ModelSpec, RuntimeName
-from moorage.spec.safe import plain_environment
+from moorage.spec.patterns import plain_environment
 from tests.conformance.launch_words import written_entries
 
 Json = Mapping[str, Any]

@@ -19,7 +19,7 @@ from moorage.models.assets import SourceRequest
 from moorage.models.files import MODEL, Layout
 from moorage.models.source import ModelFile, ResolvedModel, WeightSummary
 from moorage.models.weights import join_headers, summarize
-from moorage.spec.safe import is_of_the_system
+from moorage.spec.patterns import is_of_the_system
 
 SCHEME = "file://"
 MOST_NEIGHBOURS = 1000

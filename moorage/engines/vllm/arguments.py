@@ -5,7 +5,7 @@ from __future__ import annotations
 from moorage.common.units import human_bytes
 from moorage.common.values import Origin
 from moorage.common.versions import at_least
-from moorage.engines.draining import Busy
+from moorage.engines.base import Busy
 from moorage.engines.flags import Flag, default_flag, derived_flag, spec_flag
 from moorage.engines.request import LaunchRequest
 from moorage.engines.vllm.companions import adapter_flags, speculative_flags

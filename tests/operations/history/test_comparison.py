@@ -35,7 +35,7 @@ def test_equal_releases_say_so_and_show_their_figures() -> None:
     comparison = compare(first(), same)
     assert comparison.is_same
     page = comparison_document(comparison).markdown()
-    assert "Both run the same thing at the same place." in page
+    assert "Both run the same in the same place." in page
     assert "1 times" in page
 
 
