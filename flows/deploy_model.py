@@ -13,28 +13,27 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from flows.flow_context import FlowContext, flow_context, keep_result, unchanged
-from flows.plan_model import FreshPlan, require_approval
+from flows.plan_model import ReleaseSource, require_approval
 from moorage.adapters.prefect.task_runner import task_runner
 from moorage.adapters.system.threads import run_shielded
 from moorage.common.failures import Cause, Failure
 from moorage.common.saga import Saga
-from moorage.engines.launch import LaunchPlan, Workload
+from moorage.engines.launch import LaunchPlan, Workload, split_off, start_groups
 from moorage.engines.recovery import Correction, correction_for, with_correction
 from moorage.engines.registry import ENGINES
-from moorage.engines.start_order import split_off, start_groups
 from moorage.inventory.claims import Claim as HostClaim
 from moorage.inventory.fleet import Fleet
 from moorage.models.profile import ModelProfile
 from moorage.placement.placement import Placed
-from moorage.releases.release import Release, ReleaseRow, ReleaseState
+from moorage.releases.release import Release, ReleaseRow, ReleaseState, replaceable
 from moorage.releases.requester import Claim
-from moorage.releases.succession import replaceable
 from moorage.spec import ModelSpec
 from tasks.compare import serving, sole_flow, superseded_since
-from tasks.image import image_drift
+from tasks.image import image_drift, pull_image
+from tasks.journal import tell
 from tasks.launch import AcceleratorStartLock, correct, launch
 from tasks.place import place
-from tasks.plan import check_early
+from tasks.plan import check_early, check_placed, plan_release
 from tasks.policy import current_submission, require_allowed, require_allowed_size
 from tasks.release import (
     ReleaseDraft,
@@ -86,11 +85,11 @@ async def deploy_model(
         fleet = await require_allowed(spec, fleet, applied_from)
         await check_early(spec, fleet)
         await require_approval(spec, fleet, force=force)
-        async with sole_flow(spec.name, context.flow_run_id, context.journal):
+        async with sole_flow(spec.name, context.flow_run_id):
             if reason := await superseded_since(spec.name):
                 return Completed(name="Unchanged", message=f"unchanged: {reason}")
             old, healthy = await serving(spec, fleet.avoided_hosts)
-            source = FreshPlan(spec, applied_from=applied_from, submission=submission)
+            source = ReleaseSource(spec, {"applied_from": applied_from, "submission": submission})
             if old and healthy and old.spec_digest == spec.digest and not force:
                 # Only the model itself can have changed; where it did not, no release is begun.
                 model = (await source.resolve_and_derive()).model
@@ -102,7 +101,7 @@ async def deploy_model(
 
 
 async def roll_out(
-    context: FlowContext, source: FreshPlan, fleet: Fleet, old: ReleaseRow | None
+    context: FlowContext, source: ReleaseSource, fleet: Fleet, old: ReleaseRow | None
 ) -> Release:
     """Make a release, prove that it answers, and let it take over.
 
@@ -120,8 +119,9 @@ async def roll_out(
         except Failure as failure:
             if failure.cause != Cause.PORT_TAKEN or source.spec.port != "auto":
                 raise
-            refused += rollout.draft.claims
-            context.journal.tell(f"{failure}; trying another port")
+            placement = rollout.draft.release.placement
+            refused += placement.claims if placement else ()
+            tell(f"{failure}; trying another port")
     return await ReleaseRollout(context, source, fleet, old, refused).run()
 
 
@@ -129,14 +129,12 @@ async def roll_out(
 class ReleaseRollout:
     """Makes a release once: whatever fails, nothing is left claimed or running.
 
-    Attributes:
-        source: Plans it; several attempts share its analysis of the model.
-        old: The release that it replaces; None = nothing serves.
-        refused: Claims of earlier attempts that failed because one of their ports was taken.
+    It replaces `old`, if there is one. Several attempts share the source's analysis of the model;
+    `refused` are the claims of earlier ones, of which a port was taken.
     """
 
     context: FlowContext
-    source: FreshPlan
+    source: ReleaseSource
     fleet: Fleet
     old: ReleaseRow | None
     refused: tuple[HostClaim, ...] = ()
@@ -152,7 +150,7 @@ class ReleaseRollout:
         try:
             with (
                 Saga(context.undone, run_shielded) as saga,
-                close_on_failure(context.release, self.old, context.journal),
+                close_on_failure(context.release, self.old),
             ):
                 release, lock = await self._take_steps(saga)
         except Exception as error:
@@ -162,7 +160,7 @@ class ReleaseRollout:
             raise failure from None
         try:
             if self.old:
-                await end_superseded(self.old, context.journal, release.spec.replace.linger_seconds)
+                await end_superseded(self.old, release.spec.replace.linger_seconds)
         finally:
             # The new release serves, whatever signal arrives now.
             run_shielded(lock.release)
@@ -171,7 +169,8 @@ class ReleaseRollout:
 
     async def _take_steps(self, saga: Saga) -> tuple[Release, AcceleratorStartLock]:
         source, draft, fleet, old = self.source, self.draft, self.fleet, self.old
-        release, journal = draft.release.id, self.context.journal
+        target, running = source.target, replaceable(old)
+        release = draft.release.id
 
         if source.analyzed is None:
             await draft.enter(ReleaseState.ANALYZING)
@@ -181,19 +180,18 @@ class ReleaseRollout:
         surveyed = await survey(fleet, source.spec.placement.cluster)
         snapshot = surveyed.with_ports_in_use(self.refused)
         saga.arm("free the claims", free_claims, release, old)
-        running = replaceable(old)
-        placed = await place(source.propose, analyzed, fleet, snapshot, release, running)
+        placed = await place(analyzed, fleet, snapshot, release, running, target)
         draft.add(placement=placed.placement)
         await require_allowed_size(placed.spec, placed.placement, draft.release.submission)
-        notes = await source.check(placed)
+        notes = await check_placed(placed, target)
 
         for label, undo in await fetch_undos(placed, fleet):
             saga.arm(label, undo)
         await draft.enter(ReleaseState.DOWNLOADING)
-        image, model = await fetch(source.pull_image(placed), stage(placed))
+        image, model = await fetch(pull_image(placed, target), stage(placed))
         placed = replace(placed, model=model)
 
-        plan = source.plan(placed, image, notes)
+        plan = plan_release(placed, image, notes, target)
         draft.add(image=image, plan=plan)
         await publish_plan(draft.release, f"What {release} runs")
         await make_caches(plan, placed.snapshot)
@@ -204,7 +202,7 @@ class ReleaseRollout:
 
         await draft.complete(placed)
         if old:
-            saga.arm("end what it has replaced", finish_switch, old, release, journal)
+            saga.arm("end what it has replaced", finish_switch, old, release)
         return await publish(draft.release), lock
 
     async def _make_room(self, saga: Saga, placed: Placed) -> AcceleratorStartLock:
@@ -213,7 +211,7 @@ class ReleaseRollout:
         lock = AcceleratorStartLock(release, placed.spec.name, placement, old)
         if lock.names:
             saga.arm("let others start there", lock.release)
-            await lock.acquire(placed.spec.readiness.deadlines, self.context.journal)
+            await lock.acquire(placed.spec.readiness.deadlines)
         if old and placement.stop_first:
             saga.arm(f"start {old.id} again", undo_stop, old, release)
             await stop_for(old, release)

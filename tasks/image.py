@@ -40,46 +40,43 @@ async def choose_image(placed: Placed) -> Image | None:
 
 
 @task(name="image", task_run_name="have the image for {placed.spec.name}", **PLAIN)
-async def pull_image(placed: Placed) -> Image | None:
-    """Pull the image by its digest on every placed host that lacks it."""
-    with step("image") as note:
-        image, hosts = _image(placed)
-        if image:
-            first = hosts[0]
-            call = HostCall(first.name, first.address, {"image": image, "host": first})
-            (image,) = await map_hosts(pin, [call], 1)
-            await _pull_everywhere(image, hosts, placed.spec)
-            image = await in_thread(identify_image, image, first)
-        note.say(f"{image.pinned} ({image.reason})" if image else _no_image(placed))
-        return image
-
-
-@task(name="image", task_run_name="have the image of {target.id}", **PLAIN)
-async def pull_same_image(target: Release, placed: Placed) -> Image | None:
-    """Have the very image of an earlier release on every placed host, by its digest.
+async def pull_image(placed: Placed, target: Release | None = None) -> Image | None:
+    """Have the image on every placed host, by its digest; the very one of an earlier release.
 
     Raises:
         Failure: `IMAGE_MISSING` when neither its registry nor the host has it any more.
     """
     with step("image") as note:
-        image, hosts = target.image, image_hosts(placed)
-        if image is None or not hosts:
+        wanted, hosts = (target.image, image_hosts(placed)) if target else _image(placed)
+        if wanted is None or not hosts:
             note.say(_no_image(placed))
             return None
-        # By digest alone: the tag may stand for a newer image here, and keeps doing so.
-        wanted = image.model_copy(update={"reference": image.pinned})
-        try:
-            if image.digest:
-                await _pull_everywhere(wanted, hosts, target.spec)
-            else:
-                await in_thread(_require_built, image, hosts)
-        except Failure as failure:
-            if failure.cause != Cause.IMAGE_MISSING:
-                raise
-            raise Failure(failure.cause, failure.detail, suggestion=DEPLOY_IT) from None
-        image = await in_thread(identify_image, image, hosts[0])
-        note.say(f"{image.pinned} (the image of {target.id})")
+        have = _have_again if target else _have
+        image = await in_thread(identify_image, await have(wanted, hosts, placed.spec), hosts[0])
+        note.say(f"{image.pinned} ({f'the image of {target.id}' if target else image.reason})")
         return image
+
+
+async def _have(image: Image, hosts: list[HostSnapshot], spec: ModelSpec) -> Image:
+    call = HostCall(hosts[0].name, hosts[0].address, {"image": image, "host": hosts[0]})
+    (image,) = await map_hosts(pin, [call], 1)
+    await _pull_everywhere(image, hosts, spec)
+    return image
+
+
+async def _have_again(image: Image, hosts: list[HostSnapshot], spec: ModelSpec) -> Image:
+    try:
+        if image.digest:
+            # By digest alone: the tag may stand for a newer image here, and keeps doing so.
+            wanted = image.model_copy(update={"reference": image.pinned})
+            await _pull_everywhere(wanted, hosts, spec)
+        else:
+            await in_thread(_require_built, image, hosts)
+    except Failure as failure:
+        if failure.cause != Cause.IMAGE_MISSING:
+            raise
+        raise Failure(failure.cause, failure.detail, suggestion=DEPLOY_IT) from None
+    return image
 
 
 @task(name="pin", task_run_name="pin the image on {host.name}", **RETRIED)

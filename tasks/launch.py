@@ -23,7 +23,7 @@ from moorage.releases.release import ReleaseRow, ReleaseState
 from moorage.spec import Deadlines
 from tasks.cleanup import recover_others
 from tasks.context import PLAIN, ledger, settings
-from tasks.journal import Journal, step, tell
+from tasks.journal import step, tell
 from tasks.map_hosts import HostCall, map_hosts
 from tasks.restart import answers, lease_of, lock_names
 from tasks.workloads import ABORT_SECONDS, must_listen, start, stop
@@ -116,7 +116,7 @@ class AcceleratorStartLock:
         self._old, self._ends_first = old, bool(placement.stop_first)
         self._token, self._renewal = uuid.uuid4().hex, ExitStack()
 
-    async def acquire(self, deadlines: Deadlines, journal: Journal) -> None:
+    async def acquire(self, deadlines: Deadlines) -> None:
         """Wait until nobody else starts there; then nobody else does until `release`.
 
         What a killed flow was starting there is stopped first. Each start that goes before is
@@ -129,23 +129,21 @@ class AcceleratorStartLock:
         patience = deadlines.load_seconds + deadlines.warm_up_seconds + GRACE_SECONDS
         if holders := await self._take():
             with step("wait") as note:
-                note.say(await self._wait_for_others(holders, patience, journal))
-        await run_uninterrupted(recover_others, self._model, journal)
+                note.say(await self._wait_for_others(holders, patience))
+        await run_uninterrupted(recover_others, self._model)
 
     def release(self) -> None:
         """Let others start there. Nothing happens when they may already."""
         self._renewal.close()
 
-    async def _wait_for_others(
-        self, holders: dict[str, Owner], patience: float, journal: Journal
-    ) -> str:
+    async def _wait_for_others(self, holders: dict[str, Owner], patience: float) -> str:
         """Wait for one holder after the other; what the last one did."""
         waited_for, give_up = "", 0.0
         while holders:
             doing = _describe_holder(holders)
             if doing != waited_for:
                 waited_for, give_up = doing, self._clock() + patience
-                journal.tell(f"waits: {doing}")
+                tell(f"waits: {doing}")
             if self._clock() >= give_up:
                 detail = f"{doing}, and has not ended within {patience:g} s"
                 raise Failure(Cause.ACCELERATOR_STARTING, detail)

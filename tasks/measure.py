@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from prefect import task
 
-from moorage.adapters.engines.probe import ask
+from moorage.adapters.engines.engine_http import ask
 from moorage.adapters.hosts.runtime import runtime_for
 from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Failure
@@ -27,7 +27,7 @@ from moorage.readiness.engine_facts import (
 from moorage.readiness.protocol import Phase, Probe
 from moorage.releases.release import Release
 from tasks.context import PLAIN, ledger, settings
-from tasks.journal import Journal, step, tell
+from tasks.journal import step, tell
 from tasks.verify import api_key
 
 START_LINES = 20_000
@@ -63,14 +63,14 @@ async def measure(
         return tuple(found)
 
 
-def record_measurements(release: Release, journal: Journal) -> None:
+def record_measurements(release: Release) -> None:
     """Keep what a release measured for later predictions; it serves all the same if that fails."""
     if not release.measured:
         return
     try:
         ledger().measurements.record(release.id, release.measured)
     except Failure as failure:
-        journal.tell(f"what {release.id} measured could not be kept: {failure}")
+        tell(f"what {release.id} measured could not be kept: {failure}")
 
 
 async def _log(workload: Workload) -> str:

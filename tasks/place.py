@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from prefect import task
@@ -32,17 +31,14 @@ from tasks.survey import take_snapshot
 CLAIM_ATTEMPTS = 12
 """Somebody wins each round, so more than deploy at once by default (8) need never give up."""
 
-Propose = Callable[[Analyzed, str, FleetSnapshot], Awaitable[Placement]]
-"""Proposes a place for a model on a snapshot, where a running release may stop for it."""
-
 
 @task(name="place", task_run_name="place {analyzed.spec.name}", **PLAIN)
 async def dry_place(
-    propose_on: Propose, analyzed: Analyzed, snapshot: FleetSnapshot, running: str
+    analyzed: Analyzed, snapshot: FleetSnapshot, running: str, target: Release | None = None
 ) -> Placement:
     """Choose where the model would run. Nothing is claimed."""
     with step("place") as note:
-        placement = await propose_on(analyzed, running, snapshot)
+        placement = await _propose(analyzed, snapshot, running, target)
         await _show(analyzed.spec, placement, summary(placement))
         note.say(summary(placement))
         return placement
@@ -50,26 +46,24 @@ async def dry_place(
 
 @task(name="place", task_run_name="place {analyzed.spec.name}", timeout_seconds=120, **PLAIN)
 async def place(
-    propose_on: Propose,
     analyzed: Analyzed,
     fleet: Fleet,
     snapshot: FleetSnapshot,
     release: str,
     running: str,
+    target: Release | None = None,
 ) -> Placed:
     """Choose where the model runs and claim all of it, or nothing.
 
-    Others may claim after the survey; then the fleet is surveyed again, a few times.
-
-    Returns:
-        The model with its place, on the snapshot that the place was chosen on.
+    Others may claim after the survey; then the fleet is surveyed again, a few times. An earlier
+    release (`target`) runs again where it ran; elsewhere only if that place is taken or gone.
 
     Raises:
         Failure: `CLAIM_CONFLICT` when others were faster each time; what the proposal raises.
     """
     with step("place") as note:
         for attempt in range(1, CLAIM_ATTEMPTS + 1):
-            placement = await propose_on(analyzed, running, snapshot)
+            placement = await _propose(analyzed, snapshot, running, target)
             placed = analyzed.placed(placement, snapshot, release)
             try:
                 await in_thread(_claim, placed, running)
@@ -98,40 +92,40 @@ def _claim(placed: Placed, running: str) -> None:
     )
 
 
-async def propose_best(analyzed: Analyzed, running: str, snapshot: FleetSnapshot) -> Placement:
-    """The place that fits best; a model that fits nowhere is shown before that is raised."""
-    try:
-        return await in_thread(_propose, analyzed, running, snapshot)
-    except NoFit as failure:
-        await _show(analyzed.spec, failure.placement, failure.suggestion)
-        raise
-
-
-async def propose_again(
-    target: Release, analyzed: Analyzed, running: str, snapshot: FleetSnapshot
+async def _propose(
+    analyzed: Analyzed, snapshot: FleetSnapshot, running: str, target: Release | None
 ) -> Placement:
-    """Where an earlier release ran; another place, with the reason, where that is taken or gone."""
-    before = target.placement
-    if before is None:
+    """Where an earlier release ran, else the place that fits best, with the reason of the move."""
+    before = target.placement if target else None
+    if target and before is None:
         raise Failure(Cause.CANNOT_ROLL_BACK, f"{target.id} was never placed")
-    if target.spec.placement.cluster:
-        return await propose_best(analyzed, running, snapshot)
+    if target is None or before is None or target.spec.placement.cluster:
+        return await _propose_best(analyzed, snapshot, running)
     try:
         return restore_placement(target.spec, before, target.id, snapshot, running)
     except Refusal as refusal:
         reason = move_reason(before, target.id, refusal)
     spec = pinned_spec(target.spec, before, target.image)
-    placement = await propose_best(replace(analyzed, spec=spec), running, snapshot)
+    placement = await _propose_best(replace(analyzed, spec=spec), snapshot, running)
     return placement.model_copy(update={"moved": reason})
 
 
-def _propose(analyzed: Analyzed, running: str, snapshot: FleetSnapshot) -> Placement:
-    subject = _subject(analyzed)
-    if name := subject.spec.placement.cluster:
-        cluster = snapshot.cluster(name)
-        return propose_on_cluster(subject.spec, subject.profile, cluster, running)
-    with paused_collector():
-        return propose(subject, snapshot, ENGINES, running)
+async def _propose_best(analyzed: Analyzed, snapshot: FleetSnapshot, running: str) -> Placement:
+    """The place that fits best; a model that fits nowhere is shown before that is raised."""
+
+    def proposed() -> Placement:
+        subject = _subject(analyzed)
+        if name := subject.spec.placement.cluster:
+            cluster = snapshot.cluster(name)
+            return propose_on_cluster(subject.spec, subject.profile, cluster, running)
+        with paused_collector():
+            return propose(subject, snapshot, ENGINES, running)
+
+    try:
+        return await in_thread(proposed)
+    except NoFit as failure:
+        await _show(analyzed.spec, failure.placement, failure.suggestion)
+        raise
 
 
 def _subject(analyzed: Analyzed) -> Subject:

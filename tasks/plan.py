@@ -20,8 +20,15 @@ from moorage.spec import ModelSpec, RuntimeName
 from tasks.context import ledger, settings
 
 
-def plan_release(placed: Placed, image: Image | None, notes: tuple[str, ...] = ()) -> LaunchPlan:
+def plan_release(
+    placed: Placed,
+    image: Image | None,
+    notes: tuple[str, ...] = (),
+    target: Release | None = None,
+) -> LaunchPlan:
     """The plan of a release in this ledger, with what the check of its arguments said.
+
+    An earlier release (`target`) runs as it was recorded; only what the place demands differs.
 
     Raises:
         Failure: `BAD_SPEC` when the engine cannot do what the spec asks for.
@@ -30,22 +37,10 @@ def plan_release(placed: Placed, image: Image | None, notes: tuple[str, ...] = (
         plan = _on_cluster(placed)
     else:
         plan = plan_launch(placed, image, ledger().identity, str(settings().caches))
-    return plan.model_copy(update={"warnings": (*plan.warnings, *notes)})
-
-
-def replan_release(
-    target: Release, placed: Placed, image: Image | None, notes: tuple[str, ...] = ()
-) -> LaunchPlan:
-    """The recorded plan of an earlier release, with what the new release and its place demand.
-
-    Raises:
-        Failure: `BAD_SPEC` when the engine cannot do any more what the spec asks for.
-    """
-    before, recorded = target.placement, target.plan
-    fresh = plan_release(placed, image, notes)
-    if recorded is None or before is None:
+    fresh = plan.model_copy(update={"warnings": (*plan.warnings, *notes)})
+    if target is None or target.plan is None or target.placement is None:
         return fresh
-    then = None
+    before, recorded, then = target.placement, target.plan, None
     if not missing_parts(before.seats, placed.snapshot):
         then = plan_release(placed.placed(before, placed.snapshot, target.id), image)
     version, now = recorded.engine_version, fresh.engine_version
@@ -83,9 +78,11 @@ async def check_early(spec: ModelSpec, fleet: Fleet) -> None:
     return None
 
 
-async def check_placed(placed: Placed) -> tuple[str, ...]:
+async def check_placed(placed: Placed, target: Release | None = None) -> tuple[str, ...]:
     """Check the arguments for the version that will run; returns what a person should know."""
     spec, placement = placed.spec, placed.placement
+    if target:  # the very same image took the very same arguments
+        return ()
     if spec.placement.cluster:
         return await in_thread(arguments.check_on_cluster, spec, settings().root)
     seat, engine = placement.seats[0], ENGINES[placement.engine]

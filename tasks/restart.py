@@ -8,22 +8,19 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
-from moorage.adapters.engines.probe import ask, metrics_total, read_metrics
+from moorage.adapters.engines.engine_http import ask, metrics_total, read_metrics
 from moorage.adapters.hosts.runtime import runtime_for
 from moorage.adapters.ledger.locks import Owner
 from moorage.adapters.ledger.transitions import author
 from moorage.adapters.prefect.events import emit_release_event
 from moorage.common.failures import Cause, Failure
-from moorage.engines.launch import LABEL_REPLICA, Workload
+from moorage.engines.launch import LABEL_REPLICA, Workload, start_groups
 from moorage.engines.registry import ENGINES
-from moorage.engines.start_order import start_groups
-from moorage.operations.reconcile.actions import Action
-from moorage.operations.reconcile.cluster_state import RepairRecord
-from moorage.operations.reconcile.release_status import MOST_MISSED, not_before
+from moorage.operations.reconcile.actions import Action, not_before
+from moorage.operations.reconcile.cluster_state import MOST_MISSED, RepairRecord
 from moorage.placement.placement import Placement
 from moorage.readiness.answers import judge
-from moorage.releases.release import ReleaseRow, Restart
-from moorage.releases.succession import plan_of
+from moorage.releases.release import ReleaseRow, Restart, plan_of
 from tasks.context import ledger, settings
 from tasks.image import restore_image
 from tasks.verify import api_key

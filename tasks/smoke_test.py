@@ -7,7 +7,7 @@ import time
 
 from prefect import task
 
-from moorage.adapters.engines.probe import ask
+from moorage.adapters.engines.engine_http import ask
 from moorage.adapters.system.process import has_match
 from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Cause, Failure

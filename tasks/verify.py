@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 from prefect import task
 
-from moorage.adapters.engines.probe import ask
+from moorage.adapters.engines.engine_http import ask
 from moorage.adapters.hosts.observation import Observation
 from moorage.adapters.hosts.runtime import runtime_for
 from moorage.adapters.secrets import read_secrets, redact
@@ -272,7 +272,7 @@ class Watch:
             try:
                 return await in_thread(self._runtime.observe, self.workload)
             except Failure as failure:
-                if not failure.facts.retryable or time.monotonic() > give_up:
+                if not failure.cause.retryable or time.monotonic() > give_up:
                     raise
             await asyncio.sleep(LONGEST_PAUSE_SECONDS)
 

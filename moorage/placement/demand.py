@@ -11,8 +11,7 @@ from moorage.memory.demand import MemoryModel
 from moorage.memory.need import CpuNeed, MemoryQuery, Need
 from moorage.models.profile import ModelProfile
 from moorage.placement.engine import EngineTraits
-from moorage.placement.memory_models import Memory
-from moorage.placement.memory_request import MemoryRequest
+from moorage.placement.memory import Memory, MemoryRequest
 from moorage.placement.view import AcceleratorKind
 from moorage.spec import Policy
 

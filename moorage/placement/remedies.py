@@ -16,8 +16,7 @@ from moorage.memory.options import wanted_concurrency
 from moorage.placement.better_hosts import Trial, empty_or_extended_host, larger_accelerators
 from moorage.placement.demand import Demand, Split
 from moorage.placement.explanation import Verdict
-from moorage.placement.memory_models import ExactOrEstimatedMemory, Memory
-from moorage.placement.memory_request import MemoryRequest
+from moorage.placement.memory import ExactOrEstimatedMemory, Memory, MemoryRequest
 from moorage.placement.request import Request
 from moorage.placement.view import view_of
 from moorage.spec import EngineName

@@ -14,14 +14,14 @@ from moorage.placement.demand import CpuDemand, Demand
 from moorage.placement.engine import (
     EngineTraits,
 )
-from moorage.placement.memory_models import (
+from moorage.placement.memory import (
     CalibratedMemory,
     EstimatedMemory,
     ExactOrEstimatedMemory,
     Memory,
     StatedMemory,
+    memory_request,
 )
-from moorage.placement.memory_request import memory_request
 from moorage.placement.parallelism import Parallelism, stated_parallelism
 from moorage.spec import Distributed, ModelSpec
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 
 from moorage.common.units import human_bytes
-from moorage.engines.isolation import Isolation
-from moorage.engines.launch import ContainerSpec, LaunchPlan
+from moorage.engines.launch import ContainerSpec, Isolation, LaunchPlan
 from moorage.memory.need import Term
 from moorage.placement.explanation import rows, summary
 from moorage.placement.placement import Placement, Seat

@@ -43,7 +43,7 @@ def test_each_replica_is_a_line_that_an_openai_client_takes(ledger: Ledger) -> N
 
 
 def test_all_models_are_listed(ledger: Ledger) -> None:
-    assert "Nothing is served." in asked("--all").output
+    assert "No model is running." in asked("--all").output
     switch(ledger, started(ledger))
     assert "http://gpu-1:40000/v1" in asked("--all").output
     listing = json.loads(asked("--all", "--json").output)

@@ -169,8 +169,8 @@ def test_hosts_are_counted_while_they_answer(
     monkeypatch.setattr(commands, "QUIET_SECONDS", quiet)
     screen = io.StringIO()
     console = Console(file=screen, force_terminal=terminal, width=80)
-    with commands.counting(console, "looking at hosts", 3) as done:
+    with commands.counting(console, "surveying hosts", 3) as done:
         done()
         time.sleep(0.3)
-    assert ("looking at hosts" in screen.getvalue()) == is_shown
+    assert ("surveying hosts" in screen.getvalue()) == is_shown
     assert is_shown or screen.getvalue() == ""

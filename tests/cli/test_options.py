@@ -41,7 +41,7 @@ def test_a_model_an_id_or_how_it_begins(ledger: Ledger, text: str) -> None:
 def test_what_stands_for_nothing_is_told_with_the_nearest_name(
     ledger: Ledger, text: str, hint: str
 ) -> None:
-    with pytest.raises(Failure, match=f"named '{text}'") as failure:
+    with pytest.raises(Failure, match=f"has the name '{text}'") as failure:
         release_of(ledger, text)
     assert hint in failure.value.suggestion
 
@@ -53,7 +53,7 @@ def test_that_no_log_is_left_is_told_beside_the_output(ledger: Ledger) -> None:
         ledger.workloads.drop(workload.name)
     told = CliRunner().invoke(app, ["logs", "tiny"])
     assert (told.exit_code, told.stdout) == (0, "")
-    assert "no log is left of tiny.v1: it is stopped" in told.stderr
+    assert "the log of tiny.v1 was removed: it is stopped" in told.stderr
 
 
 @pytest.mark.usefixtures("ledger")

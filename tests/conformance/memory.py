@@ -22,7 +22,7 @@ from moorage.memory.options import MemorySettings
 from moorage.memory.predict import predict_memory
 from moorage.models.profile import derive_profile
 from moorage.models.source import ResolvedModel, TensorHeaders, WeightSummary
-from moorage.placement.memory_request import memory_request
+from moorage.placement.memory import memory_request
 from moorage.spec import ModelSpec
 
 EXACT = (

@@ -28,7 +28,7 @@ POINTS: dict[str, tuple[str, str, str]] = {
     "after the claim": ("after", "moorage.adapters.ledger.claims", "Claims.commit"),
     "image": ("before", "tasks.image", "_image"),
     "stage": ("before", "tasks.stage", "step"),
-    "plan": ("before", "flows.plan_model", "plan_release"),
+    "plan": ("before", "flows.deploy_model", "plan_release"),
     "before the start": ("before", "tasks.launch", "start"),
     "workload written down": ("after", "moorage.adapters.ledger.releases", "Workloads.begin"),
     "engine started": ("after", "tasks.workloads", "runtime_for.start"),

@@ -129,8 +129,8 @@ def test_what_cannot_be_gone_back_to_is_refused_and_the_old_one_serves_on(
     name = named(workplace)
     refused = {
         f"{name}.v2": (2, "cannot-roll-back", "never ran"),
-        f"{workplace.named('other')}.v1": (2, "cannot-roll-back", "is no release of"),
-        f"{name}.v9": (2, "cannot-roll-back", "is no release of"),
+        f"{workplace.named('other')}.v1": (2, "cannot-roll-back", "has no release"),
+        f"{name}.v9": (2, "cannot-roll-back", "has no release"),
         f"{name}.v1": (4, "source-missing", "not there any more"),
     }
     for to, (code, cause, words) in refused.items():

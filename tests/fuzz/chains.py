@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from moorage.adapters.engines.probe import ask, metrics_total, read_metrics, served_names
+from moorage.adapters.engines.engine_http import ask, metrics_total, read_metrics, served_names
 from moorage.adapters.engines.schemas import check_early
 from moorage.adapters.files.specs import load_fleet, load_spec
 from moorage.adapters.hosts.survey import describe, fleet_snapshot

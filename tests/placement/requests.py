@@ -14,7 +14,7 @@ from moorage.memory.need import Batch, MemoryQuery, Need, Term
 from moorage.models.profile import ModelProfile
 from moorage.placement.demand import Demand
 from moorage.placement.engine import EngineTraits
-from moorage.placement.memory_models import Memory
+from moorage.placement.memory import Memory
 from moorage.placement.placement import Placement
 from moorage.placement.propose import place
 from moorage.placement.request import Request, Subject

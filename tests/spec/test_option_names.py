@@ -6,7 +6,7 @@ import pytest
 
 from moorage.engines.schema.reading import read
 from moorage.memory.calibration import calibration_key
-from moorage.placement.memory_request import memory_request
+from moorage.placement.memory import memory_request
 from moorage.placement.parallelism import stated_parallelism
 from moorage.spec import option_names
 from moorage.spec.arguments import full_name, parse_entries

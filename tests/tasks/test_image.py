@@ -268,7 +268,7 @@ async def test_a_registry_that_sends_something_else_for_a_digest_is_not_believed
     try:
         with pytest.raises(Failure) as caught:
             await pulled(f"{lying.host}/engine@{digest}")
-        assert caught.value.facts.exit_code == ExitCode.IMAGE
+        assert caught.value.cause.exit_code == ExitCode.IMAGE
         assert DockerImages("local").find(f"{lying.host}/engine@{digest}") is None
         assert not docker.from_env().images.list(f"{lying.host}/engine")
     finally:

@@ -94,8 +94,8 @@ def running(placement: Placement) -> ReleaseRow:
 async def waits(mine: AcceleratorStartLock) -> list[str]:
     """Notes while it waits."""
     ear = Ear()
-    with journal(ear) as diary:
-        await mine.acquire(DEADLINES, diary)
+    with journal(ear):
+        await mine.acquire(DEADLINES)
     return ear.heard
 
 

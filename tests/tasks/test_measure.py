@@ -133,8 +133,8 @@ def test_a_log_that_cannot_be_read_is_told_and_nothing_else(home: Path) -> None:
 def kept(release: str) -> tuple[str, Ear]:
     ear = Ear()
     record = a_release(release, measured=(a_measurement(release=release),))
-    with journal(ear) as diary:
-        record_measurements(record, diary)
+    with journal(ear):
+        record_measurements(record)
     found = ledger().measurements.latest(a_measurement().key)
     return found.release if found else "", ear
 

@@ -21,7 +21,7 @@ from moorage.releases.release import ReleaseState
 from tasks import context
 from tasks import place as module
 from tasks.context import ledger, settings
-from tasks.place import CLAIM_ATTEMPTS, place, propose_best
+from tasks.place import CLAIM_ATTEMPTS, place
 from tasks.survey import take_snapshot
 from tests.adapters.ledger.team import Team
 from tests.builders import REVISION, a_fleet, a_host, a_model, a_profile, a_spec
@@ -89,7 +89,7 @@ def outrun(
 async def placed(release: str) -> Placed:
     snapshot = await take_snapshot(FLEET)
     analyzed = Analyzed(SPEC, a_model(), a_profile())
-    return await place.fn(propose_best, analyzed, FLEET, snapshot, release, "")
+    return await place.fn(analyzed, FLEET, snapshot, release, "")
 
 
 @pytest.mark.parametrize("times", [0, 1, CLAIM_ATTEMPTS - 1])

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from moorage.adapters.secrets import read_secrets, remember
-from moorage.adapters.sources.hub import HubSource
 from moorage.adapters.sources.hub_client import HubClient
 from moorage.adapters.sources.local import LocalSource
-from moorage.adapters.sources.remote_client import RemoteClient
+from moorage.adapters.sources.remote_source import RemoteClient, RemoteSource
 from moorage.adapters.sources.s3_client import S3Client
 from moorage.adapters.sources.store import ModelStore
 from moorage.adapters.system.settings import Settings
@@ -88,11 +87,11 @@ def source_for(
     role: AssetRole = AssetRole.MODEL,
     *,
     anything: bool = False,
-) -> HubSource | LocalSource:
+) -> RemoteSource | LocalSource:
     """The source that a spec, or one of its assets, names.
 
     Args:
-        wanted: The model to find.
+        wanted: The model, or what a model is served with.
         settings: The hub's address, the stores, how many downloads at once.
         keys: What the source asks for; no other token of the hub is looked for.
         role: What it is to the model that is served.
@@ -104,7 +103,7 @@ def source_for(
     client = client_for(wanted.source, settings, keys)
     # A repository may hold an adapter and a model: each is chosen and stored separately.
     folder = settings.adapters if role == AssetRole.ADAPTER else settings.models
-    return HubSource(
+    return RemoteSource(
         client,
         ModelStore(folder, folder_name(wanted.source)),
         workers=settings.download_workers,
@@ -125,11 +124,8 @@ def mirrors_of(
 ) -> list[dict[str, Any]]:
     """Mirrors from which other machines download a model; none for a directory of this machine.
 
-    Args:
-        model: The model.
-        settings: Addresses of the hub and of the object store.
-        keys: What they ask for. What is returned holds the hub's, and none of an object store.
-        seconds: How long the addresses must stay valid.
+    Their addresses stay valid for so many seconds. They hold the hub's token, and no key of an
+    object store.
     """
     if is_local(model.source):
         return []

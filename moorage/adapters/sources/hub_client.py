@@ -21,14 +21,13 @@ from huggingface_hub.errors import (
 )
 from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 
-from moorage.adapters.sources.announced_files import CHECKSUM, MOST_FILES, is_size, require_inside
-from moorage.adapters.sources.remote_client import (
+from moorage.adapters.sources.remote_source import (
     WAITS,
     RemoteClient,
     retryable_failures,
     with_retries,
 )
-from moorage.adapters.sources.store import COMMIT
+from moorage.adapters.sources.store import CHECKSUM, COMMIT, MOST_FILES, is_size, require_inside
 from moorage.adapters.system.guarded_http import guarded_client, thread_deadline
 from moorage.adapters.transfer.range_download import Answer
 from moorage.adapters.transfer.redirects import Guard

@@ -17,8 +17,8 @@ from contextlib import closing, contextmanager
 from functools import lru_cache
 from typing import Any
 
-from moorage.adapters.sources.announced_files import MOST_FILES, is_size, require_inside
-from moorage.adapters.sources.remote_client import WAITS, RemoteClient, retryable_failures
+from moorage.adapters.sources.remote_source import WAITS, RemoteClient, retryable_failures
+from moorage.adapters.sources.store import MOST_FILES, is_size, require_inside
 from moorage.adapters.transfer.range_download import Answer
 from moorage.common.failures import Cause, Failure
 from moorage.common.printable import short

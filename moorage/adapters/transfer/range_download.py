@@ -23,12 +23,9 @@ LENGTH = re.compile(r"[0-9]{1,18}")
 
 
 class DownloadError(Exception):
-    """Why something is not downloaded.
+    """Why something is not downloaded: a value of `Cause`, and what was found.
 
-    Attributes:
-        cause: A value of `Cause`.
-        detail: What was found.
-        transient: Whether another attempt may succeed.
+    Where it is transient, another attempt may succeed.
     """
 
     def __init__(self, cause: str, detail: str, *, transient: bool = False) -> None:

@@ -20,7 +20,7 @@ from moorage.engines.schema.reading import Reading, read
 from moorage.images.catalogue import tagged_version
 from moorage.spec import EngineName, EngineSpec, RuntimeName
 from moorage.spec.image_reference import parse_reference
-from moorage.spec.safe import secret_option
+from moorage.spec.patterns import secret_option
 
 
 def unknown(option: str, schema: Schema, rules: Rules, others: Sequence[Schema]) -> Problem:

@@ -10,7 +10,7 @@ from moorage.common.versions import at_least
 from moorage.engines.flags import Flag, Variable, derived_flag, variable
 from moorage.engines.launch import LABEL_ROLE, ContainerSpec, Mount, container_name
 from moorage.engines.request import LaunchRequest
-from moorage.engines.vllm.context import LaunchContext
+from moorage.engines.vllm.context import LaunchContext, is_clustered
 from moorage.engines.vllm.distributed import NATIVE_SINCE, topology_of
 from moorage.placement.parallelism import Shape
 from moorage.placement.placement import CPU, Role
@@ -86,12 +86,6 @@ def _head(ports: RayPorts, own: str) -> tuple[str, ...]:
 
 TMP = "/tmp"
 """The folder of the sockets between Ray's processes and the engine."""
-
-
-def is_clustered(request: LaunchRequest) -> bool:
-    """Whether Ray connects the hosts of the replica."""
-    links = request.seat.links
-    return request.spans_hosts and links is not None and links.ray is not None
 
 
 def ray_containers(request: LaunchRequest, engine: ContainerSpec) -> tuple[ContainerSpec, ...]:

@@ -16,10 +16,11 @@ from moorage.adapters.engines.engine_http import (
     Question,
     Unreachable,
     Unusable,
+    ask,
     ask_engine_now,
     connect,
+    read_metrics,
 )
-from moorage.adapters.engines.probe import ask, read_metrics
 from moorage.common.units import MIB
 from moorage.readiness.answers import judge
 from moorage.readiness.protocol import Phase, Probe

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from moorage.adapters.sources.hub import HubSource
 from moorage.adapters.sources.hub_client import HubClient
+from moorage.adapters.sources.remote_source import RemoteSource
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import MIB
 from moorage.models.source import ModelFile
@@ -23,7 +23,7 @@ from tests.hostile_engine import MISBEHAVIOURS, HostileEngine
 from tests.hub.faults import API, Fault
 from tests.hub.server import Hub
 
-Make = Callable[..., HubSource]
+Make = Callable[..., RemoteSource]
 COMMIT = "0" * 40
 HANG_SECONDS = 10.0
 
@@ -36,7 +36,7 @@ def sibling(**changes: Any) -> dict[str, Any]:
     return {"rfilename": "config.json", "size": 2, "blobId": COMMIT, **changes}
 
 
-def refused(source: HubSource, spec: ModelSpec) -> Failure:
+def refused(source: RemoteSource, spec: ModelSpec) -> Failure:
     with pytest.raises(Failure) as caught:
         source.resolve(spec)
     return caught.value
@@ -144,7 +144,7 @@ def test_a_file_has_to_begin_in_time(misbehaviour: str, tmp_path: Path) -> None:
 def test_headers_that_drip_do_not_outlast_the_deadline(
     hub: Hub, source: Make, spec: ModelSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("moorage.adapters.sources.hub.METADATA_SECONDS", 0.5)
+    monkeypatch.setattr("moorage.adapters.sources.remote_source.METADATA_SECONDS", 0.5)
     weights = (1 << 20).to_bytes(8, "little") + b" " * (1 << 20)
     hub.fail("model-1-of-2.safetensors", Fault(content=weights, pause=1))
     began = time.monotonic()

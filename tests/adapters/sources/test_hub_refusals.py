@@ -9,8 +9,8 @@ from threading import Event
 
 import pytest
 
-from moorage.adapters.sources.hub import HubSource
 from moorage.adapters.sources.hub_client import HubClient
+from moorage.adapters.sources.remote_source import RemoteSource
 from moorage.common.failures import Cause, Failure
 from moorage.spec import ModelSpec
 from tests.adapters.sources.conftest import REPO
@@ -18,10 +18,10 @@ from tests.hub.faults import API, Fault
 from tests.hub.server import Hub
 from tests.hub.tiny import model
 
-Make = Callable[..., HubSource]
+Make = Callable[..., RemoteSource]
 
 
-def failure(source: HubSource, spec: ModelSpec) -> Failure:
+def failure(source: RemoteSource, spec: ModelSpec) -> Failure:
     with pytest.raises(Failure) as caught:
         source.resolve(spec)
     return caught.value

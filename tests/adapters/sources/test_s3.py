@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from moorage.adapters.sources import Keys, mirrors_of, read_keys, source_for
-from moorage.adapters.sources.hub import HubSource
+from moorage.adapters.sources.remote_source import RemoteSource
 from moorage.adapters.sources.s3_client import S3Client, announced_file
 from moorage.adapters.sources.store import Manifest, ModelStore
 from moorage.adapters.system.settings import Settings
@@ -190,7 +190,7 @@ def test_refusals_have_causes_and_tell_no_keys(
     bucket.refused = status
     client = S3Client("models/team/tiny", bucket.url, KEYS.s3, attempts=1, waits=())
     with pytest.raises(Failure) as caught:
-        HubSource(client, ModelStore(tmp_path, "s3")).resolve(SPEC)
+        RemoteSource(client, ModelStore(tmp_path, "s3")).resolve(SPEC)
     assert caught.value.cause is cause
     assert "s3://models/team/tiny" in caught.value.detail
     assert "a-secret-key" not in f"{caught.value.detail}{caught.value.suggestion}"

@@ -19,7 +19,7 @@ from threading import Event
 import pytest
 
 from moorage.adapters.sources.hub_client import HubClient
-from moorage.adapters.sources.remote_client import RemoteClient
+from moorage.adapters.sources.remote_source import RemoteClient
 from moorage.adapters.sources.s3_client import S3Client
 from moorage.adapters.transfer.file_checks import File
 from moorage.adapters.transfer.host_store import PROGRAM

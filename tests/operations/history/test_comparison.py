@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 
 from moorage.operations.history.comparison import compare
-from moorage.reports.history_report import comparison_document
+from moorage.reports.operations_report import comparison_document
 from tests.builders import a_release, a_spec
 from tests.operations.history.releases import first, planned, ran, second
 
@@ -35,7 +35,7 @@ def test_equal_releases_say_so_and_show_their_figures() -> None:
     comparison = compare(first(), same)
     assert comparison.is_same
     page = comparison_document(comparison).markdown()
-    assert "Both run the same thing at the same place." in page
+    assert "Both run the same in the same place." in page
     assert "1 times" in page
 
 

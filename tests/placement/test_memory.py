@@ -10,7 +10,7 @@ from moorage.memory.calibration import Measurement, calibration_key
 from moorage.memory.demand import memory_model
 from moorage.memory.need import MemoryQuery, Need
 from moorage.models.profile import derive_profile
-from moorage.placement.memory_models import (
+from moorage.placement.memory import (
     CalibratedMemory,
     EstimatedMemory,
     ExactOrEstimatedMemory,
