@@ -72,7 +72,7 @@ def _run_on_spec(
 
 @app.command()
 def retire(name: ModelName, as_json: AsJson = False) -> None:
-    """Stop what serves a model and free what it holds."""
+    """Stop the running release of a model and free its claims."""
     TypeAdapter(Name).validate_python(name)
     outcome: FlowResult[str] = call_flow("retire_model", name, as_json=as_json)
     if as_json:
@@ -85,17 +85,20 @@ def serve(
     limit: Annotated[int, typer.Option(min=1, max=1024, help="Flow runs at the same time.")] = 8,
     no_login: Annotated[
         bool,
-        typer.Option("--no-login", help="Let every user of this machine deploy through the API."),
+        typer.Option(
+            "--no-login",
+            help="Let every user of this machine deploy through the API, without a login.",
+        ),
     ] = False,
     show_login: Annotated[
-        bool, typer.Option("--show-login", help="Print user:password of the server, and end.")
+        bool, typer.Option("--show-login", help="Print user:password of the server and exit.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Serve all flows: ready for the Prefect UI, schedules and the API.
 
-    Uses the server of PREFECT_API_URL, or starts one on this machine. That one asks for a login,
-    which is made at the first start and kept in MOORAGE_HOME; commands take it from there.
+    Uses the server of PREFECT_API_URL, or starts one on this machine. That server requires a login.
+    The first start creates the login in MOORAGE_HOME, where commands read it.
     """
     from moorage.cli import serve  # noqa: PLC0415  (imports Prefect, see run_flow)
 

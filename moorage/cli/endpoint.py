@@ -25,18 +25,18 @@ ANSWER_SECONDS = 300
 
 
 def endpoint(
-    name: Annotated[str, typer.Argument(help="Name of the model; empty with --all.")] = "",
-    every: Annotated[bool, typer.Option("--all", help="Every model that is served.")] = False,
+    name: Annotated[str, typer.Argument(help="Name of the model. Omit it with --all.")] = "",
+    every: Annotated[bool, typer.Option("--all", help="List every running model.")] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print JSON; with --all as OpenAI's `/v1/models` lists.")
     ] = False,
 ) -> None:
-    """Print where a model answers now: one base URL for each replica, as OpenAI clients want it.
+    """Print the endpoint of a model: one base URL for OpenAI clients per replica.
 
-    Ends with an error while nobody serves the name.
+    Fails when the model is not running.
     """
     if bool(name) == every:
-        raise Failure(Cause.BAD_SETTING, "name a model, or ask for --all")
+        raise Failure(Cause.BAD_SETTING, "pass either a model or --all")
     ledger = open_ledger()
     routes = ledger.routes.routes(name)
     if name and not routes:
@@ -46,7 +46,7 @@ def endpoint(
         rows = [
             (e["id"], e["release"], e["state"], "\n".join(e["endpoints"])) for e in listing["data"]
         ]
-        return print_table(("model", "release", "state", "endpoint"), rows, "Nothing is served.")
+        return print_table(("model", "release", "state", "endpoint"), rows, "No model is running.")
     if as_json:
         return dump(listing if every else listing["data"][0])
     for url in listing["data"][0]["endpoints"]:
@@ -70,15 +70,15 @@ def _key_name(row: ReleaseRow) -> str:
 
 
 def key(name: ModelName, as_json: AsJson = False) -> None:
-    """Print the API key that a deployed model asks for."""
+    """Print the API key of a running model."""
     row = running_release(name)
     secret = _key_name(row)
     if not secret:
         raise Failure(
             Cause.SECRET_MISSING,
-            f"{row.id} asks for no key",
-            suggestion="Where other machines reach a vLLM, it asks for one unless"
-            " `engine.api_key: none` is set; retire it and deploy it again.",
+            f"{row.id} needs no key",
+            suggestion="A vLLM that other machines can reach needs a key unless"
+            " `engine.api_key: none` is set. To add a key, retire the model and deploy it again.",
         )
     value = key_of(row)
     if as_json:
@@ -88,14 +88,14 @@ def key(name: ModelName, as_json: AsJson = False) -> None:
 
 def chat(
     name: ModelName,
-    prompt: Annotated[str, typer.Argument(help="What to say.")],
+    prompt: Annotated[str, typer.Argument(help="The prompt.")],
     max_tokens: Annotated[
-        int, typer.Option(min=1, max=LARGEST, help="Longest answer in tokens.")
+        int, typer.Option(min=1, max=LARGEST, help="Maximum length of the answer in tokens.")
     ] = 64,
     api_key: ApiKey = "",
     as_json: AsJson = False,
 ) -> None:
-    """Ask a deployed model something."""
+    """Send a prompt to a running model."""
     row = running_release(name)
     content, text = _answer(row, prompt, max_tokens, key_of(row, api_key), as_json=as_json)
     if as_json:
@@ -109,7 +109,9 @@ def _answer(
     """The body of a model's answer, and the text in it; as JSON it may hold none."""
     profile = row.release.profile if row.release else None
     if profile and profile.mode != Mode.COMPLETION:
-        raise Failure(Cause.BAD_ANSWER, f"{row.model} serves {profile.mode}, it does not talk")
+        raise Failure(
+            Cause.BAD_ANSWER, f"{row.model} is a model for {profile.mode}, which cannot chat"
+        )
     talks = profile is None or profile.has_chat_template
     path = "/v1/chat/completions" if talks else "/v1/completions"
     url = f"{row.serving[0].endpoint}{path}"
@@ -140,7 +142,7 @@ def _text(content: Any) -> str:
         choice = content["choices"][0]
         return str(choice["message"]["content"] if "message" in choice else choice["text"])
     except (KeyError, IndexError, TypeError):
-        raise JsonError(f"holds no text: {redact(shorten(content))}") from None
+        raise JsonError(f"contains no text: {redact(shorten(content))}") from None
 
 
 def running_release(name: str) -> ReleaseRow:

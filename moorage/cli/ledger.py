@@ -22,7 +22,7 @@ from moorage.cli.output import dump, say
 from moorage.common.failures import ExitCode
 
 commands = Commands(
-    no_args_is_help=True, help="The ledger: back it up, bring a backup back, check it."
+    no_args_is_help=True, help="The ledger: back it up, restore a backup, check it."
 )
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -30,37 +30,38 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @commands.command()
 def backup(
-    file: Annotated[Path, typer.Argument(help="A new file.")], as_json: AsJson = False
+    file: Annotated[Path, typer.Argument(help="The file to write; it must not exist.")],
+    as_json: AsJson = False,
 ) -> None:
-    """Copy the ledger into a file, while flows go on."""
+    """Copy the ledger into a file while flows run."""
     with interrupted_in_order():
         back_up(Settings().ledger, file)
     if as_json:
         return dump({"ledger": _shown(), "backup": str(file)})
-    return say(f"{_shown()} is copied to {file}")
+    return say(f"Copied {_shown()} to {file}")
 
 
 @commands.command()
 def restore(
-    file: Annotated[Path, typer.Argument(help="A backup.")], as_json: AsJson = False
+    file: Annotated[Path, typer.Argument(help="A backup file.")], as_json: AsJson = False
 ) -> None:
-    """Put a backup in the place of the ledger; what was there is kept next to it.
+    """Restore the ledger from a backup; the old ledger is kept next to it.
 
-    What was deployed or retired since the backup is not in it: look at `moorage status` then.
+    Deploys and retirements since the backup are not in it: check `moorage status` afterwards.
     """
     with interrupted_in_order():
         kept = restore_ledger(Settings().ledger, file, datetime.now(UTC))
     if as_json:
         return dump({"ledger": _shown(), "restored": str(file), "kept": str(kept or "") or None})
-    say(f"{_shown()} is {file} again")
+    say(f"Restored {_shown()} from {file}")
     if kept:
-        say(f"what was there is kept in {kept}")
-    return say("What changed since then is not in it: compare `moorage status`.", style="dim")
+        say(f"The old ledger is in {kept}")
+    return say("Changes since the backup are not in it: check `moorage status`.", style="dim")
 
 
 @commands.command()
 def check(as_json: AsJson = False) -> None:
-    """Say whether the ledger is sound: its file, its schema, and what it says of releases."""
+    """Check the ledger: its file, its schema, and its releases."""
     problems = _problems()
     if as_json:
         dump({"ledger": _shown(), "problems": list(problems)})

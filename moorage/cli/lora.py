@@ -31,11 +31,13 @@ def load(
     adapter: Annotated[
         str,
         typer.Argument(
-            metavar="NAME=SOURCE", help="Name to serve it under, and hf://org/repo or file://dir."
+            metavar="NAME=SOURCE",
+            help="Name to serve it under, and its source: hf://org/repo or file://dir.",
         ),
     ],
     revision: Annotated[
-        str | None, typer.Option(help="Branch, tag or commit on the hub; else the default branch.")
+        str | None,
+        typer.Option(help="Branch, tag or commit on the hub. Default: the default branch."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -46,7 +48,7 @@ def load(
     outcome: FlowResult[Pin] = call_flow("load_adapter", model, wanted, as_json=as_json)
     if as_json:
         content = {"outcome": outcome.name.lower(), "message": outcome.message, "model": model}
-        return dump(content | {"adapter": outcome.result.model_dump(mode="json")})
+        return dump(content | {"adapter": outcome.result})
     return say(outcome.message)
 
 
@@ -56,7 +58,7 @@ def unload(
     name: Annotated[str, typer.Argument(help="Name of the adapter.")],
     as_json: AsJson = False,
 ) -> None:
-    """Unload an adapter from every replica; the model serves on."""
+    """Unload an adapter from every replica; the model keeps serving."""
 
     for text in (model, name):
         TypeAdapter(Name).validate_python(text)
@@ -69,7 +71,7 @@ def unload(
 
 @app.command(name="list")
 def show(model: ModelName, api_key: ApiKey = "", as_json: AsJson = False) -> None:
-    """Show the adapters of a model: of its spec and loaded since, and which replicas serve them."""
+    """Show the adapters of a model, from its spec or loaded later, and the replicas of each."""
     row = running_release(model)
     rows = _entries(row, asyncio.run(_served(row, key_of(row, api_key))))
     if as_json:
@@ -105,16 +107,15 @@ def _entries(row: ReleaseRow, served: dict[str, frozenset[str]]) -> list[dict[st
     companions = row.release.companions if row.release else ()
     of_spec = [pin for pin in companions if pin.role == AssetRole.ADAPTER]
     return [
-        _entry(pin, origin, served)
+        {
+            **pin.model_dump(mode="json", exclude={"role"}),
+            "from": origin,
+            "served_by": [workload for workload, names in served.items() if pin.name in names],
+            "replicas": len(served),
+        }
         for origin, pins in (("spec", of_spec), ("loaded", loaded(row)))
         for pin in pins
     ]
-
-
-def _entry(pin: Pin, origin: str, served: dict[str, frozenset[str]]) -> dict[str, Any]:
-    by = [workload for workload, names in served.items() if pin.name in names]
-    more = {"from": origin, "served_by": by, "replicas": len(served)}
-    return pin.model_dump(mode="json", exclude={"role"}) | more
 
 
 async def _served(row: ReleaseRow, api_key: str) -> dict[str, frozenset[str]]:

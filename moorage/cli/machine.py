@@ -44,10 +44,10 @@ INSTALL = "In the checkout: pip install '.[{}]'"
 
 
 def doctor(as_json: AsJson = False) -> None:
-    """Check what this machine can run, and say how to mend what is missing."""
+    """Check what this machine can run, and show how to install what is missing."""
     checks = _examine(Settings())
     if as_json:
-        dump([check.model_dump(mode="json") for check in checks])
+        dump(checks)
     for check in () if as_json else checks:
         print_check(check)
     if any(check.broken for check in checks):
@@ -55,7 +55,7 @@ def doctor(as_json: AsJson = False) -> None:
 
 
 def engines(as_json: AsJson = False) -> None:
-    """Show the engines: where they run, what they serve, which image they come in."""
+    """Show the engines: where they run, what they serve, and their images."""
     rows = [_engine_row(engine) for engine in ENGINES.values()]
     if as_json:
         return dump(rows)
@@ -67,8 +67,8 @@ def engines(as_json: AsJson = False) -> None:
                 str(row["version"]) or "yours",
                 ", ".join(row["modes"]),
                 ", ".join(row["accelerators"]),
-                "\n".join(row["images"].values()) or "none: give `engine.image`",
-                f"{row['program']} serve" if row["program"] else "none: give `engine.command`",
+                "\n".join(row["images"].values()) or "none: set `engine.image`",
+                f"{row['program']} serve" if row["program"] else "none: set `engine.command`",
             )
             for row in rows
         ],
@@ -76,26 +76,28 @@ def engines(as_json: AsJson = False) -> None:
 
 
 def schema(
-    image: Annotated[str | None, typer.Option(help="Ask the vLLM in this image.")] = None,
+    image: Annotated[str | None, typer.Option(help="Use the vLLM in this image.")] = None,
     installed: Annotated[
-        bool, typer.Option("--installed", help="Ask the vLLM that is installed here.")
+        bool, typer.Option("--installed", help="Use the vLLM that is installed here.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Find out which arguments a vLLM takes, and check `engine.args` with that from then on.
+    """Read the arguments that a vLLM accepts, and check `engine.args` with them from then on.
 
     Without an option, show the versions whose arguments are known.
     """
     if image and installed:
-        raise Failure(Cause.BAD_SETTING, "--image and --installed: give one of the two")
+        raise Failure(Cause.BAD_SETTING, "--image and --installed exclude each other")
     if not image and not installed:
         return _list_schemas(as_json=as_json)
-    with err.status(f"asking the vLLM {f'in {image}' if image else 'installed here'} (~15 s)"):
+    with err.status(
+        f"reading the arguments of the vLLM {f'in {image}' if image else 'installed here'} (~15 s)"
+    ):
         schema, names = _extracted(image)
         paths = SchemaStore(Settings().root).keep(schema, names)
     if as_json:
         return dump(schema.model_dump(mode="json", exclude_defaults=True))
-    out.print(f"vLLM {schema.version} takes {len(schema.arguments)} arguments; kept in")
+    out.print(f"vLLM {schema.version} takes {len(schema.arguments)} arguments; saved in")
     for path in paths:
         say(f"  {path}")
     return None

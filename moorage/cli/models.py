@@ -11,11 +11,10 @@ from typing import Annotated, Any
 
 import typer
 
-from moorage.adapters.ledger import Ledger
 from moorage.adapters.system.parallel import map_parallel
 from moorage.adapters.system.settings import Settings
 from moorage.adapters.transfer.store_cleanup import WORK_SECONDS, Store, prune, stores_of
-from moorage.cli.options import AsJson, Commands, FleetFile, fleet_of
+from moorage.cli.options import AsJson, Commands, FleetFile, fleet_of, open_ledger
 from moorage.cli.output import dump, err, out, print_table
 from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.common.units import human_bytes, parse_bytes
@@ -27,7 +26,7 @@ UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 HEADER = ("host", "model", "revision", "size", "last deployed", "used by")
 
 commands = Commands(
-    help="Show the models that hosts keep; `prune` makes room, `verify` looks for damage."
+    help="Show the models in the stores; `prune` removes unused ones, `verify` checks their files."
 )
 
 OneHost = Annotated[str | None, typer.Option("--host", help="Only this host.")]
@@ -40,7 +39,7 @@ def models(
     host: OneHost = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what every host keeps: revision, size, when it was last deployed, who uses it."""
+    """Show the stored models of every host: revision, size, last deploy, and users."""
     if context.invoked_subcommand is None:
         _print(_stored(_stores(fleet, host)), as_json=as_json)
 
@@ -50,19 +49,22 @@ def prune_stores(
     fleet: FleetFile = None,
     host: OneHost = None,
     keep: Annotated[
-        str | None, typer.Option("--keep", help="What each host may keep, such as 500GiB.")
+        str | None, typer.Option("--keep", help="Bytes that each host may keep, such as 500GiB.")
     ] = None,
     older_than: Annotated[
-        str | None, typer.Option("--older-than", help="Not deployed for so long, such as 30d.")
+        str | None,
+        typer.Option(
+            "--older-than", help="Remove models that were not deployed for this time, such as 30d."
+        ),
     ] = None,
     yes: Annotated[
-        bool, typer.Option("--yes/--dry-run", help="Remove it; else only show what would go.")
+        bool, typer.Option("--yes/--dry-run", help="Remove the models; without it, only list them.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Remove models that nobody uses, those first that were deployed longest ago."""
+    """Remove unused models, the least recently deployed first."""
     if keep is None and older_than is None:
-        raise Failure(Cause.BAD_SETTING, "say how much to keep: --keep 500GiB, --older-than 30d")
+        raise Failure(Cause.BAD_SETTING, "pass --keep 500GiB or --older-than 30d")
     stores = _stores(fleet, host)
     most, age = _bytes(keep), _seconds(older_than)
     chosen = to_prune(_stored(stores), keep=most, older_than=age, now=time.time())
@@ -70,18 +72,21 @@ def prune_stores(
     _print(removed, as_json=as_json)
     if not as_json:
         size = human_bytes(sum(one.bytes for one in removed))
-        out.print(f"{size} freed" if yes else f"{size} would be freed; --yes removes it")
+        out.print(f"{size} freed" if yes else f"{size} would be freed; pass --yes to remove")
 
 
 @commands.command()
 def verify(fleet: FleetFile = None, host: OneHost = None, as_json: AsJson = False) -> None:
-    """Read every complete model and compare it with its checksums; damage is fetched anew later."""
+    """Compare every complete model with its checksums. Damaged files are downloaded again later."""
     stores = _stores(fleet, host)
-    found = {store: _complete_paths(store) for store in stores}
-    answers = _ask_all(stores, lambda store: store.ask("verify", found[store]), WORK_SECONDS)
+    complete = {
+        store: [one.path for one in store.stored(()) if one.state == StoredState.COMPLETE]
+        for store in stores
+    }
+    answers = _ask_all(stores, lambda store: store.ask("verify", complete[store]), WORK_SECONDS)
     checked: list[dict[str, Any]] = [
         {"host": store.host, "path": path, "damaged": bad}
-        for store, answer in zip(stores, answers, strict=True)
+        for store, answer in answers
         for path, bad in dict(answer or {}).items()
     ]
     if as_json:
@@ -98,14 +103,14 @@ def _stores(fleet: Path | None, host: str | None) -> tuple[Store, ...]:
     chosen = tuple(store for store in stores if host in (None, store.host))
     if not chosen:
         names = ", ".join(store.host for store in stores)
-        raise Failure(Cause.BAD_SETTING, f"there is no host {host}; there are {names}")
+        raise Failure(Cause.BAD_SETTING, f"unknown host {host}; known: {names}")
     return chosen
 
 
 def _stored(stores: Sequence[Store]) -> list[Stored]:
     needed = _needs()
     answers = _ask_all(stores, lambda store: store.stored(needed), LIST_SECONDS)
-    return [one for answer in answers for one in answer or ()]
+    return [one for _, found in answers for one in found]
 
 
 def _prune(stores: Sequence[Store], chosen: Sequence[Stored]) -> list[Stored]:
@@ -113,35 +118,32 @@ def _prune(stores: Sequence[Store], chosen: Sequence[Stored]) -> list[Stored]:
         own = [one for one in chosen if one.host == store.host]
         return prune(store, own, _needs) if own else ()
 
-    answers = _ask_all(stores, work, WORK_SECONDS)
-    return [one for answer in answers for one in answer or ()]
+    return [one for _, removed in _ask_all(stores, work, WORK_SECONDS) for one in removed]
 
 
 def _needs() -> tuple[Need, ...]:
-    releases = Ledger(Settings().ledger).releases
+    releases = open_ledger().releases
     rows = releases.in_states(SERVING | UNFINISHED)
     return needs(rows, releases.specs(row.id for row in rows))
 
 
-def _complete_paths(store: Store) -> list[str]:
-    return [one.path for one in store.stored(()) if one.state == StoredState.COMPLETE]
-
-
-def _ask_all(stores: Sequence[Store], work: Callable[[Store], Any], seconds: float) -> list[Any]:
-    """The answer of each store. Hosts that do not answer are named; their answer is None."""
-    answers = map_parallel(work, stores, seconds)
-    for store, answer in zip(stores, answers, strict=True):
-        if isinstance(answer, Exception):
-            reason = answer.detail if isinstance(answer, Failure) else repr(answer)
-            err.print(f"{store.host} is left out: {reason}", markup=False, highlight=False)
-    if all(isinstance(answer, Exception) for answer in answers):
-        raise next(answer for answer in answers if isinstance(answer, Exception))
-    return [None if isinstance(answer, Exception) else answer for answer in answers]
+def _ask_all(
+    stores: Sequence[Store], work: Callable[[Store], Any], seconds: float
+) -> list[tuple[Store, Any]]:
+    """The stores that answer, with their answers; the hosts of the others are named."""
+    answers = list(zip(stores, map_parallel(work, stores, seconds), strict=True))
+    errors = [(store, answer) for store, answer in answers if isinstance(answer, Exception)]
+    for store, error in errors:
+        reason = error.detail if isinstance(error, Failure) else repr(error)
+        err.print(f"skipped {store.host}: {reason}", markup=False, highlight=False)
+    if len(errors) == len(answers):
+        raise errors[0][1]
+    return [(store, answer) for store, answer in answers if not isinstance(answer, Exception)]
 
 
 def _print(found: Sequence[Stored], *, as_json: bool) -> None:
     if as_json:
-        return dump([one.model_dump(mode="json") for one in found])
+        return dump(found)
     rows = [
         (
             one.host,

@@ -33,7 +33,7 @@ FleetFile = Annotated[
 ]
 ModelName = Annotated[str, typer.Argument(help="Name of the model.")]
 ApiKey = Annotated[
-    str, typer.Option(envvar="MOORAGE_API_KEY", help="Key; else the one of `moorage key`.")
+    str, typer.Option(envvar="MOORAGE_API_KEY", help="API key. Default: that of `moorage key`.")
 ]
 
 
@@ -94,10 +94,10 @@ def _no_spec(path: Path, candidate: Path) -> Failure:
         one.stem for one in candidate.parent.glob("*.yaml") if one.name not in OTHER_FILES
     )
     near = get_close_matches(str(path), names, n=1)
-    there = f"There are: {', '.join(names[:10])}." if names else "Name the file of a spec."
+    there = f"Known specs: {', '.join(names[:10])}." if names else "Pass the file of a spec."
     return Failure(
         Cause.BAD_SPEC,
-        f"there is no {candidate}, and no file {path}",
+        f"neither {candidate} nor {path} exists",
         suggestion=f"Did you mean '{near[0]}'?" if near else there,
     )
 
@@ -119,7 +119,7 @@ def release_of(ledger: Ledger, text: str) -> ReleaseRow:
         return named
     ids = releases.ids(text) if text else []
     if not ids:
-        raise unknown_release(ledger, text, f"no model or release is named '{text}'")
+        raise unknown_release(ledger, text, f"no model or release has the name '{text}'")
     return releases.get(one_of(text, ids))
 
 
@@ -139,7 +139,7 @@ def releases_of(ledger: Ledger, name: str) -> list[ReleaseRow]:
     """
     found = ledger.releases.of_model(name)
     if not found:
-        raise unknown_release(ledger, name, f"no model is named '{name}'")
+        raise unknown_release(ledger, name, f"no model has the name '{name}'")
     return found
 
 

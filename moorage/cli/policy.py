@@ -24,14 +24,14 @@ app = Commands(no_args_is_help=True, help="Show what the site allows, and check 
 def check(
     spec: Annotated[Path, typer.Argument(help="Spec of the model: a file, or NAME.")],
     channel: Annotated[
-        Channel, typer.Option("--as", help="Who would bring it: this command line, or the API.")
+        Channel, typer.Option("--as", help="Channel of the spec: cli or api.")
     ] = Channel.API,
     fleet: Annotated[
-        Path | None, typer.Option("--fleet", help="Fleet file that would be brought.")
+        Path | None, typer.Option("--fleet", help="Fleet file to submit with the spec.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say what of a spec the policy does not allow. Nothing is started."""
+    """Check a spec with the policy. Nothing is started."""
 
     policy = load_policy(Settings())
     if found := _judged(existing(spec), fleet, channel, policy):
@@ -43,7 +43,7 @@ def check(
 
 @app.command()
 def show(as_json: AsJson = False) -> None:
-    """Show every rule, its value, and whether the policy file or the default says so."""
+    """Show every rule, its value, and its origin: the policy file or the default."""
     policy = load_policy(Settings())
     rows = _rows(policy)
     if as_json:

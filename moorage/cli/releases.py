@@ -42,12 +42,8 @@ def history(name: ModelName, as_json: AsJson = False) -> None:
     if as_json:
         return dump(
             [
-                {
-                    **row_json(row),
-                    "rolled_back_to": source,
-                    "requester": one.model_dump(mode="json") if one else None,
-                }
-                for row, source, one in entries
+                {**row_json(row), "rolled_back_to": source, "requester": requester}
+                for row, source, requester in entries
             ]
         )
     return print_table(
@@ -60,10 +56,10 @@ def history(name: ModelName, as_json: AsJson = False) -> None:
                 row.revision[:18],
                 row.spec_digest,
                 source,
-                one.summary if one else "",
+                requester.summary if requester else "",
                 row.cause,
             )
-            for row, source, one in entries
+            for row, source, requester in entries
         ],
     )
 
@@ -72,7 +68,7 @@ def show(
     release: Annotated[str, typer.Argument(help="A release such as NAME.v3, or NAME.")],
     as_json: AsJson = False,
 ) -> None:
-    """Show the record of a release: every decision, flag, step and change of state."""
+    """Show the record of a release: decisions, flags, steps and states."""
     ledger = open_ledger()
     row = release_of(ledger, release)
     line = stays(row.created_at, row.flow_run_id, ledger.releases.transitions(row.id))
@@ -91,33 +87,34 @@ def diff(
         str, typer.Argument(metavar="A", help="A release such as NAME.v3; or NAME alone.")
     ],
     after: Annotated[
-        str | None, typer.Argument(metavar="B", help="Another; without it NAME's last two.")
+        str | None,
+        typer.Argument(metavar="B", help="Another release. Default: compare the last two of NAME."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what differs between two releases, from the spec to the measurements."""
+    """Compare two releases, from the spec to the measurements."""
     ledger = open_ledger()
     if after is None:
         comparison = compare(*last_two(before, releases_of(ledger, before)))
     else:
         comparison = compare(record_of(ledger, before), record_of(ledger, after))
     if as_json:
-        return dump(comparison.model_dump(mode="json"))
+        return dump(comparison)
     return show_document(comparison_document(comparison))
 
 
 def rollback(
     name: Annotated[str, typer.Argument(help="Name of the model.")],
     to: Annotated[
-        str, typer.Option(help="Release to go back to; else the one before that ran.")
+        str, typer.Option(help="Target release. Default: the previous one that ran.")
     ] = "",
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only show what would run, and what would change.")
+        bool, typer.Option("--dry-run", help="Only show the plan and the changes.")
     ] = False,
     fleet: FleetFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Serve an earlier release again: the same revision, image and plan, as a new release."""
+    """Deploy an earlier release again, with the same revision, image and plan."""
     TypeAdapter(Name).validate_python(name)
     releases_of(open_ledger(), name)
     outcome: FlowResult[Release] = call_flow(
@@ -135,7 +132,7 @@ def show_deployment(outcome: FlowResult[Release], *, as_json: bool) -> None:
     release = outcome.result
     if as_json:
         content = {"outcome": outcome.name.lower(), "message": outcome.message}
-        return dump({**content, "release": release.model_dump(mode="json")})
+        return dump({**content, "release": release})
     if outcome.name == "Unchanged":
         say(outcome.message)
     else:
@@ -144,14 +141,14 @@ def show_deployment(outcome: FlowResult[Release], *, as_json: bool) -> None:
         say(f"  {workload.endpoint}/v1")
     for line in surprises(release):
         say(f"  {line}", style="yellow")
-    hint = f"`moorage show {release.id}` tells why; `moorage retire {release.model}` ends it"
+    hint = f"`moorage show {release.id}` shows why; `moorage retire {release.model}` stops it"
     return say(hint, style="dim")
 
 
 def _show_dry_run(outcome: FlowResult[Release], *, as_json: bool) -> None:
     release = outcome.result
     if as_json:
-        return dump(release.model_dump(mode="json"))
+        return dump(release)
     say(outcome.message)
     _show_move(release)
     serving = open_ledger().releases.running(release.model)

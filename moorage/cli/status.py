@@ -31,12 +31,12 @@ def status(
     name: Annotated[str | None, typer.Argument(help="Only this model.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show every model, whether it really runs, where it answers, and what was left behind."""
+    """Show every model: its state, its endpoint, and leftover workloads."""
 
     ledger = open_ledger()
     rows = [row for row in ledger.releases.latest() if name in (None, row.model)]
     if name and not rows:
-        raise unknown_release(ledger, name, f"no model is named '{name}'")
+        raise unknown_release(ledger, name, f"no model has the name '{name}'")
     serving = [ledger.releases.running(row.model) or row for row in rows]
     left = [row for row in ledger.releases.not_undone() if name in (None, row.model)]
     shown = {row.id: row for row in (*serving, *left)}
@@ -57,28 +57,28 @@ def status(
             )
             for row, seen in found
         ],
-        empty="Nothing has been deployed yet: `moorage deploy deployments/tiny-llama.yaml`.",
+        empty="No model is deployed yet. Try `moorage deploy deployments/tiny-llama.yaml`.",
     )
 
 
 def logs(
     name: Annotated[str, typer.Argument(help="Name of a model, or a release.")],
     tail: Annotated[
-        int, typer.Option("--tail", "-n", min=1, max=1_000_000, help="How many lines.")
+        int, typer.Option("--tail", "-n", min=1, max=1_000_000, help="Number of lines.")
     ] = 200,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on printing.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow the log.")] = False,
     container: Annotated[
-        str, typer.Option(help="One container by name, such as a follower's or Ray's.")
+        str, typer.Option(help="Name of one container, such as a follower's or Ray's.")
     ] = "",
 ) -> None:
-    """Print the engine's log; of a release that failed, the last lines that were kept."""
+    """Print the engine's log, or the recorded last lines of a failed release."""
     row = release_of(open_ledger(), name)
     # Only secrets that are known can be taken out of its log.
     learn_secrets(secrets_of(row.release.plan if row.release else None))
     shown = _log_text(row, tail, Settings(), container)
     sys.stdout.write(shown + "\n" * bool(shown))
     if not (shown or row.workloads):
-        err.print(f"no log is left of {row.id}: it is {row.state}", highlight=False)
+        err.print(f"the log of {row.id} was removed: it is {row.state}", highlight=False)
     try:
         while follow and row.workloads:
             time.sleep(1)
@@ -91,7 +91,7 @@ def logs(
 
 
 def observed(row: ReleaseRow, settings: Settings) -> Liveness:
-    """What a release's workloads are really doing."""
+    """The actual state of a release's workloads."""
     if not row.workloads:
         return Liveness(False, row.cause or row.state)
     alive, states = row.state != ReleaseState.ERROR, []
@@ -105,28 +105,24 @@ def observed(row: ReleaseRow, settings: Settings) -> Liveness:
         else:
             alive = alive and seen.running
             part = "" if workload.serves else f"{workload.role} on {workload.host}: "
-            detail = part + (seen.detail if seen.running else _dead(seen))
+            detail = part + _in_words(seen)
         left = row.state == ReleaseState.ERROR
         states.append(f"left behind on {workload.host}: {detail}" if left else detail)
     return Liveness(alive, "; ".join(states))
 
 
 def _log_text(row: ReleaseRow, tail: int, settings: Settings, container: str = "") -> str:
-    """The last lines of each log of a release, or what was kept of them.
-
-    Args:
-        row: The release.
-        tail: How many lines of each.
-        settings: Of this machine.
-        container: Name of one workload, such as a follower; empty = those that serve.
+    """The last lines of a container's log, else of all that serve, or those that were kept.
 
     Raises:
         Failure: `UNKNOWN_RELEASE` when the release has no such workload.
     """
     names = [workload.name for workload in row.workloads]
     if container and container not in names:
-        there = ", ".join(names) or "nothing"
-        raise Failure(Cause.UNKNOWN_RELEASE, f"{row.id} runs no {container}, but {there}")
+        there = ", ".join(names) or "none"
+        raise Failure(
+            Cause.UNKNOWN_RELEASE, f"{row.id} has no workload {container}; it has {there}"
+        )
     parts = [
         runtime_for(workload.runtime, workload.address, settings).logs(workload, tail)
         for workload in row.workloads
@@ -144,7 +140,7 @@ def _new_lines(before: str, now: str) -> str:
     return rest.lstrip("\n") + "\n" if found and rest.strip() else ""
 
 
-def _dead(seen: Observation) -> str:
+def _in_words(seen: Observation) -> str:
     """An engine that has ended is dead, whatever it ended with: vLLM exits with 0 when it dies."""
     code = "" if seen.exit_code is None else f", exit code {seen.exit_code}"
-    return f"dead: {seen.detail}{code}"
+    return seen.detail if seen.running else f"dead: {seen.detail}{code}"

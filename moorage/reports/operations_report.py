@@ -35,7 +35,7 @@ Row = tuple[str, ...]
 
 def comparison_document(comparison: Comparison) -> Document:
     """What differs, part by part; parts without a difference are left out."""
-    same = "Both run the same thing at the same place." if comparison.is_same else ""
+    same = "Both run the same in the same place." if comparison.is_same else ""
     header = ("", comparison.before, comparison.after, "")
     parts = (
         Section(title=title, header=header, rows=tuple(map(_change_row, getattr(comparison, name))))
@@ -79,11 +79,11 @@ def reconcile_summary(cluster: ClusterState, outcomes: Iterable[ActionOutcome]) 
     hosts = len({one.place.host for one in cluster.observations})
     counted = f"{_counted(hosts, 'host')} and {_counted(len(cluster.releases), 'release')}"
     if not acted:
-        return f"{counted} looked at: nothing to do"
+        return f"{counted} checked: nothing to do"
     done = [f"{one.action.kind} {one.action.about}" for one in acted if one.done]
     left = len(acted) - len(done)
     rest = f"; {left} left" if left else ""
-    return f"{counted} looked at: {', '.join(done) or 'nothing done'}{rest}"
+    return f"{counted} checked: {', '.join(done) or 'nothing done'}{rest}"
 
 
 def hosts_table(cluster: ClusterState) -> list[dict[str, str]]:

@@ -65,7 +65,7 @@ def failure_document(model: str, failure: Failure, release: str) -> Document:
     """A failure: cause, suggestion, evidence, log tail."""
     rows = [("Model", model), ("Release", release or "none yet"), ("Cause", str(failure.cause))]
     if failure.evidence:
-        rows.append(("The line that tells", failure.evidence))
+        rows.append(("Evidence", failure.evidence))
     return Document(title=failure.cause.summary, sections=(facts(rows), *_failure("", failure)))
 
 
@@ -85,18 +85,18 @@ def profile_document(spec: ModelSpec, model: ResolvedModel, profile: ModelProfil
     used = tuple((file.name, human_bytes(file.size)) for file in model.files)
     left = tuple((file.name, human_bytes(file.size), file.reason) for file in model.skipped)
     return Document(
-        title=f"What {spec.name} is",
+        title=f"Profile of {spec.name}",
         sections=(
             facts(rows),
-            Section(title="Files that are used", header=("file", "size"), rows=used),
-            Section(title="Files that are left", header=("file", "size", "why"), rows=left),
+            Section(title="Files used", header=("file", "size"), rows=used),
+            Section(title="Files not used", header=("file", "size", "why"), rows=left),
         ),
     )
 
 
 def readiness_document(release: str, results: tuple[Readiness, ...]) -> Document:
     """How a release proved that it answers: each phase of each workload."""
-    return Document(title=f"How {release} proved that it answers", sections=(_readiness(results),))
+    return Document(title=f"Readiness of {release}", sections=(_readiness(results),))
 
 
 def timeline_section(states: Sequence[Stay], now: datetime | None = None) -> Section:
@@ -134,7 +134,7 @@ def _facts(release: Release) -> Section:
     if release.replacement:
         rows.append(("Replaces", f"{release.replaced}: {release.replacement}"))
     if release.downtime_seconds is not None:
-        rows.append(("Nobody served for", human_seconds(release.downtime_seconds)))
+        rows.append(("Downtime", human_seconds(release.downtime_seconds)))
     optional = (
         ("Runs again", release.rolled_back_to),
         ("Applied from", release.applied_from),
@@ -185,7 +185,7 @@ def _corrections(corrections: Sequence[Correction]) -> Section:
         return Section()
     return Section(
         title="Second try",
-        text="The first try failed; the second one was started with what the engine had named.",
+        text="The first try failed. The second one used the value that the engine named.",
         header=("option", "first try", "second try", "came from", "why"),
         rows=tuple(
             (
@@ -230,14 +230,14 @@ def _gate(gates: Sequence[Gate]) -> Section:
         for answer in gate.answers
     )
     text = "\n".join(f"{gate.workload}: {gate.summary}" for gate in gates if not gate.wrong)
-    header = ("workload", "asked", "answered", "took", "tokens", "wrong")
+    header = ("workload", "prompt", "answer", "took", "tokens", "problem")
     return Section(title="Golden prompts", text=text, header=header, rows=rows)
 
 
 def _engine_facts(found: Sequence[EngineFacts]) -> Section:
     """What each engine says about itself, and what of it was not planned."""
     return Section(
-        title="What the engines say",
+        title="Facts from the engines",
         text="\n".join(text for one in found for text in one.surprises),
         header=("workload", "version", "names", "context", "KV cache"),
         rows=tuple(map(_engine_row, found)),
@@ -258,7 +258,7 @@ def _loaded(release: Release) -> Section:
         for pin in workload.adapters
     )
     header = ("adapter", "source", "revision", "rank", "workload")
-    return Section(title="Adapters loaded since it serves", header=header, rows=rows)
+    return Section(title="Adapters loaded later", header=header, rows=rows)
 
 
 def _restarts(release: Release) -> Section:
@@ -272,7 +272,7 @@ def _restarts(release: Release) -> Section:
         for one in release.restarts
     )
     header = ("at", "replicas", "why", "flow run")
-    return Section(title="Started again (UTC)", header=header, rows=rows)
+    return Section(title="Restarts (UTC)", header=header, rows=rows)
 
 
 def _memory(release: Release) -> Section:

@@ -58,10 +58,10 @@ def test_whatever_a_library_makes_of_a_signal_it_is_an_interruption(
 
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(
-    ("name", "hint"), [("lama", "Did you mean 'llama'?"), ("zzz", "There are: llama, qwen.")]
+    ("name", "hint"), [("lama", "Did you mean 'llama'?"), ("zzz", "Known specs: llama, qwen.")]
 )
 def test_a_name_without_a_file_is_told_with_those_that_there_are(name: str, hint: str) -> None:
-    with pytest.raises(Failure, match=f"there is no deployments/{name}.yaml") as refused:
+    with pytest.raises(Failure, match=f"neither deployments/{name}.yaml") as refused:
         existing(Path(name))
     assert refused.value.suggestion == hint
 

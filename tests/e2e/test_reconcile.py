@@ -80,7 +80,7 @@ def test_a_release_that_died_is_started_again_where_it_was_and_not_too_often(
     assert (restart.replicas, restart.reason) == ((0,), answer["reason"])
     assert after.release.model_copy(update={"restarts": ()}) == before.release
     assert (after.id, after.state) == (before.id, "running")
-    assert "Started again" in place.run("show", before.id).stdout
+    assert "Restarts" in place.run("show", before.id).stdout
     assert {claim.release for claim in place.claims()} == {before.id}
 
     engine_of(place).kill()

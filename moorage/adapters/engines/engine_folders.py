@@ -65,11 +65,7 @@ def has_caches(spec: ContainerSpec) -> bool:
 
 
 def make_remote_cache_folders(host: HostSnapshot, specs: Iterable[ContainerSpec]) -> None:
-    """Make the cache folders on a remote host, with a helper container. Its store exists.
-
-    Args:
-        host: The host; all folders are in its store.
-        specs: Containers that will run there.
+    """Make the cache folders in the store of a remote host, with a helper container.
 
     Raises:
         Failure: `STORE_UNWRITABLE`, or `RUNTIME_UNAVAILABLE` when the host does not answer.
@@ -128,11 +124,6 @@ def install_adapter(adapter: ResolvedModel, pin: Pin, folder: Path) -> Path:
     It is copied, not linked: a local directory may change or vanish while a server still needs the
     files, because a server that evicted an adapter reads them again.
 
-    Args:
-        adapter: The adapter, staged.
-        pin: What it was pinned to.
-        folder: The folder that is mounted into the servers.
-
     Raises:
         Failure: `DISK_FULL`, `STORE_UNWRITABLE`, or `DOWNLOAD_CORRUPT` when a file has changed.
     """
@@ -156,14 +147,9 @@ def remove_empty_folder(folder: Path) -> None:
         folder.rmdir()
 
 
-def remove_unused_adapters(folder: Path, kept: Collection[Pin]) -> None:
-    """Remove adapters that no server has loaded. The folder stays, because containers mount it.
-
-    Args:
-        folder: The folder.
-        kept: The adapters that are loaded.
-    """
-    places = {adapter_path(folder, pin) for pin in kept}
+def remove_unused_adapters(folder: Path, loaded: Collection[Pin]) -> None:
+    """Remove adapters that no server has loaded. The folder stays, because containers mount it."""
+    places = {adapter_path(folder, pin) for pin in loaded}
     names = {place.parent for place in places}
     for name in folder.glob("*"):
         for found in name.glob("*"):

@@ -153,17 +153,18 @@ def _application(workload: Workload, settings: Settings) -> ObservedWorkload:
 
 def _container(listed: dict[str, Any]) -> ObservedWorkload:
     """A container from the daemon's list."""
-    labels = listed.get("Labels") or {}
+    labels, state = listed.get("Labels") or {}, listed["State"]
+    verb = "exited" if state == "exited" else f"is {state}"
     return ObservedWorkload(
         name=str((listed.get("Names") or ["/?"])[0]).lstrip("/"),
         identity=str(listed["Id"]),
         release=labels.get(LABEL_RELEASE, ""),
         model=labels.get(LABEL_MODEL, ""),
-        running=listed["State"] in RUNS,
-        state=f"the container is {listed['State']} ({listed['Status']})",
+        running=state in RUNS,
+        state=f"the container {verb} ({listed['Status']})",
         since=datetime.fromtimestamp(int(listed["Created"]), UTC),
         helper=labels.get(LABEL_HELPER, ""),
-        fresh=listed["State"] == "created",
+        fresh=state == "created",
     )
 
 

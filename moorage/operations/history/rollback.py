@@ -70,7 +70,7 @@ def rollback_target(name: str, rows: Sequence[ReleaseRow], to: str = "") -> Rele
             `UNKNOWN_RELEASE` when the model is not known.
     """
     if not rows:
-        raise Failure(Cause.UNKNOWN_RELEASE, f"no model is named {name}")
+        raise Failure(Cause.UNKNOWN_RELEASE, f"no model has the name {name}")
     if to:
         return _named(name, rows, to)
     serving = next((row.number for row in rows if row.state in SERVING), None)
