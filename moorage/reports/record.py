@@ -234,7 +234,7 @@ def _gate(gates: Sequence[Gate]) -> Section:
         for answer in gate.answers
     )
     text = "\n".join(f"{gate.workload}: {gate.summary}" for gate in gates if not gate.wrong)
-    header = ("workload", "asked", "answered", "took", "tokens", "wrong")
+    header = ("workload", "prompt", "answer", "took", "tokens", "problem")
     return Section(title="Golden prompts", text=text, header=header, rows=rows)
 
 
