@@ -154,9 +154,8 @@ def _judge(spec: ModelSpec, fleet: Fleet, applied_from: str) -> Fleet:
     fleet, found = _fleet_of_run(fleet)
     policy, submission = load_policy(settings()), current_submission()
     rules = policy.policy.rules(submission.channel)
-    request = request_of(spec, fleet, submission, policy, settings())
     known = {"applied_from": applied_from, "others": _others(spec, submission, rules)}
-    request = request.model_copy(update=known)
+    request = request_of(spec, fleet, submission, policy, settings()).model_copy(update=known)
     _require_none((*found, *violations(policy, request)))
     allowed = allowed_hosts(rules, fleet)
     return at_site(allowed if allowed.hosts else fleet, settings().site)
