@@ -190,7 +190,7 @@ def _is_offered(row: CatalogueRow, question: ImageQuestion) -> bool:
 
 def _runtime(question: ImageQuestion, rows: Sequence[CatalogueRow]) -> tuple[str, Fit]:
     """The accelerator runtime to take, and how it suits the host's driver."""
-    if picked := pick_runtime((row.runtime for row in rows), question.runtime):
+    if picked := pick_runtime([row.runtime for row in rows], question.runtime):
         return picked
     name = question.kind.upper()
     built = ", ".join(sorted({row.runtime for row in rows}, key=version_key))

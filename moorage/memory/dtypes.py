@@ -37,10 +37,9 @@ def size_of(dtype: str) -> int:
     Raises:
         Refusal: For an element type that is not known here.
     """
-    size = SIZES.get(dtype)
-    if size is None:
+    if dtype not in SIZES:
         raise unknown(f"the size of element type {dtype!r} is not known")
-    return size
+    return SIZES[dtype]
 
 
 def engine_dtype(facts: Facts, pooling: bool) -> str:
@@ -137,12 +136,7 @@ def require_known(facts: Facts) -> None:
 
 
 def pools(facts: Facts, runner: str) -> bool:
-    """Whether the engine pools.
-
-    Args:
-        facts: The model.
-        runner: Value of `--runner`: `auto`, `generate` or `pooling`.
-    """
+    """Whether the engine pools; `runner` is the value of `--runner`."""
     if runner != "auto":
         return runner == "pooling"
     name = facts.architecture
