@@ -94,7 +94,7 @@ def load_mapping(path: Path, cause: Cause) -> dict[str, Any]:
         content = decode(read_small(path, LIMITS.size))
     except FileNotFoundError as error:
         names = sorted(str(other) for other in path.parent.glob("*.yaml"))
-        others = f"Known specs: {', '.join(names[:10])}." if names else None
+        others = f"Files in that folder: {', '.join(names[:10])}." if names else None
         raise Failure(cause, f"{path}: there is no such file", suggestion=others) from error
     except OSError as error:
         raise invalid_file(cause, path, error.strerror or str(error)) from error
