@@ -46,7 +46,11 @@ def release_document(
         _readiness(release.readiness, "Readiness"),
         _gate(release.gate),
         _engine_facts(release.facts),
-        _memory(release),
+        Section(
+            title="Memory: predicted against measured",
+            header=COMPARED_COLUMNS,
+            rows=comparison_rows(release.measured),
+        ),
         _steps(release),
         timeline_section(states, now),
         _restarts(release),
@@ -273,11 +277,6 @@ def _restarts(release: Release) -> Section:
     )
     header = ("at", "replicas", "why", "flow run")
     return Section(title="Restarts (UTC)", header=header, rows=rows)
-
-
-def _memory(release: Release) -> Section:
-    rows = comparison_rows(release.measured)
-    return Section(title="Memory: predicted against measured", header=COMPARED_COLUMNS, rows=rows)
 
 
 def _steps(release: Release) -> Section:
