@@ -63,7 +63,7 @@ async def apply_models(
         retirements = [(name, partial(_retire, name, applied_from)) for name in retire]
         ended = await queue.run_all(RETIRE, retirements)
         with recorded_scope(current_submission(), fleet):
-            deploys = [(one.name, partial(_deploy, one, fleet, applied_from)) for one in specs]
+            deploys = [(one.name, _deploy(one, fleet, applied_from)) for one in specs]
             ended += await queue.run_all(DEPLOY, deploys)
     counts = Counter(f"{applied.action} {applied.outcome}" for applied in ended)
     done = ", ".join(f"{count} x {what}" for what, count in sorted(counts.items()))
@@ -96,9 +96,9 @@ class _ModelQueue:
             return applied
 
 
-async def _deploy(spec: ModelSpec, fleet: Fleet, applied_from: str) -> Applied:
+def _deploy(spec: ModelSpec, fleet: Fleet, applied_from: str) -> Job:
     begin = partial(subflows.DEPLOY, spec, fleet, applied_from, return_state=True)
-    return await subflows.deploy_subflow(spec.name, begin)
+    return partial(subflows.deploy_subflow, spec.name, begin)
 
 
 async def _retire(name: str, applied_from: str) -> Applied:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any
 
 from prefect import flow, get_run_logger
@@ -89,13 +90,6 @@ async def redeploy_models(
     with journal(RunLog(get_run_logger())):
         found = await find_intents(names, labels, fleet, files, by_policy=by_policy, force=force)
     return await rollout.run(found, wave, requested_by, dry_run=dry_run)
-
-
-OUTCOMES = {
-    "done": ModelOutcome.REDEPLOYED,
-    "unchanged": ModelOutcome.UNCHANGED,
-    "failed": ModelOutcome.FAILED,
-}
 
 
 @dataclass
@@ -188,9 +182,9 @@ class Rollout:
     async def _run_model(self, wave: int, intent: Intent) -> None:
         async with self._gate:
             if self._is_over:
-                message = f"{self._failed} failed before: stopped at {self.stop_at}"
-                skipped = _outcome(intent, wave, outcome=ModelOutcome.NOT_BEGUN, message=message)
-                self._ended.append(skipped)
+                why = f"{self._failed} failed before: stopped at {self.stop_at}"
+                left = _outcome(intent, wave, outcome=ModelOutcome.NOT_BEGUN, message=why)
+                self._ended.append(left)
                 return
             begin = time.monotonic()
             on_record = recorded_scope(intent.submission, self.fleet)
@@ -204,16 +198,14 @@ class Rollout:
             await self._show()
 
     async def _deploy(self, wave: int, intent: Intent) -> Redeployed:
-        def begin() -> Awaitable[State[Any]]:
-            # A tag that was moved changes no spec, so that a redeploy for it has to be forced.
-            force = self.force or intent.takes_an_image
-            spec, origin = intent.spec, intent.applied_from
-            return DEPLOY(spec, self.fleet, origin, force=force, return_state=True)
-
+        # A tag that was moved changes no spec, so that a redeploy for it has to be forced.
+        force = self.force or intent.takes_an_image
+        arguments = (intent.spec, self.fleet, intent.applied_from, force)
+        begin = partial(DEPLOY, *arguments, return_state=True)
         ended = await deploy_subflow(intent.model, begin)
         fields = ended.model_dump(include={"message", "cause", "exit_code", "flow_run"})
-        outcome, after = OUTCOMES[ended.outcome], ended.release
-        return _outcome(intent, wave, outcome=outcome, after=after, **fields)
+        outcome = ModelOutcome.REDEPLOYED if ended.outcome == "done" else ended.outcome
+        return _outcome(intent, wave, outcome=outcome, after=ended.release, **fields)
 
 
 def _outcome(intent: Intent, wave: int, **fields: Any) -> Redeployed:

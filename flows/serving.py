@@ -29,7 +29,7 @@ def deployments_of(path: Path) -> list[RunnerDeployment]:
     # `prefect deploy` runs in the file's folder and takes PWD from the shell there.
     text = path.read_text().replace("{{ $PWD }}", str(path.absolute().parent))
     content: dict[str, Any] = decode(text)
-    return [_deployment(_templated(entry)) for entry in content["deployments"]]
+    return [_deployment(entry) for entry in content["deployments"]]
 
 
 def serve_all(deployments: list[RunnerDeployment], limit: int) -> None:
@@ -64,14 +64,10 @@ async def _serve(deployments: list[RunnerDeployment], limit: int) -> None:
     await serving
 
 
-def _templated(entry: dict[str, Any]) -> dict[str, Any]:
-    """The templates of triggers are for the server, which knows the event."""
-    filled: dict[str, Any] = apply_values({**entry, "triggers": []}, {})
-    return {**filled, "triggers": entry.get("triggers", [])}
-
-
-def _deployment(entry: dict[str, Any]) -> RunnerDeployment:
-    limit = entry.get("concurrency_limit")
+def _deployment(written: dict[str, Any]) -> RunnerDeployment:
+    # The templates of triggers are for the server, which knows the event.
+    entry: dict[str, Any] = apply_values({**written, "triggers": []}, {})
+    limit, triggers = entry.get("concurrency_limit"), written.get("triggers", ())
     deployment = RunnerDeployment.from_entrypoint(
         entry["entrypoint"],
         name=entry["name"],
@@ -81,7 +77,7 @@ def _deployment(entry: dict[str, Any]) -> RunnerDeployment:
         enforce_parameter_schema=entry.get("enforce_parameter_schema", True),
         schedules=[Schedule(**schedule) for schedule in entry.get("schedules", ())],
         concurrency_limit=ConcurrencyLimitConfig(**limit) if isinstance(limit, dict) else limit,
-        triggers=[_TRIGGER.validate_python(trigger) for trigger in entry.get("triggers", ())],
+        triggers=[_TRIGGER.validate_python(trigger) for trigger in triggers],
     )
     # Said explicitly, so that a deployment which had a work pool is taken back from it: its workers
     # would race this machine for the runs.

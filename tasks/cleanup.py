@@ -17,8 +17,16 @@ from tasks.stopping import end_release
 def recover_all(model: str) -> None:
     """Clean up what killed flows left behind, of a model whose lock is held and of all others."""
     for row in _left_behind():
-        if row.model == model:
-            _recover_if_reached(row)
+        if row.model != model:
+            continue
+        try:
+            if summary := recover(row):
+                tell(summary)
+        except Failure as failure:
+            # What a lost host holds stays claimed; it does not keep the model away.
+            if failure.cause is not Cause.RUNTIME_UNAVAILABLE:
+                raise
+            tell(f"could not clean up after {row.id}: {failure}")
     recover_others(model)
 
 
@@ -95,17 +103,6 @@ def abandoned(model: str) -> list[ReleaseRow]:
     back = [row for row in left if row.model != model and _comes_back(row)]
     stay = {row.id for row in back} | {successor_of(row) for row in back}
     return [row for row in left if row.id not in stay]
-
-
-def _recover_if_reached(row: ReleaseRow) -> None:
-    """What a lost host holds stays written down and claimed; it does not keep the model away."""
-    try:
-        if summary := recover(row):
-            tell(summary)
-    except Failure as failure:
-        if failure.cause is not Cause.RUNTIME_UNAVAILABLE:
-            raise
-        tell(f"could not clean up after {row.id}: {failure}")
 
 
 def _left_behind() -> list[ReleaseRow]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from typing import Protocol
 
@@ -128,11 +128,10 @@ def mute_steps() -> AbstractContextManager[None]:
     return variable_scope(_JOURNAL, None)
 
 
-@contextmanager
-def within(name: str) -> Iterator[Note]:
+def within(name: str) -> AbstractContextManager[Note]:
     """A part of a step that is under way: it tells progress, and is no step of its own."""
     current = _JOURNAL.get()
-    yield Note(name, current.listeners if current else [])
+    return nullcontext(Note(name, current.listeners if current else []))
 
 
 @contextmanager

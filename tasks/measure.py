@@ -42,10 +42,9 @@ ASK_SECONDS = 5.0
 async def measure(
     placed: Placed, plan: LaunchPlan, workloads: tuple[Workload, ...]
 ) -> tuple[Measurement, ...]:
-    """Read from the logs what each workload of a verified release takes.
+    """Read from the logs what each workload of a verified release takes, as far as they tell.
 
-    Returns:
-        One for each workload that logged something; errors go to the journal.
+    Errors go to the journal.
     """
     reader = ENGINES[plan.engine].memory_reader
     if reader is None or plan.on_cluster:
@@ -54,7 +53,10 @@ async def measure(
         found = []
         for workload in serving(workloads):
             try:
-                if measured := reader(await _log(workload)):
+                runtime = runtime_for(workload.runtime, workload.address, settings())
+                async with asyncio.timeout(READ_SECONDS):
+                    log = await in_thread(runtime.logs, workload, START_LINES)
+                if measured := reader(log):
                     found.append(_entry(placed, plan, workload, measured))
             except Exception as error:  # a log that cannot be read is no reason to end what serves
                 why = str(error) or type(error).__name__
@@ -71,12 +73,6 @@ def record_measurements(release: Release) -> None:
         ledger().measurements.record(release.id, release.measured)
     except Failure as failure:
         tell(f"what {release.id} measured could not be kept: {failure}")
-
-
-async def _log(workload: Workload) -> str:
-    runtime = runtime_for(workload.runtime, workload.address, settings())
-    async with asyncio.timeout(READ_SECONDS):
-        return await in_thread(runtime.logs, workload, START_LINES)
 
 
 def _entry(placed: Placed, plan: LaunchPlan, workload: Workload, measured: Measured) -> Measurement:
@@ -117,9 +113,7 @@ async def read_facts(
 ) -> tuple[EngineFacts, ...]:
     """Ask each replica of a verified release for its version, names and context.
 
-    Returns:
-        One for each container that answered; errors go to the journal. An engine that does not list
-        its models gets no request.
+    Errors go to the journal. An engine that does not list its models gets no request.
     """
     if not ENGINES[plan.engine].lists_models:
         return ()

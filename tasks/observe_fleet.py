@@ -29,7 +29,7 @@ from tasks.cleanup import took_over
 from tasks.context import RETRIED, ledger, settings
 from tasks.journal import step
 
-LOOK_SECONDS = 20.0
+OBSERVE_SECONDS = 20.0
 """How long one place may take; one that is silent for so long is out of sight."""
 
 PLANNED = SERVING | {ReleaseState.STOPPING}
@@ -145,7 +145,7 @@ def _observe(
         known = {one.name: one for one in workloads if _place_of(one) == place}
         return list_workloads(place, identity, limits, tuple(known.values()))
 
-    answers = map_parallel(find, places, LOOK_SECONDS)
+    answers = map_parallel(find, places, OBSERVE_SECONDS)
     before = ledger().sightings.unseen()
     used = set(map(_place_of, workloads))
     observations = []
@@ -156,7 +156,7 @@ def _observe(
         # This machine may well have no Docker, as long as nothing runs in it.
         elif place in used or parse_access(place.address).is_remote:
             late = isinstance(answer, TimeoutError) and not answer.args
-            silent = f"it did not answer within {LOOK_SECONDS:g} s"
+            silent = f"it did not answer within {OBSERVE_SECONDS:g} s"
             detail = silent if late else str(answer) or repr(answer)
             since = before.get(place.host, now)
             observations.append(Observation(place=place, unreachable_since=since, detail=detail))

@@ -1,4 +1,4 @@
-"""Whether a flow may do what it was begun for: the site's policy, and a person's approval.
+"""Permission of a flow: the site's policy, and a person's approval.
 
 Only the process of the command line knows that it began a flow: `run_flow` of the CLI sets a
 context variable. No parameter, tag, label, header or environment variable states it, so that
@@ -154,9 +154,8 @@ def _judge(spec: ModelSpec, fleet: Fleet, applied_from: str) -> Fleet:
     fleet, found = _fleet_of_run(fleet)
     policy, submission = load_policy(settings()), current_submission()
     rules = policy.policy.rules(submission.channel)
-    request = request_of(spec, fleet, submission, policy, settings())
     known = {"applied_from": applied_from, "others": _others(spec, submission, rules)}
-    request = request.model_copy(update=known)
+    request = request_of(spec, fleet, submission, policy, settings()).model_copy(update=known)
     _require_none((*found, *violations(policy, request)))
     allowed = allowed_hosts(rules, fleet)
     return at_site(allowed if allowed.hosts else fleet, settings().site)

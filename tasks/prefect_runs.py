@@ -96,10 +96,8 @@ async def _shown_as_running(since: datetime) -> list[str]:
 
     One whose process has lost Prefect's API could not tell it how it ended.
     """
-    begun = FlowRunFilter(
-        state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.RUNNING])),
-        start_time=FlowRunFilterStartTime(before_=since),
-    )
+    running = FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.RUNNING]))
+    begun = FlowRunFilter(state=running, start_time=FlowRunFilterStartTime(before_=since))
     ours = FlowFilter(name=FlowFilterName(any_=LEADING))
     with _refusal_ignored():
         async with get_client() as client:

@@ -146,10 +146,9 @@ def probe(_action: Action, row: ReleaseRow) -> str:
 
 
 async def answers(row: ReleaseRow, workload: Workload) -> str:
-    """Ask one replica for a token, or whatever its mode gives.
+    """Ask one replica for a token, or whatever its mode gives; what is wrong, empty for nothing.
 
-    Returns:
-        What is wrong; empty when it answers. A refusal is an answer: the engine lives.
+    A refusal is an answer: the engine lives.
     """
     release = row.release
     if release is None or release.plan is None or release.profile is None:

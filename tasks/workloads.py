@@ -80,26 +80,22 @@ def stop_all(workloads: Sequence[Workload], grace_seconds: float) -> None:
         replicas.setdefault((workload.release, workload.replica), []).append(workload)
     gate, failed = BoundedSemaphore(settings().hosts_at_once), list[tuple[str, Failure]]()
 
-    def one(replica: Sequence[Workload]) -> list[tuple[str, Failure]]:
+    def stop_replica(replica: Sequence[Workload]) -> list[tuple[str, Failure]]:
+        left = []
         with gate:
-            return _stop_replica(replica, grace_seconds)
+            for workload in replica:
+                try:
+                    stop(workload, grace_seconds)
+                except Failure as failure:
+                    left.append((workload.host, failure))
+        return left
 
-    for outcome in map_parallel(one, list(replicas.values()), STOP_SECONDS):
+    for outcome in map_parallel(stop_replica, list(replicas.values()), STOP_SECONDS):
         if isinstance(outcome, Exception):
             raise outcome
         failed.extend(outcome)
     if failed:
         raise failed[0][1] if len(workloads) == 1 else combine(failed)
-
-
-def _stop_replica(replica: Sequence[Workload], grace_seconds: float) -> list[tuple[str, Failure]]:
-    failed = []
-    for workload in replica:
-        try:
-            stop(workload, grace_seconds)
-        except Failure as failure:
-            failed.append((workload.host, failure))
-    return failed
 
 
 def must_listen(spec: ContainerSpec, engine: EngineName, seconds: float = LISTEN_SECONDS) -> None:

@@ -77,7 +77,15 @@ def apply(
     if not yes:
         _require_consent(work, as_json=as_json)
     ended = _run(wanted, work, at_once, stop_on_failure, as_json=as_json)
-    return _show_outcome(plan, ended, as_json=as_json)
+    if as_json:
+        dump({"plan": plan, "applied": ended})
+    else:
+        rows = [(one.model, one.action, one.outcome, one.message) for one in ended]
+        print_table(("model", "action", "outcome", ""), rows)
+    failed = [one.exit_code for one in ended if one.exit_code]
+    if failed or any(one.outcome == "skipped" for one in ended):
+        raise typer.Exit(failed[0] if failed else ExitCode.BUSY)
+    return None
 
 
 def import_models(
@@ -142,11 +150,10 @@ def _run(
     retire = [intent.model for intent in work if intent.action == Action.RETIRE]
     noted = {intent.model for intent in work if intent.action == Action.NOTED}
     names = {intent.model for intent in work} - set(retire) - noted
-    ended = _note([spec for spec in wanted.specs if spec.name in noted])
+    ended = [_note(spec) for spec in wanted.specs if spec.name in noted]
     if not retire and not names:
         return ended
     specs = [spec for spec in wanted.specs if spec.name in names]
-
     parameters = (specs, wanted.hosts, retire, wanted.owner, at_once, stop_on_failure)
     outcome: FlowResult[list[Applied]] = call_flow(
         "apply_models", *parameters, as_json=as_json, failed_too=True
@@ -154,31 +161,24 @@ def _run(
     return ended + outcome.result
 
 
-def _note(specs: Sequence[ModelSpec]) -> list[Applied]:
-    """Write what does not change what runs into the records; a deploy might find more to change."""
+def _note(spec: ModelSpec) -> Applied:
+    """Write what does not change what runs into the record; a deploy might find more to change."""
     releases = open_ledger().releases
-    ended = []
-    for spec in specs:
-        row = releases.running(spec.name)
-        if row:
-            releases.revise(row, spec)
-        message = f"recorded in {row.id}" if row else "it is no longer served"
-        outcome, identity = ("done", row.id) if row else ("skipped", "")
-        ended.append(
-            Applied(
-                model=spec.name,
-                action=Action.NOTED,
-                outcome=outcome,
-                message=message,
-                release=identity,
-            )
-        )
-    return ended
+    row = releases.running(spec.name)
+    if row:
+        releases.revise(row, spec)
+    return Applied(
+        model=spec.name,
+        action=Action.NOTED,
+        outcome="done" if row else "skipped",
+        message=f"recorded in {row.id}" if row else "it is no longer served",
+        release=row.id if row else "",
+    )
 
 
 def _show_plan(plan: Sequence[Intent], *, as_json: bool) -> None:
     if as_json:
-        return dump({"plan": [intent.model_dump(mode="json") for intent in plan]})
+        return dump({"plan": plan})
     rows = [row for intent in plan for row in _rows(intent)]
     header = ("action", "model", "serves now", "field", "now", "then")
     return print_table(header, rows, empty="The files contain no model.")
@@ -190,18 +190,6 @@ def _rows(intent: Intent) -> list[tuple[str, ...]]:
     changes = [(one.what, one.before or "-", one.after or "-") for one in intent.changes]
     cells = changes or [(intent.note, "", "")]
     return [(*(("", "", "") if at else first), *cell) for at, cell in enumerate(cells)]
-
-
-def _show_outcome(plan: Sequence[Intent], ended: Sequence[Applied], *, as_json: bool) -> None:
-    if as_json:
-        content = {"plan": plan, "applied": ended}
-        dump({name: [one.model_dump(mode="json") for one in of] for name, of in content.items()})
-    else:
-        rows = [(one.model, one.action, one.outcome, one.message) for one in ended]
-        print_table(("model", "action", "outcome", ""), rows)
-    failed = [one for one in ended if one.exit_code]
-    if failed or any(one.outcome == "skipped" for one in ended):
-        raise typer.Exit(failed[0].exit_code if failed else ExitCode.BUSY)
 
 
 def export(

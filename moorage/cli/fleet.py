@@ -14,10 +14,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from moorage.adapters.hosts.fleet_check import check_fleet
 from moorage.adapters.hosts.survey import HOST_SECONDS, fleet_snapshot, survey_hosts
-from moorage.adapters.ledger import Ledger
 from moorage.adapters.ray.cluster_survey import check_clusters, survey_clusters
 from moorage.adapters.system.settings import Settings
-from moorage.cli.options import AsJson, Commands, FleetFile, fleet_of
+from moorage.cli.options import AsJson, Commands, FleetFile, fleet_of, open_ledger
 from moorage.cli.output import dump, err, out, print_table, say
 from moorage.common.failures import ExitCode, Failure
 from moorage.common.units import counted, human_bytes
@@ -99,12 +98,11 @@ def counting(console: Console, what: str, total: int) -> Iterator[Callable[[], N
 
 
 def _show(hosts: Fleet, *, as_json: bool) -> None:
-    settings = Settings()
-    claims = Ledger(settings.ledger).claims.all()
+    claims = open_ledger().claims.all()
     with counting(err, "surveying hosts", len(hosts.hosts) + len(hosts.clusters)) as done:
         seen = survey_hosts(hosts, HOST_SECONDS, done)
         clusters = survey_clusters(hosts, HOST_SECONDS, done)
-    snapshot = fleet_snapshot(seen, hosts, claims, settings.models)
+    snapshot = fleet_snapshot(seen, hosts, claims, Settings().models)
     if as_json:
         cluster_rows = [_cluster_data(name, found, hosts) for name, found in clusters.items()]
         return dump([*(_data(host) for host in snapshot.hosts), *cluster_rows])
@@ -122,12 +120,10 @@ def _data(host: HostSnapshot) -> dict[str, Any]:
 
 
 def _cluster_data(name: str, found: ClusterSnapshot | Exception, fleet: Fleet) -> dict[str, Any]:
+    reason = _why(found) if isinstance(found, Exception) else ""
+    known = {"name": name} if isinstance(found, Exception) else found.model_dump(mode="json")
     address = fleet.clusters[name].dashboard
-    if isinstance(found, Exception):
-        known = {"name": name, "unreachable": _why(found)}
-    else:
-        known = {**found.model_dump(mode="json"), "unreachable": ""}
-    return {"kind": "cluster", **known, "address": address}
+    return {"kind": "cluster", **known, "unreachable": reason, "address": address}
 
 
 def _row(host: HostSnapshot) -> tuple[str, ...]:

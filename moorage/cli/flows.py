@@ -68,14 +68,9 @@ def call_flow(
     failed_too: bool = False,
     meanwhile: Callable[[], None] = lambda: None,
 ) -> FlowResult[Any]:
-    """Run the flow `flows.NAME.NAME`; see `run_flow`.
+    """Run the flow `flows.NAME.NAME` with its parameters; see `run_flow`.
 
-    Args:
-        name: Of the flow and its module. It is imported after Prefect's settings are in place.
-        parameters: Of the flow.
-        as_json: Whether the output is for a program.
-        failed_too: Whether a run that failed has a result too.
-        meanwhile: Called after the import. It must not block.
+    `meanwhile` is called once its module is imported. It must not block.
     """
 
     def start() -> Awaitable[Any]:
@@ -99,12 +94,8 @@ def run_flow(
     _prepare_prefect()
     with _nothing_begun(as_json=as_json):
         # Importing Prefect takes longer than refusing a bad spec should.
-        from prefect.exceptions import Abort, TerminationSignal  # noqa: PLC0415
-
-        from flows.flow_context import has_unreported_end, unreported_failure, with_result  # noqa: PLC0415
-        from moorage.adapters.prefect.api_errors import is_login_refused, server_failure  # noqa: PLC0415
-        from moorage.adapters.prefect.api_login import login_refused, sign_in  # noqa: PLC0415
-        from moorage.adapters.system.threads import was_interrupted  # noqa: PLC0415
+        from flows.flow_context import with_result  # noqa: PLC0415
+        from moorage.adapters.prefect.api_login import sign_in  # noqa: PLC0415
         from tasks.journal import listening  # noqa: PLC0415
         from tasks.policy import asking, channel_scope  # noqa: PLC0415
 
@@ -119,12 +110,25 @@ def run_flow(
 
     # Prefect takes SIGTERM while a flow runs, undoes, and sends it again to whoever had it before.
     signal.signal(signal.SIGTERM, _interrupt)
+    with _prefect_failures(), channel_scope(Channel.CLI):
+        if as_json:
+            return asyncio.run(main())
+        with StepPrinter(err) as printer, listening(printer), asking(printer.ask):
+            return asyncio.run(main())
+
+
+@contextmanager
+def _prefect_failures() -> Iterator[None]:
+    """Raise what ends a flow from outside as a failure, or as an interruption."""
+    from prefect.exceptions import Abort, TerminationSignal  # noqa: PLC0415
+
+    from flows.flow_context import has_unreported_end, unreported_failure  # noqa: PLC0415
+    from moorage.adapters.prefect.api_errors import is_login_refused, server_failure  # noqa: PLC0415
+    from moorage.adapters.prefect.api_login import login_refused  # noqa: PLC0415
+    from moorage.adapters.system.threads import was_interrupted  # noqa: PLC0415
+
     try:
-        with channel_scope(Channel.CLI):
-            if as_json:
-                return asyncio.run(main())
-            with StepPrinter(err) as printer, listening(printer), asking(printer.ask):
-                return asyncio.run(main())
+        yield
     except TerminationSignal as error:
         # What Prefect makes of SIGTERM while a flow runs; to a person it is the same as Ctrl-C.
         raise KeyboardInterrupt from error

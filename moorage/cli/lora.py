@@ -48,7 +48,7 @@ def load(
     outcome: FlowResult[Pin] = call_flow("load_adapter", model, wanted, as_json=as_json)
     if as_json:
         content = {"outcome": outcome.name.lower(), "message": outcome.message, "model": model}
-        return dump(content | {"adapter": outcome.result.model_dump(mode="json")})
+        return dump(content | {"adapter": outcome.result})
     return say(outcome.message)
 
 
@@ -107,16 +107,15 @@ def _entries(row: ReleaseRow, served: dict[str, frozenset[str]]) -> list[dict[st
     companions = row.release.companions if row.release else ()
     of_spec = [pin for pin in companions if pin.role == AssetRole.ADAPTER]
     return [
-        _entry(pin, origin, served)
+        {
+            **pin.model_dump(mode="json", exclude={"role"}),
+            "from": origin,
+            "served_by": [workload for workload, names in served.items() if pin.name in names],
+            "replicas": len(served),
+        }
         for origin, pins in (("spec", of_spec), ("loaded", loaded(row)))
         for pin in pins
     ]
-
-
-def _entry(pin: Pin, origin: str, served: dict[str, frozenset[str]]) -> dict[str, Any]:
-    by = [workload for workload, names in served.items() if pin.name in names]
-    more = {"from": origin, "served_by": by, "replicas": len(served)}
-    return pin.model_dump(mode="json", exclude={"role"}) | more
 
 
 async def _served(row: ReleaseRow, api_key: str) -> dict[str, frozenset[str]]:

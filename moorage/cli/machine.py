@@ -47,7 +47,7 @@ def doctor(as_json: AsJson = False) -> None:
     """Check what this machine can run, and show how to install what is missing."""
     checks = _examine(Settings())
     if as_json:
-        dump([check.model_dump(mode="json") for check in checks])
+        dump(checks)
     for check in () if as_json else checks:
         print_check(check)
     if any(check.broken for check in checks):

@@ -16,18 +16,10 @@ from moorage.cli.output import dump, say, show_document
 from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.common.refusal import Refusal
 from moorage.common.values import LARGEST
+from moorage.memory import sizing
 from moorage.memory.demand import MemoryModel
 from moorage.memory.need import MemoryQuery
 from moorage.memory.options import KVDtype, memory_options, wanted_concurrency
-from moorage.memory.sizing import (
-    COMMON_SIZES,
-    REPORTED_MIB,
-    Answer,
-    Device,
-    answer,
-    find_device,
-    smallest,
-)
 from moorage.models.assets import AssetRole
 from moorage.models.profile import derive_profile
 from moorage.models.source import ResolvedModel
@@ -68,14 +60,14 @@ def memory(
     whole = derive_profile(wanted.model_copy(update={"context": "auto"}), resolved).context
     longest = max(query.tokens, whole)
     if device:
-        _show_one(wanted.name, answer(model, device, query, longest), as_json)
+        _show_one(wanted.name, sizing.answer(model, device, query, longest), as_json)
     else:
-        devices = [Device(total=size) for size in COMMON_SIZES]
-        rows = [(device, smallest(model, device, query, longest)) for device in devices]
+        devices = [sizing.Device(total=size) for size in sizing.COMMON_SIZES]
+        rows = [(device, sizing.smallest(model, device, query, longest)) for device in devices]
         _show_sizes(wanted.name, query, rows, as_json)
 
 
-def _show_one(name: str, found: Answer | Refusal, as_json: bool) -> None:
+def _show_one(name: str, found: sizing.Answer | Refusal, as_json: bool) -> None:
     if as_json:
         dump(_json(found))
     elif isinstance(found, Refusal):
@@ -89,7 +81,7 @@ def _show_one(name: str, found: Answer | Refusal, as_json: bool) -> None:
 def _show_sizes(
     name: str,
     query: MemoryQuery,
-    rows: Sequence[tuple[Device, Answer | Refusal]],
+    rows: Sequence[tuple[sizing.Device, sizing.Answer | Refusal]],
     as_json: bool,
 ) -> None:
     refusals = {refused(found) for _, found in rows if isinstance(found, Refusal)}
@@ -99,11 +91,11 @@ def _show_sizes(
         say(*refusals)
     else:
         show_document(sizes_document(name, query, rows))
-    if not any(isinstance(found, Answer) and found.fits for _, found in rows):
+    if not any(isinstance(found, sizing.Answer) and found.fits for _, found in rows):
         raise typer.Exit(ExitCode.NO_FIT)
 
 
-def _json(found: Answer | Refusal) -> Mapping[str, Any]:
+def _json(found: sizing.Answer | Refusal) -> Mapping[str, Any]:
     if isinstance(found, Refusal):
         return {"refusal": {"kind": found.reason, "reason": found.note}}
     content = found.model_dump(mode="json")
@@ -112,10 +104,10 @@ def _json(found: Answer | Refusal) -> Mapping[str, Any]:
     return content
 
 
-def _device(text: str) -> Device:
-    device = find_device(text)
+def _device(text: str) -> sizing.Device:
+    device = sizing.find_device(text)
     if device is None:
-        known = ", ".join(REPORTED_MIB)
+        known = ", ".join(sizing.REPORTED_MIB)
         detail = f"--accelerator {text}: neither a size such as 24GiB nor one of {known}"
         raise Failure(Cause.BAD_SPEC, detail, suggestion="Pass its size, such as 24GiB.")
     return device

@@ -11,11 +11,10 @@ from typing import Annotated, Any
 
 import typer
 
-from moorage.adapters.ledger import Ledger
 from moorage.adapters.system.parallel import map_parallel
 from moorage.adapters.system.settings import Settings
 from moorage.adapters.transfer.store_cleanup import WORK_SECONDS, Store, prune, stores_of
-from moorage.cli.options import AsJson, Commands, FleetFile, fleet_of
+from moorage.cli.options import AsJson, Commands, FleetFile, fleet_of, open_ledger
 from moorage.cli.output import dump, err, out, print_table
 from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.common.units import human_bytes, parse_bytes
@@ -80,11 +79,14 @@ def prune_stores(
 def verify(fleet: FleetFile = None, host: OneHost = None, as_json: AsJson = False) -> None:
     """Compare every complete model with its checksums. Damaged files are downloaded again later."""
     stores = _stores(fleet, host)
-    found = {store: _complete_paths(store) for store in stores}
-    answers = _ask_all(stores, lambda store: store.ask("verify", found[store]), WORK_SECONDS)
+    complete = {
+        store: [one.path for one in store.stored(()) if one.state == StoredState.COMPLETE]
+        for store in stores
+    }
+    answers = _ask_all(stores, lambda store: store.ask("verify", complete[store]), WORK_SECONDS)
     checked: list[dict[str, Any]] = [
         {"host": store.host, "path": path, "damaged": bad}
-        for store, answer in zip(stores, answers, strict=True)
+        for store, answer in answers
         for path, bad in dict(answer or {}).items()
     ]
     if as_json:
@@ -108,7 +110,7 @@ def _stores(fleet: Path | None, host: str | None) -> tuple[Store, ...]:
 def _stored(stores: Sequence[Store]) -> list[Stored]:
     needed = _needs()
     answers = _ask_all(stores, lambda store: store.stored(needed), LIST_SECONDS)
-    return [one for answer in answers for one in answer or ()]
+    return [one for _, found in answers for one in found]
 
 
 def _prune(stores: Sequence[Store], chosen: Sequence[Stored]) -> list[Stored]:
@@ -116,35 +118,32 @@ def _prune(stores: Sequence[Store], chosen: Sequence[Stored]) -> list[Stored]:
         own = [one for one in chosen if one.host == store.host]
         return prune(store, own, _needs) if own else ()
 
-    answers = _ask_all(stores, work, WORK_SECONDS)
-    return [one for answer in answers for one in answer or ()]
+    return [one for _, removed in _ask_all(stores, work, WORK_SECONDS) for one in removed]
 
 
 def _needs() -> tuple[Need, ...]:
-    releases = Ledger(Settings().ledger).releases
+    releases = open_ledger().releases
     rows = releases.in_states(SERVING | UNFINISHED)
     return needs(rows, releases.specs(row.id for row in rows))
 
 
-def _complete_paths(store: Store) -> list[str]:
-    return [one.path for one in store.stored(()) if one.state == StoredState.COMPLETE]
-
-
-def _ask_all(stores: Sequence[Store], work: Callable[[Store], Any], seconds: float) -> list[Any]:
-    """The answer of each store. Hosts that do not answer are named; their answer is None."""
-    answers = map_parallel(work, stores, seconds)
-    for store, answer in zip(stores, answers, strict=True):
-        if isinstance(answer, Exception):
-            reason = answer.detail if isinstance(answer, Failure) else repr(answer)
-            err.print(f"skipped {store.host}: {reason}", markup=False, highlight=False)
-    if all(isinstance(answer, Exception) for answer in answers):
-        raise next(answer for answer in answers if isinstance(answer, Exception))
-    return [None if isinstance(answer, Exception) else answer for answer in answers]
+def _ask_all(
+    stores: Sequence[Store], work: Callable[[Store], Any], seconds: float
+) -> list[tuple[Store, Any]]:
+    """The stores that answer, with their answers; the hosts of the others are named."""
+    answers = list(zip(stores, map_parallel(work, stores, seconds), strict=True))
+    errors = [(store, answer) for store, answer in answers if isinstance(answer, Exception)]
+    for store, error in errors:
+        reason = error.detail if isinstance(error, Failure) else repr(error)
+        err.print(f"skipped {store.host}: {reason}", markup=False, highlight=False)
+    if len(errors) == len(answers):
+        raise errors[0][1]
+    return [(store, answer) for store, answer in answers if not isinstance(answer, Exception)]
 
 
 def _print(found: Sequence[Stored], *, as_json: bool) -> None:
     if as_json:
-        return dump([one.model_dump(mode="json") for one in found])
+        return dump(found)
     rows = [
         (
             one.host,

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -38,9 +38,13 @@ err = Console(stderr=True, width=None if sys.stderr.isatty() else WIDE)
 
 
 def dump(content: Any) -> None:
-    """Print JSON."""
-    json.dump(content, sys.stdout, indent=2, default=str)
+    """Print JSON; values may stand anywhere in the content."""
+    json.dump(content, sys.stdout, indent=2, default=_plain)
     sys.stdout.write("\n")
+
+
+def _plain(content: Any) -> Any:
+    return content.model_dump(mode="json") if isinstance(content, BaseModel) else str(content)
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], empty: str = "") -> None:
@@ -78,7 +82,7 @@ def show_document(document: Document) -> None:
 def show_record(release: Release, *, as_json: bool) -> None:
     """Print a whole record or plan."""
     if as_json:
-        return dump(release.model_dump(mode="json"))
+        return dump(release)
     planned = not (release.readiness or release.failure)
     return show_document(plan_document(release) if planned else release_document(release))
 
@@ -174,11 +178,11 @@ def _failure_json(failure: Failure) -> dict[str, Any]:
         "log_tail": failure.log_tail,
     }
     if isinstance(failure, InvalidFile):
-        content["problems"] = [problem.model_dump() for problem in failure.problems]
+        content["problems"] = failure.problems
     if isinstance(failure, PolicyRefused):
-        content["violations"] = [one.model_dump() for one in failure.violations]
+        content["violations"] = failure.violations
     if isinstance(failure, NoFit):
-        content["placement"] = failure.placement.model_dump(mode="json")
+        content["placement"] = failure.placement
     return {"error": content}
 
 

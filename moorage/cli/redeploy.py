@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from moorage.cli.flows import FlowResult, call_flow
 from moorage.cli.options import AsJson, FleetFile, fleet_of
-from moorage.cli.output import dump, out, print_table, say
+from moorage.cli.output import dump, print_table, say
 from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.operations.reconcile.actions import ActionOutcome
 from moorage.operations.redeploy.intent import HEADER, Answer, Redeployed, is_failure, row_of
@@ -64,15 +64,7 @@ def redeploy(
     outcome: FlowResult[list[Redeployed]] = call_flow(
         "redeploy_models", *chosen, *how, as_json=as_json, failed_too=True
     )
-    ended = outcome.result
-    if as_json:
-        dump([one.model_dump(mode="json") for one in ended])
-    else:
-        shown = [[str(cell) for cell in row_of(one).values()] for one in ended]
-        print_table(HEADER, shown, empty="No running model matches.")
-    if is_failure(ended):
-        codes = [one.exit_code for one in ended if one.exit_code]
-        raise typer.Exit(codes[0] if codes else ExitCode.BUSY)
+    _show(outcome.result, as_json=as_json)
 
 
 def _check_choice(names: list[str], labels: list[str], *, every: bool) -> None:
@@ -106,6 +98,17 @@ def _check(option: str, kind: TypeAdapter[str], value: str, allowed: str) -> Non
         raise Failure(Cause.BAD_SETTING, f"{option} {value}: allowed: {allowed}") from None
 
 
+def _show(ended: list[Redeployed], *, as_json: bool) -> None:
+    if as_json:
+        dump(ended)
+    else:
+        shown = [[str(cell) for cell in row_of(one).values()] for one in ended]
+        print_table(HEADER, shown, empty="No running model matches.")
+    if is_failure(ended):
+        codes = [one.exit_code for one in ended if one.exit_code]
+        raise typer.Exit(codes[0] if codes else ExitCode.BUSY)
+
+
 def approvals(
     plan: Annotated[bool, typer.Option("--plan", help="Show the plan of each.")] = False,
     as_json: AsJson = False,
@@ -115,15 +118,15 @@ def approvals(
 
     found = pending_approvals()
     if as_json:
-        dump([one.model_dump(mode="json") for one in found])
-        return
+        return dump(found)
     shown = [
         (one.id[:8], one.name, f"{one.until:%Y-%m-%d %H:%M:%S} UTC" if one.until else "")
         for one in found
     ]
     print_table(("run", "name", "refused after"), shown, empty="No flow run waits for approval.")
     for one in found if plan else ():
-        out.print(f"\n{one.name}\n\n{one.plan}", markup=False, highlight=False)
+        say(f"\n{one.name}\n\n{one.plan}")
+    return None
 
 
 def approve(
@@ -144,7 +147,7 @@ def approve(
     one = find_approval(named)
     answer(one, reply)
     if as_json:
-        return dump({"run": one.model_dump(mode="json"), "answer": reply.model_dump()})
+        return dump({"run": one, "answer": reply})
     return say(f"{'Refused' if refuse else 'Approved'} {one.name}")
 
 

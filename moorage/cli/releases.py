@@ -42,12 +42,8 @@ def history(name: ModelName, as_json: AsJson = False) -> None:
     if as_json:
         return dump(
             [
-                {
-                    **row_json(row),
-                    "rolled_back_to": source,
-                    "requester": one.model_dump(mode="json") if one else None,
-                }
-                for row, source, one in entries
+                {**row_json(row), "rolled_back_to": source, "requester": requester}
+                for row, source, requester in entries
             ]
         )
     return print_table(
@@ -60,10 +56,10 @@ def history(name: ModelName, as_json: AsJson = False) -> None:
                 row.revision[:18],
                 row.spec_digest,
                 source,
-                one.summary if one else "",
+                requester.summary if requester else "",
                 row.cause,
             )
-            for row, source, one in entries
+            for row, source, requester in entries
         ],
     )
 
@@ -103,7 +99,7 @@ def diff(
     else:
         comparison = compare(record_of(ledger, before), record_of(ledger, after))
     if as_json:
-        return dump(comparison.model_dump(mode="json"))
+        return dump(comparison)
     return show_document(comparison_document(comparison))
 
 
@@ -136,7 +132,7 @@ def show_deployment(outcome: FlowResult[Release], *, as_json: bool) -> None:
     release = outcome.result
     if as_json:
         content = {"outcome": outcome.name.lower(), "message": outcome.message}
-        return dump({**content, "release": release.model_dump(mode="json")})
+        return dump({**content, "release": release})
     if outcome.name == "Unchanged":
         say(outcome.message)
     else:
@@ -152,7 +148,7 @@ def show_deployment(outcome: FlowResult[Release], *, as_json: bool) -> None:
 def _show_dry_run(outcome: FlowResult[Release], *, as_json: bool) -> None:
     release = outcome.result
     if as_json:
-        return dump(release.model_dump(mode="json"))
+        return dump(release)
     say(outcome.message)
     _show_move(release)
     serving = open_ledger().releases.running(release.model)

@@ -105,20 +105,14 @@ def observed(row: ReleaseRow, settings: Settings) -> Liveness:
         else:
             alive = alive and seen.running
             part = "" if workload.serves else f"{workload.role} on {workload.host}: "
-            detail = part + (seen.detail if seen.running else _dead(seen))
+            detail = part + _in_words(seen)
         left = row.state == ReleaseState.ERROR
         states.append(f"left behind on {workload.host}: {detail}" if left else detail)
     return Liveness(alive, "; ".join(states))
 
 
 def _log_text(row: ReleaseRow, tail: int, settings: Settings, container: str = "") -> str:
-    """The last lines of each log of a release, or what was kept of them.
-
-    Args:
-        row: The release.
-        tail: How many lines of each.
-        settings: Of this machine.
-        container: Name of one workload, such as a follower; empty = those that serve.
+    """The last lines of a container's log, else of all that serve, or those that were kept.
 
     Raises:
         Failure: `UNKNOWN_RELEASE` when the release has no such workload.
@@ -146,7 +140,7 @@ def _new_lines(before: str, now: str) -> str:
     return rest.lstrip("\n") + "\n" if found and rest.strip() else ""
 
 
-def _dead(seen: Observation) -> str:
+def _in_words(seen: Observation) -> str:
     """An engine that has ended is dead, whatever it ended with: vLLM exits with 0 when it dies."""
     code = "" if seen.exit_code is None else f", exit code {seen.exit_code}"
-    return f"dead: {seen.detail}{code}"
+    return seen.detail if seen.running else f"dead: {seen.detail}{code}"

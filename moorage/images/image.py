@@ -22,11 +22,9 @@ class ImageQuestion(Value):
 
     Attributes:
         kind: Accelerator type, or `cpu`; empty = the host has nothing that was chosen.
-        architecture: CPU architecture of the host.
         image: What the user wrote; it wins.
         version: Engine version in the spec; empty = any.
         default_version: Engine version to prefer where the spec names none.
-        versions: What is configured of the engine's versions.
         closed: Whether there are no versions but these: nobody publishes images of the engine.
         runtime: Newest accelerator runtime that the host's driver runs; empty = not known.
         family: Chip family as the host reports it, such as `Ascend910B3`.
@@ -190,7 +188,7 @@ def _is_offered(row: CatalogueRow, question: ImageQuestion) -> bool:
 
 def _runtime(question: ImageQuestion, rows: Sequence[CatalogueRow]) -> tuple[str, Fit]:
     """The accelerator runtime to take, and how it suits the host's driver."""
-    if picked := pick_runtime((row.runtime for row in rows), question.runtime):
+    if picked := pick_runtime([row.runtime for row in rows], question.runtime):
         return picked
     name = question.kind.upper()
     built = ", ".join(sorted({row.runtime for row in rows}, key=version_key))

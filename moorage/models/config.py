@@ -72,10 +72,7 @@ def context_length(
 ) -> int | None:
     """Longest context in tokens that a configuration stands for; None when it does not say.
 
-    Args:
-        config: The configuration.
-        unknown: Length that is scaled where it names none; None = that is no answer.
-        rule: Whose rule of rope scaling.
+    Where it names no length, `unknown` is scaled.
     """
     text = text_config(config)
     lengths = [length for key in LENGTH_KEYS if (length := first_int(text, key))]
@@ -112,10 +109,7 @@ LONGEST_LIST = 10_000
 def require_limits(config: Mapping[str, Any], place: str, cause: Cause) -> None:
     """Check every field of a configuration, those of its parts included.
 
-    Args:
-        config: The configuration, not nested deeper than the decoder allows.
-        place: Where it was read, for messages.
-        cause: Of the failure.
+    `place` is where it was read, for messages.
 
     Raises:
         Failure: With the path of the first field that is beyond its limits.

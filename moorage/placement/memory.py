@@ -20,6 +20,7 @@ from moorage.memory.calibration import (
     Measurement,
     apply,
     calibration_key,
+    residual,
 )
 from moorage.memory.estimates import CONTEXT, NCCL
 from moorage.memory.need import MemoryQuery, Need, Term, largest
@@ -171,7 +172,7 @@ def _without_type(key: CalibrationKey) -> CalibrationKey:
 
 def _correct(need: Need, measurement: Measurement) -> Need:
     predicted = {term.name: term.bytes for term in need.terms}
-    corrected = apply(predicted, measurement.residual(predicted))
+    corrected = apply(predicted, residual(predicted, measurement.measured))
     terms = tuple(_correct_term(term, corrected[term.name], measurement) for term in need.terms)
     return need.model_copy(update={"terms": terms})
 

@@ -70,10 +70,8 @@ def problems_of(error: ValidationError, model: type[BaseModel], file: str = "") 
         other = problem.message.removeprefix(f"found {problem.found}; ").removeprefix("allowed: ")
         if other not in before.message:
             message = clipped(f"{before.message.rstrip('.')}, or {other}", LONGEST_MESSAGE)
-            nearest = before.nearest or problem.nearest
-            merged[problem.path] = before.model_copy(
-                update={"message": message, "nearest": nearest}
-            )
+            both = {"message": message, "nearest": before.nearest or problem.nearest}
+            merged[problem.path] = before.model_copy(update=both)
     # Where one branch of a union was meant, its inner mistake says more than the others' refusals.
     found = [found for path, found in merged.items() if not _has_inner(path, merged)]
     if (more := len(entries) - MOST_MISTAKES) > 0:
@@ -137,7 +135,7 @@ def _walk(
             steps.append(shown_step(step))
             field = current.model_fields.get(step)
             current = (_inner_model(field.annotation) or field.annotation) if field else None
-        elif _is_mapping(current) and step != "[key]":
+        elif getattr(current, "__origin__", None) is dict and step != "[key]":
             steps.append(shown_step(step))
             current = None
     return steps, owner
@@ -145,10 +143,6 @@ def _walk(
 
 def _is_model(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, BaseModel)
-
-
-def _is_mapping(kind: Any) -> bool:
-    return getattr(kind, "__origin__", None) is dict
 
 
 def _inner_model(annotation: Any) -> type[BaseModel] | None:

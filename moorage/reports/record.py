@@ -46,7 +46,11 @@ def release_document(
         _readiness(release.readiness, "Readiness"),
         _gate(release.gate),
         _engine_facts(release.facts),
-        _memory(release),
+        Section(
+            title="Memory: predicted against measured",
+            header=COMPARED_COLUMNS,
+            rows=comparison_rows(release.measured),
+        ),
         _steps(release),
         timeline_section(states, now),
         _restarts(release),
@@ -230,7 +234,7 @@ def _gate(gates: Sequence[Gate]) -> Section:
         for answer in gate.answers
     )
     text = "\n".join(f"{gate.workload}: {gate.summary}" for gate in gates if not gate.wrong)
-    header = ("workload", "asked", "answered", "took", "tokens", "wrong")
+    header = ("workload", "prompt", "answer", "took", "tokens", "problem")
     return Section(title="Golden prompts", text=text, header=header, rows=rows)
 
 
@@ -273,11 +277,6 @@ def _restarts(release: Release) -> Section:
     )
     header = ("at", "replicas", "why", "flow run")
     return Section(title="Restarts (UTC)", header=header, rows=rows)
-
-
-def _memory(release: Release) -> Section:
-    rows = comparison_rows(release.measured)
-    return Section(title="Memory: predicted against measured", header=COMPARED_COLUMNS, rows=rows)
 
 
 def _steps(release: Release) -> Section:

@@ -97,9 +97,9 @@ def test_what_leads_to_a_host_but_its_address_is_not_shown(
     way = {"key": "NAME_OF_A_SECRET", "known_hosts": "/path/to/known"}
     file = written(Fleet.model_validate({"hosts": [{**host, "ssh": way}]}), tmp_path)
     for arguments in (("--json",), ()):
-        said = run("--fleet", file, *arguments).output
-        assert "ssh://nobody@no-such-host.invalid" in said.replace("\n", "")
-        assert not any(part in said for part in ("/path/to/known", "SECRET", "the secret"))
+        output = run("--fleet", file, *arguments).output
+        assert "ssh://nobody@no-such-host.invalid" in output.replace("\n", "")
+        assert not any(part in output for part in ("/path/to/known", "SECRET", "the secret"))
 
 
 @pytest.mark.parametrize("order", ["before", "after"])
@@ -136,9 +136,9 @@ def test_a_ray_cluster_is_a_row_and_is_checked_like_a_host(
     assert re.search(
         r"big\b.*http://127.0.0.1:1.*unreachable.*refused", run("--fleet", file).output
     )
-    host, told = json.loads(run("--fleet", file, "--json").stdout)
-    assert (host["kind"], told["kind"], told["name"]) == ("host", "cluster", "big")
-    assert "refused" in told["unreachable"]
+    host, cluster = json.loads(run("--fleet", file, "--json").stdout)
+    assert (host["kind"], cluster["kind"], cluster["name"]) == ("host", "cluster", "big")
+    assert "refused" in cluster["unreachable"]
     checked = run("check", "--fleet", file, "--json")
     assert checked.exit_code == 8
     well, ill = json.loads(checked.stdout)

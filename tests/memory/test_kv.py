@@ -58,7 +58,7 @@ def predict(config: dict[str, Any], **settings: Any) -> MemoryPrediction | Refus
 
 def caches(config: dict[str, Any], prefix: bool = True, **settings: Any) -> list[LayerCache]:
     facts, chosen = Facts({**BASE, **config}), MemorySettings(**settings)
-    return layer_caches(facts, chosen, "bfloat16", "bfloat16", 4096, prefix)
+    return layer_caches(facts, chosen, "bfloat16", 4096, prefix)
 
 
 @given(spec=SPECS, tokens=TOKENS, more=st.integers(0, 100_000), in_flight=TOKENS)

@@ -54,8 +54,7 @@ def shipped_schemas() -> tuple[Schema, ...]:
 class SchemaStore:
     """All schemas of vLLM that this machine has.
 
-    Args:
-        home: The home of moorage; extracted schemas are in its folder `schemas`.
+    Extracted ones are in the folder `schemas` of the home of moorage.
     """
 
     def __init__(self, home: Path) -> None:
@@ -109,9 +108,8 @@ def check_early(spec: ModelSpec, fleet: Fleet, home: Path) -> None:
     require_ports(spec, fleet, engine.joined_by(spec))
     # An image without an engine's name is vLLM's. Otherwise the fleet decides, and the check
     # follows after placement.
-    is_meant = wanted.stated_name == engine.name or (
-        wanted.stated_name == EngineName.AUTO and wanted.image
-    )
+    name = wanted.stated_name
+    is_meant = name == engine.name or (name == EngineName.AUTO and wanted.image)
     if not is_meant or not words_of(wanted) or engine.argument_rules is None:
         return
     configured = fleet.engines.get(engine.name, EngineVersions())

@@ -94,18 +94,19 @@ def load_mapping(path: Path, cause: Cause) -> dict[str, Any]:
         content = decode(read_small(path, LIMITS.size))
     except FileNotFoundError as error:
         names = sorted(str(other) for other in path.parent.glob("*.yaml"))
-        others = f"Known specs: {', '.join(names[:10])}." if names else None
+        others = f"Files in that folder: {', '.join(names[:10])}." if names else None
         raise Failure(cause, f"{path}: there is no such file", suggestion=others) from error
     except OSError as error:
-        raise _invalid(cause, path, error.strerror or str(error)) from error
+        raise invalid_file(cause, path, error.strerror or str(error)) from error
     except YamlError as error:
-        raise _invalid(cause, path, str(error), error.path) from error
+        raise invalid_file(cause, path, str(error), error.path) from error
     if not isinstance(content, dict):
-        raise _invalid(cause, path, f"must hold keys and values, found {excerpt(content)}")
+        raise invalid_file(cause, path, f"must hold keys and values, found {excerpt(content)}")
     return content
 
 
-def _invalid(cause: Cause, path: Path, message: str, field: str = "") -> InvalidFile:
+def invalid_file(cause: Cause, path: Path, message: str, field: str = "") -> InvalidFile:
+    """The failure for one mistake in a file."""
     return InvalidFile(cause, [Problem(file=str(path), path=field, found="", message=message)])
 
 

@@ -19,11 +19,8 @@ __all__ = ["Ledger"]
 class Ledger:
     """Releases, routes, claims, workloads, measurements, repairs and locks in one database.
 
-    Args:
-        url: SQLAlchemy URL; the schema is migrated.
-
     Raises:
-        Failure: `LEDGER_UNAVAILABLE`.
+        Failure: As `open_database` does.
     """
 
     def __init__(self, url: str) -> None:

@@ -12,23 +12,12 @@ from typing import Any
 from sqlalchemy import Connection, Row, Table, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
+from moorage.adapters.ledger import tables
 from moorage.adapters.ledger.claims import claim_of
 from moorage.adapters.ledger.database import UNDECODABLE, open_database, reading
 from moorage.adapters.ledger.locks import Owner
 from moorage.adapters.ledger.observations import key_of, measurement_of, record_of
 from moorage.adapters.ledger.release_rows import release_of, spec_of, workload_of
-from moorage.adapters.ledger.tables import (
-    CLAIMS,
-    GATE,
-    HOSTS,
-    LOCKS,
-    MEASUREMENTS,
-    RELEASES,
-    REPAIRS,
-    SIGHTINGS,
-    TRANSITION_LOG,
-    WORKLOADS,
-)
 from moorage.adapters.ledger.transitions import transition_of
 from moorage.releases.states import ReleaseState
 
@@ -41,15 +30,15 @@ LONGEST = 200
 Decode = Callable[[Row[Any]], object]
 
 DECODERS: Mapping[Table, Decode] = {
-    RELEASES: lambda row: (release_of(row, ()), spec_of(row)),
-    TRANSITION_LOG: lambda row: transition_of(row, ""),
-    CLAIMS: lambda row: claim_of(row, ReleaseState.RUNNING),
-    WORKLOADS: lambda row: workload_of(row.release, row.workload),
-    LOCKS: lambda row: (Owner.model_validate(row.owner), float(row.expires_at)),
-    REPAIRS: record_of,
-    SIGHTINGS: lambda row: row.unseen_since.utcoffset(),
-    HOSTS: lambda row: "".join((row.name, row.machine, row.address)),
-    MEASUREMENTS: lambda row: measurement_of(row, key_of(row)),
+    tables.RELEASES: lambda row: (release_of(row, ()), spec_of(row)),
+    tables.TRANSITION_LOG: lambda row: transition_of(row, ""),
+    tables.CLAIMS: lambda row: claim_of(row, ReleaseState.RUNNING),
+    tables.WORKLOADS: lambda row: workload_of(row.release, row.workload),
+    tables.LOCKS: lambda row: (Owner.model_validate(row.owner), float(row.expires_at)),
+    tables.REPAIRS: record_of,
+    tables.SIGHTINGS: lambda row: row.unseen_since.utcoffset(),
+    tables.HOSTS: lambda row: "".join((row.name, row.machine, row.address)),
+    tables.MEASUREMENTS: lambda row: measurement_of(row, key_of(row)),
 }
 """Decoders of the rows of each table, as commands use them."""
 
@@ -82,7 +71,7 @@ def problems_of_content(url: str) -> tuple[str, ...]:
     engine = open_database(url)
     try:
         with reading(engine) as connection:
-            gates = connection.scalar(select(func.count()).select_from(GATE))
+            gates = connection.scalar(select(func.count()).select_from(tables.GATE))
             return (
                 *undecodable(connection, MOST),
                 *[f"`gate` has {gates} rows instead of one"] * (gates != 1),
@@ -103,25 +92,21 @@ def _unknown_schema(revisions: list[str]) -> list[str]:
 
 def _unlogged_states(connection: Connection) -> list[str]:
     """Releases in another state than the last of their log."""
-    last = (
-        select(TRANSITION_LOG.c.to_state)
-        .where(TRANSITION_LOG.c.release == RELEASES.c.id)
-        .order_by(TRANSITION_LOG.c.sequence.desc())
-        .limit(1)
-        .scalar_subquery()
-    )
-    logged = func.coalesce(last, ReleaseState.PENDING.value)
-    query = select(RELEASES.c.id, RELEASES.c.state, logged.label("logged"))
-    query = query.where(RELEASES.c.state != logged)
-    rows = connection.execute(query.order_by(RELEASES.c.id).limit(MOST))
+    release, log = tables.RELEASES.c, tables.TRANSITION_LOG.c
+    last = select(log.to_state).where(log.release == release.id).order_by(log.sequence.desc())
+    logged = func.coalesce(last.limit(1).scalar_subquery(), ReleaseState.PENDING.value)
+    query = select(release.id, release.state, logged.label("logged"))
+    rows = connection.execute(query.where(release.state != logged).order_by(release.id).limit(MOST))
     return [f"{row.id} is {row.state}, but its log ends with {row.logged}" for row in rows]
 
 
 def _ended_with_claims(connection: Connection) -> list[str]:
     """Releases that have ended and still have claims."""
-    ended = RELEASES.c.state.in_([ReleaseState.STOPPED, ReleaseState.SUPERSEDED])
-    query = select(RELEASES.c.id, RELEASES.c.state).join(CLAIMS, CLAIMS.c.release == RELEASES.c.id)
-    rows = connection.execute(query.where(ended).distinct().order_by(RELEASES.c.id).limit(MOST))
+    release = tables.RELEASES.c
+    ended = release.state.in_([ReleaseState.STOPPED, ReleaseState.SUPERSEDED])
+    holding = release.id.in_(select(tables.CLAIMS.c.release))
+    query = select(release.id, release.state).where(ended, holding).order_by(release.id)
+    rows = connection.execute(query.limit(MOST))
     return [f"{row.id} is {row.state} and still holds claims" for row in rows]
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Engine, Row, delete, insert, select
 
 from moorage.adapters.ledger.database import gate, reading
-from moorage.adapters.ledger.tables import CLAIMS, HOSTS, RELEASES
+from moorage.adapters.ledger.tables import CLAIMS, HOSTS, RELEASES, replace_rows
 from moorage.adapters.ledger.transitions import changing
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.access import LOCAL, parse_access
@@ -52,7 +52,7 @@ class Claims:
 
         Args:
             release: The release that gets the claims.
-            wanted: The claims.
+            wanted: Its claims.
             fleet: The snapshot of the proposal; its claims are replaced by fresh ones.
             instead_of: Release that will stop for this one, and makes room in the same transaction.
             overcommit: Whether accelerators may be claimed beyond their memory.
@@ -182,6 +182,4 @@ def _record_machines(connection: Connection, fleet: FleetSnapshot, names: set[st
         {"name": name, "machine": parse_access(address).machine, "address": address}
         for name, address in ((name, fleet.host(name).address) for name in names)
     ]
-    connection.execute(delete(HOSTS).where(HOSTS.c.name.in_(names)))
-    if rows:
-        connection.execute(insert(HOSTS), rows)
+    replace_rows(connection, HOSTS, HOSTS.c.name.in_(names), rows)

@@ -85,8 +85,9 @@ def open_database(url: str) -> Engine:
 
     shown = "MOORAGE_LEDGER_URL"
     try:
-        shown = shown_url(make_url(url))
-        path = database_file(make_url(url))
+        parsed = make_url(url)
+        shown = shown_url(parsed)
+        path = database_file(parsed)
         if path:
             must_be_there(path)
         engine = _connect(url)
@@ -156,8 +157,8 @@ def _connect(url: str) -> Engine:
         waits = SILENT if parsed.drivername == "postgresql+psycopg" else {}
         own = {name: value for name, value in waits.items() if name not in parsed.query}
         return create_engine(parsed, pool_pre_ping=True, connect_args=own)
-    if parsed.database and parsed.database != ":memory:":
-        Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
+    if path := database_file(parsed):
+        path.parent.mkdir(parents=True, exist_ok=True)
     engine = create_engine(parsed, connect_args={"timeout": BUSY_SECONDS})
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)

@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from sqlalchemy import ColumnElement, Connection, Engine, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Engine, delete, select, update
 
 from moorage.adapters.hosts.supervisor import is_alive, process_state
 from moorage.adapters.ledger.database import gate, reading
-from moorage.adapters.ledger.tables import LOCKS
+from moorage.adapters.ledger.tables import LOCKS, replace_rows
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Value
 
@@ -143,22 +143,22 @@ class Locks:
         with gate(self._engine) as connection:
             if held := self._owners(connection, LOCKS.c.name.in_(names), LOCKS.c.token != token):
                 return held
-            connection.execute(delete(LOCKS).where(LOCKS.c.name.in_(names)))
-            values = {
+            expires_at = self._clock() + lease_seconds
+            lock = {
                 "token": token,
                 "owner": owner.model_dump(mode="json"),
-                "expires_at": self._clock() + lease_seconds,
+                "expires_at": expires_at,
             }
-            connection.execute(insert(LOCKS), [{"name": name, **values} for name in names])
+            rows = [{"name": name, **lock} for name in names]
+            replace_rows(connection, LOCKS, LOCKS.c.name.in_(names), rows)
         return {}
 
     @contextmanager
     def renewal(self, token: str, lease_seconds: float = LEASE_SECONDS) -> Iterator[None]:
         """Renew the leases of a token in the background, and drop its locks at the end."""
         ended = threading.Event()
-        renewer = threading.Thread(
-            target=self._renew, args=(token, lease_seconds, ended), daemon=True
-        )
+        parameters = (token, lease_seconds, ended)
+        renewer = threading.Thread(target=self._renew, args=parameters, daemon=True)
         renewer.start()
         try:
             yield
@@ -195,8 +195,5 @@ class Locks:
         while not ended.wait(RENEW_SECONDS):
             # If the ledger does not answer, the next renewal still comes before the lease ends.
             with suppress(Failure), gate(self._engine) as connection:
-                connection.execute(
-                    update(LOCKS)
-                    .where(LOCKS.c.token == token)
-                    .values(expires_at=self._clock() + lease_seconds)
-                )
+                later = {"expires_at": self._clock() + lease_seconds}
+                connection.execute(update(LOCKS).where(LOCKS.c.token == token).values(later))

@@ -6,10 +6,17 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Engine, Row, delete, insert, select
+from sqlalchemy import Engine, Row, delete, select
 
 from moorage.adapters.ledger.database import gate, reading
-from moorage.adapters.ledger.tables import HOSTS, MEASUREMENTS, RELEASES, REPAIRS, SIGHTINGS
+from moorage.adapters.ledger.tables import (
+    HOSTS,
+    MEASUREMENTS,
+    RELEASES,
+    REPAIRS,
+    SIGHTINGS,
+    replace_rows,
+)
 from moorage.memory.calibration import CalibrationKey, Measurement
 from moorage.operations.reconcile.cluster_state import RepairRecord
 from moorage.readiness.engine_facts import Measured, combine_measured
@@ -25,9 +32,8 @@ class Measurements:
     def record(self, release: str, measurements: Sequence[Measurement]) -> None:
         """Write the measurements of a release; they replace its earlier ones."""
         with gate(self._engine) as connection:
-            connection.execute(delete(MEASUREMENTS).where(MEASUREMENTS.c.release == release))
-            if measurements:
-                connection.execute(insert(MEASUREMENTS), [_values(one) for one in measurements])
+            own = MEASUREMENTS.c.release == release
+            replace_rows(connection, MEASUREMENTS, own, [_values(one) for one in measurements])
 
     def latest(self, key: CalibrationKey) -> Measurement | None:
         """The newest release with these settings; of its workloads the most."""
@@ -96,8 +102,8 @@ class Repairs:
     def keep(self, record: RepairRecord) -> None:
         """Write a record; it replaces the earlier one."""
         with gate(self._engine) as connection:
-            connection.execute(delete(REPAIRS).where(REPAIRS.c.release == record.release))
-            connection.execute(insert(REPAIRS).values(record.model_dump()))
+            own = REPAIRS.c.release == record.release
+            replace_rows(connection, REPAIRS, own, [record.model_dump()])
 
     def tidy(self) -> None:
         """Drop the records of releases that have ended."""
@@ -132,10 +138,7 @@ class Sightings:
             for host, (since, detail) in unseen.items()
         ]
         with gate(self._engine) as connection:
-            hosts = [*unseen, *seen]
-            connection.execute(delete(SIGHTINGS).where(SIGHTINGS.c.host.in_(hosts)))
-            if rows:
-                connection.execute(insert(SIGHTINGS), rows)
+            replace_rows(connection, SIGHTINGS, SIGHTINGS.c.host.in_([*unseen, *seen]), rows)
 
     def known_hosts(self) -> dict[str, str]:
         """Address by name, of every host that ever had claims."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 from pydantic import ValidationError
@@ -97,10 +98,8 @@ class ReleaseQueries:
 
     def _rows(self, query: Select[Any]) -> list[ReleaseRow]:
         with reading(self._engine) as connection:
-            return [
-                release_of(row, workloads_of(connection, row.id))
-                for row in connection.execute(query)
-            ]
+            rows = connection.execute(query).all()
+            return [release_of(row, workloads_of(connection, row.id)) for row in rows]
 
 
 def last_number(connection: Connection, model: str) -> int:
@@ -148,9 +147,7 @@ def _parse_record(record: dict[str, Any] | None) -> Release | None:
 
     That is no failure, because releases must stay manageable after an upgrade.
     """
-    if record is None:
-        return None
-    try:
-        return Release.model_validate(record, context=RECORDED)
-    except ValidationError:
-        return None
+    if record is not None:
+        with suppress(ValidationError):
+            return Release.model_validate(record, context=RECORDED)
+    return None

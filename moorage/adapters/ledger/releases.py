@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Engine, delete, insert, select, update
 from moorage.adapters.ledger.claims import free, hand_back
 from moorage.adapters.ledger.database import gate, reading
 from moorage.adapters.ledger.release_rows import ReleaseQueries, last_number
-from moorage.adapters.ledger.tables import RELEASES, WORKLOADS
+from moorage.adapters.ledger.tables import RELEASES, WORKLOADS, replace_rows
 from moorage.adapters.ledger.transitions import Change, changing, logged
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import Workload
@@ -99,13 +99,8 @@ class Releases(ReleaseQueries):
     ) -> bool:
         """In one transaction fail a release and free its claims; it can no longer take over.
 
-        With a workload in the ledger it keeps its claims.
-
-        Args:
-            release: The release.
-            cause: Why.
-            back_to: Release that made room for it and gets its claims back.
-            claims: Those claims.
+        With a workload in the ledger it keeps its claims. Else the release that made room for it,
+        `back_to`, gets back its own.
 
         Returns:
             False when it serves already, and must be left alone.
@@ -208,12 +203,9 @@ class Workloads:
 
 
 def _write_workload(connection: Connection, release: str, workload: Workload) -> None:
-    connection.execute(delete(WORKLOADS).where(WORKLOADS.c.name == workload.name))
-    connection.execute(
-        insert(WORKLOADS).values(
-            name=workload.name, release=release, workload=workload.model_dump(mode="json")
-        )
-    )
+    content = workload.model_dump(mode="json")
+    row = {"name": workload.name, "release": release, "workload": content}
+    replace_rows(connection, WORKLOADS, WORKLOADS.c.name == workload.name, [row])
 
 
 class Routes:

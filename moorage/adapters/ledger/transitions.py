@@ -50,9 +50,11 @@ class Change:
         before = self.state_of(release)
         if to not in TRANSITIONS[before]:
             raise Failure(Cause.LOST_LOCK, f"{release} is {before} and cannot become {to}")
-        if to in SERVING and (other := self._other_serving(release)):
-            raise Failure(Cause.LOST_LOCK, f"{other} runs, so {release} cannot")
         transition = self._transition(release, before, to, cause)
+        serving = (RELEASES.c.model == transition.model, RELEASES.c.state.in_(SERVING))
+        others = select(RELEASES.c.id).where(*serving, RELEASES.c.id != release)
+        if to in SERVING and (other := self.connection.scalar(others)):
+            raise Failure(Cause.LOST_LOCK, f"{other} runs, so {release} cannot")
         columns = transition.model_dump(exclude={"model", "before", "after", "hosts"})
         self.connection.execute(
             insert(TRANSITION_LOG).values(**columns, from_state=before, to_state=to)
@@ -84,14 +86,6 @@ class Change:
             flow_run_id=author().flow_run_id,
             requested_by=author().requested_by,
             hosts=tuple(self.connection.scalars(hosts.order_by(CLAIMS.c.host))),
-        )
-
-    def _other_serving(self, release: str) -> str | None:
-        own = select(RELEASES.c.model).where(RELEASES.c.id == release).scalar_subquery()
-        return self.connection.scalar(
-            select(RELEASES.c.id).where(
-                RELEASES.c.model == own, RELEASES.c.state.in_(SERVING), RELEASES.c.id != release
-            )
         )
 
 

@@ -189,11 +189,9 @@ def login_refused() -> Failure:
 
 
 def login_of_own(host: str, *, no_login: bool) -> tuple[str, bool]:
-    """The login of the server that is about to be started, and whether it was made just now.
+    """The login of a server that will listen on a host, and whether it was made just now.
 
-    Args:
-        host: Address that it will listen on.
-        no_login: Whether it shall ask nobody; then the login is empty.
+    With `no_login` it is empty.
 
     Raises:
         Failure: `BAD_SETTING`.
@@ -223,9 +221,7 @@ def login_of_own(host: str, *, no_login: bool) -> tuple[str, bool]:
 def require_login_of_other(url: str, *, no_login: bool) -> None:
     """Refuse to serve through an API that answers who has not logged in, or not who has.
 
-    Args:
-        url: Its address.
-        no_login: Whether it may answer everybody; on this machine alone.
+    With `no_login` it may answer everybody, but on this machine alone.
 
     Raises:
         Failure: `BAD_SETTING`, or `SERVER_UNAVAILABLE`.

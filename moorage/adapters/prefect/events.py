@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from datetime import datetime
 from typing import Any
 
 from prefect.events import emit_event
@@ -29,10 +30,7 @@ def emit_transition(one: Transition) -> None:
     if one.flow_run_id:
         change = {"sequence": one.sequence, "from": one.before, "to": one.after}
         change |= {"cause": one.cause, "requested_by": one.requested_by}
-        states = (str(one.before), str(one.after))
-        _emit_release_event(
-            one.after, one.release, one.model, one.hosts, states, change, occurred=one.at
-        )
+        _emit_release_event(one.after, one.release, one.model, one.hosts, change, one.at)
 
 
 def emit_release_event(what: str, row: ReleaseRow, why: str) -> None:
@@ -40,16 +38,13 @@ def emit_release_event(what: str, row: ReleaseRow, why: str) -> None:
     if author().flow_run_id:
         hosts = tuple(dict.fromkeys(workload.host for workload in row.workloads))
         details = {"state": row.state, "cause": why}
-        _emit_release_event(what, row.id, row.model, hosts, ("", str(row.state)), details)
+        _emit_release_event(what, row.id, row.model, hosts, details)
 
 
 def emit_model_event(event: str, models: Sequence[str], **payload: Any) -> None:
-    """Emit an event about models. Its resource is the model where it is one, else the flow run.
+    """Emit an event about models; its payload has further fields for automations.
 
-    Args:
-        event: One of the names above.
-        models: Names of the models that it is about.
-        payload: Further fields for automations.
+    Its resource is the model where it is one, else the flow run.
     """
     one = models[0] if len(models) == 1 else ""
     identity = f"moorage.model.{one}" if one else f"moorage.run.{flow_run.id}"
@@ -68,21 +63,20 @@ def _emit_release_event(
     release: str,
     model: str,
     hosts: tuple[str, ...],
-    states: tuple[str, str],
     details: dict[str, Any],
-    **more: Any,
+    occurred: datetime | None = None,
 ) -> None:
     _emit(
         f"{EVENT}.{what}",
         resource={
             "prefect.resource.id": f"{EVENT}.{release}",
             "prefect.resource.name": release,
-            "moorage.before": states[0],
-            "moorage.state": states[1],
+            "moorage.before": str(details.get("from", "")),
+            "moorage.state": str(details.get("to") or details["state"]),
         },
         related=[_related("model", model), *(_related("host", host) for host in hosts)],
         payload={"release": release, "model": model, "hosts": list(hosts), **details},
-        **more,
+        occurred=occurred,
     )
 
 

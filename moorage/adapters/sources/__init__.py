@@ -91,7 +91,7 @@ def source_for(
     """The source that a spec, or one of its assets, names.
 
     Args:
-        wanted: The model to find.
+        wanted: The model, or what a model is served with.
         settings: The hub's address, the stores, how many downloads at once.
         keys: What the source asks for; no other token of the hub is looked for.
         role: What it is to the model that is served.
@@ -124,11 +124,8 @@ def mirrors_of(
 ) -> list[dict[str, Any]]:
     """Mirrors from which other machines download a model; none for a directory of this machine.
 
-    Args:
-        model: The model.
-        settings: Addresses of the hub and of the object store.
-        keys: What they ask for. What is returned holds the hub's, and none of an object store.
-        seconds: How long the addresses must stay valid.
+    Their addresses stay valid for so many seconds. They hold the hub's token, and no key of an
+    object store.
     """
     if is_local(model.source):
         return []

@@ -82,7 +82,7 @@ def bring(
     Args:
         delivery: What is brought, and where.
         on_progress: Called with the bytes, done and in all.
-        deadline_seconds: How long it may take in all.
+        deadline_seconds: How long it may take.
         say: Called with a line about what is odd and no failure.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Two releases beside each other: everything that differs, and no secret."""
+"""The comparison of two releases shows every difference, and no secret."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def test_the_same_as_data(golden: Golden) -> None:
 def test_values_of_variables_and_secrets_are_never_told() -> None:
     before = a_spec(engine={"env": {"PATTERN": "hush-1"}, "args": ["--api-key=hush-2"]})
     after = a_spec(engine={"env": {"PATTERN": "hush-3"}, "args": ["--api-key hush-4"]})
-    told = compare(planned(before), planned(after, 2)).model_dump_json()
-    assert "PATTERN" in told
-    assert "hush" not in told
+    content = compare(planned(before), planned(after, 2)).model_dump_json()
+    assert "PATTERN" in content
+    assert "hush" not in content
 
 
 def test_equal_releases_say_so_and_show_their_figures() -> None:

@@ -45,8 +45,8 @@ AT_WORK = {"tiny": "flow run x"}
 
 CASES: dict[str, tuple[ClusterState, list[str]]] = {
     "what runs and answered lately": (a_world(a_standing()), []),
-    "what is asked once in a while": (a_world(a_standing(since=ago(60))), ["probe"]),
-    "what was asked lately": (
+    "what was not probed lately": (a_world(a_standing(since=ago(60))), ["probe"]),
+    "what was probed lately": (
         a_world(a_standing(since=ago(900)), **kept(probed_at=ago(30))),
         [],
     ),
