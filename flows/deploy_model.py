@@ -224,7 +224,7 @@ async def start_replicas(
     """Launch and verify a release, part by part; each has passed the gate before the next starts.
 
     As a canary a share of the replicas starts first, and is watched before the rest starts. Where
-    an engine refuses and names a number that would do, its part and all later ones start with it.
+    an engine refuses and names a value that works, its part and all later ones start with it.
     The draft has every part that is ready, also when a later one fails.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Whether a flow may do what it was begun for: the site's policy, and a person's approval.
+"""Permission of a flow: the site's policy, and a person's approval.
 
 Only the process of the command line knows that it began a flow: `run_flow` of the CLI sets a
 context variable. No parameter, tag, label, header or environment variable states it, so that

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import stat
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from itertools import chain
@@ -42,16 +43,17 @@ def make_cache_folders(spec: ContainerSpec) -> None:
     """Make the cache folders of a container on this machine.
 
     Any user id of a container may write into such a folder. On the host only the owner can enter
-    the parent folder, because caches hold code that engines will run.
+    the parent folder, because caches hold code that engines will run. A link that a container may
+    have made is refused.
 
     Raises:
         Failure: `STORE_UNWRITABLE`.
     """
     for path, mode in _folders(spec):
         folder = Path(path)
-        if folder.is_symlink():
-            raise Failure(Cause.STORE_UNWRITABLE, f"{path} is a link")
         try:
+            if folder.is_symlink() and folder.parent.stat().st_mode & stat.S_IWOTH:
+                raise Failure(Cause.STORE_UNWRITABLE, f"{path} is a link")
             folder.mkdir(parents=True, exist_ok=True)
             if folder.stat().st_mode & ANYONE != mode:
                 folder.chmod(mode)

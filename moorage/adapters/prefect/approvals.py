@@ -36,7 +36,7 @@ SCHEMA = "approval"
 class Approval(RunInput):
     """The form of the Prefect UI. `approve` has no default: an empty form is no answer."""
 
-    approve: bool = Field(description="Whether it shall be done.")
+    approve: bool = Field(description="Whether the plan is approved.")
     note: str = Field("", max_length=2000, description="Why; it is kept in the run's log.")
 
 

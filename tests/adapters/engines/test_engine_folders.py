@@ -55,7 +55,7 @@ def test_a_link_that_a_container_left_is_not_followed(tmp_path: Path) -> None:
     outer, inner = tmp_path / "tiny" / "vllm-cuda", tmp_path / "tiny" / "vllm-cuda-plan"
     own = tmp_path / "own"
     own.mkdir(mode=0o700)
-    outer.mkdir(parents=True)
+    make_cache_folders(keeping((outer, "/cache")))
     (outer / "vllm").symlink_to(own)
     with pytest.raises(Failure, match="is a link") as caught:
         make_cache_folders(keeping((outer, "/cache"), (inner, "/cache/vllm/startup_plan")))
