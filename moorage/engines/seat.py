@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from moorage.common.values import Origin
-from moorage.engines.flags import Variable
+from moorage.engines.flags import Variable, variable
 from moorage.engines.launch import Isolation, Mount, Preparation
 from moorage.engines.request import LaunchRequest
 from moorage.inventory.devices import DeviceKind, device_kind, device_nodes, sees_others
@@ -22,8 +22,6 @@ from moorage.spec import IpcMode, NetworkMode
 CUDA = "cuda"
 TAGGED = re.compile(r"cuda(\d+)\.(\d+)")
 NUMBERS = re.compile(r"v?(\d+)(?:\.(\d+))?")
-WITHOUT_CHECK = {"NVIDIA_DISABLE_REQUIRE": "1"}
-"""Keeps NVIDIA's container hook from refusing an image that is newer than the driver."""
 
 
 def isolation(request: LaunchRequest) -> Isolation:
@@ -156,10 +154,7 @@ def visibility(request: LaunchRequest) -> tuple[Variable, ...]:
         pairs.append((kind.visibility, indexes, "the accelerators that were claimed"))
         if kind.order:
             pairs.append((*kind.order, "counts them as the driver does"))
-    return tuple(
-        Variable(name=name, value=value, origin=Origin.DERIVED, reason=reason)
-        for name, value, reason in pairs
-    )
+    return tuple(variable(name, value, reason, Origin.DERIVED) for name, value, reason in pairs)
 
 
 def compatibility(request: LaunchRequest) -> tuple[Variable, ...]:
@@ -167,10 +162,7 @@ def compatibility(request: LaunchRequest) -> tuple[Variable, ...]:
     if not runs_by_minor_version(request):
         return ()
     reason = "the image's CUDA is newer than the driver's; they are of the same major version"
-    return tuple(
-        Variable(name=name, value=value, origin=Origin.DERIVED, reason=reason)
-        for name, value in WITHOUT_CHECK.items()
-    )
+    return (variable("NVIDIA_DISABLE_REQUIRE", "1", reason, Origin.DERIVED),)
 
 
 def mounts(request: LaunchRequest) -> tuple[Mount, ...]:
@@ -180,11 +172,8 @@ def mounts(request: LaunchRequest) -> tuple[Mount, ...]:
     """
     if not request.in_container:
         return ()
-    driver = tuple(Mount(source=path, target=path) for path in device_kind_of(request).mounts)
-    return (
-        *mounts_of(request.model_path, request.files, request.engine_model_path),
-        *driver,
-    )
+    driver = (Mount(source=path, target=path) for path in device_kind_of(request).mounts)
+    return (*mounts_of(request.model_path, request.files, request.engine_model_path), *driver)
 
 
 def mounts_of(source: str, files: Sequence[ModelFile], target: str) -> tuple[Mount, ...]:

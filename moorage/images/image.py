@@ -22,11 +22,9 @@ class ImageQuestion(Value):
 
     Attributes:
         kind: Accelerator type, or `cpu`; empty = the host has nothing that was chosen.
-        architecture: CPU architecture of the host.
         image: What the user wrote; it wins.
         version: Engine version in the spec; empty = any.
         default_version: Engine version to prefer where the spec names none.
-        versions: What is configured of the engine's versions.
         closed: Whether there are no versions but these: nobody publishes images of the engine.
         runtime: Newest accelerator runtime that the host's driver runs; empty = not known.
         family: Chip family as the host reports it, such as `Ascend910B3`.

@@ -166,10 +166,7 @@ ROUNDING = GIB // 100
 class Residual(Value):
     """Measured minus predicted, in bytes of one rank; None = not measured or not predicted.
 
-    Attributes:
-        weights: All that stays allocated except the cache and the graphs.
-        activation: Peak of a forward pass.
-        graphs: CUDA graphs.
+    `weights` are all that stays allocated except the cache and the CUDA graphs.
     """
 
     weights: int | None = None

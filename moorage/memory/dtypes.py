@@ -70,13 +70,12 @@ def kv_dtype(facts: Facts, requested: str, dtype: str) -> str:
 
 
 def _kv_scheme(settings: Mapping[str, Any]) -> bool:
-    scheme = settings.get("kv_cache_scheme")
-    nested = settings.get("quantization")
-    named = settings.get("kv_cache_quant_algo")
-    if isinstance(nested, Mapping):
-        named = named or nested.get("kv_cache_quant_algo")
+    scheme, nested = settings.get("kv_cache_scheme"), settings.get("quantization")
     if isinstance(scheme, Mapping):
         return scheme.get("type") == "float" and scheme.get("num_bits") == 8
+    named = settings.get("kv_cache_quant_algo")
+    if not named and isinstance(nested, Mapping):
+        named = nested.get("kv_cache_quant_algo")
     return str(named or "").upper() == "FP8"
 
 

@@ -29,7 +29,6 @@ class RankWeights(Value):
         adapters: Of the buffers for LoRA adapters, of each stage.
         exact: Whether they follow from tensor headers.
         adapters_exact: Whether the buffers do: those of experts depend on how vLLM merges them.
-        reason: What was weighed.
     """
 
     stages: tuple[int, ...]

@@ -24,9 +24,6 @@ INDEX_SCALE_BYTES = 4
 INDEX_SCALE_SPAN = 128
 """A sparse indexer keeps fp8 keys, and a float32 scale for each span of them."""
 
-SPLIT_HEADS = ("minicpm3",)
-"""Model types with compressed weights, but a KV cache of whole heads (`minicpm3.py`)."""
-
 
 @dataclass(frozen=True)
 class HeadKeys:
@@ -73,7 +70,7 @@ def token_bytes(facts: Facts, mixer: Mixer, tp: int, element: int) -> int:
         return size + size // INDEX_SCALE_SPAN * INDEX_SCALE_BYTES
     if uses_mla(facts):
         return (facts.require("kv_lora_rank") + facts.require("qk_rope_head_dim")) * element
-    if facts.model_type in SPLIT_HEADS:
+    if facts.model_type == "minicpm3":  # compressed weights, but a cache of whole heads
         size = facts.require("qk_nope_head_dim") + facts.require("qk_rope_head_dim")
         return max(1, facts.heads // tp) * 2 * size * element
     heads, key, value = _heads(facts, mixer)
@@ -115,9 +112,6 @@ DEFAULT_BLOCK = 16
 MLA_HYBRID_BLOCK = 128
 """Tokens; MLA kernels next to a state need whole kernel blocks of it."""
 
-MODEL_DTYPE = ("falcon",)
-"""Model types whose cache always has the element type of the model (`falcon.py`)."""
-
 KINDS = {
     Mixer.FULL: KVKind.FULL,
     Mixer.SLIDING: KVKind.SLIDING,
@@ -138,8 +132,9 @@ def layer_caches(
     """
     mixers = layer_mixers(facts)
     kinds = {mixer for layer in mixers for mixer in layer}
-    kept_as = kv_dtype(facts, settings.kv_cache_dtype, dtype)
-    element = size_of(dtype if facts.model_type in MODEL_DTYPE else kept_as)
+    # `falcon.py` always keeps the element type of the model.
+    requested = dtype if facts.model_type == "falcon" else settings.kv_cache_dtype
+    element = size_of(kv_dtype(facts, requested, dtype))
     tp = settings.tensor_parallel_size
     per_token = {mixer: token_bytes(facts, mixer, tp, element) for mixer in kinds - {Mixer.STATE}}
     block = usual_block(settings)

@@ -68,14 +68,8 @@ PERIODS: dict[str, tuple[str, int, Mixer]] = {
 FULL_FIRST = ("cwm", "granite_swa")
 """Model types whose full layer comes first in each period, not last."""
 
-LOCAL_AT_PERIOD = ("smollm3",)
-"""Model types whose every n-th layer slides and whose others are full."""
-
 FULL_BY_DEFAULT = ("laguna", "mellum")
 """Model types that have a window, but use it only where `layer_types` says so."""
-
-MAYBE_BIDIRECTIONAL = ("Gemma3TextModel",)
-"""Architectures that are encoders where `use_bidirectional_attention` says so."""
 
 WINDOW_OFF_BY_DEFAULT = ("qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "smollm3")
 """Model types that slide only where `use_sliding_window` says so."""
@@ -83,10 +77,8 @@ WINDOW_OFF_BY_DEFAULT = ("qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "smollm3")
 WINDOW_PLUS_ONE = ("cohere2", "modernbert")
 """Model types whose window also counts the token itself (`commandr.py`, `modernbert.py`)."""
 
-BLOCK_NAME_KEYS = (
-    *("layer_types", "layers_block_type"),
-    *("hybrid_override_pattern", "hybrid_layer_pattern"),
-)
+LAYER_NAMES = ("layer_types", "layers_block_type")
+LAYER_PATTERNS = ("hybrid_override_pattern", "hybrid_layer_pattern")
 
 WHOLE_MODELS: dict[str, tuple[Mixer, ...]] = {
     "falcon_h1": (Mixer.FULL, Mixer.STATE),
@@ -151,9 +143,8 @@ def is_bidirectional(facts: Facts) -> bool:
     """Whether no layer keeps a KV cache, as each token sees those after it."""
     if facts.architecture in ENCODERS or facts.get("is_causal") is False:
         return True
-    return facts.architecture in MAYBE_BIDIRECTIONAL and bool(
-        facts.get("use_bidirectional_attention")
-    )
+    bidirectional = facts.get("use_bidirectional_attention")
+    return facts.architecture == "Gemma3TextModel" and bool(bidirectional)
 
 
 def window(facts: Facts) -> int | None:
@@ -196,7 +187,7 @@ def _named(facts: Facts) -> list[tuple[Mixer, ...]] | None:
         return _full_or_state([str(i) in full for i in range(facts.layers)])
     if kind in WINDOW_OFF_BY_DEFAULT and window(facts) is None:
         return [(Mixer.FULL,)] * facts.layers
-    for key in BLOCK_NAME_KEYS:
+    for key in (*LAYER_NAMES, *LAYER_PATTERNS):
         if names := facts.sequence(key):
             return [_mixers(facts, str(name)) for name in names[: facts.layers]]
     return None
@@ -223,8 +214,9 @@ def _periodic(facts: Facts) -> list[tuple[Mixer, ...]] | None:
     if other is Mixer.SLIDING and window(facts) is None:
         other = Mixer.FULL
     shift = 0 if facts.model_type in FULL_FIRST else 1
-    local = facts.model_type in LOCAL_AT_PERIOD and window(facts) is not None
-    nth = Mixer.SLIDING if local else Mixer.FULL
+    # Of smollm3, every n-th layer slides and the others are full.
+    slides = facts.model_type == "smollm3" and window(facts) is not None
+    nth = Mixer.SLIDING if slides else Mixer.FULL
     return [(other,) if (i + shift) % period else (nth,) for i in range(facts.layers)]
 
 

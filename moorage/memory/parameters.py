@@ -53,9 +53,6 @@ CLASSIFIERS = (
 )
 """Modules of a classifier's head, which is float32 (`head_dtype`)."""
 
-NATIVE_FLOAT: dict[str, tuple[str, ...]] = {"olmo_hybrid": ("A_log",)}
-"""Names that a model type keeps in the engine's type after all."""
-
 FLOAT32_BY_TYPE: dict[str, tuple[str, ...]] = {
     "kimi_linear": ("q_conv1d", "k_conv1d", "v_conv1d", "dt_bias"),
     "lfm2_moe": ("expert_bias",),
@@ -63,9 +60,6 @@ FLOAT32_BY_TYPE: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("bailing_moe", "bailing_moe_v2", "afmoe", "hy_v3"), ("expert_bias",)),
 }
 """Names that one model type keeps in float32."""
-
-BIASED = {"whisper": ("k_proj",)}
-"""Layers that get a bias when they are merged with others that have one."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +78,8 @@ def created_dtype(facts: Facts, kind: Kind, dtype: str, packed: bool) -> str:
     name, names = kind.name, {kind.name.last, kind.name.last_two}
     if names.intersection(FLOAT32_BY_TYPE.get(facts.model_type, ())):
         return "F32"
-    if name.last in FLOAT32_NAMES and name.last not in NATIVE_FLOAT.get(facts.model_type, ()):
+    is_native = (facts.model_type, name.last) == ("olmo_hybrid", "A_log")
+    if name.last in FLOAT32_NAMES and not is_native:
         return "F32"
     if kind.header.dtype in KEPT:
         return kind.header.dtype
@@ -109,7 +104,8 @@ def created_with(facts: Facts, kind: Kind) -> list[Kind]:
     if name.last == "k_proj" and _stands_for_values(facts, name):
         module = name.module.removesuffix(name.last) + "v_proj"
         return [kind, Kind(replace(name, module=module), kind.header)]
-    if name.last in BIASED.get(facts.model_type, ()) and name.leaf == "weight":
+    if (facts.model_type, name.last, name.leaf) == ("whisper", "k_proj", "weight"):
+        # It is merged with others that have a bias.
         return [kind, _sibling(kind, "bias", shape[:1])]
     if name.module == "cls.predictions" and name.leaf == "bias":
         # `bert.py:BertMLMHead` has a decoder of its own, where the checkpoint has the embedding.

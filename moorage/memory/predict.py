@@ -48,9 +48,6 @@ from moorage.models.source import TensorHeader
 ONE_KIND_OF_WINDOW = ("qwen2", "qwen3")
 """Model types whose window holds for all layers or for none (`qwen2.py:Qwen2Model`)."""
 
-TIES_ON_EACH_STAGE = ("Ernie4_5_MoeForCausalLM",)
-"""Architectures that tie the head on each stage, though only the last has one, and fail so."""
-
 
 def require_startable(facts: Facts, settings: MemorySettings) -> None:
     """Refuse what vLLM refuses, and what the rules here do not cover.
@@ -78,7 +75,8 @@ def require_startable(facts: Facts, settings: MemorySettings) -> None:
     if settings.pipeline_parallel_size > 1 and name in NO_PIPELINE:
         raise rejected("Pipeline parallelism is not supported for this model.")
     tied = facts.get("tie_word_embeddings") is not False
-    if settings.pipeline_parallel_size > 1 and tied and name in TIES_ON_EACH_STAGE:
+    if settings.pipeline_parallel_size > 1 and tied and name == "Ernie4_5_MoeForCausalLM":
+        # Its class ties the head on each stage, though only the last has one.
         raise rejected(f"{name} cannot tie its head to its embedding over several stages")
     if settings.pipeline_parallel_size > facts.layers:
         raise rejected(

@@ -68,9 +68,6 @@ VOCABULARY_PADDING = 64
 WHOLE_IN_ROWS = ("bias", "weight_scale", "input_scale", "weight_shape", "k_scale", "v_scale")
 """Leaves of a row-parallel layer that are whole on every rank, unless they come in groups."""
 
-ONE_RANK_PER_HEAD = ("gpt_oss",)
-"""Model types whose class cannot put one key/value head on several ranks."""
-
 PER_TENSOR = ("input_scale", "weight_shape")
 
 
@@ -154,7 +151,7 @@ def _require_divisible(facts: Facts, kind: Kind, split: Split, tp: int) -> None:
         kv_heads = _kv_heads(facts, kind)
         if kv_heads % tp and tp % kv_heads:
             raise rejected(f"{kv_heads} key/value heads cannot be spread over {tp} ranks")
-        if tp > kv_heads and facts.model_type in ONE_RANK_PER_HEAD:
+        if tp > kv_heads and facts.model_type == "gpt_oss":  # its class has no rule for copies
             raise rejected(f"{kv_heads} key/value heads cannot be copied to {tp} ranks")
     require_whole_blocks(facts, kind, split, tp)
     if kind.header.dtype == "U8":

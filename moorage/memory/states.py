@@ -63,13 +63,9 @@ SSM_DTYPE_KEYS = {
 
 
 def state_bytes(facts: Facts, tp: int, dtype: str, ssm_dtype: str) -> int:
-    """Bytes of the state of one layer on one rank.
+    """Bytes of the state of one layer on one of `tp` ranks.
 
-    Args:
-        facts: The model.
-        tp: Tensor-parallel ranks.
-        dtype: Element type of the model, which convolutions keep.
-        ssm_dtype: Element type requested for the recurrent part, or `auto`.
+    Convolutions keep the model's `dtype`; for the recurrent part another or `auto` is requested.
     """
     rule = ELEMENTS.get(facts.model_type)
     if rule is None:

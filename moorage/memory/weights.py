@@ -88,9 +88,6 @@ HEADED_CLASSIFIERS = ("JambaForSequenceClassification",)
 HEADED_MODELS = ("LlamaModel", "MistralModel", "Qwen2Model", "Gemma2Model", *HEADED_CLASSIFIERS)
 """Architectures without a head that vLLM runs with a class that has one."""
 
-HEAD_WITHOUT_BIAS = ("phi",)
-"""Model types whose head gets no bias in vLLM, though the checkpoint has one."""
-
 UNUSED_LEAVES = {"gptq": ("g_idx",)}
 """Leaves for which a quantisation method creates nothing."""
 
@@ -179,8 +176,8 @@ def _is_created(facts: Facts, name: TensorName, layers: int) -> bool:
         return False
     if name.module.startswith("mtp.") or ".mtp." in name.module:
         return False
-    if name.last in HEADS and name.leaf == "bias" and facts.model_type in HEAD_WITHOUT_BIAS:
-        return False
+    if facts.model_type == "phi" and name.last in HEADS and name.leaf == "bias":
+        return False  # the checkpoint has one
     return facts.architecture.endswith(HEADS_OF.get(name.last_two, ("",)))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any
 
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Value
@@ -19,22 +19,6 @@ class AssetRole(StrEnum):
     MODEL = "model"
     ADAPTER = "adapter"
     DRAFT = "draft"
-
-
-class SourceRequest(Protocol):
-    """A source and its revision: of a spec, or of one of its assets."""
-
-    @property
-    def source(self) -> str:
-        """`hf://org/repo` or `file://directory`."""
-
-    @property
-    def revision(self) -> str | None:
-        """Branch, tag or commit; None = the default branch."""
-
-    @property
-    def trust_remote_code(self) -> bool:
-        """Whether Python code that comes with it may run."""
 
 
 class Asset(Value):
@@ -59,6 +43,10 @@ class Asset(Value):
     def step(self) -> str:
         """What distinguishes its steps from those of the model; empty for the model itself."""
         return "" if self.role == AssetRole.MODEL else f" {self.name}"
+
+
+SourceRequest = ModelSpec | Asset
+"""What names a source and its revision."""
 
 
 class Pin(Value):

@@ -78,9 +78,7 @@ class ModelProfile(Value):
         dtype: Dtype of the weights as configured, such as `bfloat16`; empty = unknown.
         quantization: Quantization method, such as `fp8`, `awq`; empty = none.
         weight_bytes: Bytes of the weights as stored.
-        has_chat_template: Whether conversations can be formatted.
         categories: What it is in the words of the peer's rules, such as `llm`; empty = unknown.
-        warnings: What a person should know.
     """
 
     architectures: tuple[str, ...]

@@ -71,9 +71,7 @@ class FileWeights:
 def header_end(start: bytes, file: ModelFile) -> int:
     """Offset of the first byte after the header of a safetensors file.
 
-    Args:
-        start: At least the first 8 bytes of the file.
-        file: The file, for its size and for messages.
+    `start` are at least the first 8 bytes of the file.
 
     Raises:
         Failure: `SOURCE_CORRUPT` when no safetensors file starts like this, `SOURCE_INCOMPLETE`
@@ -93,9 +91,7 @@ def header_end(start: bytes, file: ModelFile) -> int:
 def read_header(data: bytes, file: ModelFile) -> FileWeights:
     """Read the header of one safetensors file.
 
-    Args:
-        data: The file from its first byte to the end of its header.
-        file: The file, for its size and for messages.
+    `data` is the file from its first byte to the end of its header.
 
     Raises:
         Failure: `SOURCE_CORRUPT` when the header is malformed or speaks of another size.

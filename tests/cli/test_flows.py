@@ -5,11 +5,14 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import httpx
 import pytest
+from prefect import Flow
 from prefect.client.schemas.objects import State
 from prefect.exceptions import TerminationSignal
 from rich.console import Console
@@ -113,3 +116,19 @@ def test_a_person_sees_the_plan_and_answers(
     monkeypatch.setattr(flows, "err", Console(file=seen))
     assert answer() == Answer(approve=approve)
     assert "replace tiny.v1" in seen.getvalue()
+
+
+CALLED = {
+    name
+    for file in Path(flows.__file__).parent.glob("*.py")
+    for name in re.findall(r'(?:call_flow|_run_on_spec)\(\s*"(\w+)"', file.read_text())
+}
+
+
+def test_nine_flows_are_called_by_name() -> None:
+    assert len(CALLED) == 9
+
+
+@pytest.mark.parametrize("name", sorted(CALLED))
+def test_each_flow_that_a_command_calls_is_there(name: str) -> None:
+    assert isinstance(getattr(import_module(f"flows.{name}"), name), Flow)

@@ -9,7 +9,7 @@ from moorage.common.units import GIB
 from moorage.common.values import Origin
 from moorage.engines.api_key import is_exposed, requires_key
 from moorage.engines.base import Engine
-from moorage.engines.flags import Flag, Variable, variable
+from moorage.engines.flags import Flag, Variable, derived_flag, variable
 from moorage.engines.launch import ContainerSpec, Mount
 from moorage.engines.recovery import Remedy
 from moorage.engines.request import LaunchRequest
@@ -172,12 +172,9 @@ class Vllm(Engine):
         """`vllm serve MODEL`, the rules of `arguments.py`, then those of the claim and the mode."""
         installed = request.host.program(self.name)
         program = installed.path if installed and not request.in_container else self.program
+        reason = "the model's directory as the engine sees it"
         return (
-            Flag(
-                tokens=(program, "serve", request.engine_model_path),
-                origin=Origin.DERIVED,
-                reason="the model's directory as the engine sees it",
-            ),
+            derived_flag(reason, program, "serve", request.engine_model_path),
             *derived_flags(context_of(request)),
             *claimed_flags(request),
         )
