@@ -184,6 +184,9 @@ def _correct_term(term: Term, size: int, measurement: Measurement) -> Term:
     return term.model_copy(update={"bytes": size, "exact": False, "reason": reason})
 
 
+BASELINE_CONTEXT = 8192
+"""GPUStack's cap of a context that the user does not state."""
+
 LEAST_CONTEXT = 8192
 """An `auto` context is shortened to what fits, and below this not for the sake of fitting."""
 
@@ -225,9 +228,10 @@ class MemoryRequest:
             return self.context
         return max(largest(fits, self.context), self.least_context)
 
-    def capped_context(self, cap: int) -> int:
-        """The context of a seat where a policy caps what the user does not state."""
-        return self.context if self.stated else min(self.context, cap)
+    @property
+    def capped_context(self) -> int:
+        """The context under the policy `baseline`, which caps what the user does not state."""
+        return self.context if self.stated else min(self.context, BASELINE_CONTEXT)
 
 
 def memory_request(spec: ModelSpec, profile: ModelProfile) -> MemoryRequest:

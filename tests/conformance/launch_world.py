@@ -20,7 +20,6 @@ from moorage.models.assets import AssetRole
 from moorage.models.config import TEXT_CONFIG_KEYS
 from moorage.models.profile import ModelProfile, derive_profile
 from moorage.models.source import Companion, ResolvedModel, WeightSummary
-from moorage.placement.baseline.seats import LONGEST_CONTEXT
 from moorage.placement.memory import memory_request
 from moorage.placement.parallelism import split_over_hosts, stated_parallelism
 from moorage.placement.placement import Links, Placed, Placement, Role, Seat
@@ -231,7 +230,7 @@ def _seats(given: Json, spec: ModelSpec, profile: ModelProfile) -> tuple[Seat, .
     split = split_over_hosts(counts, natively=natively)
     if stated:
         split = (stated.tensor, stated.pipeline)
-    tokens = memory_request(spec, profile).capped_context(LONGEST_CONTEXT)
+    tokens = memory_request(spec, profile).capped_context
     return tuple(
         Seat(
             replica=0,
