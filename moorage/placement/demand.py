@@ -1,4 +1,4 @@
-"""Memory that one replica needs: of each accelerator of a kind, or of a host's RAM."""
+"""The model to place, and the memory that one replica needs of each accelerator of a kind."""
 
 from __future__ import annotations
 
@@ -7,13 +7,23 @@ from math import ceil
 
 from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import human_bytes
+from moorage.inventory.snapshot import FleetSnapshot
+from moorage.memory.calibration import Measurement
 from moorage.memory.demand import MemoryModel
-from moorage.memory.need import CpuNeed, MemoryQuery, Need
+from moorage.memory.need import MemoryQuery, Need
 from moorage.models.profile import ModelProfile
 from moorage.placement.engine import EngineTraits
-from moorage.placement.memory import Memory, MemoryRequest
+from moorage.placement.memory import (
+    CalibratedMemory,
+    EstimatedMemory,
+    ExactOrEstimatedMemory,
+    Memory,
+    MemoryRequest,
+    StatedMemory,
+    memory_request,
+)
 from moorage.placement.view import AcceleratorKind
-from moorage.spec import Policy
+from moorage.spec import ModelSpec, Policy
 
 GRAIN = 1000
 """Utilization is given to the engine in thousandths."""
@@ -170,76 +180,46 @@ def _enlarged(allocation: Allocation, total: int, budget: int) -> Allocation:
 
 
 @dataclass(frozen=True, slots=True)
-class CpuAllocation:
-    """What is taken of the RAM.
+class Subject:
+    """The model to place.
 
     Attributes:
-        bytes: RAM that is claimed, and the limit of a container.
-        tokens: Context that is served.
-        cache: Bytes of the KV cache, in whole GiB; 0 = the engine decides.
-        need: What the RAM is for; None where it is only estimated.
+        memory: How much memory it takes; None = only a rough estimate is possible.
+        staged: The model as hosts list what they have, `source@revision`.
+        companion_bytes: Bytes of the files of its adapters and draft model, for an estimate.
+        adapter_bytes: Bytes of the files of its LoRA adapters alone.
+        measured: Measurements of earlier starts of its architecture, the newest first.
     """
 
-    bytes: int
-    tokens: int
-    cache: int = 0
-    need: CpuNeed | None = None
+    spec: ModelSpec
+    profile: ModelProfile
+    memory: MemoryModel | None = None
+    staged: str = ""
+    companion_bytes: int = 0
+    adapter_bytes: int = 0
+    measured: tuple[Measurement, ...] = ()
 
+    def demand(self, engine: EngineTraits, fleet: FleetSnapshot | None) -> Demand:
+        """What it needs of accelerators; the fleet may have a default version of the engine.
 
-class CpuDemand:
-    """RAM that a host has to give where its processors run the engine, by context and ranks.
-
-    Args:
-        exact: The memory model; None = there is only the engine's estimate.
-        profile: The model.
-        engine: The engine.
-        request: Context and concurrency that are wanted.
-        stated: Bytes that the spec states; 0 = they are derived.
-    """
-
-    def __init__(
-        self,
-        exact: MemoryModel | None,
-        profile: ModelProfile,
-        engine: EngineTraits,
-        request: MemoryRequest,
-        stated: int,
-    ) -> None:
-        self._exact = exact if engine.reserves_cache else None
-        self._profile, self._engine, self._request = profile, engine, request
-        self._stated = stated
-
-    def least(self, ranks: int = 1) -> CpuAllocation:
-        """The smallest allocation that serves the request, on each of so many hosts."""
-        return self._claimed(self._allocate(self._request.least_context, ranks))
-
-    def full(self, ranks: int = 1) -> CpuAllocation:
-        """The allocation that serves the whole context, on each of so many hosts."""
-        return self._claimed(self._allocate(self._request.context, ranks))
-
-    def fitted(self, budget: int, ranks: int = 1) -> CpuAllocation:
-        """The allocation for the longest context within a budget of bytes; a stated claim is one.
-
-        Without a prediction the context is not shortened: nobody knows what that would save.
+        Raises:
+            Failure: `BAD_SPEC` when an engine argument is malformed.
         """
-        budget = self._stated or budget
+        wanted = memory_request(self.spec, self.profile)
+        return Demand(self._memory(engine, fleet), wanted)
 
-        def fits(tokens: int) -> bool:
-            allocation = self._allocate(tokens, ranks)
-            return allocation.need is None or allocation.bytes <= budget
-
-        return self._claimed(self._allocate(self._request.served_context(fits), ranks))
-
-    def _claimed(self, allocation: CpuAllocation) -> CpuAllocation:
-        return replace(allocation, bytes=self._stated) if self._stated else allocation
-
-    def _allocate(self, tokens: int, ranks: int) -> CpuAllocation:
-        """An estimate does not know how ranks share a model: each counts with all of it."""
-        if self._exact:
-            need = self._exact.cpu_need(
-                tokens=tokens, concurrency=self._request.concurrency, ranks=ranks
-            )
-            if isinstance(need, CpuNeed):
-                return CpuAllocation(need.ram, tokens, need.cache_bytes, need)
-        ram, cache = self._engine.ram_on_cpu(self._profile)
-        return CpuAllocation(ram, tokens, cache)
+    def _memory(self, engine: EngineTraits, fleet: FleetSnapshot | None) -> Memory:
+        """The most exact memory model: predicted and corrected, estimated where the rules end."""
+        spec, profile = self.spec, self.profile
+        if not engine.predictable:
+            claim = spec.memory.claim
+            estimated = EstimatedMemory(profile, f"the engine is {engine.name}")
+            return estimated if claim is None else StatedMemory(int(claim))
+        if self.memory is None:
+            return EstimatedMemory(profile, "no tensor headers", self.companion_bytes)
+        known = ExactOrEstimatedMemory(self.memory, profile, self.companion_bytes)
+        configured = fleet.engine_versions(engine.name).default_version if fleet else ""
+        version = spec.engine.version or configured or engine.default_version
+        given = spec.engine.arguments.words
+        arguments = (*engine.memory_arguments(spec, self.memory.options.lora), *given)
+        return CalibratedMemory(known, profile, engine.name, version, arguments, self.measured)

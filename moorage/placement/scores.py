@@ -107,7 +107,7 @@ def _host_full(request: Request, candidate: Candidate, view: HostView, room: lis
 def _weights_there(
     request: Request, _candidate: Candidate, view: HostView, _room: list[int]
 ) -> float:
-    return 1.0 if request.staged in view.host.models else 0.0
+    return 1.0 if request.subject.staged in view.host.models else 0.0
 
 
 def _image_there(request: Request, candidate: Candidate, view: HostView, _room: list[int]) -> float:

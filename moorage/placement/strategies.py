@@ -36,6 +36,15 @@ def strategies(request: Request) -> tuple[Search, ...]:
     return tuple(strategy for concerns, strategy in table if concerns)
 
 
+def first_candidates(request: Request, views: Sequence[HostView]) -> list[Candidate]:
+    """The candidates of the first strategy that finds any."""
+    for strategy in strategies(request):
+        if candidates := strategy(request, views):
+            # A host on which the whole context fits is never passed over for one where it does not.
+            return [candidate for candidate in candidates if candidate.is_full] or candidates
+    return []
+
+
 def one_host(request: Request, views: Sequence[HostView]) -> list[Candidate]:
     """The hosts that can take the replica on the fewest accelerators with which any can."""
     largest: dict[AcceleratorKind, int] = {}

@@ -33,8 +33,8 @@ WITHOUT_OTHERS = "could take part, but the hosts that it would be joined with ca
 
 def place_by_rules(
     request: Request, views: Sequence[HostView], replica: int
-) -> tuple[tuple[Seat, ...], dict[str, Verdict]]:
-    """Seats for one replica (none when nothing fits), and a verdict for each host.
+) -> tuple[tuple[Seat, ...], dict[str, Verdict], Ranking]:
+    """Seats for one replica (none when nothing fits), a verdict for each host, and the ranking.
 
     Args:
         request: What is to be placed.
@@ -45,12 +45,7 @@ def place_by_rules(
     ranking = rank(request, hosts)
     seating = Seating(request, terms_of(request), {host.name: host for host in hosts}, replica)
     seats, at_gate = _best_seats(seating, ranking)
-    return seats, {**_verdicts(ranking, hosts, fits=bool(seats)), **at_gate}
-
-
-def rank_by_rules(request: Request, views: Sequence[HostView]) -> Ranking:
-    """What the rules rank for the first replica, on the hosts that pass the filters."""
-    return rank(request, [_usable(view) for view in views])
+    return seats, {**_verdicts(ranking, hosts, fits=bool(seats)), **at_gate}, ranking
 
 
 def rank(request: Request, hosts: Sequence[HostSnapshot]) -> Ranking:
@@ -80,7 +75,7 @@ def rank(request: Request, hosts: Sequence[HostSnapshot]) -> Ranking:
 
 def terms_of(request: Request) -> Terms:
     """The request in the words of the rules."""
-    return read_terms(request.spec, request.profile, request.adapter_bytes)
+    return read_terms(request.spec, request.profile, request.subject.adapter_bytes)
 
 
 def messages(terms: Terms, outcomes: Sequence[Outcome]) -> tuple[str, ...]:
