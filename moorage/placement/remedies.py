@@ -15,11 +15,9 @@ from moorage.memory.options import wanted_concurrency
 from moorage.placement.candidates import MOST_ON_ONE_HOST, Candidate
 from moorage.placement.demand import Demand, Split
 from moorage.placement.explanation import Verdict
-from moorage.placement.filters import filter_hosts
 from moorage.placement.memory import ExactOrEstimatedMemory, Memory, MemoryRequest
 from moorage.placement.placement import Seat
 from moorage.placement.request import Request
-from moorage.placement.strategies import first_candidates
 from moorage.placement.view import AcceleratorKind, HostView, view_of
 from moorage.spec import EngineName
 
@@ -49,12 +47,14 @@ class Trial:
 
     Attributes:
         place: Places all replicas of a request on hosts; no seats = they do not fit.
+        candidates: Candidates for one replica by our own strategies, whatever the policy.
     """
 
     request: Request
     fleet: FleetSnapshot
     views: Sequence[HostView]
     place: Callable[[Request, Sequence[HostView]], tuple[Seat, ...]]
+    candidates: Callable[[Request, Sequence[HostView]], list[Candidate]]
 
     def seats(
         self, request: Request | None = None, views: Sequence[HostView] | None = None
@@ -69,11 +69,6 @@ class Trial:
         demand = self.request.demand
         other = Demand(memory or demand.memory, wanted or demand.request)
         return replace(self.request, demand=other)
-
-    def candidates_on(self, view: HostView) -> list[Candidate]:
-        """The candidates for one replica on one host by our own strategies, whatever the policy."""
-        able, _ = filter_hosts(self.request, [view])
-        return first_candidates(self.request, able)
 
 
 def remedies(trial: Trial) -> tuple[str, ...]:
@@ -234,7 +229,8 @@ def _plentiful_counts(trial: Trial, view: HostView, kind: AcceleratorKind) -> li
     if trial.request.listed_accelerators:
         return []
     plenty = _with(view, kind, MOST_ON_ONE_HOST)
-    counts = {len(one.rooms[0]) for one in trial.candidates_on(plenty) if one.kind}
+    candidates = trial.candidates(trial.request, [plenty])
+    counts = {len(one.rooms[0]) for one in candidates if one.kind}
     if seats := trial.seats(views=[plenty]):
         counts.add(_number(seats))
     return sorted(counts)
@@ -242,7 +238,7 @@ def _plentiful_counts(trial: Trial, view: HostView, kind: AcceleratorKind) -> li
 
 def _usage_on(trial: Trial, view: HostView, other: HostView) -> tuple[str, int, int] | None:
     """Bytes of each, accelerators and tokens on another host in a host's place, if all fits."""
-    if not trial.candidates_on(other):
+    if not trial.candidates(trial.request, [other]):
         return None
     seats = trial.seats(views=[other if one is view else one for one in trial.views])
     on_it = [seat for seat in seats if seat.host == view.host.name and seat.accelerators]

@@ -17,7 +17,7 @@ from moorage.memory.demand import MemoryModel
 from moorage.memory.options import memory_options
 from moorage.placement.demand import Subject
 from moorage.placement.placement import Placement
-from moorage.placement.propose import NoFit, propose, seats_for
+from moorage.placement.propose import NoFit, candidates_for, propose, seats_for
 from moorage.placement.remedies import Trial, remedies
 from moorage.placement.request import Request, request_for
 from moorage.placement.view import view_of
@@ -133,7 +133,7 @@ def on(accelerators: Any) -> dict[str, Any]:
 
 
 def remedies_of(request: Request, fleet: FleetSnapshot) -> tuple[str, ...]:
-    return remedies(Trial(request, fleet, views(*fleet.hosts), seats_for))
+    return remedies(Trial(request, fleet, views(*fleet.hosts), seats_for, candidates_for))
 
 
 @pytest.mark.parametrize(
