@@ -22,8 +22,7 @@ from moorage.placement.engine import (
 )
 from moorage.placement.explanation import Verdict, explain, troubles
 from moorage.placement.filters import filter_hosts
-from moorage.placement.placement import Placement, Seat
-from moorage.placement.ranking import Ranking
+from moorage.placement.placement import Placement, Ranking, Seat
 from moorage.placement.refusals import verdicts_of, with_replica_note
 from moorage.placement.remedies import Trial, remedies, shortage
 from moorage.placement.replacement import ReplacementPolicy

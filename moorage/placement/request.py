@@ -8,8 +8,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.models.profile import ModelProfile
 from moorage.placement.baseline.terms import by_baseline_rules, read_terms
-from moorage.placement.cpu_demand import CpuDemand
-from moorage.placement.demand import Demand, Subject
+from moorage.placement.demand import CpuDemand, Demand, Subject
 from moorage.placement.engine import EngineTraits
 from moorage.placement.parallelism import Parallelism, stated_parallelism
 from moorage.spec import Distributed, ModelSpec

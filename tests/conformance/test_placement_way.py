@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from moorage.common.failures import Failure
 from moorage.engines.registry import ENGINES
 from moorage.placement.baseline.place import rank
-from moorage.placement.ranking import Ranking
+from moorage.placement.placement import Ranking
 from moorage.placement.request import request_for
 from moorage.spec import EngineName
 from tests.conformance.placement import answer, chosen

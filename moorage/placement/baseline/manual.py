@@ -13,7 +13,7 @@ from moorage.inventory.snapshot import Accelerator
 from moorage.placement.baseline.rooms import Groups, Room, View
 from moorage.placement.baseline.strategies import Outcome, gib
 from moorage.placement.baseline.terms import Key, Terms
-from moorage.placement.ranking import BaselineCandidate, Share
+from moorage.placement.placement import BaselineCandidate, Share
 
 Selection = Mapping[str, Mapping[str, Sequence[int]]]
 """Indexes by accelerator type and host, ascending."""

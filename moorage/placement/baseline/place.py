@@ -22,8 +22,7 @@ from moorage.placement.baseline.strategies import (
 )
 from moorage.placement.baseline.terms import FLAG, Terms, read_terms
 from moorage.placement.explanation import Verdict
-from moorage.placement.placement import Seat
-from moorage.placement.ranking import BaselineCandidate, Ranking, Share
+from moorage.placement.placement import BaselineCandidate, Ranking, Seat, Share
 from moorage.placement.request import Request
 from moorage.placement.view import HostView, kind_of
 from moorage.spec import Strategy

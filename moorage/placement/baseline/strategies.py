@@ -11,7 +11,7 @@ from moorage.inventory.snapshot import Accelerator
 from moorage.placement.baseline.rooms import Groups, View
 from moorage.placement.baseline.terms import Terms
 from moorage.placement.parallelism import multi_host_topology
-from moorage.placement.ranking import BaselineCandidate, Share
+from moorage.placement.placement import BaselineCandidate, Share
 
 NO_COMBINATION = (
     "No combination of hosts can run the model. If the resources do suffice, select the "

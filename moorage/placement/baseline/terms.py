@@ -19,7 +19,7 @@ from moorage.placement.baseline.parameters import (
     world_size,
 )
 from moorage.placement.parallelism import ParallelSizes
-from moorage.placement.ranking import Share
+from moorage.placement.placement import Share
 from moorage.spec import ModelSpec, Policy
 
 ACTIVATION_FACTOR = 1.2

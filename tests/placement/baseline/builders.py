@@ -11,7 +11,7 @@ from moorage.inventory.claims import Claim, Resource
 from moorage.inventory.snapshot import Accelerator, HostSnapshot
 from moorage.placement.baseline.place import rank
 from moorage.placement.demand import Subject
-from moorage.placement.ranking import Ranking
+from moorage.placement.placement import Ranking
 from moorage.placement.request import Request, request_for
 from moorage.spec import EngineName
 from tests.builders import a_profile, a_spec
