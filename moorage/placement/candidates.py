@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from moorage.common.refusal import Reason, Refusal
@@ -19,11 +19,9 @@ class Candidate:
     """One way to seat the replica.
 
     Attributes:
-        views: The hosts, the leader's first.
         rooms: By host the room of the accelerators that would be taken, most first; on CPU the
             room of its RAM.
         kind: The kind of accelerator; None on CPU.
-        split: How the model is cut up.
         needed: Bytes that are taken of each accelerator, or of RAM on CPU.
         is_full: Whether the whole context fits.
     """
@@ -55,12 +53,7 @@ MOST_ON_ONE_HOST = 64
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """One shape.
-
-    Attributes:
-        count: Accelerators on one host.
-        split: How the model is cut up over all of them.
-    """
+    """One shape: accelerators on one host, and how the model is cut up over all of them."""
 
     count: int
     split: Split
@@ -73,15 +66,12 @@ def layouts_on_one_host(request: Request, most: int) -> Iterator[Layout]:
         request: What is to be placed.
         most: Accelerators of one kind on the largest host.
     """
-    if request.stated:
-        split = Split(request.stated.tensor, request.stated.pipeline)
-        yield Layout(count=request.count or request.stated.world, split=split)
-        return
+    counts: Iterable[int] = range(1, min(most, MOST_ON_ONE_HOST) + 1)
     if request.count is not None:
-        yield Layout(count=request.count, split=Split(tensor=request.count))
-        return
-    for count in range(1, min(most, MOST_ON_ONE_HOST) + 1):
-        yield Layout(count=count, split=Split(tensor=count))
+        # A count of 0 with stated sizes means what the sizes make.
+        counts = [request.count or (request.stated.world if request.stated else 0)]
+    for count in counts:
+        yield Layout(count, request.stated_split or Split(tensor=count))
 
 
 def within_ram(
@@ -93,9 +83,6 @@ def within_ram(
     from the same bytes.
 
     Args:
-        request: What is to be placed.
-        view: The host.
-        kind: The kind of the accelerators.
         room: The room of those that would be taken, most first.
     """
     unified = view.host.unified_memory
@@ -122,13 +109,7 @@ def tightest(room: list[int], count: int, needed: int) -> list[int]:
 
 
 def cpu_refusal(request: Request, view: HostView, needed: int) -> Refusal | None:
-    """Why a host cannot run the replica on its processors; None = it can.
-
-    Args:
-        request: What is to be placed.
-        view: The host.
-        needed: Bytes of RAM.
-    """
+    """Why a host cannot run the replica on its processors; None = it can."""
     host, room = view.host, view.room
     if needed > room.ram:
         held_by = holders(host, Resource.RAM)

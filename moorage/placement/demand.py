@@ -44,8 +44,6 @@ class Allocation:
     Attributes:
         bytes: Memory that is claimed.
         utilization: Share of the whole memory that the engine takes (`--gpu-memory-utilization`).
-        tokens: Context that it serves.
-        need: What the memory is for.
     """
 
     bytes: int
@@ -231,7 +229,6 @@ class CpuAllocation:
 
     Attributes:
         bytes: RAM that is claimed, and the limit of a container.
-        tokens: Context that is served.
         cache: Bytes of the KV cache, in whole GiB; 0 = the engine decides.
         need: What the RAM is for; None where it is only estimated.
     """

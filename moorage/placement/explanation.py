@@ -19,14 +19,12 @@ class Verdict:
     """The outcome for one host. Immutable by use: a frozen one takes ten times as long to make.
 
     Attributes:
-        host: Its name.
         refusal: The named reason; None = the host could take the model.
         note: The reason in words, where the numbers do not say all.
         needed: What was needed of the scarce resource: bytes, or cores; 0 = it was not about that.
         available: What was available of it; of accelerators, on the one with least room.
         count: Accelerators that were wanted together, 0 = it was not about them.
         there: Accelerators of that kind on the host.
-        held_by: Releases that hold some of the resource.
         score: Out of 100, for a host that could take the model.
         points: What the score is made of, in the order of the placement's `terms`.
     """

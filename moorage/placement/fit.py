@@ -29,7 +29,6 @@ class Room:
 
     Attributes:
         ram: Bytes of RAM.
-        cores: Processor cores.
         memory: Bytes of each accelerator, in the host's order.
     """
 

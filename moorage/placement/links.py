@@ -54,9 +54,7 @@ def join_seats(
     Where the hosts meet is the leader's to hold. A follower holds one port, the first of its own.
 
     Args:
-        request: What is placed.
         seats: They have no ports yet but what they serve on.
-        hosts: The hosts by name.
     """
     if len(seats) < 2:
         return tuple(seats)

@@ -83,8 +83,8 @@ def _even(
 def _even_splits(request: Request, most: int, hosts: int) -> Iterator[tuple[int, Split]]:
     if request.stated:
         count, rest = divmod(request.stated.world, hosts)
-        if not rest and is_possible(request.stated, [count] * hosts):
-            yield count, Split(request.stated.tensor, request.stated.pipeline)
+        if request.stated_split and not rest and is_possible(request.stated, [count] * hosts):
+            yield count, request.stated_split
         return
     for count in range(1, most + 1):
         if request.count is None or request.count == count * hosts:
@@ -206,13 +206,7 @@ class Stages:
 
 
 def stages_over_hosts(request: Request, kind: AcceleratorKind, depths: Depths) -> dict[int, Stages]:
-    """By number of hosts, from two, the shortest pipeline for which so many are needed.
-
-    Args:
-        request: What is to be placed.
-        kind: The kind of accelerator.
-        depths: The room of the accelerators of all hosts.
-    """
+    """By number of hosts, from two, the shortest pipeline for which so many are needed."""
     found: dict[int, Stages] = {}
     for world in _worlds(request, depths.accelerators):
         allocation = request.demand.least(kind, Split(pipeline=world))

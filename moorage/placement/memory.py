@@ -47,8 +47,6 @@ class EstimatedMemory:
     """Weights from file sizes, cache from layers and heads; every term is marked as estimated.
 
     Args:
-        profile: The model.
-        why: Why it is only estimated.
         companion_bytes: Bytes of the files of adapters and draft model.
     """
 
@@ -120,10 +118,6 @@ class CalibratedMemory:
     """A memory model whose estimates give way to measurements of the same settings.
 
     Args:
-        exact: The memory model.
-        profile: The model.
-        engine: Name of the engine.
-        version: Its version.
         arguments: Engine arguments of the spec: what its fields make, then the user's own.
         measured: Measurements of this architecture, the newest first.
     """
@@ -199,7 +193,6 @@ class MemoryRequest:
         context: Longest context in tokens.
         stated: Whether the user wants exactly this context; else it may be shortened.
         concurrency: Requests of full context that the cache must hold at once.
-        policy: Whether accelerators are shared or taken whole.
         utilization: Share of each accelerator that the user's arguments fix; 0 = they do not.
         attention_heads: Heads that the tensor-parallel ranks share evenly; 0 = unknown.
         vision_heads: Heads of the vision tower, likewise; 0 = there is none, or it is left out.

@@ -105,7 +105,6 @@ class ParallelSizes:
     """Sizes that the user demands; None = to be derived.
 
     Attributes:
-        tensor: `--tensor-parallel-size`.
         pipeline: `--pipeline-parallel-size`; 1 when open.
         prefill: `--prefill-context-parallel-size`; 1 when open.
         data: `--data-parallel-size`, ranks of the whole group.
@@ -124,9 +123,6 @@ class Topology:
     """A layout that vLLM accepts.
 
     Attributes:
-        shape: What the hosts share.
-        tensor: Tensor-parallel size.
-        pipeline: Pipeline-parallel size.
         data: Data-parallel ranks of the group.
         data_local: Ranks on each host, in host order.
         start_ranks: First rank on each host, in host order.

@@ -50,9 +50,6 @@ def propose(
     """Place a model; where it only fits instead of its own running release, that stops first.
 
     Args:
-        subject: The model.
-        fleet: The hosts with all claims.
-        engines: The engines that may serve it.
         running: Release of the same model that serves now; empty = none.
 
     Raises:
@@ -79,12 +76,6 @@ def propose(
 
 def place(request: Request, fleet: FleetSnapshot, origin: Origin, why: str) -> Placement:
     """Choose hosts, accelerators and ports for every replica. Nothing is reserved yet.
-
-    Args:
-        request: What is to be placed.
-        fleet: The hosts with all claims.
-        origin: Who chose the engine.
-        why: The reason of that choice.
 
     Returns:
         A placement with the seats of all replicas, or with none and a refusal for each host.

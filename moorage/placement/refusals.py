@@ -34,7 +34,6 @@ def verdicts_of(
     """One verdict for each host, in the order of the fleet.
 
     Args:
-        request: What is to be placed.
         views: The hosts, with the replicas that were placed before.
         able: Those that passed the filters.
         refused: By host the verdicts of the others; the rest is added.
@@ -67,13 +66,11 @@ def _refuse_all(
     """A verdict for each host that is no candidate.
 
     Args:
-        request: What is to be placed.
-        views: The hosts.
         taken: A candidate: hosts are measured against its shape; without one, each against the
             shape that it misses by the least.
     """
     shape = taken if taken and taken.kind and len(taken.views) == 1 else None
-    cache: dict[tuple[AcceleratorKind, int], Shapes] = {}
+    cache: dict[tuple[AcceleratorKind, int], list[Shape] | Refusal] = {}
     for view in views:
         name = view.host.name
         if request.must_span:
@@ -106,8 +103,6 @@ class Shape:
     """One way in which a host could take the replica.
 
     Attributes:
-        count: Accelerators on the host.
-        needed: Bytes on each of them.
         obstacle: Why a larger share, which would help, is impossible; empty = it is possible, or
             would not help.
     """
@@ -117,21 +112,10 @@ class Shape:
     obstacle: str
 
 
-@dataclass(slots=True)
-class Shapes:
-    """All ways for hosts with the same number of accelerators of a kind.
-
-    Attributes:
-        possible: Those that a host may miss by the least.
-        refusal: Why none is possible; None = some are.
-    """
-
-    possible: list[Shape]
-    refusal: Refusal | None = None
-
-
-def _shapes(request: Request, kind: AcceleratorKind, there: int, taken: Candidate | None) -> Shapes:
-    """The shapes for hosts with so many accelerators of a kind.
+def _shapes(
+    request: Request, kind: AcceleratorKind, there: int, taken: Candidate | None
+) -> list[Shape] | Refusal:
+    """The shapes that hosts with so many accelerators of a kind may miss by the least, if any.
 
     A host with as many accelerators as the candidate takes is measured against that shape only.
     """
@@ -140,7 +124,9 @@ def _shapes(request: Request, kind: AcceleratorKind, there: int, taken: Candidat
     if taken and len(taken.rooms[0]) <= there:
         layouts, full = [Layout(len(taken.rooms[0]), taken.split)], taken.is_full
     if not layouts:
-        return Shapes([], _too_few(request, kind, there))
+        wanted = request.count or 0
+        note = f"{wanted} accelerators requested, {there} x {kind} there"
+        return Refusal(Reason.NO_ACCELERATOR, note, count=wanted, there=there)
     possible = []
     refused: list[tuple[Layout, Refusal]] = []
     for layout in reversed(layouts):
@@ -151,10 +137,10 @@ def _shapes(request: Request, kind: AcceleratorKind, there: int, taken: Candidat
         elif refusal := demand.refusal(kind, layout.split, full=full):
             refused.append((layout, refusal))
     if not possible:
-        return Shapes([], _impossible(refused))
+        return _impossible(refused)
     # A shape that is missed by more than another, however full or empty the host, is never nearest.
     worst = min(shape.needed for shape in possible)
-    return Shapes([one for one in reversed(possible) if one.needed - kind.total <= worst])
+    return [one for one in reversed(possible) if one.needed - kind.total <= worst]
 
 
 def _impossible(refused: list[tuple[Layout, Refusal]]) -> Refusal:
@@ -164,17 +150,11 @@ def _impossible(refused: list[tuple[Layout, Refusal]]) -> Refusal:
     return Refusal(refusal.reason, refusal.note, count=layout.count)
 
 
-def _too_few(request: Request, kind: AcceleratorKind, there: int) -> Refusal:
-    wanted = request.count or 0
-    note = f"{wanted} accelerators requested, {there} x {kind} there"
-    return Refusal(Reason.NO_ACCELERATOR, note, count=wanted, there=there)
-
-
 def _refuse(
     request: Request,
     view: HostView,
     taken: Candidate | None,
-    cache: dict[tuple[AcceleratorKind, int], Shapes],
+    cache: dict[tuple[AcceleratorKind, int], list[Shape] | Refusal],
 ) -> Verdict:
     """The verdict for the kind of accelerator that the host misses by the least."""
     verdicts = []
@@ -183,10 +163,10 @@ def _refuse(
         shapes = cache.get(key)
         if shapes is None:
             shapes = cache[key] = _shapes(request, kind, len(room), taken)
-        if shapes.refusal:
-            verdicts.append(Verdict.of(view.host.name, shapes.refusal))
+        if isinstance(shapes, Refusal):
+            verdicts.append(Verdict.of(view.host.name, shapes))
         else:
-            verdicts.append(_measure(request, view, kind, room, shapes.possible))
+            verdicts.append(_measure(request, view, kind, room, shapes))
     if len(verdicts) == 1:
         return verdicts[0]
     return min(verdicts, key=lambda one: one.needed - one.available)
@@ -238,13 +218,7 @@ def _nearest(
 
 
 def _joint_verdict(request: Request, view: HostView, placed: bool) -> Verdict:
-    """The verdict where the user wants several hosts for one replica.
-
-    Args:
-        request: What is to be placed.
-        view: A host that passed the filters.
-        placed: Whether the replica was placed, on other hosts.
-    """
+    """The verdict where the user wants several hosts for one replica."""
     name = view.host.name
     if refusal := _part_refusal(request, view):
         return Verdict.of(name, refusal)
@@ -257,40 +231,30 @@ def _joint_verdict(request: Request, view: HostView, placed: bool) -> Verdict:
 def _part_refusal(request: Request, view: HostView) -> Refusal | None:
     """What the host itself lacks for its part; None = nothing."""
     if not view.groups:
-        return _part_refusal_on_cpu(request, view)
+        if uneven := request.demand.uneven(request.hosts):
+            return Refusal(Reason.PARALLELISM, uneven)
+        return cpu_refusal(request, view, request.cpu_demand.least(request.hosts).bytes)
     refusals = []
-    for refusal in _part_refusals(request, view):
-        if refusal is None:
-            return None
-        refusals.append(refusal)
+    for kind, room in view.groups.items():
+        for count in range(1, len(room) + 1):
+            if request.count not in (None, count * request.hosts):
+                continue
+            refusal = _lack(request, view, kind, room[:count], len(room))
+            if refusal is None:
+                return None
+            refusals.append(refusal)
     if measured := [one for one in refusals if one.needed]:
         return min(measured, key=lambda one: one.shortfall)
     note = f"{request.count} accelerators over {request.hosts} hosts are more than it has"
     return refusals[0] if refusals else Refusal(Reason.NO_ACCELERATOR, note)
 
 
-def _part_refusal_on_cpu(request: Request, view: HostView) -> Refusal | None:
-    if uneven := request.demand.uneven(request.hosts):
-        return Refusal(Reason.PARALLELISM, uneven)
-    return cpu_refusal(request, view, request.cpu_demand.least(request.hosts).bytes)
-
-
-def _part_refusals(request: Request, view: HostView) -> Iterator[Refusal | None]:
-    """By number of accelerators that the host could give: what it lacks; None = nothing."""
-    for kind, room in view.groups.items():
-        for count in range(1, len(room) + 1):
-            if request.count in (None, count * request.hosts):
-                yield _lack(request, view, kind, room[:count], len(room))
-
-
 def _lack(
     request: Request, view: HostView, kind: AcceleratorKind, room: list[int], there: int
 ) -> Refusal | None:
     """What is lacking for a part on these accelerators; None = nothing."""
-    stated, count = request.stated, len(room)
-    split = Split(tensor=count, pipeline=request.hosts)
-    if stated:
-        split = Split(stated.tensor, stated.pipeline)
+    count = len(room)
+    split = request.stated_split or Split(tensor=count, pipeline=request.hosts)
     allocation = request.demand.least(kind, split)
     if allocation is None:
         refusal = request.demand.refusal(kind, split)

@@ -278,8 +278,7 @@ def shortage(request: Request, fleet: FleetSnapshot, verdicts: Sequence[Verdict]
     if not short:
         return ""
     nearest = min(short, key=lambda one: one.needed - one.available)
-    stated = request.stated
-    split = Split(stated.tensor, stated.pipeline) if stated else Split(tensor=nearest.count)
+    split = request.stated_split or Split(tensor=nearest.count)
     for kind in view_of(fleet.host(nearest.host)).groups:
         allocation = request.demand.least(kind, split)
         if allocation and allocation.bytes == nearest.needed:

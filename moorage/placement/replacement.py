@@ -20,7 +20,6 @@ class ReplacementPolicy:
     """What `replace.strategy` allows a new release.
 
     Attributes:
-        strategy: As the spec says.
         running: Release of the same model that serves now and could be started again; empty = none.
     """
 
@@ -39,11 +38,7 @@ class ReplacementPolicy:
         return bool(self.running) and self.strategy in stops
 
     def stop_reason(self, obstacle: str) -> str:
-        """Why the other one stops first.
-
-        Args:
-            obstacle: Why there is no room for both.
-        """
+        """Why the other one stops first."""
         if self.strategy == ReplaceStrategy.STOP_FIRST:
             return f"{self.running} stops first: `replace.strategy` says so"
         return f"{self.running} must stop first: {obstacle}"
@@ -68,7 +63,6 @@ def restore_placement(
         spec: The spec of the earlier release.
         before: Where it ran.
         source: The release that ran there.
-        fleet: The hosts with all claims.
         running: Release of the same model that serves now; empty = none.
 
     Raises:

@@ -8,7 +8,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.models.profile import ModelProfile
 from moorage.placement.baseline.terms import by_baseline_rules, read_terms
-from moorage.placement.demand import CpuDemand, Demand, Subject
+from moorage.placement.demand import CpuDemand, Demand, Split, Subject
 from moorage.placement.engine import EngineTraits
 from moorage.placement.parallelism import Parallelism, stated_parallelism
 from moorage.spec import Distributed, ModelSpec
@@ -58,6 +58,11 @@ class Request:
         if wanted == "auto":
             return self.stated.world if self.stated else None
         return wanted
+
+    @property
+    def stated_split(self) -> Split | None:
+        """How the user's arguments cut the model up; None = they leave it open."""
+        return Split(self.stated.tensor, self.stated.pipeline) if self.stated else None
 
     def is_own(self, release: str) -> bool:
         """Whether a claim is the model's own: of one of its releases, or only proposed yet."""
@@ -124,11 +129,6 @@ def request_for(
     subject: Subject, engine: EngineTraits, fleet: FleetSnapshot | None = None
 ) -> Request:
     """What is to be placed when an engine serves a model.
-
-    Args:
-        subject: The model.
-        engine: The engine.
-        fleet: The hosts, which may have a default version of the engine.
 
     Raises:
         Failure: `BAD_SPEC` when the arguments contradict the accelerators that the spec wants.

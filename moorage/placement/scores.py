@@ -28,8 +28,6 @@ def score_all(
     """The points of each candidate: the mean over its hosts, leader and followers alike.
 
     Args:
-        request: What is to be placed.
-        candidates: Those of one strategy.
         views: The hosts; a term that gives points to none of them is skipped.
     """
     idle: set[Term] = set()

@@ -19,7 +19,6 @@ class AcceleratorKind(NamedTuple):
     """Accelerators that are alike: one rank needs the same on each of them.
 
     Attributes:
-        type: `cuda`, `rocm`, ...
         name: Product name; empty = unknown.
         total: Bytes of memory.
     """
@@ -54,8 +53,6 @@ class HostView:
     """One host.
 
     Attributes:
-        host: The host.
-        room: What can still be claimed there.
         groups: By kind of accelerator the room of each, most first; without those of which no
             memory is known.
     """

@@ -31,8 +31,6 @@ def manual(terms: Terms, rooms: Sequence[Room], spanning: Collection[str]) -> Ou
     """The candidates that fit; if none does, the one with the most memory left, overcommitted.
 
     Args:
-        terms: What is placed.
-        rooms: The fleet.
         spanning: Releases that span hosts; where one runs, no follower of another is put.
     """
     selection = _selection(terms.listed)
@@ -136,8 +134,6 @@ class _Fit:
     """Whether listed accelerators hold a candidate.
 
     Attributes:
-        terms: What is placed.
-        left: Bytes left of each accelerator on their hosts.
         satisfied: Those whose share is free; all, when the engine takes no share.
     """
 

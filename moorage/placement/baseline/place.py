@@ -33,13 +33,7 @@ WITHOUT_OTHERS = "could take part, but the hosts that it would be joined with ca
 def place_by_rules(
     request: Request, views: Sequence[HostView], replica: int
 ) -> tuple[tuple[Seat, ...], dict[str, Verdict], Ranking]:
-    """Seats for one replica (none when nothing fits), a verdict for each host, and the ranking.
-
-    Args:
-        request: What is to be placed.
-        views: The hosts that pass the filters.
-        replica: Its number.
-    """
+    """Seats for one replica (none when nothing fits), a verdict for each host, and the ranking."""
     hosts = [_usable(view) for view in views]
     ranking = rank(request, hosts)
     seating = Seating(request, terms_of(request), {host.name: host for host in hosts}, replica)

@@ -27,14 +27,7 @@ OVERCOMMITTED = "more than there is; `placement.overcommit` allows it"
 
 @dataclass(frozen=True, slots=True)
 class Seating:
-    """What seats are made from.
-
-    Attributes:
-        request: What is placed.
-        terms: What the rules made of it.
-        hosts: The hosts by name.
-        replica: Number of the replica.
-    """
+    """What seats are made from."""
 
     request: Request
     terms: Terms

@@ -142,7 +142,6 @@ class _Search:
     """The search for hosts of one type.
 
     Attributes:
-        terms: What is placed.
         reasons: Why vLLM could not spread over hosts that have the memory.
         best: The hosts with the most memory that did not do.
         memory: Bytes that they have in all.

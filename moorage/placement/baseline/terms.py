@@ -47,7 +47,6 @@ class Terms:
     """What is placed, in the words of the rules.
 
     Attributes:
-        spec: What the user wrote.
         claim: Bytes of accelerator memory that a replica needs in all.
         wanted: Accelerators of a replica; 0 = open.
         listed: Accelerators that the user listed; empty = any.
@@ -114,11 +113,6 @@ def by_baseline_rules(spec: ModelSpec) -> bool:
 
 def read_terms(spec: ModelSpec, profile: ModelProfile, adapter_bytes: int = 0) -> Terms:
     """The terms of a spec.
-
-    Args:
-        spec: What the user wrote.
-        profile: The model.
-        adapter_bytes: Bytes of its LoRA adapters.
 
     Raises:
         Failure: `BAD_SPEC` when the spec contradicts itself or the model; `named` has the class.
