@@ -75,8 +75,9 @@ class Demand:
         """
 
         def fits(tokens: int) -> bool:
-            allocation = self._allocation(kind, split, tokens)
-            return allocation is not None and _holds(allocation, kind.total, budget)
+            one = self._allocation(kind, split, tokens)
+            # A claim that the user states has to hold its own parts, too.
+            return one is not None and one.bytes <= budget and one.need.fits(kind.total, budget)
 
         answer = self._answer(kind, split, self.request.served_context(fits))
         if isinstance(answer, Refusal):
@@ -158,11 +159,6 @@ class Demand:
             tokens=need.tokens,
             need=need,
         )
-
-
-def _holds(allocation: Allocation, total: int, budget: int) -> bool:
-    """Whether a claim is within a budget, and holds its own parts where the user states it."""
-    return allocation.bytes <= budget and allocation.need.fits(total, budget)
 
 
 def _enlarged(allocation: Allocation, total: int, budget: int) -> Allocation:

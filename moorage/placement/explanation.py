@@ -58,19 +58,15 @@ class Verdict:
     def detail(self) -> str:
         """The reason with its numbers, or the score."""
         if self.refusal is None:
-            return self._accepted_detail()
+            scored = self.needed or self.score or self.points
+            score = f"score {self.score:.1f}" if scored else ""
+            return "; ".join(part for part in (self._numbers(), self.note, score) if part)
         words = [part for part in (self._numbers(), self.note) if part]
         if self.held_by:
             more = len(self.held_by) - MOST_NAMED
             names = ", ".join(self.held_by[:MOST_NAMED])
             words.append(f"held by {names}{f' and {more} more' if more > 0 else ''}")
         return "; ".join(words)
-
-    def _accepted_detail(self) -> str:
-        scored = self.needed or self.score or self.points
-        score = f"score {self.score:.1f}" if scored else ""
-        words = (self._numbers(), self.note, score)
-        return "; ".join(part for part in words if part)
 
     def _numbers(self) -> str:
         if not self.needed:

@@ -87,23 +87,21 @@ class Filters:
 
     def _is_named(self, view: HostView) -> HostView:
         """By the peer's rules, which judge several hosts, types and sizes themselves."""
-        hosts = sorted(
-            {identity.rsplit(":", 2)[0] for identity in self._request.listed_accelerators}
-        )
+        hosts = sorted({host for _, host, _ in self._request.listed_accelerators})
         if view.host.name not in hosts:
             raise Refusal(Reason.NOT_SELECTED, f"the spec selects {', '.join(hosts)}")
         return view
 
     def _is_selected(self, view: HostView) -> HostView:
-        wanted = [identity.rsplit(":", 2) for identity in self._request.listed_accelerators]
-        hosts = sorted({host for host, _, _ in wanted})
-        own = {(kind, int(index)) for host, kind, index in wanted if host == view.host.name}
+        wanted = self._request.listed_accelerators
+        hosts = sorted({host for _, host, _ in wanted})
+        own = {(kind, index) for kind, host, index in wanted if host == view.host.name}
         if not own:
             raise Refusal(Reason.NOT_SELECTED, f"the spec selects {', '.join(hosts)}")
         shared = self._request.spec.placement.accelerators_per_replica is not None
         if len(hosts) > 1 and not (self._request.spans_hosts or shared):
             raise Refusal(Reason.ONE_HOST_ONLY, f"accelerators of {len(hosts)} hosts are selected")
-        if len({kind for _, kind, _ in wanted}) > 1 and not shared:
+        if len({kind for kind, _, _ in wanted}) > 1 and not shared:
             raise Refusal(Reason.MIXED_TYPES, "the selected accelerators are of several types")
         there = {(item.type, item.index) for item in view.host.accelerators}
         if missing := sorted(own - there):

@@ -141,11 +141,6 @@ def misfits(
     return tuple(reason for reason in reasons if reason)
 
 
-def allocatable_ram(host: HostSnapshot) -> int:
-    """Bytes of RAM that can still be claimed."""
-    return room_of(host).ram
-
-
 def allocatable_memory(host: HostSnapshot, index: int) -> int:
     """Bytes of an accelerator that can still be claimed."""
     room = room_of(host)

@@ -83,8 +83,8 @@ def _even(
 def _even_splits(request: Request, most: int, hosts: int) -> Iterator[tuple[int, Split]]:
     if request.stated:
         count, rest = divmod(request.stated.world, hosts)
-        if request.stated_split and not rest and is_possible(request.stated, [count] * hosts):
-            yield count, request.stated_split
+        if not rest and is_possible(request.stated, [count] * hosts):
+            yield count, Split(request.stated.tensor, request.stated.pipeline)
         return
     for count in range(1, most + 1):
         if request.count is None or request.count == count * hosts:

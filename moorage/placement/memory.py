@@ -16,7 +16,6 @@ from moorage.memory.calibration import (
     PIPELINE,
     SEQUENCES,
     TENSOR,
-    CalibrationKey,
     Measurement,
     apply,
     calibration_key,
@@ -138,10 +137,12 @@ class CalibratedMemory:
     def need(self, query: MemoryQuery) -> Need | Refusal:
         """Memory of one rank on an accelerator, or why there is no answer."""
         need = self._exact.need(query)
-        if isinstance(need, Refusal):
+        if isinstance(need, Refusal) or not (measurement := self._measurement(query, need)):
             return need
-        measurement = self._measurement(query, need)
-        return _correct(need, measurement) if measurement else need
+        predicted = {term.name: term.bytes for term in need.terms}
+        corrected = apply(predicted, residual(predicted, measurement.measured))
+        terms = tuple(_correct_term(term, corrected[term.name], measurement) for term in need.terms)
+        return need.model_copy(update={"terms": terms})
 
     def _measurement(self, query: MemoryQuery, need: Need) -> Measurement | None:
         """The newest measurement with these settings; a device's name implies its type."""
@@ -157,18 +158,10 @@ class CalibratedMemory:
             query.device_name,
             (*derived, *self._arguments),
         )
-        return next((one for one in self._measured if _without_type(one.key) == key), None)
-
-
-def _without_type(key: CalibrationKey) -> CalibrationKey:
-    return key.model_copy(update={"accelerator_type": ""})
-
-
-def _correct(need: Need, measurement: Measurement) -> Need:
-    predicted = {term.name: term.bytes for term in need.terms}
-    corrected = apply(predicted, residual(predicted, measurement.measured))
-    terms = tuple(_correct_term(term, corrected[term.name], measurement) for term in need.terms)
-    return need.model_copy(update={"terms": terms})
+        for one in self._measured:
+            if one.key.model_copy(update={"accelerator_type": ""}) == key:
+                return one
+        return None
 
 
 def _correct_term(term: Term, size: int, measurement: Measurement) -> Term:

@@ -7,7 +7,12 @@ from dataclasses import dataclass, replace
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.models.profile import ModelProfile
-from moorage.placement.baseline.terms import by_baseline_rules, read_terms
+from moorage.placement.baseline.terms import (
+    Key,
+    by_baseline_rules,
+    listed_accelerators,
+    read_terms,
+)
 from moorage.placement.demand import CpuDemand, Demand, Split, Subject
 from moorage.placement.engine import EngineTraits
 from moorage.placement.parallelism import Parallelism, stated_parallelism
@@ -44,10 +49,9 @@ class Request:
         return replace(self, subject=replace(self.subject, spec=spec))
 
     @property
-    def listed_accelerators(self) -> tuple[str, ...]:
+    def listed_accelerators(self) -> tuple[Key, ...]:
         """Accelerators that the user listed; empty = none are."""
-        chosen = self.spec.placement.accelerators
-        return chosen if isinstance(chosen, tuple) else ()
+        return listed_accelerators(self.spec)
 
     @property
     def count(self) -> int | None:

@@ -42,6 +42,13 @@ Key = tuple[str, str, int]
 """An accelerator: type, host, index."""
 
 
+def listed_accelerators(spec: ModelSpec) -> tuple[Key, ...]:
+    """Accelerators that the user listed; empty = none are."""
+    wanted = spec.placement.accelerators
+    listed = [one.rsplit(":", 2) for one in wanted] if isinstance(wanted, tuple) else []
+    return tuple((kind, host, int(index)) for host, kind, index in listed)
+
+
 @dataclass(frozen=True, slots=True)
 class Terms:
     """What is placed, in the words of the rules.
@@ -119,12 +126,12 @@ def read_terms(spec: ModelSpec, profile: ModelProfile, adapter_bytes: int = 0) -
     """
     parameters, wanted = Parameters(spec.engine.arguments), spec.placement.accelerators
     sizes = parallel_sizes(parameters, wanted if isinstance(wanted, int) else None)
-    listed = [one.rsplit(":", 2) for one in wanted] if isinstance(wanted, tuple) else []
+    listed = listed_accelerators(spec)
     terms = Terms(
         spec=spec,
         claim=memory_claim(spec, profile, adapter_bytes),
         wanted=_wanted(spec, len(listed), world_size(sizes, parameters)),
-        listed=tuple((kind, host, int(index)) for host, kind, index in listed),
+        listed=listed,
         counts=_counts(profile, parameters),
         sizes=sizes,
         native=is_native(spec.engine.version, parameters),
