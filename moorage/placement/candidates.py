@@ -60,12 +60,7 @@ class Layout:
 
 
 def layouts_on_one_host(request: Request, most: int) -> Iterator[Layout]:
-    """Shapes on one host, the fewest accelerators first.
-
-    Args:
-        request: What is to be placed.
-        most: Accelerators of one kind on the largest host.
-    """
+    """Shapes on one host, the fewest accelerators first; the largest host has `most` of a kind."""
     counts: Iterable[int] = range(1, min(most, MOST_ON_ONE_HOST) + 1)
     if request.count is not None:
         # A count of 0 with stated sizes means what the sizes make.
@@ -80,10 +75,7 @@ def within_ram(
     """Bytes that each accelerator can give where all are taken, with the RAM that goes with them.
 
     An extended cache takes more RAM the more memory is claimed; with unified memory both come
-    from the same bytes.
-
-    Args:
-        room: The room of those that would be taken, most first.
+    from the same bytes. The room is that of the accelerators that would be taken, most first.
     """
     unified = view.host.unified_memory
     if not room or not (unified or request.spec.extended_kv_cache):

@@ -39,12 +39,7 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """What is taken of one accelerator.
-
-    Attributes:
-        bytes: Memory that is claimed.
-        utilization: Share of the whole memory that the engine takes (`--gpu-memory-utilization`).
-    """
+    """What is taken of one accelerator; `utilization` is `--gpu-memory-utilization`."""
 
     bytes: int
     utilization: float

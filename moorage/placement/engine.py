@@ -71,9 +71,7 @@ class EngineTraits(ABC):
     ) -> tuple[str, ...]:
         """Arguments that fields of the spec will add, as far as they decide about memory.
 
-        Args:
-            spec: What the user wrote.
-            lora: Adapters that were counted, of `lora` and `lora_updates`.
+        `lora` are the adapters that were counted, of `lora` and `lora_updates`.
         """
         return ()
 

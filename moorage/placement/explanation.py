@@ -120,10 +120,7 @@ def rows(
 ) -> list[tuple[str, str, str]]:
     """Rows of a table that fits one screen: hosts, outcome, why.
 
-    Args:
-        verdicts: One for each host.
-        terms: What their points stand for.
-        chosen: The hosts that were taken; they come first, with the parts of their score.
+    The chosen hosts come first, with the parts of their score; `terms` names these.
     """
     taken = [
         (verdict.host, "taken", f"{verdict.detail}{_parts(verdict, terms)}")

@@ -25,12 +25,7 @@ NOTHING: Amounts = {}
 
 @dataclass(slots=True)
 class Room:
-    """What can still be claimed on one host.
-
-    Attributes:
-        ram: Bytes of RAM.
-        memory: Bytes of each accelerator, in the host's order.
-    """
+    """What can still be claimed on one host; memory of each accelerator, in the host's order."""
 
     ram: int
     cores: int
@@ -110,12 +105,8 @@ def misfits(
 ) -> tuple[str, ...]:
     """Why claims do not fit on a host, each with its numbers; empty = they fit.
 
-    Several claims on one resource are added up.
-
-    Args:
-        host: The host with the claims of all others.
-        wanted: What is to be claimed.
-        overcommit: Whether accelerators may be claimed beyond their memory.
+    Several claims on one resource are added up. The host has the claims of all others. With
+    `overcommit` accelerators may be claimed beyond their memory.
     """
     needs: dict[tuple[Resource, int], int] = {}
     for claim in wanted:

@@ -52,9 +52,7 @@ def join_seats(
     """The seats of one replica, the leader's first, with their ports; one alone stays as it is.
 
     Where the hosts meet is the leader's to hold. A follower holds one port, the first of its own.
-
-    Args:
-        seats: They have no ports yet but what they serve on.
+    The seats have no ports yet but what they serve on.
     """
     if len(seats) < 2:
         return tuple(seats)
@@ -105,12 +103,7 @@ def _kinds(request: Request) -> tuple[str, ...]:
 
 
 def _of_leader(joined_by: Distributed, copies: bool) -> tuple[str, ...]:
-    """Ports of the leader in addition to the one on which it serves.
-
-    Args:
-        joined_by: What joins the hosts.
-        copies: Whether hosts hold copies of the model, as data-parallel ranks.
-    """
+    """Ports of the leader besides its own; with `copies` hosts are data-parallel ranks."""
     if joined_by == Distributed.RAY:
         return ("rpc", "own")
     return ("rpc", "master", "own", "joining") if copies else ("master",)

@@ -45,8 +45,7 @@ SHARE_WHEN_UNKNOWN = 0.9
 class EstimatedMemory:
     """Weights from file sizes, cache from layers and heads; every term is marked as estimated.
 
-    Args:
-        companion_bytes: Bytes of the files of adapters and draft model.
+    The companions are adapters and draft model.
     """
 
     def __init__(self, profile: ModelProfile, why: str, companion_bytes: int = 0) -> None:
@@ -79,11 +78,7 @@ class EstimatedMemory:
 
 
 class StatedMemory:
-    """The memory that the spec states for each accelerator; nothing is derived.
-
-    Args:
-        claim: Bytes of each accelerator.
-    """
+    """The bytes that the spec states for each accelerator; nothing is derived."""
 
     def __init__(self, claim: int) -> None:
         self._claim = claim
@@ -207,8 +202,7 @@ class MemoryRequest:
     def served_context(self, fits: Callable[[int], bool]) -> int:
         """The context of a seat: whole, else the longest that fits, and never below the least.
 
-        Args:
-            fits: Whether a context in tokens fits; where it does, a shorter one does too.
+        Where a context fits, a shorter one has to fit too.
         """
         if self.stated or fits(self.context):
             return self.context

@@ -55,9 +55,7 @@ def split_over_hosts(counts: Sequence[int], *, natively: bool = False) -> tuple[
     With Ray a stage is a host. Hosts that give different numbers cannot share layers evenly; every
     accelerator is a stage of its own then. Natively joined hosts hold a copy of the model each.
 
-    Args:
-        counts: Accelerators that each host gives.
-        natively: Whether vLLM joins the hosts itself.
+    `counts` are the accelerators that each host gives; `natively`, vLLM joins the hosts itself.
     """
     if natively and len(counts) > 1:
         return gcd(*counts), 1
@@ -139,11 +137,7 @@ class Topology:
 
 
 def multi_host_topology(accelerators: Sequence[int], sizes: ParallelSizes) -> Topology:
-    """Lay a group out over hosts.
-
-    Args:
-        accelerators: Number of accelerators that each host gives, at least one host.
-        sizes: What the user demands.
+    """Lay a group out over hosts, of which each gives so many accelerators.
 
     Raises:
         Refusal: `TOPOLOGY` when vLLM accepts no layout.

@@ -27,8 +27,7 @@ def score_all(
 ) -> list[ScoredCandidate]:
     """The points of each candidate: the mean over its hosts, leader and followers alike.
 
-    Args:
-        views: The hosts; a term that gives points to none of them is skipped.
+    A term that gives points to none of the hosts is skipped.
     """
     idle: set[Term] = set()
     if not any(view.host.images for view in views):

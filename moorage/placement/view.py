@@ -70,12 +70,7 @@ def view_of(host: HostSnapshot) -> HostView:
 
 
 def select(view: HostView, chosen: Set[tuple[str, int]]) -> HostView:
-    """The same host with these accelerators only, as far as they may be used there.
-
-    Args:
-        view: The host.
-        chosen: Type and index of each.
-    """
+    """The same host with these accelerators (type, index) only, as far as they may be used."""
     pairs = zip(view.host.accelerators, view.room.memory, strict=True)
     taken = [pair for pair in pairs if (pair[0].type, pair[0].index) in chosen]
     kinds = [_facts_of_kind(fields(item)) for item, _ in taken]

@@ -30,8 +30,7 @@ SEVERAL_REPLICAS = (
 def manual(terms: Terms, rooms: Sequence[Room], spanning: Collection[str]) -> Outcome:
     """The candidates that fit; if none does, the one with the most memory left, overcommitted.
 
-    Args:
-        spanning: Releases that span hosts; where one runs, no follower of another is put.
+    No follower is put on a host with a release of `spanning`: those that span hosts.
     """
     selection = _selection(terms.listed)
     if terms.wanted == len(terms.listed) and len(selection) > 1:

@@ -42,12 +42,9 @@ def place_by_rules(
 
 
 def rank(request: Request, hosts: Sequence[HostSnapshot]) -> Ranking:
-    """The candidates of the first strategy that finds any.
+    """The candidates of the first strategy that finds any; the order of the hosts breaks ties.
 
-    Args:
-        request: What is to be placed.
-        hosts: The fleet, in its order, which breaks ties. What devices report as free, what runs on
-            hosts and whether they can be reached does not count.
+    What devices report as free, what runs on hosts and whether they can be reached does not count.
     """
     needs = terms_of(request)
     claims = [claim for host in hosts for claim in host.claims]

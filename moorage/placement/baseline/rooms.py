@@ -88,8 +88,7 @@ NOTHING = Load({}, 0)
 def rooms(hosts: Iterable[HostSnapshot], same_model: Collection[str]) -> tuple[Room, ...]:
     """What is left on each host by its claims. What devices report as free does not count.
 
-    Args:
-        same_model: Releases of the model that is being placed.
+    `same_model` are the releases of the model that is being placed.
     """
     return tuple(_room(host, same_model) for host in hosts)
 
@@ -99,10 +98,8 @@ def by_type(rooms: Iterable[Room], all_types: bool) -> dict[str, list[View]]:
 
     Of a host with several types only the last type is ever usable (the peer's defect 5).
 
-    Args:
-        all_types: Whether such a host is listed under its other types too, as it is for the first
-            strategy that groups the fleet. It then has its last type's accelerators there, with
-            nothing left on them.
+    With `all_types` it is listed under its other types too, as it is for the first strategy that
+    groups the fleet. It has its last type's accelerators there, with nothing left on them.
     """
     groups: dict[str, list[View]] = {}
     for room in rooms:
