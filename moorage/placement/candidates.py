@@ -9,7 +9,7 @@ from moorage.common.refusal import Reason, Refusal
 from moorage.inventory.claims import Resource
 from moorage.memory.need import largest
 from moorage.placement.demand import Split
-from moorage.placement.fit import holders
+from moorage.placement.fit import holders, ram_refusal
 from moorage.placement.request import Request
 from moorage.placement.view import AcceleratorKind, HostView
 
@@ -104,21 +104,10 @@ def cpu_refusal(request: Request, view: HostView, needed: int) -> Refusal | None
     """Why a host cannot run the replica on its processors; None = it can."""
     host, room = view.host, view.room
     if needed > room.ram:
-        held_by = holders(host, Resource.RAM)
-        return Refusal(Reason.RAM, needed=needed, available=room.ram, held_by=held_by)
+        return ram_refusal(host, needed, room.ram)
     wanted = request.spec.placement.cores
     cores = 1 if wanted == "auto" else wanted
     if cores > room.cores:
         held_by = holders(host, Resource.CORES)
         return Refusal(Reason.CORES, needed=cores, available=room.cores, held_by=held_by)
     return None
-
-
-def ram_refusal(request: Request, view: HostView, kind: AcceleratorKind, claimed: int) -> Refusal:
-    """The refusal for the RAM that goes with so many bytes of accelerators."""
-    return Refusal(
-        Reason.RAM,
-        needed=request.ram_for(kind.type, claimed),
-        available=view.room.ram,
-        held_by=holders(view.host, Resource.RAM),
-    )

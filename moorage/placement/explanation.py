@@ -43,16 +43,8 @@ class Verdict:
     @classmethod
     def of(cls, host: str, refusal: Refusal) -> Verdict:
         """The verdict of a host that is refused."""
-        return cls(
-            host,
-            refusal.reason,
-            refusal.note,
-            refusal.needed,
-            refusal.available,
-            refusal.count,
-            refusal.there,
-            refusal.held_by,
-        )
+        numbers = refusal.needed, refusal.available, refusal.count, refusal.there
+        return cls(host, refusal.reason, refusal.note, *numbers, refusal.held_by)
 
     @property
     def detail(self) -> str:
@@ -139,16 +131,8 @@ def _grouped(verdicts: Sequence[Verdict]) -> list[tuple[str, str, str]]:
     for one in verdicts:
         available = human_bytes(one.available)
         score = 0.0 if one.refusal else round(one.score, 1)
-        key = (
-            one.refusal,
-            one.note,
-            one.needed,
-            available,
-            one.count,
-            one.there,
-            one.held_by,
-            score,
-        )
+        numbers = one.needed, available, one.count, one.there, score
+        key = (one.refusal, one.note, one.held_by, *numbers)
         alike.setdefault(key, []).append(one)
     return [
         (_names([one.host for one in group]), group[0].refusal or "fits", group[0].detail)

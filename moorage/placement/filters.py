@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 
 from moorage.common.refusal import Reason, Refusal
 from moorage.common.values import fields
-from moorage.inventory.claims import Resource
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.baseline.terms import by_baseline_rules
 from moorage.placement.explanation import Verdict
-from moorage.placement.fit import free_ports, holders
+from moorage.placement.fit import free_ports, port_refusal, ram_refusal
 from moorage.placement.links import join_refusal
 from moorage.placement.placement import CPU
 from moorage.placement.request import Request
@@ -184,20 +183,14 @@ class Filters:
         raise Refusal(Reason.PORT, f"every port of {low}-{high} is taken")
 
     def _has_the_port(self, view: HostView) -> HostView:
-        port = int(self._request.spec.port)
-        if view.host.claimed(Resource.PORT, port):
-            held_by = holders(view.host, Resource.PORT, port)
-            raise Refusal(Reason.PORT, f"port {port} is claimed already", held_by=held_by)
-        if port in view.host.ports_in_use:
-            raise Refusal(Reason.PORT, f"port {port}: something else listens there")
+        if refusal := port_refusal(view.host, int(self._request.spec.port)):
+            raise refusal
         return view
 
     def _has_the_ram(self, view: HostView) -> HostView:
-        needed, available = self._request.ram, view.room.ram
-        if needed <= available:
-            return view
-        held_by = holders(view.host, Resource.RAM)
-        raise Refusal(Reason.RAM, needed=needed, available=available, held_by=held_by)
+        if self._request.ram > view.room.ram:
+            raise ram_refusal(view.host, self._request.ram, view.room.ram)
+        return view
 
     def _can_be_joined(self, view: HostView) -> HostView:
         if refusal := join_refusal(self._request, view.host):

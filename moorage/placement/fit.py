@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import human_bytes
 from moorage.common.values import fields
 from moorage.inventory.claims import Claim, Resource
@@ -159,6 +160,21 @@ def holders(host: HostSnapshot, resource: Resource, index: int | None = None) ->
     }
     names.discard("")
     return tuple(sorted(names))
+
+
+def port_refusal(host: HostSnapshot, port: int, use: str = "") -> Refusal | None:
+    """Why a port of a host cannot be had, with what it is for; None = it is free."""
+    if host.claimed(PORT, port):
+        held_by = holders(host, PORT, port)
+        return Refusal(Reason.PORT, f"port {port}{use} is claimed already", held_by=held_by)
+    if port in host.ports_in_use:
+        return Refusal(Reason.PORT, f"port {port}{use}: something else listens there")
+    return None
+
+
+def ram_refusal(host: HostSnapshot, needed: int, available: int) -> Refusal:
+    """The refusal for so many bytes of RAM."""
+    return Refusal(Reason.RAM, needed=needed, available=available, held_by=holders(host, RAM))
 
 
 def _short(host: HostSnapshot, resource: Resource, index: int, amount: int, available: int) -> str:

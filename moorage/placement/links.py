@@ -7,11 +7,10 @@ from ipaddress import ip_address
 
 from moorage.common.failures import Cause, Failure
 from moorage.common.refusal import Reason, Refusal
-from moorage.inventory.claims import Resource
 from moorage.inventory.fleet import Fleet
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.baseline.terms import by_baseline_rules
-from moorage.placement.fit import free_ports, holders
+from moorage.placement.fit import free_ports, port_refusal
 from moorage.placement.parallelism import stated_parallelism
 from moorage.placement.placement import RAY_SERVICES, Links, Role, Seat
 from moorage.placement.request import Request
@@ -121,9 +120,6 @@ def _without_ray(host: HostSnapshot) -> Refusal | None:
     if low <= last and first <= high:
         return Refusal(Reason.PORT, f"Ray's ports {first}-{last} are among {low}-{high}")
     for port in range(first, first + RAY_SERVICES):
-        if host.claimed(Resource.PORT, port):
-            held_by = holders(host, Resource.PORT, port)
-            return Refusal(Reason.PORT, f"port {port} of Ray is claimed already", held_by=held_by)
-        if port in host.ports_in_use:
-            return Refusal(Reason.PORT, f"port {port} of Ray: something else listens there")
+        if refusal := port_refusal(host, port, " of Ray"):
+            return refusal
     return None

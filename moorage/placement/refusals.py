@@ -14,12 +14,11 @@ from moorage.placement.candidates import (
     ScoredCandidate,
     cpu_refusal,
     layouts_on_one_host,
-    ram_refusal,
     within_ram,
 )
 from moorage.placement.demand import Split
 from moorage.placement.explanation import Verdict
-from moorage.placement.fit import holders
+from moorage.placement.fit import holders, ram_refusal
 from moorage.placement.request import Request
 from moorage.placement.view import AcceleratorKind, HostView
 
@@ -179,17 +178,14 @@ def _measure(
     name = view.host.name
     if request.spec.extended_kv_cache:
         claims = (shape.needed * shape.count for shape in shapes)
-        short = min(
-            (ram_refusal(request, view, kind, claim) for claim in claims),
-            key=lambda one: one.shortfall,
-        )
-        if short.needed > short.available:
-            return Verdict.of(name, short)
+        least = min(request.ram_for(kind.type, claim) for claim in claims)
+        if least > view.room.ram:
+            return Verdict.of(name, ram_refusal(view.host, least, view.room.ram))
     nearest, available = _nearest(request, view, kind, room, shapes)
     there = fields(view.host)
     if available < nearest.needed <= room[nearest.count - 1] and not there["unified_memory"]:
-        claimed = nearest.needed * nearest.count
-        return Verdict.of(name, ram_refusal(request, view, kind, claimed))
+        needed = request.ram_for(kind.type, nearest.needed * nearest.count)
+        return Verdict.of(name, ram_refusal(view.host, needed, view.room.ram))
     return Verdict(
         name,
         # A larger share would help, and only the shape of the model is in its way.
@@ -263,6 +259,6 @@ def _lack(
     if needed <= available:
         return None
     if needed <= room[-1] and not view.host.unified_memory:
-        return ram_refusal(request, view, kind, needed * count)
+        return ram_refusal(view.host, request.ram_for(kind.type, needed * count), view.room.ram)
     held_by = holders(view.host, Resource.ACCELERATOR)
     return Refusal(Reason.ACCELERATOR_MEMORY, "", needed, available, count, there, held_by)
