@@ -49,17 +49,15 @@ def _points(
     request: Request, candidates: Sequence[Candidate], weight: float, rate: Term
 ) -> list[float]:
     """Points of one term for each candidate."""
-    return [
-        weight * rate(request, candidate, candidate.views[0], candidate.rooms[0])
-        if len(candidate.views) == 1
-        else weight * _total(request, candidate, rate) / len(candidate.views)
-        for candidate in candidates
-    ]
-
-
-def _total(request: Request, candidate: Candidate, rate: Term) -> float:
-    pairs = zip(candidate.views, candidate.rooms, strict=True)
-    return sum(rate(request, candidate, view, room) for view, room in pairs)
+    points = []
+    for one in candidates:
+        if len(one.views) == 1:
+            points.append(weight * rate(request, one, one.views[0], one.rooms[0]))
+        else:
+            pairs = zip(one.views, one.rooms, strict=True)
+            total = sum(rate(request, one, view, room) for view, room in pairs)
+            points.append(weight * total / len(one.views))
+    return points
 
 
 def _apart(request: Request, _candidate: Candidate, view: HostView, _room: list[int]) -> float:

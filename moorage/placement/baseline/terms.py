@@ -78,10 +78,6 @@ class Terms:
         cache = self.spec.extended_kv_cache
         return int(cache.ram or 0) if cache else 0
 
-    def short_of_ram(self, free: int) -> bool:
-        """Whether a host with so many free bytes of RAM is too small."""
-        return self.ram > free
-
     def bytes_of(self, item: Accelerator, otherwise: int) -> int:
         """Bytes that the engine takes of an accelerator; `otherwise` where it has no share."""
         return int(item.memory_total * self.utilization) if self.utilization > 0 else otherwise
