@@ -102,7 +102,7 @@ def _kinds(request: Request) -> tuple[str, ...]:
 
 
 def _of_leader(joined_by: Distributed, copies: bool) -> tuple[str, ...]:
-    """Ports of the leader besides its own; with `copies` hosts are data-parallel ranks."""
+    """Ports of a leader besides the one it serves on; `copies`: hosts are data-parallel ranks."""
     if joined_by == Distributed.RAY:
         return ("rpc", "own")
     return ("rpc", "master", "own", "joining") if copies else ("master",)
