@@ -121,7 +121,7 @@ class InputValue(Value):
 
     @field_validator("*")
     @classmethod
-    def _is_plain(cls, value: Any, info: ValidationInfo) -> Any:
+    def _check_texts(cls, value: Any, info: ValidationInfo) -> Any:
         if info.context == RECORDED:
             return value
         refused = IN_LINES if info.field_name in cls.multiline else IN_A_LINE

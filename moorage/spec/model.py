@@ -11,11 +11,11 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from moorage.common.values import InputValue
-from moorage.spec.engine import EngineSpec
+from moorage.spec.engine import EngineSpec, RuntimeName
 from moorage.spec.lifecycle import RedeploySpec, ReplaceSpec, RestartSpec, StoppingSpec
 from moorage.spec.patterns import Name, Port, Revision, SecretName, SecretVariable, Source
 from moorage.spec.placement import ExtendedCacheSpec, MemorySpec, PlacementSpec
-from moorage.spec.ray_cluster import mistake_elsewhere, mistake_on_cluster
+from moorage.spec.ray_cluster import check_on_cluster
 from moorage.spec.readiness import ReadinessSpec
 
 
@@ -107,7 +107,7 @@ class SpeculativeSpec(InputValue):
     )
 
     @model_validator(mode="after")
-    def _is_whole(self) -> SpeculativeSpec:
+    def _check_fields(self) -> SpeculativeSpec:
         if self.method != DraftMethod.MTP and not self.tokens:
             raise ValueError(f"{self.method} needs `tokens`")
         if self.method in (DraftMethod.EAGLE3, DraftMethod.DRAFT_MODEL) and not self.model:
@@ -211,18 +211,24 @@ class ModelSpec(InputValue):
     )
 
     @model_validator(mode="after")
-    def _adapters_have_names_of_their_own(self) -> ModelSpec:
+    def _check_adapter_names(self) -> ModelSpec:
         names = [self.name, *(adapter.name for adapter in self.lora)]
         if len(set(names)) < len(names):
             raise ValueError("lora: each adapter needs a name of its own, other than the model's")
         return self
 
     @model_validator(mode="after")
-    def _goes_where_it_is_placed(self) -> ModelSpec:
-        written = self.model_dump(mode="json", exclude_defaults=True)
-        judge = mistake_on_cluster if self.placement.cluster else mistake_elsewhere
-        if mistake := judge(written):
-            raise ValueError(mistake)
+    def _check_cluster(self) -> ModelSpec:
+        if self.placement.cluster:
+            check_on_cluster(self.model_dump(mode="json", exclude_defaults=True))
+        elif self.engine.application:
+            raise ValueError(
+                "engine.application: it is for a Ray cluster; name one in `placement.cluster`"
+            )
+        elif self.engine.runtime == RuntimeName.RAY:
+            raise ValueError(
+                "engine.runtime: a model runs on Ray where `placement.cluster` names a cluster"
+            )
         return self
 
     @property

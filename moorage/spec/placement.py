@@ -100,13 +100,13 @@ class PlacementSpec(InputValue):
     )
 
     @model_validator(mode="after")
-    def _replicas_share_a_list(self) -> PlacementSpec:
+    def _check_share(self) -> PlacementSpec:
         if self.accelerators_per_replica and not isinstance(self.accelerators, tuple):
             raise ValueError("accelerators_per_replica: it goes with a list in `accelerators`")
         return self
 
     @model_validator(mode="after")
-    def _policy_knows_hosts(self) -> PlacementSpec:
+    def _check_hosts(self) -> PlacementSpec:
         if self.policy == Policy.BASELINE and self.hosts != "auto":
             raise ValueError(
                 "hosts: the policy `baseline` counts them itself; leave one of the two out"

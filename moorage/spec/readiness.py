@@ -52,7 +52,7 @@ class PromptSpec(InputValue):
 
     @field_validator("expect")
     @classmethod
-    def _is_a_pattern(cls, expect: str) -> str:
+    def _check_pattern(cls, expect: str) -> str:
         try:
             re.compile(expect)
         except (re.error, RecursionError, OverflowError) as error:
@@ -60,7 +60,7 @@ class PromptSpec(InputValue):
         return expect
 
     @model_validator(mode="after")
-    def _asks_one_thing(self) -> PromptSpec:
+    def _check_request(self) -> PromptSpec:
         if bool(self.prompt) == bool(self.messages):
             raise ValueError("either `prompt` or `messages`")
         return self
@@ -150,7 +150,7 @@ class ReadinessSpec(InputValue):
     )
 
     @model_validator(mode="after")
-    def _compares_what_it_asks(self) -> ReadinessSpec:
+    def _check_compare(self) -> ReadinessSpec:
         if self.compare.min_tokens_per_second_ratio and not self.prompts:
             raise ValueError("compare: it is measured with `prompts`; write at least one")
         return self
