@@ -83,7 +83,6 @@ class LedgerRelease(Value):
     Attributes:
         since: When it came into its state.
         planned: Every workload of its plan; empty when its record cannot be read.
-        workloads: Its workloads in the ledger.
         successor: Release for which it stops; empty = it does not stop for one.
         successor_serves: Whether the successor took over, whatever became of it since.
         seats: Accelerators that it uses, by host.
@@ -118,10 +117,9 @@ class Patience(Value):
 
 
 class ClusterState(Value):
-    """Ledger and hosts at one moment.
+    """Ledger and hosts at one moment; releases in order of creation.
 
     Attributes:
-        releases: In order of creation.
         hosts: Reachable hosts of the fleet: models may be placed there.
         busy: By model, who works on it.
     """
