@@ -12,6 +12,7 @@ from typing import Any
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin, Value
 from moorage.models.config import (
+    LAYER_KEYS,
     Config,
     apply_overrides,
     architectures,
@@ -149,7 +150,7 @@ def _sizes(text: Config) -> dict[str, Any]:
     kv_heads = first_int(text, "num_key_value_heads", "num_kv_heads", "multi_query_group_num")
     hidden = first_int(text, "hidden_size", "n_embd", "d_model")
     return {
-        "layers": first_int(text, "num_hidden_layers", "n_layer", "n_layers", "num_layers"),
+        "layers": first_int(text, *LAYER_KEYS),
         "attention_heads": heads,
         "kv_heads": kv_heads or heads,
         "head_dim": first_int(text, "head_dim") or (hidden // heads if hidden and heads else None),
