@@ -129,7 +129,7 @@ def _plan(wanted: _Wanted, *, prune: bool) -> tuple[Intent, ...]:
     running = open_ledger().releases.in_states(SERVING)
     digests = {spec.name: spec.digest for spec in wanted.specs}
     same = [row for row in running if digests.get(row.model) == row.spec_digest]
-    dead = {row.id for row in same if not observed(row, Settings()).alive}
+    dead = {row.id for row in same if not observed(row).alive}
     return intents(wanted.specs, running, dead=dead, owner=wanted.owner, prune=prune)
 
 

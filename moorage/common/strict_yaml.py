@@ -129,25 +129,21 @@ class _Builder:
             self._aliases += 1
             part = self._repeated(event.anchor)
             self._count(part.entries)
-            if len(self._path) + part.depth > self._limits.depth:
-                raise self._refused(self._too_deep)
+            self._require_depth(len(self._path) + part.depth)
             return part
         self._count(1)
         if event.tag not in TAGS and event.tag != TEXT:
             raise self._refused(f"not valid YAML: the tag {event.tag[:SHOWN]!r} is not accepted")
         if event.anchor:
             self._anchors[event.anchor] = None  # nothing may hold itself
-        part = self._built(event)
+        if isinstance(event, ScalarEvent):
+            part = _Part(self._scalar(event))
+        else:
+            self._require_depth(len(self._path) + 1)
+            part = self._sequence() if isinstance(event, SequenceStartEvent) else self._mapping()
         if event.anchor:
             self._anchors[event.anchor] = part
         return part
-
-    def _built(self, event: Any) -> _Part:
-        if isinstance(event, ScalarEvent):
-            return _Part(self._scalar(event))
-        if len(self._path) >= self._limits.depth:
-            raise self._refused(self._too_deep)
-        return self._sequence() if isinstance(event, SequenceStartEvent) else self._mapping()
 
     def _sequence(self) -> _Part:
         value: list[Any] = []
@@ -233,9 +229,9 @@ class _Builder:
         if max(len(self._anchors), self._aliases) > self._limits.aliases:
             raise self._refused(f"more than {self._limits.aliases} anchors or aliases")
 
-    @property
-    def _too_deep(self) -> str:
-        return f"not valid YAML: nested more than {self._limits.depth} deep"
+    def _require_depth(self, depth: int) -> None:
+        if depth > self._limits.depth:
+            raise self._refused(f"not valid YAML: nested more than {self._limits.depth} deep")
 
     def _refused(self, message: str) -> YamlError:
         return YamlError(message, "".join(self._path).removeprefix("."))

@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from moorage.inventory.fleet import Fleet, Host
-from moorage.policy.names import (
-    has_image,
-    has_name,
-    has_variable,
-    is_below,
-    refused_words,
-)
+from moorage.policy.names import has_image, has_name, has_variable, is_below, refused_words
 from moorage.policy.request import Channel, Folders, Request, Usage, Violation, shortened, usage_of
 from moorage.policy.rules import EffectivePolicy, Rules
 from moorage.spec import EngineSpec, ModelSpec, RuntimeName

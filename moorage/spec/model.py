@@ -249,11 +249,6 @@ class ModelSpec(InputValue):
             update={field: type(self).model_fields[field].default for field in BESIDE}
         )
 
-    @property
-    def slug(self) -> str:
-        """The name as part of an artifact's key."""
-        return slug(self.name)
-
 
 def slug(name: str) -> str:
     """A name in lower case, digits and dashes, as Prefect wants it in artifact keys."""
