@@ -32,7 +32,7 @@ DEPLOY_IT = "Deploy its spec anew: the rules of today choose an image for it."
 async def choose_image(placed: Placed) -> Image | None:
     """Which image will run, and its digest; None without containers. Nothing is pulled."""
     with step("image") as note:
-        image, hosts = _image(placed)
+        image, hosts = wanted_image(placed)
         if image:
             image = await in_thread(pin_image, image, hosts[0])
         note.say(f"{image.pinned} ({image.reason})" if image else _no_image(placed))
@@ -47,7 +47,7 @@ async def pull_image(placed: Placed, target: Release | None = None) -> Image | N
         Failure: `IMAGE_MISSING` when neither its registry nor the host has it any more.
     """
     with step("image") as note:
-        wanted, hosts = (target.image, image_hosts(placed)) if target else _image(placed)
+        wanted, hosts = (target.image, image_hosts(placed)) if target else wanted_image(placed)
         if wanted is None or not hosts:
             note.say(_no_image(placed))
             return None
@@ -168,12 +168,7 @@ def image_hosts(placed: Placed) -> list[HostSnapshot]:
     return list({host.address: host for host in hosts}.values())
 
 
-def wanted_image(placed: Placed) -> Image | None:
-    """The image of the containers as its publisher names it; None where there are none."""
-    return _image(placed)[0]
-
-
-def _image(placed: Placed) -> tuple[Image | None, list[HostSnapshot]]:
+def wanted_image(placed: Placed) -> tuple[Image | None, list[HostSnapshot]]:
     """The image of the containers as its publisher names it, and the hosts that need it."""
     hosts, seats = image_hosts(placed), placed.placement.seats
     if not hosts:

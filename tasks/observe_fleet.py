@@ -32,9 +32,6 @@ from tasks.journal import step
 OBSERVE_SECONDS = 20.0
 """How long one place may take; one that is silent for so long is out of sight."""
 
-PLANNED = SERVING | {ReleaseState.STOPPING}
-"""States in which all of a plan was started."""
-
 
 @task(name="look", task_run_name="look at ledger and hosts", timeout_seconds=120, **RETRIED)
 async def observe_fleet(fleet: Fleet, *, keep: bool = True) -> ClusterState:
@@ -81,7 +78,7 @@ def _cluster_state(fleet: Fleet, keep: bool) -> ClusterState:
             lost_seconds=limits.host_lost_seconds,
             probe_seconds=limits.probe_seconds,
         ),
-        releases=tuple(_ledger_release(row, busy.get(row.model, "")) for row in rows),
+        releases=tuple(map(_ledger_release, rows)),
         observations=observations,
         records=own.repairs.all(),
         hosts=frozenset(reachable & {host.name for host in fleet.hosts}),
@@ -89,18 +86,15 @@ def _cluster_state(fleet: Fleet, keep: bool) -> ClusterState:
     )
 
 
-def _ledger_release(row: ReleaseRow, busy: str) -> LedgerRelease:
-    record, successor = row.release, successor_of(row)
-    spec, placement = (record.spec, record.placement) if record else (None, None)
+def _ledger_release(row: ReleaseRow) -> LedgerRelease:
+    spec, successor = row.release.spec if row.release else None, successor_of(row)
     deadlines = spec.readiness.deadlines if spec else Deadlines()
-    seats = placement.seats if placement else ()
+    seats = row.placement.seats if row.placement else ()
     return LedgerRelease(
         id=row.id,
         model=row.model,
         state=row.state,
         since=row.updated_at,
-        cause=row.cause,
-        busy=busy,
         restart=spec.restart if spec else RestartSpec(),
         planned=_planned(row),
         workloads=row.workloads,
@@ -116,10 +110,10 @@ def _ledger_release(row: ReleaseRow, busy: str) -> LedgerRelease:
 
 
 def _planned(row: ReleaseRow) -> tuple[Workload, ...]:
-    plan = row.release.plan if row.release else None
-    if plan is None or row.state not in PLANNED:
+    """What its plan starts; nothing in states in which only a part of it may have started."""
+    if row.plan is None or row.state not in SERVING | {ReleaseState.STOPPING}:
         return ()
-    return tuple(planned_workload(spec) for spec in plan.containers)
+    return tuple(planned_workload(spec) for spec in row.plan.containers)
 
 
 def _places(fleet: Fleet, workloads: Iterable[Workload]) -> list[Place]:

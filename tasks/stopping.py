@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Protocol
 
 from moorage.adapters.engines.engine_http import metrics_total, read_metrics
 from moorage.adapters.system.threads import in_thread, run_shielded, run_uninterrupted
@@ -84,29 +83,22 @@ async def drain(row: ReleaseRow) -> Drained:
     """
     hurry = threading.Event()
     try:
-        return await in_thread(until_idle, row.serving, ending_of(row), hurry)
+        return await in_thread(until_idle, row.serving, ending_of(row), hurry.wait)
     finally:
         hurry.set()
-
-
-class Pause(Protocol):
-    """What ends the waiting early: a `threading.Event`, or the clock of a test."""
-
-    def wait(self, timeout: float) -> bool:
-        """Wait so many seconds, or until it is set; whether it is."""
-        ...
 
 
 def until_idle(
     workloads: tuple[Workload, ...],
     how: Ending,
-    hurry: Pause,
+    pause: Callable[[float], bool],
     clock: Callable[[], float] = time.monotonic,
     read: Callable[[str, float], str] = read_metrics,
 ) -> Drained:
     """Wait for every workload; all of them have the same time, for they drain at once.
 
-    `hurry` ends the waiting. `read` reads the metrics at a URL, in so many seconds.
+    `pause` waits so many seconds; it returns True to end the waiting. `read` reads the metrics at a
+    URL, in so many seconds.
     """
     if how.busy is None or not how.drain_seconds or not workloads:
         return Drained()
@@ -116,7 +108,7 @@ def until_idle(
         while not watch.ended:
             left = began + how.drain_seconds - clock()
             watch.look(max(POLL_SECONDS, min(left, ASK_SECONDS)))
-            if watch.ended or left <= 0 or hurry.wait(POLL_SECONDS):
+            if watch.ended or left <= 0 or pause(POLL_SECONDS):
                 break
     counts = [watch.count for watch in watches if watch.count is not None]
     return Drained(

@@ -87,7 +87,7 @@ async def verify(
         watches = [Watch(spec, profile, engine, workload, key) for workload in workloads]
         helpers = [watch for watch in watches if not watch.workload.serves]
         results = await _all(
-            wait_for_replica(leader, [one for one in helpers if one.helps(leader)])
+            wait_for_replica(leader, [one for one in helpers if one.replica == leader.replica])
             for leader in watches
             if leader.workload.serves
         )
@@ -188,11 +188,7 @@ class Watch:
         else:
             self._causes, self._probes = engine.log_causes, engine.probes(spec, profile)
         self._runtime = runtime_for(workload.runtime, workload.address, settings())
-        self._begin = time.monotonic()
-
-    def helps(self, leader: Watch) -> bool:
-        """Whether it runs in the replica of a leader."""
-        return self.workload.replica == leader.workload.replica
+        self.replica, self._begin = workload.replica, time.monotonic()
 
     async def until_ready(self) -> Readiness:
         """Go through the phases in order."""

@@ -127,11 +127,8 @@ def _request(spec: ModelSpec, profile: ModelProfile) -> Probe:
         Mode.RERANKING: ("/rerank", {"query": prompt, "documents": [prompt, "no"]}, "scores"),
         Mode.CLASSIFICATION: ("/classify", {"input": [prompt]}, "labels"),
     }
-    chat = profile.has_chat_template
-    path, body, expects = pooling.get(profile.mode) or (
-        *generation(prompt, [], 1, chat=chat),
-        "text",
-    )
+    text = (*generation(prompt, [], 1, chat=profile.has_chat_template), "text")
+    path, body, expects = pooling.get(profile.mode) or text
     return Probe(
         phase=Phase.ANSWERED,
         deadline="warm_up_seconds",

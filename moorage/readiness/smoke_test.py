@@ -135,17 +135,15 @@ def gate_of(
 
 def comparable(prompts: Sequence[PromptSpec], others: Sequence[PromptSpec]) -> bool:
     """Whether two releases get the same prompts, so that their speeds can be compared."""
-    return [_question(one) for one in prompts] == [_question(one) for one in others]
+    asked = {"prompt", "messages", "max_tokens"}
+    one, other = ([each.model_dump(include=asked) for each in own] for own in (prompts, others))
+    return one == other
 
 
 def speed_of(gates: Sequence[Gate]) -> float | None:
     """Tokens per second of a release: the mean over its replicas; None = not measured."""
     speeds = [gate.tokens_per_second for gate in gates if gate.tokens_per_second is not None]
     return round(sum(speeds) / len(speeds), 3) if speeds and len(speeds) == len(gates) else None
-
-
-def _question(prompt: PromptSpec) -> tuple[str, Any, int]:
-    return prompt.prompt, prompt.messages, prompt.max_tokens
 
 
 def _mistake(prompt: PromptSpec, seconds: float, found: bool | None) -> str:

@@ -28,5 +28,5 @@ def test_a_successor_that_served_once_took_over_whatever_became_of_it(
         failed()
     else:
         assert ran(*since) == "tiny.v2"
-    standing = _ledger_release(ledger().releases.get(old), "")
+    standing = _ledger_release(ledger().releases.get(old))
     assert (standing.successor, standing.successor_serves) == ("tiny.v2", took_over)

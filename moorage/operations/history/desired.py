@@ -16,16 +16,11 @@ class Action(StrEnum):
 
     CREATE = "create"
     CHANGE = "change"
-    RESTORE = "restore"
-    """The ledger says that it serves as its file says, but it is not alive."""
-
-    NOTED = "note"
-    """Only fields that do not affect what runs differ; the record is updated, nothing restarts."""
-
+    RESTORE = "restore"  # the ledger says that it serves as its file says, but it is not alive
+    NOTED = "note"  # only the record is updated: the changed fields do not affect what runs
     UNCHANGED = "unchanged"
     RETIRE = "retire"
-    LEFT = "left"
-    """It was applied from these files and is not in them any more; only `--prune` retires it."""
+    LEFT = "left"  # it is not in its files any more; only `--prune` retires it
 
 
 IDLE = frozenset({Action.UNCHANGED, Action.LEFT})
@@ -95,17 +90,13 @@ def intents(
         for model in serving.keys() - {spec.name for spec in specs}
         if owner and (record := serving[model].release) and record.applied_from == owner
     )
-    retirements = (_retirement(serving[model], prune) for model in dropped)
-    return (*retirements, *(_intent(spec, serving.get(spec.name), dead) for spec in specs))
-
-
-def _retirement(row: ReleaseRow, prune: bool) -> Intent:
-    return Intent(
-        model=row.model,
-        action=Action.RETIRE if prune else Action.LEFT,
-        release=row.id,
-        note="not in the files any more" + ("" if prune else "; `--prune` retires it"),
+    action = Action.RETIRE if prune else Action.LEFT
+    note = "not in the files any more" + ("" if prune else "; `--prune` retires it")
+    retirements = (
+        Intent(model=model, action=action, release=serving[model].id, note=note)
+        for model in dropped
     )
+    return (*retirements, *(_intent(spec, serving.get(spec.name), dead) for spec in specs))
 
 
 def _intent(spec: ModelSpec, row: ReleaseRow | None, dead: Collection[str]) -> Intent:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from moorage.common.failures import Cause, Failure
 from moorage.engines.flags import Flag
-from moorage.engines.launch import ContainerSpec, LaunchPlan, Mount
+from moorage.engines.launch import ContainerSpec, LaunchPlan
 from moorage.models.assets import AssetRole
 from moorage.models.source import ResolvedModel
 from moorage.operations.history.changes import by_seat
@@ -170,27 +170,20 @@ def replanned(
 
 
 def _container(old: ContainerSpec, base: ContainerSpec, fresh: ContainerSpec) -> ContainerSpec:
+    # The old targets of mounts get their current sources: files may have been staged anew.
+    targets = {mount.target for mount in old.mounts}
+    others = [mount for mount in base.mounts if mount.target not in targets]
+    variables = (old.environment, base.environment, fresh.environment)
     update: dict[str, Any] = {
         "command": _merged(old.command, base.command, fresh.command, _option),
-        "environment": _merged(
-            old.environment, base.environment, fresh.environment, lambda one: one.name
-        ),
-        "mounts": _mounts(old.mounts, base.mounts, fresh.mounts),
+        "environment": _merged(*variables, lambda one: one.name),
+        "mounts": _merged(old.mounts, others, fresh.mounts, lambda one: one.target),
     }
     for name in ContainerSpec.model_fields:
         if name not in update and name not in FRESH:
             same = getattr(base, name) == getattr(fresh, name)
             update[name] = getattr(old if same else fresh, name)
     return fresh.model_copy(update=update)
-
-
-def _mounts(
-    old: Sequence[Mount], base: Sequence[Mount], fresh: Sequence[Mount]
-) -> tuple[Mount, ...]:
-    """The old targets with their current sources: files may have been staged anew."""
-    seen = {mount.target for mount in old}
-    others = [mount for mount in base if mount.target not in seen]
-    return _merged(old, others, fresh, lambda one: one.target)
 
 
 def _merged(

@@ -27,7 +27,6 @@ class ObservedWorkload(Value):
     Attributes:
         identity: Container id, or `pid@start-time`.
         release: Empty for a helper.
-        state: Its state in words.
         since: When it was created.
         helper: What a helper container is for; empty = it is an engine's.
         fresh: Whether it was created and never started.
@@ -45,12 +44,7 @@ class ObservedWorkload(Value):
 
 
 class Observation(Value):
-    """The workloads of one place, or why they cannot be listed.
-
-    Attributes:
-        unreachable_since: None = the place answered.
-        detail: Why it did not answer.
-    """
+    """The workloads of one place, or since when and why it does not answer."""
 
     place: Place
     unreachable_since: datetime | None = None
@@ -65,10 +59,8 @@ class RepairRecord(Value):
         attempts: Restarts since it was last healthy for `HEALTHY_SECONDS`.
         elsewhere: Replacements in that time.
         not_before: Earliest moment of the next start; None = at once.
-        failure: The latest problem.
         started_at: Moment of the latest restart; None = it has answered since.
         well_since: Since when it answers after a restart; None = it was never restarted.
-        probed_at: Moment of the latest probe.
         missed: Probes in a row that it did not answer.
         tokens: Tokens generated until then, by workload, as the engines' metrics count.
     """
@@ -90,7 +82,6 @@ class LedgerRelease(Value):
 
     Attributes:
         since: When it came into its state.
-        busy: Who works on its model now; empty = nobody.
         planned: Every workload of its plan; empty when its record cannot be read.
         workloads: Its workloads in the ledger.
         successor: Release for which it stops; empty = it does not stop for one.
@@ -103,8 +94,6 @@ class LedgerRelease(Value):
     model: str
     state: ReleaseState
     since: datetime
-    cause: str = ""
-    busy: str = ""
     restart: RestartSpec = RestartSpec()
     planned: tuple[Workload, ...] = ()
     workloads: tuple[Workload, ...] = ()

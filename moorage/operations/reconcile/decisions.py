@@ -38,7 +38,7 @@ def decide(cluster: ClusterState) -> tuple[Action, ...]:
 def release_actions(status: ReleaseStatus) -> tuple[Action, ...]:
     """The actions for one release."""
     own = status.own
-    if own.busy:
+    if own.model in status.cluster.busy:
         return ()
     if status.unreachable and status.unreachable_seconds >= status.cluster.patience.lost_seconds:
         # When the host comes back, what runs there has no owner and is removed.

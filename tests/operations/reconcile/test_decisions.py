@@ -169,9 +169,9 @@ CASES: dict[str, tuple[ClusterState, list[str]]] = {
         ["finish"],
     ),
     "what stops out of sight": (a_world(a_standing(S.STOPPING), **AWAY), ["wait"]),
-    "what a living flow works on": (a_world(a_standing(S.STARTING, busy="flow run x")), []),
+    "what a living flow works on": (a_world(a_standing(S.STARTING), busy=AT_WORK), []),
     "what a living flow works on, dead": (
-        a_world(a_standing(busy="flow run x"), **DIED),
+        a_world(a_standing(), **DIED, busy=AT_WORK),
         [],
     ),
     "what nobody owns, since a moment": (a_world(), ["wait"]),

@@ -49,7 +49,6 @@ def standings(draw: st.DrawFn, model: str) -> LedgerRelease:
         state,
         f"{model}.v1",
         since=NOON - timedelta(seconds=draw(st.integers(0, 1200))),
-        busy=draw(st.sampled_from(["", "", "flow run x"])),
         restart=restart,
         successor=f"{model}.v2" if stops else "",
         successor_serves=stops and draw(st.booleans()),
@@ -89,6 +88,7 @@ def worlds(draw: st.DrawFn) -> ClusterState:
         observations=(place,),
         records=tuple(draw(records(model)) for model in NAMES if draw(st.booleans())),
         hosts=draw(st.sampled_from([frozenset({"gpu-1"}), frozenset({"gpu-1", "gpu-2"})])),
+        busy={one.model: "flow run x" for one in releases if draw(st.integers(0, 2)) == 2},
     )
 
 

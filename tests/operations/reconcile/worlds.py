@@ -78,7 +78,6 @@ def a_world(*releases: LedgerRelease, **changes: Any) -> ClusterState:
         "releases": releases,
         "observations": (observed(found()),),
         "hosts": frozenset({"gpu-1", "gpu-2"}),
-        "busy": {one.model: one.busy for one in releases if one.busy},
     }
     return ClusterState.model_validate({**values, **changes})
 
