@@ -54,7 +54,7 @@ class _Group(TyperGroup):
 
 
 class _Command(TyperCommand):
-    """Options count before its name too: pruning another fleet than the chosen one would be bad."""
+    """Options before its name count too: `models --fleet X prune` must prune no other fleet."""
 
     def invoke(self, ctx: Any) -> Any:
         before = ctx.parent.params if ctx.parent else {}

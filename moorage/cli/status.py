@@ -40,7 +40,7 @@ def status(
     serving = [ledger.releases.running(row.model) or row for row in rows]
     left = [row for row in ledger.releases.not_undone() if name in (None, row.model)]
     shown = {row.id: row for row in (*serving, *left)}
-    found = [(row, observed(row)) for row in shown.values()]
+    found = [(row, liveness(row)) for row in shown.values()]
     if as_json:
         return dump(
             [{**row_json(row), "alive": seen.alive, "observed": seen.detail} for row, seen in found]
@@ -90,7 +90,7 @@ def logs(
         raise typer.Exit(ExitCode.CANCELLED) from None
 
 
-def observed(row: ReleaseRow) -> Liveness:
+def liveness(row: ReleaseRow) -> Liveness:
     """The actual state of a release's workloads."""
     if not row.workloads:
         return Liveness(False, row.cause or row.state)

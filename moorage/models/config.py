@@ -1,8 +1,8 @@
 """A model's configuration: its parts, its context length, and the limits of its fields.
 
-The limits are checked once where a configuration is read. What decides about memory, time or what
-is printed has a type and bounds; anything else may be whatever JSON is. A check of a list is one of
-each of its items: some models give a number for every layer.
+The limits are checked once, where a configuration is read. Fields that decide about memory, time
+or output have a type and bounds; any other may hold any JSON. A list is checked item by item, for
+some models give a number for each layer.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def _problem(key: str, value: Any) -> str:
 
 
 def _plain(value: Any) -> Iterator[Any]:
-    """The value, or those in it; nulls say nothing."""
+    """The value, or the values in it, without nulls."""
     waiting = [value]
     while waiting:
         item = waiting.pop()
