@@ -223,8 +223,8 @@ async def start_replicas(
 ) -> None:
     """Launch and verify a release, part by part; each has passed the gate before the next starts.
 
-    As a canary a share of the replicas starts first, and is watched before the rest starts. Where
-    an engine refuses and names a value that works, its part and all later ones start with it.
+    As a canary a share of the replicas starts first, and is watched before the rest starts. If an
+    engine refuses a value and names one that works, its part and all later ones start with that.
     The draft has every part that is ready, also when a later one fails.
 
     Raises:

@@ -25,8 +25,6 @@ from tasks.context import PLAIN, RETRIED, settings
 from tasks.journal import step, within
 from tasks.map_hosts import HostCall, map_hosts
 
-DEPLOY_IT = "Deploy its spec anew: the rules of today choose an image for it."
-
 
 @task(name="image", task_run_name="choose the image for {placed.spec.name}", **PLAIN)
 async def choose_image(placed: Placed) -> Image | None:
@@ -75,7 +73,8 @@ async def _have_again(image: Image, hosts: list[HostSnapshot], spec: ModelSpec) 
     except Failure as failure:
         if failure.cause != Cause.IMAGE_MISSING:
             raise
-        raise Failure(failure.cause, failure.detail, suggestion=DEPLOY_IT) from None
+        advice = "Deploy its spec anew: the rules of today choose an image for it."
+        raise Failure(failure.cause, failure.detail, suggestion=advice) from None
     return image
 
 

@@ -160,7 +160,7 @@ def _host_call(
 
 
 def _origins(staged: Staged) -> str:
-    """Whom the bytes came from, where they came."""
+    """The origins of the bytes; empty where none were brought."""
     parts = [f"{human_bytes(size)} from {name}" for name, size in staged.brought.items()]
     if len(staged.brought) == 1:
         return f" from {next(iter(staged.brought))},"

@@ -45,9 +45,7 @@ class Stored(Value):
 class Need(Value):
     """A model that a release needs: the folder of its source.
 
-    Attributes:
-        revision: Empty = not known yet, so any.
-        hosts: Empty = not known yet, so any.
+    An empty revision, and empty hosts, are not known yet: any will do.
     """
 
     release: str

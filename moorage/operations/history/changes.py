@@ -22,8 +22,7 @@ class Change(Value):
     """A difference between two releases in a field, flag, variable or figure.
 
     Attributes:
-        before: None = it was not set.
-        after: None = it is not set any more.
+        before: None = it was not set; likewise `after`.
         where: Containers that it concerns, such as `r0 leader`; empty = all of them.
         ratio: `after` divided by `before`, for a figure that both have.
     """

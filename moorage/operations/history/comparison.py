@@ -87,10 +87,7 @@ def _figure_text(name: str, value: float | None) -> str | None:
 class Comparison(Value):
     """The differences between two releases, which `before` and `after` identify.
 
-    Attributes:
-        revision: Revisions of the model, its adapters and its draft model.
-        environment: Variables, without their values.
-        measured: Memory and times, equal ones too.
+    `environment` has no values of variables; `measured` has equal figures too.
     """
 
     before: str

@@ -28,12 +28,9 @@ IDLE = frozenset({Action.UNCHANGED, Action.LEFT})
 
 
 class Intent(Value):
-    """The action for one model, and why.
+    """The action for one model, and why: its changed fields, or a note where they do not say it.
 
-    Attributes:
-        release: The release that serves the name; empty = none.
-        changes: Fields of its spec that differ from the release.
-        note: The reason, where the fields do not say it.
+    `release` serves the name; empty = none does.
     """
 
     model: str
@@ -51,7 +48,6 @@ class Applied(Value):
         outcome: `done`, `unchanged`, `failed` or `skipped`.
         release: The release that was created or ended; empty = none.
         exit_code: Of the class of the failure; 0 = there was none.
-        flow_run: Id of its flow run; empty = none was created.
     """
 
     model: str

@@ -57,13 +57,10 @@ def last_two(name: str, rows: Sequence[ReleaseRow]) -> tuple[Release, Release]:
 
 
 def rollback_target(name: str, rows: Sequence[ReleaseRow], to: str = "") -> Release:
-    """The release to roll back to.
+    """The release to roll back to, of all releases of a model, newest first.
 
-    Args:
-        name: The model.
-        rows: Its releases, newest first.
-        to: Id of one of them, or its beginning; empty = the latest release that ran before the one
-            that serves, or the latest that ran where none serves.
+    `to` is the id of one of them, or its beginning; empty = the latest release that ran before the
+    one that serves, or the latest that ran where none serves.
 
     Raises:
         Failure: `CANNOT_ROLL_BACK` when it never ran, is of another model, or there is none;
@@ -149,14 +146,13 @@ FRESH = {"name", "labels", "host", "address", "bind", "port", "devices", "awaits
 def replanned(
     recorded: LaunchPlan, then: LaunchPlan | None, fresh: LaunchPlan, note: str = ""
 ) -> LaunchPlan:
-    """A recorded plan, adapted to a new release and its place.
+    """A recorded plan, adapted to a new release and its place, with a note as a further warning.
 
     Args:
         recorded: The plan that ran.
         then: Today's plan for the old release in its old place; None = that place is gone, and the
             fresh plan counts.
         fresh: Today's plan for the new release.
-        note: A further warning.
     """
     notes = (*fresh.warnings, *([note] if note else []))
     if then is None:

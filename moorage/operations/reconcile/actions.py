@@ -43,7 +43,6 @@ class Action(Value):
         host: Host concerned; empty = several or none.
         adopted: Workloads that are added to the ledger.
         dead: Names of its dead workloads.
-        avoid: Where it must not be placed again.
         stray: The workload that is removed from its `place`.
     """
 

@@ -37,7 +37,6 @@ class Redeployed(Value):
         after: Release that serves since; empty = none.
         why: What has changed, or why it was deployed anyway.
         exit_code: Of the class of the failure; 0 = there was none.
-        flow_run: Id of its own flow run; empty = it had none.
     """
 
     model: str
