@@ -88,7 +88,7 @@ async def pin(image: Image, host: HostSnapshot) -> Image:
 async def pull_on(spec: ModelSpec, image: Image, host: HostSnapshot, alone: bool) -> str:
     """Have the image on one host; of several hosts, each is a step of the journal."""
     deadline = spec.readiness.deadlines.image_seconds
-    key = f"pull-{spec.slug if alone else slug(f'{spec.name} {host.name}')}"
+    key = f"pull-{slug(spec.name) if alone else slug(f'{spec.name} {host.name}')}"
 
     async def fetch(progress: Progress) -> None:
         await in_thread(

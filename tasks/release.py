@@ -41,7 +41,7 @@ async def publish(release: Release) -> Release:
         line = await in_thread(ledger().releases.transitions, release.id)
         timeline = stays(release.created_at, release.flow_run_id, line)
         page, text = release_document(release, timeline), f"{release.id} serves {release.model}"
-        await show_markdown(f"release-{release.spec.slug}", page.markdown(), text)
+        await show_markdown(f"release-{slug(release.spec.name)}", page.markdown(), text)
         note.say(text)
         return release
 
@@ -54,7 +54,7 @@ async def publish_failure(model: str, failure: Failure, release: str) -> None:
 
 async def publish_plan(release: Release, title: str) -> None:
     """Show what a deploy runs, or would run, as an artifact."""
-    await show_markdown(f"plan-{release.spec.slug}", plan_document(release).markdown(), title)
+    await show_markdown(f"plan-{slug(release.spec.name)}", plan_document(release).markdown(), title)
 
 
 @threaded

@@ -26,7 +26,7 @@ from moorage.readiness.answers import is_final, judge
 from moorage.readiness.diagnosis import diagnose
 from moorage.readiness.protocol import Phase, Probe, ProbeResult, Readiness, application_probes
 from moorage.reports.record import readiness_document
-from moorage.spec import ModelSpec, RuntimeName
+from moorage.spec import ModelSpec, RuntimeName, slug
 from tasks.artifacts import show_markdown
 from tasks.context import PLAIN, settings
 from tasks.journal import step
@@ -95,7 +95,7 @@ async def verify(
         watches += [Watch(spec, profile, engine, workload, key) for workload in earlier]
         await _all(watch.must_live() for watch in watches)
         page = readiness_document(plan.release, tuple(results))
-        await show_markdown(f"readiness-{spec.slug}", page.markdown(), page.title)
+        await show_markdown(f"readiness-{slug(spec.name)}", page.markdown(), page.title)
         last = [result.probes[-1] for result in results]
         note.say("; ".join(f"{one.detail} after {human_seconds(one.seconds)}" for one in last))
         return tuple(results)

@@ -16,7 +16,6 @@ from moorage.spec.lifecycle import (
     WhenDead,
 )
 from moorage.spec.model import (
-    BESIDE,
     AdapterSpec,
     AdapterUpdatesSpec,
     DraftMethod,

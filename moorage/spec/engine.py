@@ -147,8 +147,7 @@ class EngineSpec(InputValue):
         " driver's. They are taken away before the start because consumer cards fail with them.",
     )
     shm: Bytes = Field(
-        DEFAULT_SHM,
-        description="Shared memory of the container, in bytes or as `10GiB`.",
+        DEFAULT_SHM, description="Shared memory of the container, in bytes or as `10GiB`."
     )
     container: ContainerSettings = Field(
         ContainerSettings(), description="How far the container is shut off from its host."

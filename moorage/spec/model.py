@@ -119,7 +119,7 @@ class SpeculativeSpec(InputValue):
         return self
 
 
-BESIDE = ("labels", "redeploy", "replace", "restart")
+OPERATION_FIELDS = ("labels", "redeploy", "replace", "restart")
 """Fields that do not change what runs: another value of them needs no other release."""
 
 
@@ -238,7 +238,7 @@ class ModelSpec(InputValue):
         Defaults are left out, so that a field added later does not change every digest; so are the
         fields that only say how a deploy goes about it.
         """
-        content = self.model_dump(mode="json", exclude_defaults=True, exclude=set(BESIDE))
+        content = self.model_dump(mode="json", exclude_defaults=True, exclude=set(OPERATION_FIELDS))
         written = json.dumps(content, sort_keys=True)
         return hashlib.sha256(written.encode()).hexdigest()[:12]
 
@@ -246,13 +246,8 @@ class ModelSpec(InputValue):
     def as_it_runs(self) -> ModelSpec:
         """The spec without what does not change what runs."""
         return self.model_copy(
-            update={field: type(self).model_fields[field].default for field in BESIDE}
+            update={field: type(self).model_fields[field].default for field in OPERATION_FIELDS}
         )
-
-    @property
-    def slug(self) -> str:
-        """The name as part of an artifact's key."""
-        return slug(self.name)
 
 
 def slug(name: str) -> str:
