@@ -91,7 +91,7 @@ async def _end_runs(ends: Mapping[str, State]) -> None:
 
 
 async def _shown_as_running(since: datetime) -> list[str]:
-    """Runs of flows that move releases and began before then; none where Prefect does not answer."""
+    """Runs of flows that move releases and began before then; none where Prefect is away."""
     running = FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.RUNNING]))
     begun = FlowRunFilter(state=running, start_time=FlowRunFilterStartTime(before_=since))
     ours = FlowFilter(name=FlowFilterName(any_=LEADING))
