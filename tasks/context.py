@@ -15,7 +15,6 @@ from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.system.settings import Settings
 from moorage.common.failures import Failure
-from moorage.releases.routing import Router
 
 READ = ("MOORAGE_", "HF_", "AWS_", "HOME")
 """How the names of the variables begin that settings depend on."""
@@ -30,11 +29,6 @@ def settings() -> Settings:
 def ledger() -> Ledger:
     """The ledger of the settings."""
     return _open(settings().ledger)
-
-
-def router() -> Router:
-    """Where requests for model names go: the ledger says it, and gateways read it there."""
-    return ledger().routes
 
 
 @lru_cache(maxsize=4)

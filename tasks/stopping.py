@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Protocol
 
 from moorage.adapters.engines.engine_http import metrics_total, read_metrics
 from moorage.adapters.system.threads import in_thread, run_shielded, run_uninterrupted
@@ -17,7 +16,7 @@ from moorage.engines.launch import Workload
 from moorage.engines.stopping import Drained, Ending
 from moorage.releases.release import ReleaseRow, ReleaseState, ending_of
 from moorage.releases.states import SERVING
-from tasks.context import ledger, router
+from tasks.context import ledger
 from tasks.restart import lease_of
 from tasks.workloads import ABORT_SECONDS, stop_all
 
@@ -40,12 +39,11 @@ async def retire(row: ReleaseRow) -> Drained:
 async def close_and_drain(row: ReleaseRow, cause: str = "") -> Drained:
     """Send nobody to a release any more, and wait for what it has in flight.
 
-    It answers on for a moment before: a client that has just looked its endpoint up has not sent
-    its request yet, so an idle engine may still get one. When the waiting is cancelled the release
-    serves on, for nothing was stopped.
+    It answers for a moment longer (`replace.linger_seconds`): a client that has just looked up its
+    endpoint has not sent its request yet. When the wait is cancelled, the release goes on serving.
     """
     try:
-        await run_uninterrupted(router().close, row.id, cause)
+        await run_uninterrupted(ledger().routes.close, row.id, cause)
         if row.release and row.serving:
             await asyncio.sleep(row.release.spec.replace.linger_seconds)
         return await drain(row)
@@ -57,7 +55,7 @@ async def close_and_drain(row: ReleaseRow, cause: str = "") -> Drained:
 def end_release(row: ReleaseRow, to: ReleaseState, cause: str) -> None:
     """Stop what a release runs, then free what it holds and close it in one step.
 
-    A flow that waits for its start, because reconciling has just started it again, goes on.
+    It also drops the lease of a start by reconciling, for which other flows may wait.
     """
     served = row.state in SERVING or row.state == ReleaseState.STOPPING
     grace = ending_of(row).grace_seconds if served else ABORT_SECONDS
@@ -74,39 +72,32 @@ def add_outcome(cause: str, outcome: str) -> str:
 
 def _reopen(release: str) -> None:
     if ledger().releases.get(release).state == ReleaseState.STOPPING:
-        router().reopen(release, "its stop was cancelled")
+        ledger().routes.reopen(release, "its stop was cancelled")
 
 
 async def drain(row: ReleaseRow) -> Drained:
     """Wait until a release has nothing in flight; nobody may be sent to it any more.
 
-    Nothing is stopped here: when this is cancelled, the waiting ends and the engines serve on.
+    Nothing is stopped here. When this is cancelled, the engines go on serving.
     """
     hurry = threading.Event()
     try:
-        return await in_thread(until_idle, row.serving, ending_of(row), hurry)
+        return await in_thread(until_idle, row.serving, ending_of(row), hurry.wait)
     finally:
         hurry.set()
-
-
-class Pause(Protocol):
-    """What ends the waiting early: a `threading.Event`, or the clock of a test."""
-
-    def wait(self, timeout: float) -> bool:
-        """Wait so many seconds, or until it is set; whether it is."""
-        ...
 
 
 def until_idle(
     workloads: tuple[Workload, ...],
     how: Ending,
-    hurry: Pause,
+    pause: Callable[[float], bool],
     clock: Callable[[], float] = time.monotonic,
     read: Callable[[str, float], str] = read_metrics,
 ) -> Drained:
     """Wait for every workload; all of them have the same time, for they drain at once.
 
-    `hurry` ends the waiting. `read` reads the metrics at a URL, in so many seconds.
+    `pause` waits so many seconds; it returns True to end the waiting. `read` reads the metrics at a
+    URL, in so many seconds.
     """
     if how.busy is None or not how.drain_seconds or not workloads:
         return Drained()
@@ -116,7 +107,7 @@ def until_idle(
         while not watch.ended:
             left = began + how.drain_seconds - clock()
             watch.look(max(POLL_SECONDS, min(left, ASK_SECONDS)))
-            if watch.ended or left <= 0 or hurry.wait(POLL_SECONDS):
+            if watch.ended or left <= 0 or pause(POLL_SECONDS):
                 break
     counts = [watch.count for watch in watches if watch.count is not None]
     return Drained(

@@ -30,10 +30,8 @@ class Probe(Value):
         deadline: Which deadline of the spec applies: `load_seconds`, `warm_up_seconds`, or
             `on_cluster_seconds`.
         method: HTTP method; empty = only a TCP connection.
-        body: JSON to send.
         expects: Kind of answer: `running` (of the runtime, not the engine), `status`, `listed`,
             `text`, `vector`, `scores`, `labels`.
-        name: The served name.
         patient: Whether a bad answer may still become a good one while the engine starts.
     """
 
@@ -48,24 +46,24 @@ class Probe(Value):
 
 
 class ProbeResult(Value):
-    """How a phase was passed, and what was answered."""
+    """How a phase was passed, in seconds from the start of the engine, and what was answered."""
 
     phase: Phase
     seconds: float
-    """From the start of the engine until the phase was passed."""
-
     attempts: int
     detail: str = ""
 
 
 class Readiness(Value):
-    """What step `verify` makes: the proof for every replica."""
+    """What step `verify` makes: the proof for every replica.
+
+    `first_token_seconds` is the duration of the request that was answered; 0 = no request.
+    """
 
     workload: str
     endpoint: str
     probes: tuple[ProbeResult, ...]
     first_token_seconds: float = 0.0
-    """Duration of the request that was answered; 0 = no request."""
 
 
 def readiness_probes(
@@ -112,15 +110,12 @@ def _answers(spec: ModelSpec, profile: ModelProfile, *, lists_models: bool) -> l
                 name=spec.name,
             )
         )
-    if spec.readiness.probe.request and _answers_json(profile):
+    # No JSON request suits a model for pictures, and speech is sent as a file.
+    speech = profile.mode == Mode.COMPLETION and not TRANSCRIBERS.isdisjoint(profile.architectures)
+    takes_json = profile.mode != Mode.IMAGE_GENERATION and not speech
+    if spec.readiness.probe.request and takes_json:
         probes.append(_request(spec, profile))
     return probes
-
-
-def _answers_json(profile: ModelProfile) -> bool:
-    """Whether a JSON request suits the model: not for pictures, and speech is sent as a file."""
-    silent = profile.mode == Mode.COMPLETION and not TRANSCRIBERS.isdisjoint(profile.architectures)
-    return profile.mode != Mode.IMAGE_GENERATION and not silent
 
 
 def _request(spec: ModelSpec, profile: ModelProfile) -> Probe:
@@ -130,9 +125,8 @@ def _request(spec: ModelSpec, profile: ModelProfile) -> Probe:
         Mode.RERANKING: ("/rerank", {"query": prompt, "documents": [prompt, "no"]}, "scores"),
         Mode.CLASSIFICATION: ("/classify", {"input": [prompt]}, "labels"),
     }
-    path, body, expects = pooling.get(profile.mode) or _generation(
-        prompt, profile.has_chat_template
-    )
+    text = (*generation(prompt, [], 1, chat=profile.has_chat_template), "text")
+    path, body, expects = pooling.get(profile.mode) or text
     return Probe(
         phase=Phase.ANSWERED,
         deadline="warm_up_seconds",
@@ -145,9 +139,12 @@ def _request(spec: ModelSpec, profile: ModelProfile) -> Probe:
     )
 
 
-def _generation(prompt: str, chat: bool) -> tuple[str, dict[str, Any], str]:
-    limits = {"max_tokens": 1, "temperature": 0, "stream": False}
+def generation(
+    prompt: str, messages: list[dict[str, Any]], max_tokens: int, *, chat: bool
+) -> tuple[str, dict[str, Any]]:
+    """The HTTP path and the body of a request for text; without messages, of the prompt."""
+    limits = {"max_tokens": max_tokens, "temperature": 0, "stream": False}
     if chat:
-        messages = [{"role": "user", "content": prompt}]
-        return "/v1/chat/completions", {"messages": messages, **limits}, "text"
-    return "/v1/completions", {"prompt": prompt, **limits}, "text"
+        conversation = messages or [{"role": "user", "content": prompt}]
+        return "/v1/chat/completions", {"messages": conversation, **limits}
+    return "/v1/completions", {"prompt": prompt, **limits}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from moorage.common.printable import printable
 from moorage.common.units import human_seconds
 from moorage.common.values import Value
-from moorage.readiness.answers import Generation, Unreadable, read_generation, shorten
+from moorage.readiness.answers import Generation, problem_of, read_generation, shorten
+from moorage.readiness.protocol import generation
 from moorage.spec import ModelSpec, PromptSpec
 
 SHOWN = 300
@@ -16,18 +16,19 @@ SHOWN = 300
 
 
 class Answer(Value):
-    """One golden prompt and its answer, both cut."""
+    """One golden prompt and its answer, both cut.
+
+    Attributes:
+        seconds: How long the whole answer took.
+        tokens: None = the engine does not count them.
+        wrong: Why it does not pass; empty = it does.
+    """
 
     asked: str
     answered: str = ""
     seconds: float
-    """How long the whole answer took."""
-
     tokens: int | None = None
-    """None = the engine does not count them."""
-
     wrong: str = ""
-    """Why it does not pass; empty = it does."""
 
 
 class Gate(Value):
@@ -71,12 +72,9 @@ def request_of(spec: ModelSpec, prompt: PromptSpec, *, chat: bool) -> tuple[str,
 
     A model without a chat template gets a conversation line by line.
     """
-    body = {"model": spec.name, "max_tokens": prompt.max_tokens, "temperature": 0, "stream": False}
-    if chat:
-        stated = [message.model_dump() for message in prompt.messages]
-        messages = stated or [{"role": "user", "content": prompt.prompt}]
-        return "/v1/chat/completions", {**body, "messages": messages}
-    return "/v1/completions", {**body, "prompt": prompt_text(prompt)}
+    messages = [message.model_dump() for message in prompt.messages]
+    path, body = generation(prompt_text(prompt), messages, prompt.max_tokens, chat=chat)
+    return path, {"model": spec.name, **body}
 
 
 def prompt_text(prompt: PromptSpec) -> str:
@@ -85,17 +83,9 @@ def prompt_text(prompt: PromptSpec) -> str:
 
 
 def read_answer(status: int, answer: Any) -> Generation:
-    """Read what an engine sent back.
-
-    Args:
-        status: HTTP status; 0 = there was no connection, or no answer in time.
-        answer: The body, or why there is none.
-    """
-    if status != 200:
-        return Generation(wrong=f"HTTP {status}: {shorten(answer)}" if status else shorten(answer))
-    if isinstance(answer, Unreadable):
-        return Generation(wrong=str(answer))
-    return read_generation(answer)
+    """Read what an engine sent back; status 0 = nothing, and the answer says why."""
+    wrong = problem_of(status, answer)
+    return Generation(wrong=wrong) if wrong else read_generation(answer)
 
 
 def judge_answer(
@@ -106,8 +96,8 @@ def judge_answer(
     `found` says whether its pattern is in it; None = the search took too long.
     """
     return Answer(
-        asked=cut(prompt_text(prompt)),
-        answered=cut(back.content),
+        asked=shorten(prompt_text(prompt), SHOWN),
+        answered=shorten(back.content, SHOWN),
         seconds=round(seconds, 3),
         tokens=back.tokens,
         wrong=back.wrong or _mistake(prompt, seconds, found),
@@ -123,11 +113,8 @@ def gate_of(
 ) -> Gate:
     """The outcome of a replica, with one answer for each golden prompt.
 
-    Args:
-        workload: Name of its container or process.
-        answers: The answers.
-        before: The release before and its tokens per second; None = nothing to compare with.
-        least: Least share of that; None = any.
+    `before` is the release before and its tokens per second; None = nothing to compare with. The
+    replica must reach the share `least` of that; None = any.
     """
     wrong = [f"asked {a.asked!r}, answered {a.answered!r}: {a.wrong}" for a in answers if a.wrong]
     speed = _speed(answers)
@@ -146,23 +133,15 @@ def gate_of(
 
 def comparable(prompts: Sequence[PromptSpec], others: Sequence[PromptSpec]) -> bool:
     """Whether two releases get the same prompts, so that their speeds can be compared."""
-    return [_question(one) for one in prompts] == [_question(one) for one in others]
+    asked = {"prompt", "messages", "max_tokens"}
+    one, other = ([each.model_dump(include=asked) for each in own] for own in (prompts, others))
+    return one == other
 
 
 def speed_of(gates: Sequence[Gate]) -> float | None:
     """Tokens per second of a release: the mean over its replicas; None = not measured."""
     speeds = [gate.tokens_per_second for gate in gates if gate.tokens_per_second is not None]
     return round(sum(speeds) / len(speeds), 3) if speeds and len(speeds) == len(gates) else None
-
-
-def cut(text: str) -> str:
-    """A text, not longer than a record should hold, and nothing in it that a terminal obeys."""
-    text = printable(text)
-    return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
-
-
-def _question(prompt: PromptSpec) -> tuple[str, Any, int]:
-    return prompt.prompt, prompt.messages, prompt.max_tokens
 
 
 def _mistake(prompt: PromptSpec, seconds: float, found: bool | None) -> str:

@@ -52,18 +52,16 @@ class Restart(Value):
 
 
 class Release(Value):
-    """The audit record, written once when the release runs or has failed.
+    """The audit record of `NAME.vN`, written once when the release runs or has failed.
 
     Adapters that are loaded later and restarts are added. Times are UTC.
 
     Attributes:
-        id: `NAME.vN`.
         revision: Commit on the hub, or fingerprint of the local directory; empty when the model
             could not be resolved.
         companions: Pinned revisions of its adapters and its draft model.
         profile: None when the flow failed before; so are the fields below.
         image: With its digest where the runtime knows it; None for a process.
-        readiness: The proof for each replica.
         facts: What each serving engine reports about itself.
         corrections: Changes of the second attempt, where the engine named a value; one at most.
         measured: Memory as the engines logged it, with the prediction.
@@ -145,13 +143,12 @@ class Release(Value):
 
 
 class ReleaseRow(Value):
-    """A release as the ledger lists it.
+    """A release as the ledger lists it, with what it runs or was about to start.
 
     Attributes:
         release: The record, once it is written.
         foreign_record: The record as plain data, when another version of moorage wrote it in a
             shape that this one cannot read.
-        workloads: What the release runs, or was about to start.
     """
 
     id: str
@@ -167,6 +164,16 @@ class ReleaseRow(Value):
     release: Release | None = None
     foreign_record: dict[str, Any] | None = None
     workloads: tuple[Workload, ...] = ()
+
+    @property
+    def plan(self) -> LaunchPlan | None:
+        """The launch plan of its record."""
+        return self.release.plan if self.release else None
+
+    @property
+    def placement(self) -> Placement | None:
+        """The placement of its record."""
+        return self.release.placement if self.release else None
 
     @property
     def as_it_runs(self) -> Release | None:
@@ -207,14 +214,12 @@ def successor_of(row: ReleaseRow) -> str:
 
 def replaceable(old: ReleaseRow | None) -> str:
     """The release that may be stopped first: only one that could be started again."""
-    return old.id if old and old.release and old.release.plan else ""
+    return old.id if old and old.plan else ""
 
 
 def claims_of(row: ReleaseRow | None) -> tuple[str, tuple[Claim, ...]]:
     """A release that may have had to make room, with its claims; both empty for none."""
-    if row is None or row.release is None or row.release.placement is None:
-        return "", ()
-    return row.id, row.release.placement.claims
+    return (row.id, row.placement.claims) if row and row.placement else ("", ())
 
 
 def plan_of(row: ReleaseRow) -> LaunchPlan:
@@ -223,9 +228,9 @@ def plan_of(row: ReleaseRow) -> LaunchPlan:
     Raises:
         Failure: `UNKNOWN_RELEASE` when its record has none.
     """
-    if row.release is None or row.release.plan is None:
+    if row.plan is None:
         raise Failure(Cause.UNKNOWN_RELEASE, f"{row.id} has no plan to restart from")
-    return row.release.plan
+    return row.plan
 
 
 def ending_of(row: ReleaseRow) -> Ending:

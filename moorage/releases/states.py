@@ -14,38 +14,17 @@ from moorage.common.values import Value
 class ReleaseState(StrEnum):
     """States of a release."""
 
-    PENDING = "pending"
-    """Begun: it has an id."""
-
-    ANALYZING = "analyzing"
-    """Its model is being resolved and read."""
-
-    SCHEDULED = "scheduled"
-    """Its claims are committed."""
-
-    DOWNLOADING = "downloading"
-    """Its image is being pulled, and its weights staged."""
-
-    STARTING = "starting"
-    """Its workloads are being started and verified."""
-
-    RUNNING = "running"
-    """It answered, and serves the name."""
-
-    UNREACHABLE = "unreachable"
-    """It serves the name, but nobody can see whether it still runs."""
-
-    STOPPING = "stopping"
-    """Nobody is sent to it any more; its requests may end."""
-
-    STOPPED = "stopped"
-    """Retired."""
-
-    SUPERSEDED = "superseded"
-    """Its successor serves."""
-
-    ERROR = "error"
-    """Failed or interrupted."""
+    PENDING = "pending"  # begun: it has an id
+    ANALYZING = "analyzing"  # its model is being resolved and read
+    SCHEDULED = "scheduled"  # its claims are committed
+    DOWNLOADING = "downloading"  # its image is being pulled, and its weights staged
+    STARTING = "starting"  # its workloads are being started and verified
+    RUNNING = "running"  # it answered, and serves the name
+    UNREACHABLE = "unreachable"  # it serves the name, but nobody can see whether it still runs
+    STOPPING = "stopping"  # nobody is sent to it any more; its requests may end
+    STOPPED = "stopped"  # retired
+    SUPERSEDED = "superseded"  # its successor serves
+    ERROR = "error"  # failed or interrupted
 
 
 class Edge(NamedTuple):
@@ -128,12 +107,10 @@ class Transition(Value):
 
 
 class Stay(Value):
-    """A state of a release, and how long it was in it.
+    """A state of a release since a moment (UTC), and why it came into it.
 
     Attributes:
-        since: UTC.
         seconds: None = it is in this state still.
-        cause: Why it came into it.
         requested_by: The requester in one line; empty = not recorded.
     """
 
@@ -148,24 +125,13 @@ class Stay(Value):
 def stays(begun: datetime, by: str, transitions: Sequence[Transition]) -> tuple[Stay, ...]:
     """The states of a release in order, `pending` first.
 
-    Args:
-        begun: When the release was begun, UTC.
-        by: The flow run that began it.
-        transitions: All its changes of state, in order.
+    `by` is the flow run that began it, at `begun` (UTC); `transitions` all its changes.
     """
     requester = next((one.requested_by for one in transitions if one.flow_run_id == by), "")
-    first = Stay(state=ReleaseState.PENDING, since=begun, flow_run_id=by, requested_by=requester)
-    later = (
-        Stay(
-            state=one.after,
-            since=one.at,
-            cause=one.cause,
-            flow_run_id=one.flow_run_id,
-            requested_by=one.requested_by,
-        )
-        for one in transitions
-    )
-    found = [first, *later]
+    found = [Stay(state=ReleaseState.PENDING, since=begun, flow_run_id=by, requested_by=requester)]
+    for one in transitions:
+        facts = one.model_dump(include={"cause", "flow_run_id", "requested_by"})
+        found.append(Stay(state=one.after, since=one.at, **facts))
     ended = [
         stay.model_copy(update={"seconds": round((after.since - stay.since).total_seconds(), 3)})
         for stay, after in pairwise(found)
@@ -181,8 +147,8 @@ def outage(transitions: Sequence[Transition], since: datetime, until: datetime) 
 
     Args:
         transitions: All its changes of state, in order.
-        since: When its successor was begun, UTC; earlier transitions are ignored.
-        until: When another release serves, or now, UTC.
+        since: When its successor was begun; earlier transitions are ignored.
+        until: When another release serves, or now.
     """
     closed = reopened = None
     for one in transitions:

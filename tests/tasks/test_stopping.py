@@ -56,7 +56,7 @@ def drained(
 ) -> Drained:
     clock = Clock(signal)
     how = Ending(busy=IN_FLIGHT, drain_seconds=drain, grace_seconds=1)
-    return until_idle(workloads, how, clock, clock, engine(clock, *readings))
+    return until_idle(workloads, how, clock.wait, clock, engine(clock, *readings))
 
 
 def test_an_idle_engine_is_asked_twice_and_not_waited_for() -> None:
@@ -126,4 +126,4 @@ def test_where_there_is_nothing_to_wait_for_nobody_is_asked(
         raise AssertionError(url, timeout)
 
     clock = Clock()
-    assert until_idle(workloads, how, clock, clock, never) == Drained()
+    assert until_idle(workloads, how, clock.wait, clock, never) == Drained()
