@@ -1,0 +1,192 @@
+"""Envoy's own configuration: where it listens, and the filters that each request passes."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import Any
+
+from moorage.gateway.options import GatewayOptions
+
+Document = dict[str, Any]
+
+TYPE = "type.googleapis.com/envoy"
+METADATA = "moorage"
+"""Namespace of what filters learn of a request: caller, tokens."""
+
+MODEL = ("envoy.lb", "model")
+"""Namespace and key of the model that a request names."""
+
+ROUTES, ADMIN_SOCKET, ACCESS_LOG = "models", "admin.sock", "access.log"
+LISTENERS_FILE, ROUTES_FILE, CLUSTERS_FILE = "listeners.json", "routes.json", "clusters.json"
+
+OVERLOADED = 10_000
+"""Connections of clients at a time."""
+
+
+def bootstrap(folder: str) -> Document:
+    """What Envoy starts with: everything else it reads from files that are renamed into place.
+
+    Args:
+        folder: Folder of the gateway; the files are in `config` there.
+    """
+    return {
+        "node": {"id": "moorage", "cluster": "moorage"},
+        "admin": {"address": {"pipe": {"path": f"{folder}/{ADMIN_SOCKET}", "mode": 0o600}}},
+        "dynamic_resources": {
+            "lds_config": source(folder, LISTENERS_FILE),
+            "cds_config": source(folder, CLUSTERS_FILE),
+        },
+        "overload_manager": {
+            "resource_monitors": [
+                named(
+                    "envoy.resource_monitors.global_downstream_max_connections",
+                    "extensions.resource_monitors.downstream_connections.v3"
+                    ".DownstreamConnectionsConfig",
+                    max_active_downstream_connections=OVERLOADED,
+                )
+            ]
+        },
+    }
+
+
+def listeners(options: GatewayOptions, folder: str) -> list[Document]:
+    """The one listener."""
+    manager = named(
+        "envoy.filters.network.http_connection_manager",
+        "extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+        stat_prefix="gateway",
+        stream_idle_timeout=f"{options.idle_seconds}s",
+        request_timeout="0s",
+        use_remote_address=True,
+        rds={"route_config_name": ROUTES, "config_source": source(folder, ROUTES_FILE)},
+        http_filters=_filters(),
+        access_log=[_access_log(folder)],
+        local_reply_config=_local_replies(),
+    )
+    address = {"address": options.bind, "port_value": options.port}
+    return [
+        {
+            "@type": f"{TYPE}.config.listener.v3.Listener",
+            "name": "gateway",
+            "address": {"socket_address": address},
+            "per_connection_buffer_limit_bytes": options.max_body_bytes,
+            "filter_chains": [{"filters": [manager]}],
+        }
+    ]
+
+
+def discovery(version: str, resources: list[Document]) -> Document:
+    """A file that Envoy reads whenever it is renamed into place."""
+    return {"version_info": version, "resources": resources}
+
+
+def named(name: str, kind: str, **config: Any) -> Document:
+    """An extension of Envoy with its configuration."""
+    return {"name": name, "typed_config": {"@type": f"{TYPE}.{kind}", **config}}
+
+
+def source(folder: str, file: str) -> Document:
+    """A file of the configuration as a source of resources."""
+    path = f"{folder}/config"
+    return {
+        "path_config_source": {"path": f"{path}/{file}", "watched_directory": {"path": path}},
+        "resource_api_version": "V3",
+    }
+
+
+def _filters() -> list[Document]:
+    return [
+        _lua("authenticate"),
+        named(
+            "envoy.filters.http.json_to_metadata",
+            "extensions.filters.http.json_to_metadata.v3.JsonToMetadata",
+            request_rules={"rules": [_rule(("model",), MODEL, "")]},
+            response_rules={"rules": [_rule(("usage", name), (METADATA, name)) for name in USAGE]},
+        ),
+        named(
+            "envoy.filters.http.sse_to_metadata",
+            "extensions.filters.http.sse_to_metadata.v3.SseToMetadata",
+            response_rules={
+                "content_parser": named(
+                    "envoy.content_parsers.json",
+                    "extensions.content_parsers.json.v3.JsonContentParser",
+                    rules=[{"rule": _rule(("usage", name), (METADATA, name))} for name in USAGE],
+                )
+            },
+        ),
+        _lua("choose_model"),
+        named("envoy.filters.http.router", "extensions.filters.http.router.v3.Router"),
+    ]
+
+
+USAGE = ("prompt_tokens", "completion_tokens")
+
+
+def _rule(selectors: tuple[str, ...], into: tuple[str, str], missing: str | None = None) -> Document:
+    namespace, key = into
+    target = {"metadata_namespace": namespace, "key": key}
+    rule: Document = {"selectors": [{"key": part} for part in selectors], "on_present": target}
+    if missing is not None:
+        rule |= {"on_missing": target | {"value": missing}, "on_error": target | {"value": missing}}
+    return rule
+
+
+def _lua(script: str) -> Document:
+    code = files("moorage.gateway").joinpath(f"{script}.lua").read_text()
+    return named(
+        f"moorage.{script}",
+        "extensions.filters.http.lua.v3.Lua",
+        default_source_code={"inline_string": code},
+    )
+
+
+def _access_log(folder: str) -> Document:
+    """One JSON object a request, without any text of it."""
+    namespace, key = MODEL
+    return named(
+        "envoy.access_loggers.file",
+        "extensions.access_loggers.file.v3.FileAccessLog",
+        path=f"{folder}/{ACCESS_LOG}",
+        log_format={
+            "json_format": {
+                "at": "%START_TIME(%Y-%m-%dT%H:%M:%E3SZ)%",
+                "client": "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%",
+                "caller": f"%DYNAMIC_METADATA({METADATA}:caller)%",
+                "method": "%REQ(:METHOD)%",
+                "path": "%PATH(NQ)%",
+                "model": f"%DYNAMIC_METADATA({namespace}:{key})%",
+                "release": "%UPSTREAM_CLUSTER_RAW%",
+                "endpoint": "%UPSTREAM_HOST%",
+                "status": "%RESPONSE_CODE%",
+                "attempts": "%UPSTREAM_REQUEST_ATTEMPT_COUNT%",
+                "flags": "%RESPONSE_FLAGS%",
+                "first_byte_ms": "%RESPONSE_DURATION%",
+                "total_ms": "%DURATION%",
+                **{name: f"%DYNAMIC_METADATA({METADATA}:{name})%" for name in USAGE},
+            }
+        },
+    )
+
+
+def _local_replies() -> Document:
+    """Envoy's own errors in OpenAI's shape; what filters and routes answer stays as it is."""
+    failed = {"response_flag_filter": {"flags": ["UH", "UF", "UT", "UC", "UO", "LR", "NC", "URX"]}}
+    too_large = {
+        "status_code_filter": {
+            "comparison": {"op": "EQ", "value": {"default_value": 413, "runtime_key": "none"}}
+        }
+    }
+    body = {
+        "error": {
+            "message": "%LOCAL_REPLY_BODY%",
+            "type": "server_error",
+            "param": None,
+            "code": "%RESPONSE_CODE_DETAILS%",
+        }
+    }
+    return {
+        "mappers": [
+            {"filter": one, "body_format_override": {"json_format": body}}
+            for one in (failed, too_large)
+        ]
+    }

@@ -1,0 +1,85 @@
+"""What a gateway is to do at one moment: models with what answers for them, and keys."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from moorage.common.values import Value
+
+UNLIMITED = 0
+
+
+class Backend(Value):
+    """A release that answers for a model.
+
+    Attributes:
+        release: Its id; also the name of its cluster in Envoy.
+        endpoints: Base URLs, one for each replica.
+        weight: Its share of the requests, relative to the other backends of the model.
+        key_file: File on the gateway's host with the engine's own API key; empty = it asks for none.
+    """
+
+    release: str
+    endpoints: tuple[str, ...]
+    weight: int = 100
+    key_file: str = ""
+
+
+class ModelRoute(Value):
+    """A model name and what answers for it.
+
+    Attributes:
+        backends: What serves; none while the model sleeps or nobody serves it.
+        adapters: Names of LoRA adapters that are served in addition.
+        asleep: Whether a request wakes it: then the doorman takes it.
+        timeout_seconds: Longest time for a whole answer; 0 = no limit.
+        since: When it was deployed, UTC.
+    """
+
+    name: str
+    backends: tuple[Backend, ...] = ()
+    adapters: tuple[str, ...] = ()
+    asleep: bool = False
+    timeout_seconds: int = UNLIMITED
+    since: datetime
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names that a request may give."""
+        return (self.name, *self.adapters)
+
+
+class ApiKey(Value):
+    """A key of a caller, as the ledger keeps it.
+
+    Attributes:
+        name: What people call it.
+        digest: SHA-256 of the key, in hexadecimal.
+        models: Models that it may ask; empty = all.
+        requests_per_minute: 0 = no limit.
+        expires: When it ends, UTC; None = never.
+    """
+
+    name: str
+    digest: str
+    models: tuple[str, ...] = ()
+    requests_per_minute: int = UNLIMITED
+    expires: datetime | None = None
+
+
+class RoutingTable(Value):
+    """Everything that a gateway has to know.
+
+    Attributes:
+        version: Increases with every change; a gateway never goes back to a lower one.
+        models: By name.
+        keys: Callers.
+        requires_key: Whether a request without a valid key is refused.
+        doorman: Base URL of the service that wakes models; empty = there is none.
+    """
+
+    version: int
+    models: tuple[ModelRoute, ...] = ()
+    keys: tuple[ApiKey, ...] = ()
+    requires_key: bool = False
+    doorman: str = ""
