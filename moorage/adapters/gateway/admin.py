@@ -1,0 +1,86 @@
+"""Envoy's administration interface, on a Unix socket that only its user reaches."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from moorage.common.failures import Cause, Failure
+from moorage.common.strict_json import JsonError, decode
+from moorage.common.units import MIB
+from moorage.gateway.envoy import ADMIN_SOCKET, CLUSTERS_FILE, LISTENERS_FILE, ROUTES, ROUTES_FILE
+
+ANSWER_SECONDS = 2.0
+MOST_BYTES = 64 * MIB
+POLL_SECONDS = 0.005
+
+STATISTICS = {
+    CLUSTERS_FILE: "cluster_manager.cds",
+    ROUTES_FILE: f"http.gateway.rds.{ROUTES}",
+    LISTENERS_FILE: "listener_manager.lds",
+}
+"""Prefix of the statistics about each file of the configuration."""
+
+
+class Admin:
+    """Questions to one Envoy.
+
+    Args:
+        folder: The gateway's folder.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        transport = httpx.HTTPTransport(uds=str(folder / ADMIN_SOCKET))
+        self._http = httpx.Client(
+            transport=transport, base_url="http://envoy", timeout=ANSWER_SECONDS, trust_env=False
+        )
+
+    def is_ready(self) -> bool:
+        """Whether Envoy has read its configuration and takes requests."""
+        try:
+            return self._http.get("/ready").status_code == httpx.codes.OK
+        except httpx.HTTPError:
+            return False
+
+    def await_version(self, file: str, version: str, seconds: float) -> None:
+        """Wait until Envoy works with a version of a file.
+
+        Raises:
+            Failure: `GATEWAY_REFUSED` when Envoy rejects it, `GATEWAY_UNREACHABLE` when it does not
+                answer in time.
+        """
+        prefix = STATISTICS[file]
+        rejected = self._number(f"{prefix}.update_rejected")
+        give_up = time.monotonic() + seconds
+        while time.monotonic() < give_up:
+            found = self.statistics(f"^{prefix}\\.(version_text|update_rejected)$")
+            if found.get(f"{prefix}.version_text") == version:
+                return
+            if int(found.get(f"{prefix}.update_rejected", 0)) > rejected:
+                raise Failure(Cause.BAD_SETTING, f"Envoy rejects version {version} of {file}")
+            time.sleep(POLL_SECONDS)
+        raise Failure(Cause.BAD_SETTING, f"Envoy does not take version {version} of {file}")
+
+    def active_requests(self, release: str) -> int:
+        """Requests that a release has in flight through this gateway."""
+        return self._number(f"cluster.{release}.upstream_rq_active")
+
+    def requests(self) -> dict[str, int]:
+        """Requests so far by release: engines and the doorman."""
+        found = self.statistics(r"^cluster\..*\.upstream_rq_total$")
+        return {name.split(".", 1)[1].rsplit(".", 1)[0]: int(n) for name, n in found.items()}
+
+    def statistics(self, pattern: str) -> dict[str, Any]:
+        """Statistics by name, of those whose name matches a regular expression."""
+        try:
+            answer = self._http.get("/stats", params={"filter": pattern, "format": "json"})
+            listed = decode(answer.content)["stats"]
+        except (httpx.HTTPError, JsonError) as error:
+            raise Failure(Cause.RUNTIME_UNAVAILABLE, f"the gateway does not answer: {error}") from error
+        return {one["name"]: one["value"] for one in listed if "name" in one}
+
+    def _number(self, name: str) -> int:
+        return int(self.statistics(f"^{name.replace('.', chr(92) + '.')}$").get(name, 0))
