@@ -74,6 +74,7 @@ class Cause(StrEnum):
     ACCELERATOR_RUNTIME_MISSING = "accelerator-runtime-missing"
     DRIVER_TOO_OLD = "driver-too-old"
     LAUNCH_REFUSED = "launch-refused"
+    GATEWAY_REFUSED = "gateway-refused"
     PACKAGES_NOT_INSTALLED = "packages-not-installed"
     ENGINE_EXITED = "engine-exited"
     ENGINE_BAD_ARGUMENT = "engine-bad-argument"
@@ -373,6 +374,11 @@ CAUSES: dict[Cause, CauseFacts] = {
         ExitCode.ENGINE,
         "The container could not be started",
         "See the runtime's own message above.",
+    ),
+    Cause.GATEWAY_REFUSED: _facts(
+        ExitCode.MACHINE,
+        "The gateway does not work with its configuration",
+        "`moorage gateway status` shows what it works with; reconciling repairs it.",
     ),
     Cause.PACKAGES_NOT_INSTALLED: _facts(
         ExitCode.ENGINE,

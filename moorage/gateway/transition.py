@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from moorage.gateway.envoy import CLUSTERS_FILE, ROUTES_FILE, Document, discovery
@@ -17,16 +18,19 @@ class Step(NamedTuple):
     document: Document
 
 
-def steps(before: RoutingTable | None, after: RoutingTable) -> tuple[Step, ...]:
-    """Clusters of both tables, then the new routes, then only the new clusters.
+def steps(before: Iterable[RoutingTable], after: RoutingTable) -> tuple[Step, ...]:
+    """Clusters of all tables, then the new routes, then only the new clusters.
 
     In between, each request meets a route whose cluster is there: it goes to the old release or
     to the new one, and never to nothing.
+
+    Args:
+        before: The table in force, and one whose transition was interrupted.
+        after: The new table.
     """
-    both = (before, after) if before else (after,)
     version = str(after.version)
     found = (
-        (CLUSTERS_FILE, f"{version}-both", clusters(both)),
+        (CLUSTERS_FILE, f"{version}-all", clusters((*before, after))),
         (ROUTES_FILE, version, route_table(after)),
         (CLUSTERS_FILE, version, clusters([after])),
     )

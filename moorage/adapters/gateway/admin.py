@@ -45,24 +45,34 @@ class Admin:
         except httpx.HTTPError:
             return False
 
-    def await_version(self, file: str, version: str, seconds: float) -> None:
+    def rejections(self, file: str) -> int:
+        """How often Envoy has rejected a file of the configuration so far."""
+        return self._number(f"{STATISTICS[file]}.update_rejected")
+
+    def await_version(self, file: str, version: str, rejections: int, seconds: float) -> None:
         """Wait until Envoy works with a version of a file.
 
+        Args:
+            file: Its name.
+            version: The version.
+            rejections: How often it had rejected the file before.
+            seconds: How long to wait.
+
         Raises:
-            Failure: `GATEWAY_REFUSED` when Envoy rejects it, `GATEWAY_UNREACHABLE` when it does not
-                answer in time.
+            Failure: `GATEWAY_REFUSED` when Envoy rejects it or does not take it in time.
         """
         prefix = STATISTICS[file]
-        rejected = self._number(f"{prefix}.update_rejected")
         give_up = time.monotonic() + seconds
-        while time.monotonic() < give_up:
+        while True:
             found = self.statistics(f"^{prefix}\\.(version_text|update_rejected)$")
             if found.get(f"{prefix}.version_text") == version:
                 return
-            if int(found.get(f"{prefix}.update_rejected", 0)) > rejected:
-                raise Failure(Cause.BAD_SETTING, f"Envoy rejects version {version} of {file}")
+            if int(found.get(f"{prefix}.update_rejected", 0)) > rejections:
+                raise Failure(Cause.GATEWAY_REFUSED, f"Envoy rejects version {version} of {file}")
+            if time.monotonic() > give_up:
+                detail = f"Envoy did not take version {version} of {file} within {seconds:g} s"
+                raise Failure(Cause.GATEWAY_REFUSED, detail)
             time.sleep(POLL_SECONDS)
-        raise Failure(Cause.BAD_SETTING, f"Envoy does not take version {version} of {file}")
 
     def active_requests(self, release: str) -> int:
         """Requests that a release has in flight through this gateway."""
