@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 from prefect import flow, get_run_logger
 from prefect.client.schemas.objects import State
@@ -27,8 +27,6 @@ from tasks.journal import listen_as
 from tasks.policy import current_submission, recorded_scope, settled_fleet
 
 DEPLOY, RETIRE = "deploy", "retire"
-
-Ended = State[Any]
 
 Job = Callable[[], Awaitable[Applied]]
 
@@ -65,9 +63,11 @@ async def apply_models(
         retirements = [(name, partial(_retire, name, applied_from)) for name in retire]
         ended = await queue.run_all(RETIRE, retirements)
         with recorded_scope(current_submission(), fleet):
-            deploys = [(one.name, partial(_deploy, one, fleet, applied_from)) for one in specs]
+            deploys = [(one.name, _deploy(one, fleet, applied_from)) for one in specs]
             ended += await queue.run_all(DEPLOY, deploys)
-    message = _summary(ended)
+    counts = Counter(f"{applied.action} {applied.outcome}" for applied in ended)
+    done = ", ".join(f"{count} x {what}" for what, count in sorted(counts.items()))
+    message = done or "there was nothing to do"
     await show_markdown("apply", applied_document(ended).markdown(), message)
     failed = any(applied.outcome in ("failed", "skipped") for applied in ended)
     return (Failed if failed else Completed)(message=message, data=ended)
@@ -96,11 +96,9 @@ class _ModelQueue:
             return applied
 
 
-async def _deploy(spec: ModelSpec, fleet: Fleet, applied_from: str) -> Applied:
-    def begin() -> Awaitable[Ended]:
-        return subflows.DEPLOY(spec, fleet, applied_from, return_state=True)
-
-    return await subflows.deploy_subflow(spec.name, begin)
+def _deploy(spec: ModelSpec, fleet: Fleet, applied_from: str) -> Job:
+    begin = partial(subflows.DEPLOY, spec, fleet, applied_from, return_state=True)
+    return partial(subflows.deploy_subflow, spec.name, begin)
 
 
 async def _retire(name: str, applied_from: str) -> Applied:
@@ -109,10 +107,4 @@ async def _retire(name: str, applied_from: str) -> Applied:
     if row and (not applied_from or owner != applied_from):
         message = f"{row.id} was not applied from {applied_from or 'any set of files'}"
         return Applied(model=name, action=RETIRE, outcome="skipped", message=message)
-    return await subflows.retire_subflow(name, lambda: subflows.RETIRE(name, return_state=True))
-
-
-def _summary(ended: list[Applied]) -> str:
-    counts = Counter(f"{applied.action} {applied.outcome}" for applied in ended)
-    text = ", ".join(f"{count} x {what}" for what, count in sorted(counts.items()))
-    return text or "there was nothing to do"
+    return await subflows.retire_subflow(name, partial(subflows.RETIRE, name, return_state=True))

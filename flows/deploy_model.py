@@ -6,7 +6,6 @@ Resolve, derive, survey, place, image and stage, plan, launch, verify, release:
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 
 from prefect import flow
@@ -14,27 +13,27 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from flows.flow_context import FlowContext, flow_context, keep_result, unchanged
-from flows.plan_model import FreshPlan, require_approval
+from flows.plan_model import ReleaseSource, require_approval
 from moorage.adapters.prefect.task_runner import task_runner
 from moorage.adapters.system.threads import run_shielded
 from moorage.common.failures import Cause, Failure
 from moorage.common.saga import Saga
-from moorage.engines.launch import LaunchPlan
+from moorage.engines.launch import LaunchPlan, Workload, split_off, start_groups
 from moorage.engines.recovery import Correction, correction_for, with_correction
 from moorage.engines.registry import ENGINES
-from moorage.engines.start_order import split_off, start_groups
 from moorage.inventory.claims import Claim as HostClaim
 from moorage.inventory.fleet import Fleet
 from moorage.models.profile import ModelProfile
 from moorage.placement.placement import Placed
-from moorage.releases.release import Release, ReleaseRow, ReleaseState
+from moorage.releases.release import Release, ReleaseRow, ReleaseState, replaceable
 from moorage.releases.requester import Claim
-from moorage.releases.succession import replaceable
 from moorage.spec import ModelSpec
 from tasks.compare import serving, sole_flow, superseded_since
-from tasks.image import image_drift
+from tasks.image import image_drift, pull_image
+from tasks.journal import tell
 from tasks.launch import AcceleratorStartLock, correct, launch
-from tasks.plan import check_early
+from tasks.place import place
+from tasks.plan import check_early, check_placed, plan_release
 from tasks.policy import current_submission, require_allowed, require_allowed_size
 from tasks.release import (
     ReleaseDraft,
@@ -86,11 +85,11 @@ async def deploy_model(
         fleet = await require_allowed(spec, fleet, applied_from)
         await check_early(spec, fleet)
         await require_approval(spec, fleet, force=force)
-        async with sole_flow(spec.name, context.flow_run_id, context.journal):
+        async with sole_flow(spec.name, context.flow_run_id):
             if reason := await superseded_since(spec.name):
                 return Completed(name="Unchanged", message=f"unchanged: {reason}")
             old, healthy = await serving(spec, fleet.avoided_hosts)
-            source = FreshPlan(spec, applied_from=applied_from, submission=submission)
+            source = ReleaseSource(spec, {"applied_from": applied_from, "submission": submission})
             if old and healthy and old.spec_digest == spec.digest and not force:
                 # Only the model itself can have changed; where it did not, no release is begun.
                 model = (await source.resolve_and_derive()).model
@@ -102,7 +101,7 @@ async def deploy_model(
 
 
 async def roll_out(
-    context: FlowContext, source: FreshPlan, fleet: Fleet, old: ReleaseRow | None
+    context: FlowContext, source: ReleaseSource, fleet: Fleet, old: ReleaseRow | None
 ) -> Release:
     """Make a release, prove that it answers, and let it take over.
 
@@ -120,8 +119,9 @@ async def roll_out(
         except Failure as failure:
             if failure.cause != Cause.PORT_TAKEN or source.spec.port != "auto":
                 raise
-            refused += rollout.draft.claims
-            context.journal.tell(f"{failure}; trying another port")
+            placement = rollout.draft.release.placement
+            refused += placement.claims if placement else ()
+            tell(f"{failure}; trying another port")
     return await ReleaseRollout(context, source, fleet, old, refused).run()
 
 
@@ -129,17 +129,12 @@ async def roll_out(
 class ReleaseRollout:
     """Makes a release once: whatever fails, nothing is left claimed or running.
 
-    Attributes:
-        context: The flow run that makes it.
-        source: Plans it; several attempts share its analysis of the model.
-        fleet: The hosts it may run on.
-        old: The release that it replaces; None = nothing serves.
-        refused: Claims of earlier attempts that failed because one of their ports was taken.
-        draft: Its record, to which each step adds its result.
+    It replaces `old`, if there is one. Several attempts share the source's analysis of the model;
+    `refused` are the claims of earlier ones, of which a port was taken.
     """
 
     context: FlowContext
-    source: FreshPlan
+    source: ReleaseSource
     fleet: Fleet
     old: ReleaseRow | None
     refused: tuple[HostClaim, ...] = ()
@@ -148,18 +143,14 @@ class ReleaseRollout:
         self.draft = ReleaseDraft(self.context.journal, self.old)
 
     async def run(self) -> Release:
-        """Take all steps; the release that served before ends once the new one serves.
-
-        Raises:
-            Failure: When it could not be made; then what served before serves (again).
-        """
+        """Take all steps; the release that served before ends once the new one serves."""
         context, draft = self.context, self.draft
         facts = {**self.source.facts, "requester": context.requester}
         context.release = await draft.begin(self.source.spec, context.flow_run_id, facts)
         try:
             with (
                 Saga(context.undone, run_shielded) as saga,
-                close_on_failure(context.release, self.old, context.journal),
+                close_on_failure(context.release, self.old),
             ):
                 release, lock = await self._take_steps(saga)
         except Exception as error:
@@ -169,7 +160,7 @@ class ReleaseRollout:
             raise failure from None
         try:
             if self.old:
-                await end_superseded(self.old, context.journal, release.spec.replace.linger_seconds)
+                await end_superseded(self.old, release.spec.replace.linger_seconds)
         finally:
             # The new release serves, whatever signal arrives now.
             run_shielded(lock.release)
@@ -178,7 +169,8 @@ class ReleaseRollout:
 
     async def _take_steps(self, saga: Saga) -> tuple[Release, AcceleratorStartLock]:
         source, draft, fleet, old = self.source, self.draft, self.fleet, self.old
-        release, journal = draft.release.id, self.context.journal
+        target, running = source.target, replaceable(old)
+        release = draft.release.id
 
         if source.analyzed is None:
             await draft.enter(ReleaseState.ANALYZING)
@@ -188,31 +180,29 @@ class ReleaseRollout:
         surveyed = await survey(fleet, source.spec.placement.cluster)
         snapshot = surveyed.with_ports_in_use(self.refused)
         saga.arm("free the claims", free_claims, release, old)
-        placed = await source.place(analyzed, fleet, snapshot, release, replaceable(old))
+        placed = await place(analyzed, fleet, snapshot, release, running, target)
         draft.add(placement=placed.placement)
         await require_allowed_size(placed.spec, placed.placement, draft.release.submission)
-        notes = await source.check(placed)
+        notes = await check_placed(placed, target)
 
         for label, undo in await fetch_undos(placed, fleet):
             saga.arm(label, undo)
         await draft.enter(ReleaseState.DOWNLOADING)
-        image, model = await fetch(source.pull_image(placed), stage(placed))
+        image, model = await fetch(pull_image(placed, target), stage(placed))
         placed = replace(placed, model=model)
 
-        plan = source.plan(placed, image, notes)
+        plan = plan_release(placed, image, notes, target)
         draft.add(image=image, plan=plan)
         await publish_plan(draft.release, f"What {release} runs")
         await make_caches(plan, placed.snapshot)
         lock = await self._make_room(saga, placed)
 
         saga.arm("stop what was started", abandon, release)
-        before = old.release if old else None
-        async for started in start_replicas(draft.release, plan, placed.profile, before):
-            draft.release = started  # launched and verified; recorded even if a later part fails
+        await start_replicas(draft, plan, placed.profile, old.release if old else None)
 
         await draft.complete(placed)
         if old:
-            saga.arm("end what it has replaced", finish_switch, old, release, journal)
+            saga.arm("end what it has replaced", finish_switch, old, release)
         return await publish(draft.release), lock
 
     async def _make_room(self, saga: Saga, placed: Placed) -> AcceleratorStartLock:
@@ -221,7 +211,7 @@ class ReleaseRollout:
         lock = AcceleratorStartLock(release, placed.spec.name, placement, old)
         if lock.names:
             saga.arm("let others start there", lock.release)
-            await lock.acquire(placed.spec.readiness.deadlines, self.context.journal)
+            await lock.acquire(placed.spec.readiness.deadlines)
         if old and placement.stop_first:
             saga.arm(f"start {old.id} again", undo_stop, old, release)
             await stop_for(old, release)
@@ -229,67 +219,57 @@ class ReleaseRollout:
 
 
 async def start_replicas(
-    draft: Release, plan: LaunchPlan, profile: ModelProfile, before: Release | None = None
-) -> AsyncIterator[Release]:
+    draft: ReleaseDraft, plan: LaunchPlan, profile: ModelProfile, before: Release | None = None
+) -> None:
     """Launch and verify a release, part by part; each has passed the gate before the next starts.
 
     As a canary a share of the replicas starts first, and is watched before the rest starts. Where
-    an engine refuses and names a number that would do, its part and all later ones start with it.
-
-    Yields:
-        The release, after each part that is ready, after a gate and after a correction.
+    an engine refuses and names a value that works, its part and all later ones start with it.
+    The draft has every part that is ready, also when a later one fails.
 
     Raises:
         Failure: Of the first try where nothing can be corrected, else of the second; `GATE_FAILED`.
     """
-    watched = is_canary(draft, before)
-    first, rest = split_off(plan, draft.spec.replace.canary_share if watched else 1)
+    spec, watched = draft.release.spec, is_canary(draft.release, before)
+    first, rest = split_off(plan, spec.replace.canary_share if watched else 1)
     parts, later = [*start_groups(first), *start_groups(rest)], len(start_groups(rest))
     while parts:
         part = parts[0]
         try:
-            draft = await _launch_and_verify(draft, part, profile)
+            workloads = await _launch_and_verify(draft, part, profile)
         except Failure as failure:
-            if (correction := _correction(draft, plan, failure)) is None:
+            if (correction := _correction(draft.release, plan, failure)) is None:
                 raise
             await correct(part, correction)
             names = {spec.name for part in parts for spec in part.containers}
             plan = with_correction(plan, correction, names)
             parts = [with_correction(part, correction, names) for part in parts]
-            draft = draft.model_copy(update={"plan": plan, "corrections": (correction,)})
-            yield draft
+            draft.add(plan=plan, corrections=(correction,))
             continue
         parts = parts[1:]
-        yield draft
-        if draft.spec.readiness.prompts:
-            draft = await _ask_prompts(draft, part, profile, before)
-            yield draft
-            must_pass(draft.gate)
+        if spec.readiness.prompts:
+            gates = await gate(spec, profile, part, workloads, before)
+            draft.add(gate=(*draft.release.gate, *gates))
+            must_pass(gates)
         if watched and len(parts) == later:
-            await canary(draft.spec, profile, plan, draft.workloads)
+            await canary(spec, profile, plan, draft.release.workloads)
 
 
-async def _launch_and_verify(draft: Release, part: LaunchPlan, profile: ModelProfile) -> Release:
-    earlier, workloads = draft.workloads, await launch(part)
-    ready = await verify(draft.spec, profile, part, workloads, earlier)
-    started = {"workloads": (*earlier, *workloads), "readiness": (*draft.readiness, *ready)}
-    return draft.model_copy(update=started)
+async def _launch_and_verify(
+    draft: ReleaseDraft, part: LaunchPlan, profile: ModelProfile
+) -> tuple[Workload, ...]:
+    release, workloads = draft.release, await launch(part)
+    ready = await verify(release.spec, profile, part, workloads, release.workloads)
+    started = (*release.workloads, *workloads)
+    draft.add(workloads=started, readiness=(*release.readiness, *ready))
+    return workloads
 
 
-async def _ask_prompts(
-    draft: Release, part: LaunchPlan, profile: ModelProfile, before: Release | None
-) -> Release:
-    names = {spec.name for spec in part.containers}
-    workloads = tuple(one for one in draft.workloads if one.name in names)
-    passed = await gate(draft.spec, profile, part, workloads, before)
-    return draft.model_copy(update={"gate": (*draft.gate, *passed)})
-
-
-def _correction(draft: Release, plan: LaunchPlan, failure: Failure) -> Correction | None:
+def _correction(release: Release, plan: LaunchPlan, failure: Failure) -> Correction | None:
     """What a second try would change; None = there was one, or nothing can be corrected."""
-    if draft.corrections or plan.on_cluster:
+    if release.corrections or plan.on_cluster:
         return None
-    seats = draft.placement.seats if draft.placement else ()
+    seats = release.placement.seats if release.placement else ()
     need = next((seat.need for seat in seats if seat.need), None)
     remedy = ENGINES[plan.engine].remedy(failure, need)
-    return correction_for(draft.spec, failure.cause, failure.evidence, remedy)
+    return correction_for(release.spec, failure.cause, failure.evidence, remedy)

@@ -82,16 +82,8 @@ class FlowContext:
 
 @asynccontextmanager
 async def flow_context(model: str, requested_by: str = "") -> AsyncIterator[FlowContext]:
-    """Keep the journal of a flow run; a failure becomes an artifact before it ends the run.
-
-    Args:
-        model: Name of the model that the run is about.
-        requested_by: What the run's parameter of that name says.
-    """
-    with (
-        journal(RunLog(get_run_logger())) as opened,
-        requested_run(requested_by) as requester,
-    ):
+    """Keep the journal of a flow run; a failure becomes an artifact before it ends the run."""
+    with journal(RunLog(get_run_logger())) as opened, requested_run(requested_by) as requester:
         context = FlowContext(opened, str(flow_run.id or ""), requester, datetime.now(UTC))
         author = Author(context.flow_run_id, emit_transition, requester.summary)
         try:
@@ -110,9 +102,6 @@ def requested_run(requested_by: str = "") -> Iterator[Requester]:
 
     A request that is sent again with its idempotency key gets the run that there is, whatever
     parameters it has: the fingerprint tells whether they are the same.
-
-    Args:
-        requested_by: What the run's parameter of that name says.
     """
     requester = _REQUESTER.get() or _requester(requested_by)
     with variable_scope(_REQUESTER, requester):
@@ -124,11 +113,8 @@ def requested_run(requested_by: str = "") -> Iterator[Requester]:
 def unchanged(old: ReleaseRow, drift: str = "") -> State[Release]:
     """The end of a run that has nothing to do, and what is worth knowing all the same."""
     message = f"unchanged: {old.id} already serves this spec at this revision"
-    return Completed(
-        name="Unchanged",
-        message=f"{message}; {drift}" if drift else message,
-        data=old.release,
-    )
+    noted = f"{message}; {drift}" if drift else message
+    return Completed(name="Unchanged", message=noted, data=old.release)
 
 
 def keep_result(work: Work[P, R]) -> Work[P, R]:
@@ -155,11 +141,7 @@ def keep_result(work: Work[P, R]) -> Work[P, R]:
 
 
 def with_result(state: S) -> S:
-    """The final state of a run of this process, with its result or exception where that was lost.
-
-    Args:
-        state: What a flow that was called with `return_state=True` returned.
-    """
+    """The final state of a run of this process, with its result or exception if that was lost."""
     end = _ends.pop(str(state.state_details.flow_run_id), None)
     if state.data is None:
         state.data = end
@@ -178,16 +160,16 @@ def unreported_failure() -> Failure | None:
 
 
 class RunLog:
-    """Writes the journal into the run's log."""
+    """Writes the journal into the run's log; Prefect itself shows what starts and progresses."""
 
     def __init__(self, logger: logging.Logger | logging.LoggerAdapter[logging.Logger]) -> None:
         self._logger = logger
 
     def started(self, step: str) -> None:
-        """Nothing: Prefect tells it itself."""
+        """Nothing."""
 
     def progressed(self, step: str, done: int, total: int) -> None:
-        """Nothing: the progress artifact shows it."""
+        """Nothing."""
 
     def ended(self, record: StepRecord, error: BaseException | None) -> None:
         """One line a step."""

@@ -7,7 +7,7 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from flows.flow_context import flow_context, keep_result
-from moorage.adapters.system.threads import in_thread, run_shielded, run_uninterrupted
+from moorage.adapters.system.threads import run_shielded, run_uninterrupted
 from moorage.common.saga import Saga
 from moorage.models.assets import Pin, adapter_asset
 from moorage.models.source import Companion
@@ -34,10 +34,10 @@ async def load_adapter(model: Name, adapter: AdapterSpec, requested_by: Claim = 
     """
     async with (
         flow_context(model, requested_by) as context,
-        sole_flow(model, context.flow_run_id, context.journal),
+        sole_flow(model, context.flow_run_id),
     ):
         await require_allowed_adapter(adapter)
-        row = await in_thread(running_release, model)
+        row = await running_release(model)
         release = require_updates(row)
         asset = adapter_asset(adapter)
         found = await resolve_asset(release.spec, asset)

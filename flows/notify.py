@@ -24,17 +24,12 @@ async def notify(subject: str, body: str, block: str = "") -> State[None]:
     """
     get_run_logger().warning("%s: %s", subject, body)
     if block:
-        await _send(block, subject, body)
+        try:
+            found: object = await Block.aload(block)
+        except ValueError as error:
+            raise Failure(Cause.BAD_SETTING, f"block {block}: {error}") from None
+        if not isinstance(found, NotificationBlock):
+            raise Failure(Cause.BAD_SETTING, f"block {block} is no notification block")
+        if (sending := found.notify(body, subject)) is not None:
+            await sending
     return Completed(message=f"{subject}: {body}")
-
-
-async def _send(block: str, subject: str, body: str) -> None:
-    try:
-        found: object = await Block.aload(block)
-    except ValueError as error:
-        raise Failure(Cause.BAD_SETTING, f"block {block}: {error}") from None
-    if not isinstance(found, NotificationBlock):
-        raise Failure(Cause.BAD_SETTING, f"block {block} is no notification block")
-    sending = found.notify(body, subject)
-    if sending is not None:
-        await sending

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from prefect import flow
@@ -10,20 +11,17 @@ from prefect.states import Completed
 
 from flows.flow_context import FlowContext, flow_context, keep_result, unchanged, with_result
 from moorage.adapters.prefect.task_runner import task_runner
-from moorage.engines.launch import LaunchPlan
-from moorage.images.image import Image
 from moorage.inventory.fleet import Fleet
-from moorage.inventory.snapshot import FleetSnapshot
+from moorage.operations.history.rollback import pinned_spec, require_same
 from moorage.operations.redeploy.intent import Question
-from moorage.placement.placement import Analyzed, Placed, Placement
+from moorage.placement.placement import Analyzed
 from moorage.policy.request import Submission
-from moorage.releases.release import Release, ReleaseRow
-from moorage.releases.succession import replaceable
+from moorage.releases.release import Release, ReleaseRow, replaceable
 from moorage.spec import Approval, ModelSpec
 from tasks.compare import serving
 from tasks.derive import derive
-from tasks.image import choose_image, image_drift, pull_image
-from tasks.place import place, propose_placement
+from tasks.image import choose_image, image_drift
+from tasks.place import dry_place
 from tasks.plan import check_early, check_placed, plan_release
 from tasks.policy import ask, current_submission, is_approved, require_allowed, require_allowed_size
 from tasks.release import ReleaseDraft, approval_page, publish_plan
@@ -50,7 +48,7 @@ async def plan_model(spec: ModelSpec, fleet: Fleet = Fleet()) -> State[Release]:
         submission = current_submission()
         fleet = await require_allowed(spec, fleet)
         await check_early(spec, fleet)
-        source = FreshPlan(spec)
+        source = ReleaseSource(spec, {})
         model = (await source.resolve_and_derive()).model
         old, healthy = await serving(spec)
         if old and healthy and old.is_of(spec, model.revision, model.pins):
@@ -59,84 +57,54 @@ async def plan_model(spec: ModelSpec, fleet: Fleet = Fleet()) -> State[Release]:
     return Completed(message=f"{release.id} would run", data=release)
 
 
-class FreshPlan:
-    """Plans a release from its spec alone: where it fits best now, by the rules of today.
+@dataclass
+class ReleaseSource:
+    """Where a release comes from: its spec, or an earlier release (`target`) that runs again.
 
-    `RollbackPlan` overrides what an earlier release decides.
-
-    Args:
-        spec: The model as it is meant to be served.
-        facts: Fields of the record that say where the release comes from.
+    Facts are the fields of the record that say so.
     """
 
-    def __init__(self, spec: ModelSpec, **facts: Any) -> None:
-        self.spec, self.facts = spec, facts
-        self.analyzed: Analyzed | None = None
+    spec: ModelSpec
+    facts: dict[str, Any]
+    target: Release | None = None
+    analyzed: Analyzed | None = None
 
     async def resolve_and_derive(self) -> Analyzed:
-        """Resolve the model and derive its profile, once for all attempts of a flow run."""
+        """Resolve the model and derive its profile, once for all attempts of a flow run.
+
+        An earlier release needs its recorded revisions; what was removed is staged again later.
+        """
         if self.analyzed is None:
-            self.analyzed = await self._resolve_and_derive()
+            spec = pinned_spec(self.target) if self.target else self.spec
+            model = await resolve(spec)
+            if self.target:
+                require_same(self.target, model)
+            self.analyzed = Analyzed(self.spec, model, await derive(spec, model))
         return self.analyzed
-
-    async def _resolve_and_derive(self) -> Analyzed:
-        model = await resolve(self.spec)
-        return Analyzed(self.spec, model, await derive(self.spec, model))
-
-    async def propose(self, analyzed: Analyzed, snapshot: FleetSnapshot, running: str) -> Placement:
-        """Choose where it would run; nothing is claimed."""
-        return await propose_placement(analyzed, snapshot, running)
-
-    async def place(
-        self, analyzed: Analyzed, fleet: Fleet, snapshot: FleetSnapshot, release: str, running: str
-    ) -> Placed:
-        """Choose where it runs, and claim that."""
-        return await place(analyzed, fleet, snapshot, release, running)
-
-    async def check(self, placed: Placed) -> tuple[str, ...]:
-        """Check its arguments before anything is pulled; returns warnings for a person."""
-        return await check_placed(placed)
-
-    async def choose_image(self, placed: Placed) -> Image | None:
-        """Choose its image; nothing is pulled. None: the engine is installed on the host."""
-        return await choose_image(placed.spec, placed.placement, placed.snapshot)
-
-    async def pull_image(self, placed: Placed) -> Image | None:
-        """Have its image on every placed host. None: the engine is installed there."""
-        return await pull_image(placed.spec, placed.placement, placed.snapshot)
-
-    def plan(self, placed: Placed, image: Image | None, notes: tuple[str, ...]) -> LaunchPlan:
-        """Work out exactly what runs."""
-        return plan_release(placed, image, notes)
 
 
 async def dry_run(
     context: FlowContext,
-    source: FreshPlan,
+    source: ReleaseSource,
     fleet: Fleet,
     old: ReleaseRow | None,
     submission: Submission | None = None,
 ) -> Release:
     """Record and show what deploying a model would run.
 
-    Args:
-        context: The flow run; the record begins when it did.
-        source: Plans the release.
-        fleet: The hosts it may run on.
-        old: The release that it would replace.
-        submission: How the spec was submitted, to hold it to the policy's size; None = not held.
+    With a submission, its owner is held to the sizes of the policy.
     """
-    draft, spec = ReleaseDraft(context.journal, old), source.spec
+    draft, spec, target = ReleaseDraft(context.journal, old), source.spec, source.target
     analyzed = await source.resolve_and_derive()
     snapshot = await survey_without_abandoned(fleet, spec)
-    placement = await source.propose(analyzed, snapshot, replaceable(old))
+    placement = await dry_place(analyzed, snapshot, replaceable(old), target)
     if submission:
         await require_allowed_size(spec, placement, submission)
     identity = await draft.preview(spec, context.flow_run_id, context.begun, source.facts)
     placed = analyzed.placed(placement, snapshot, identity)
-    notes = await source.check(placed)
-    image = await source.choose_image(placed)
-    plan = source.plan(placed, image, notes)
+    notes = await check_placed(placed, target)
+    image = target.image if target else await choose_image(placed)
+    plan = plan_release(placed, image, notes, target)
     draft.add_analysis(analyzed)
     draft.finish(placement=placement, image=image, plan=plan)
     await publish_plan(draft.release, f"What deploying {spec.name} would run")

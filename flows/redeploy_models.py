@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any
 
 from prefect import flow, get_run_logger
@@ -19,7 +20,7 @@ from flows.flow_context import RunLog, keep_result, requested_run
 from flows.subflows import DEPLOY, deploy_subflow
 from moorage.adapters.prefect.events import DRIFTED, STOPPED_EARLY, emit_model_event
 from moorage.common.failures import Failure
-from moorage.inventory.fleet import Fleet, at_site
+from moorage.inventory.fleet import Fleet
 from moorage.operations.redeploy.intent import (
     Intent,
     ModelOutcome,
@@ -34,7 +35,6 @@ from moorage.reports.operations_report import Links, Wave, redeployment_page
 from moorage.spec import OnDrift, slug
 from tasks.artifacts import LivePage
 from tasks.compare import decision_scope
-from tasks.context import settings
 from tasks.journal import journal, listen_as
 from tasks.policy import ask, granted, recorded_scope, settled_fleet
 from tasks.redeploy_decisions import find_intents
@@ -66,8 +66,7 @@ async def redeploy_models(
 ) -> State[list[Redeployed]]:
     """Deploy models that serve once more, where what they are made of has moved.
 
-    All are looked at first. Those with nothing to do cost no run of their own; each other one is a
-    run of `deploy-model` below this one.
+    Each of them is a run of `deploy-model` below this one; one with nothing to do costs no run.
 
     Args:
         names: Models, or patterns such as `llama-*`; none = all that serve. One that is named and
@@ -87,69 +86,132 @@ async def redeploy_models(
         requested_by: Who wants it, for the record; nobody checks it.
     """
     fleet = await settled_fleet(fleet, files)
-    hosts = at_site(fleet, settings().site)
+    rollout = Rollout(fleet, at_once, stop_at, pause_seconds, force)
     with journal(RunLog(get_run_logger())):
-        found = await find_intents(names, labels, hosts, files, by_policy=by_policy, force=force)
-    ended = [one.as_it_is for one in found if one.action != OnDrift.REDEPLOY]
-    todo = [one for one in found if one.action == OnDrift.REDEPLOY]
-    if dry_run:
-        return await _finish([*(one.if_it_were_done for one in todo), *ended], Page())
-    for one in ended:
-        if one.outcome == ModelOutcome.NOTIFIED:
-            emit_model_event(DRIFTED, [one.model], release=one.before, why=one.why)
-    refused = await _ask_approval(todo)
-    left = [one for one in todo if one.model not in {other.model for other in refused}]
-    page = Page([*refused, *ended])
-    rollout = Rollout(fleet, at_once, stop_at, pause_seconds, force, page.refresh)
-    approved = [one.model for one in left if one.needs_approval]
-    with granted(approved), requested_run(requested_by):
-        done = await rollout.run(waves(left, wave))
-    return await _finish([*done, *refused, *ended], page, rollout.waves)
+        found = await find_intents(names, labels, fleet, files, by_policy=by_policy, force=force)
+    return await rollout.run(found, wave, requested_by, dry_run=dry_run)
 
 
-async def _ask_approval(todo: Sequence[Intent]) -> list[Redeployed]:
-    """Ask once for all models that need approval; the others do not depend on the answer."""
-    to_approve = [one for one in todo if one.needs_approval]
-    if not to_approve:
-        return []
-    try:
-        await ask(question_of(to_approve))
-    except Failure as failure:
-        return [one.failed(failure) for one in to_approve]
-    return []
+@dataclass
+class Rollout:
+    """One redeployment under way, and the page that shows it."""
 
+    fleet: Fleet
+    at_once: int
+    stop_at: str
+    pause_seconds: int
+    force: bool
 
-async def _finish(ended: Sequence[Redeployed], page: Page, waves: Sequence[Wave] = ()) -> Ended:
-    await page.write(waves, ended)
-    get_run_logger().info("%s", summary(ended))
-    if is_failure(ended):
-        return Failed(message=summary(ended), data=list(ended))
-    return Completed(message=summary(ended), data=list(ended))
+    def __post_init__(self) -> None:
+        self._waves: list[Wave] = []
+        self._ended: list[Redeployed] = []
+        self._others: list[Redeployed] = []
+        self._gate = asyncio.Semaphore(self.at_once)
+        self._page = LivePage("redeploy")
 
+    async def run(
+        self, found: Sequence[Intent], wave: str, requested_by: str, *, dry_run: bool
+    ) -> Ended:
+        """Deploy what has moved, wave by wave; the final state of the flow run."""
+        todo = [one for one in found if one.action == OnDrift.REDEPLOY]
+        self._others = [one.as_it_is for one in found if one.action != OnDrift.REDEPLOY]
+        if dry_run:
+            return await self._finish([one.if_it_were_done for one in todo])
+        for one in self._others:
+            if one.outcome == ModelOutcome.NOTIFIED:
+                emit_model_event(DRIFTED, [one.model], release=one.before, why=one.why)
+        refused = await _ask_approval(todo)
+        self._others = [*refused, *self._others]
+        left = [one for one in todo if one.model not in {other.model for other in refused}]
+        approved = [one.model for one in left if one.needs_approval]
+        with granted(approved), requested_run(requested_by):
+            return await self._finish(await self._run_waves(waves(left, wave)))
 
-class Page:
-    """What is shown of one run.
+    async def _run_waves(self, waves: Sequence[Sequence[Intent]]) -> list[Redeployed]:
+        """What became of all models in their order, also of those that are not begun any more."""
+        self._waves = [
+            Wave(number=number, models=tuple(one.model for one in wave))
+            for number, wave in enumerate(waves, 1)
+        ]
+        await self._show()
+        for number, wave in enumerate(waves, 1):
+            if number > 1 and not self._is_over:
+                await asyncio.sleep(self.pause_seconds)
+            await self._run_wave(number, wave)
+        if left := [one.model for one in self._ended if one.outcome == ModelOutcome.NOT_BEGUN]:
+            emit_model_event(STOPPED_EARLY, left, why=f"not begun: {self._failed} models failed")
+        order = [model for wave in self._waves for model in wave.models]
+        return sorted(self._ended, key=lambda one: order.index(one.model))
 
-    Args:
-        others: Models that are in no wave.
-    """
+    async def _show(self) -> None:
+        """Write the page again, unless that was done a moment ago."""
+        if self._page.is_due:
+            await self._write([*self._ended, *self._others])
 
-    def __init__(self, others: Sequence[Redeployed] = ()) -> None:
-        self._others = others
-        self._live = LivePage("redeploy")
-
-    async def refresh(self, waves: Sequence[Wave], ended: Sequence[Redeployed]) -> None:
-        """Write it again, unless that was done a moment ago."""
-        if self._live.is_due:
-            await self.write(waves, [*ended, *self._others])
-
-    async def write(self, waves: Sequence[Wave], ended: Sequence[Redeployed]) -> None:
-        """Write it as it is now."""
-        total = sum(len(wave.models) for wave in waves)
+    async def _write(self, ended: Sequence[Redeployed]) -> None:
+        total = sum(len(wave.models) for wave in self._waves)
         done = sum(1 for one in ended if one.wave)
-        page = redeployment_page(str(flow_run.name), waves, ended, _links)
+        page = redeployment_page(str(flow_run.name), self._waves, ended, _links)
         percent = 100.0 * done / total if total else 100.0
-        await self._live.write(page.markdown(), summary(ended), percent)
+        await self._page.write(page.markdown(), summary(ended), percent)
+
+    async def _finish(self, done: Sequence[Redeployed]) -> Ended:
+        ended = [*done, *self._others]
+        await self._write(ended)
+        get_run_logger().info("%s", summary(ended))
+        return (Failed if is_failure(ended) else Completed)(message=summary(ended), data=ended)
+
+    @property
+    def _failed(self) -> int:
+        return sum(one.outcome == ModelOutcome.FAILED for one in self._ended)
+
+    @property
+    def _is_over(self) -> bool:
+        return is_over(self.stop_at, self._failed, sum(len(wave.models) for wave in self._waves))
+
+    async def _run_wave(self, number: int, wave: Sequence[Intent]) -> None:
+        begin, before = time.monotonic(), len(self._ended)
+        await asyncio.gather(*(self._run_model(number, intent) for intent in wave))
+        took = time.monotonic() - begin
+        ended = self._waves[number - 1].model_copy(update={"seconds": took})
+        self._waves[number - 1] = ended
+        count, outcomes = len(self._waves), summary(self._ended[before:])
+        get_run_logger().info("wave %d of %d, %.0f s: %s", number, count, took, outcomes)
+        await self._show()
+
+    async def _run_model(self, wave: int, intent: Intent) -> None:
+        async with self._gate:
+            if self._is_over:
+                why = f"{self._failed} failed before: stopped at {self.stop_at}"
+                left = _outcome(intent, wave, outcome=ModelOutcome.NOT_BEGUN, message=why)
+                self._ended.append(left)
+                return
+            begin = time.monotonic()
+            on_record = recorded_scope(intent.submission, self.fleet)
+            with listen_as(intent.model), decision_scope(intent.release), on_record:
+                one = await self._deploy(wave, intent)
+            one = one.model_copy(update={"seconds": time.monotonic() - begin})
+            self._ended.append(one)
+            get_run_logger().info(
+                "%s %s in %.1f s: %s", one.model, one.outcome, one.seconds, one.message
+            )
+            await self._show()
+
+    async def _deploy(self, wave: int, intent: Intent) -> Redeployed:
+        # A tag that was moved changes no spec, so that a redeploy for it has to be forced.
+        force = self.force or intent.takes_an_image
+        arguments = (intent.spec, self.fleet, intent.applied_from, force)
+        begin = partial(DEPLOY, *arguments, return_state=True)
+        ended = await deploy_subflow(intent.model, begin)
+        fields = ended.model_dump(include={"message", "cause", "exit_code", "flow_run"})
+        outcome = ModelOutcome.REDEPLOYED if ended.outcome == "done" else ended.outcome
+        return _outcome(intent, wave, outcome=outcome, after=ended.release, **fields)
+
+
+def _outcome(intent: Intent, wave: int, **fields: Any) -> Redeployed:
+    return Redeployed(
+        model=intent.model, wave=wave, before=intent.release, why=intent.why, **fields
+    )
 
 
 def _links(one: Redeployed) -> Links:
@@ -163,110 +225,12 @@ def _links(one: Redeployed) -> Links:
     return Links(run=run, record=record)
 
 
-OUTCOMES = {
-    "done": ModelOutcome.REDEPLOYED,
-    "unchanged": ModelOutcome.UNCHANGED,
-    "failed": ModelOutcome.FAILED,
-}
-
-ReportProgress = Callable[[Sequence[Wave], Sequence[Redeployed]], Awaitable[None]]
-"""Called with the waves, and with the models that have ended."""
-
-
-@dataclass
-class Rollout:
-    """One redeployment under way.
-
-    Attributes:
-        fleet: The hosts that the models may run on.
-        at_once: Models of a wave that are worked on at the same time.
-        stop_at: When no more is begun, see `moorage.operations.redeploy.selection.StopAt`.
-        pause_seconds: Between two waves.
-        force: Whether a model is replaced though nothing has moved.
-        report: Called whenever a model or a wave has ended.
-        waves: The waves, as far as they have come.
-    """
-
-    fleet: Fleet
-    at_once: int
-    stop_at: str
-    pause_seconds: int
-    force: bool
-    report: ReportProgress
-
-    def __post_init__(self) -> None:
-        self.waves: list[Wave] = []
-        self._gate = asyncio.Semaphore(self.at_once)
-        self._ended: list[Redeployed] = []
-
-    async def run(self, waves: Sequence[Sequence[Intent]]) -> list[Redeployed]:
-        """Go through the waves; what is not begun any more is returned too, in its order."""
-        self.waves = [
-            Wave(number=number, models=tuple(one.model for one in wave))
-            for number, wave in enumerate(waves, 1)
-        ]
-        await self.report(self.waves, self._ended)
-        for number, wave in enumerate(waves, 1):
-            if number > 1 and not self._is_over:
-                await asyncio.sleep(self.pause_seconds)
-            await self._run_wave(number, wave)
-        if left := [one.model for one in self._ended if one.outcome == ModelOutcome.NOT_BEGUN]:
-            emit_model_event(STOPPED_EARLY, left, why=f"not begun: {self._failed} models failed")
-        order = [model for wave in self.waves for model in wave.models]
-        return sorted(self._ended, key=lambda one: order.index(one.model))
-
-    @property
-    def _failed(self) -> int:
-        return sum(one.outcome == ModelOutcome.FAILED for one in self._ended)
-
-    @property
-    def _is_over(self) -> bool:
-        return is_over(self.stop_at, self._failed, sum(len(wave.models) for wave in self.waves))
-
-    async def _run_wave(self, number: int, wave: Sequence[Intent]) -> None:
-        begin, before = time.monotonic(), len(self._ended)
-        await asyncio.gather(*(self._run_model(number, intent) for intent in wave))
-        took = time.monotonic() - begin
-        at = number - 1
-        self.waves[at] = self.waves[at].model_copy(update={"seconds": took})
-        count, outcomes = len(self.waves), summary(self._ended[before:])
-        get_run_logger().info("wave %d of %d, %.0f s: %s", number, count, took, outcomes)
-        await self.report(self.waves, self._ended)
-
-    async def _run_model(self, wave: int, intent: Intent) -> None:
-        async with self._gate:
-            if self._is_over:
-                self._ended.append(self._not_begun(wave, intent))
-                return
-            begin = time.monotonic()
-            on_record = recorded_scope(intent.submission, self.fleet)
-            with listen_as(intent.model), decision_scope(intent.release), on_record:
-                one = await self._deploy(wave, intent)
-            one = one.model_copy(update={"seconds": time.monotonic() - begin})
-            self._ended.append(one)
-            get_run_logger().info(
-                "%s %s in %.1f s: %s", one.model, one.outcome, one.seconds, one.message
-            )
-            await self.report(self.waves, self._ended)
-
-    def _not_begun(self, wave: int, intent: Intent) -> Redeployed:
-        message = f"{self._failed} failed before: stopped at {self.stop_at}"
-        return _outcome(intent, wave, outcome=ModelOutcome.NOT_BEGUN, message=message)
-
-    async def _deploy(self, wave: int, intent: Intent) -> Redeployed:
-        def begin() -> Awaitable[State[Any]]:
-            # A tag that was moved changes no spec, so that a redeploy for it has to be forced.
-            force = self.force or intent.takes_an_image
-            spec, origin = intent.spec, intent.applied_from
-            return DEPLOY(spec, self.fleet, origin, force=force, return_state=True)
-
-        ended = await deploy_subflow(intent.model, begin)
-        fields = ended.model_dump(include={"message", "cause", "exit_code", "flow_run"})
-        outcome, after = OUTCOMES[ended.outcome], ended.release
-        return _outcome(intent, wave, outcome=outcome, after=after, **fields)
-
-
-def _outcome(intent: Intent, wave: int, **fields: Any) -> Redeployed:
-    return Redeployed(
-        model=intent.model, wave=wave, before=intent.release, why=intent.why, **fields
-    )
+async def _ask_approval(todo: Sequence[Intent]) -> list[Redeployed]:
+    """Ask once for all models that need approval; the others do not depend on the answer."""
+    to_approve = [one for one in todo if one.needs_approval]
+    try:
+        if to_approve:
+            await ask(question_of(to_approve))
+    except Failure as failure:
+        return [one.failed(failure) for one in to_approve]
+    return []

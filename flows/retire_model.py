@@ -32,7 +32,7 @@ async def retire_model(name: Name, requested_by: Claim = "") -> State[str]:
     """
     async with (
         flow_context(name, requested_by) as context,
-        sole_flow(name, context.flow_run_id, context.journal),
+        sole_flow(name, context.flow_run_id),
     ):
         running = await in_thread(ledger().releases.running, name)
         if running is None:

@@ -8,31 +8,19 @@ from prefect.states import Completed
 
 from flows.deploy_model import roll_out
 from flows.flow_context import flow_context, keep_result
-from flows.plan_model import FreshPlan
+from flows.plan_model import ReleaseSource
 from flows.plan_model import dry_run as show_dry_run
 from moorage.adapters.prefect.task_runner import task_runner
 from moorage.adapters.system.threads import in_thread
-from moorage.engines.launch import LaunchPlan
-from moorage.images.image import Image
 from moorage.inventory.fleet import Fleet
-from moorage.inventory.snapshot import FleetSnapshot
-from moorage.operations.history.rollback import pinned_spec, require_same, rollback_target
-from moorage.placement.placement import Analyzed, Placed, Placement
+from moorage.operations.history.rollback import rollback_target
 from moorage.releases.release import Release, ReleaseRow
 from moorage.releases.requester import Claim
 from moorage.spec import Name
 from tasks.compare import serving, sole_flow
 from tasks.context import ledger
-from tasks.derive import derive
 from tasks.policy import recorded_scope, require_allowed, settled_fleet
 from tasks.release import announcement
-from tasks.replay_release import (
-    place_where_it_was,
-    propose_where_it_was,
-    pull_same_image,
-    replan_release,
-)
-from tasks.resolve import resolve
 
 
 @flow(
@@ -67,66 +55,25 @@ async def rollback_model(
         if dry_run:
             target, old, _ = await _target(name, to)
             fleet = await _require_allowed(target, fleet)
-            release = await show_dry_run(context, RollbackPlan(target, old), fleet, old)
+            release = await show_dry_run(context, _source(target, old), fleet, old)
             message = f"{release.id} would run what {release.rolled_back_to} ran"
             return Completed(message=message, data=release)
-        async with sole_flow(name, context.flow_run_id, context.journal):
+        async with sole_flow(name, context.flow_run_id):
             target, old, healthy = await _target(name, to)
             fleet = await _require_allowed(target, fleet)
-            if old and old.release and healthy and _serves_target(old.release, target):
+            runs = (old.release.id, old.release.rolled_back_to) if old and old.release else ()
+            if old and healthy and target.id in runs:
                 message = f"unchanged: {old.id} already serves what {target.id} ran"
                 return Completed(name="Unchanged", message=message, data=old.release)
-            release = await roll_out(context, RollbackPlan(target, old), fleet, old)
+            release = await roll_out(context, _source(target, old), fleet, old)
     return Completed(message=f"{announcement(release)}, as {target.id} did", data=release)
 
 
-class RollbackPlan(FreshPlan):
-    """Plans a release as an earlier one ran: its place, its image by digest, its plan.
-
-    Args:
-        target: The earlier release; it ran, so it has all of these.
-        old: The release that serves now.
-    """
-
-    def __init__(self, target: Release, old: ReleaseRow | None) -> None:
-        # What is applied from files stays theirs: the next `apply` tells that it was rolled back.
-        owner = old.release.applied_from if old and old.release else target.applied_from
-        facts = {"applied_from": owner, "submission": target.submission}
-        super().__init__(target.spec, rolled_back_to=target.id, **facts)
-        self._target = target
-
-    async def _resolve_and_derive(self) -> Analyzed:
-        """The model at its recorded revisions; staged again later, where it was removed."""
-        spec = pinned_spec(self._target)
-        model = await resolve(spec)
-        require_same(self._target, model)
-        return Analyzed(self.spec, model, await derive(spec, model))
-
-    async def propose(self, analyzed: Analyzed, snapshot: FleetSnapshot, running: str) -> Placement:
-        """Choose where it was, unless that is taken or gone."""
-        return await propose_where_it_was(self._target, analyzed, snapshot, running)
-
-    async def place(
-        self, analyzed: Analyzed, fleet: Fleet, snapshot: FleetSnapshot, release: str, running: str
-    ) -> Placed:
-        """Claim where it was, unless that is taken or gone."""
-        return await place_where_it_was(self._target, analyzed, fleet, snapshot, release, running)
-
-    async def check(self, placed: Placed) -> tuple[str, ...]:  # noqa: ARG002
-        """Nothing: the very same arguments were taken by the very same image."""
-        return ()
-
-    async def choose_image(self, placed: Placed) -> Image | None:  # noqa: ARG002
-        """The image that it ran."""
-        return self._target.image
-
-    async def pull_image(self, placed: Placed) -> Image | None:
-        """Have its image by digest, or the one that was built on the host."""
-        return await pull_same_image(self._target, placed.placement, placed.snapshot)
-
-    def plan(self, placed: Placed, image: Image | None, notes: tuple[str, ...]) -> LaunchPlan:
-        """As it was recorded; only what the place demands differs."""
-        return replan_release(self._target, placed, image, notes)
+def _source(target: Release, old: ReleaseRow | None) -> ReleaseSource:
+    """What is applied from files stays theirs: the next `apply` tells that it was rolled back."""
+    owner = old.release.applied_from if old and old.release else target.applied_from
+    facts = {"applied_from": owner, "submission": target.submission}
+    return ReleaseSource(target.spec, {"rolled_back_to": target.id, **facts}, target)
 
 
 async def _require_allowed(target: Release, fleet: Fleet) -> Fleet:
@@ -140,7 +87,3 @@ async def _target(name: str, to: str) -> tuple[Release, ReleaseRow | None, bool]
     rows = await in_thread(ledger().releases.of_model, name)
     target = rollback_target(name, rows, to)
     return target, *await serving(target.spec)
-
-
-def _serves_target(release: Release, target: Release) -> bool:
-    return target.id in (release.id, release.rolled_back_to)

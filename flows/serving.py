@@ -25,15 +25,11 @@ _TRIGGER: TypeAdapter[DeploymentTriggerTypes] = TypeAdapter(DeploymentTriggerTyp
 
 
 def deployments_of(path: Path) -> list[RunnerDeployment]:
-    """Make the deployments of a prefect.yaml, to be served instead of given to a work pool.
-
-    Args:
-        path: The file, the same one that `prefect deploy --all` reads.
-    """
+    """Make the deployments of a prefect.yaml, to be served instead of given to a work pool."""
     # `prefect deploy` runs in the file's folder and takes PWD from the shell there.
     text = path.read_text().replace("{{ $PWD }}", str(path.absolute().parent))
     content: dict[str, Any] = decode(text)
-    return [_deployment(_templated(entry)) for entry in content["deployments"]]
+    return [_deployment(entry) for entry in content["deployments"]]
 
 
 def serve_all(deployments: list[RunnerDeployment], limit: int) -> None:
@@ -41,10 +37,6 @@ def serve_all(deployments: list[RunnerDeployment], limit: int) -> None:
 
     Then the runs that are under way are cancelled, so that each undoes what it has begun.
     `prefect.serve` is not used because it kills them instead.
-
-    Args:
-        deployments: As `deployments_of` makes them.
-        limit: How many flow runs may run at the same time.
     """
     asyncio.run(_serve(deployments, limit))
 
@@ -72,13 +64,10 @@ async def _serve(deployments: list[RunnerDeployment], limit: int) -> None:
     await serving
 
 
-def _templated(entry: dict[str, Any]) -> dict[str, Any]:
-    """The templates of triggers are for the server, which knows the event."""
-    filled: dict[str, Any] = apply_values({**entry, "triggers": []}, {})
-    return {**filled, "triggers": entry.get("triggers", [])}
-
-
-def _deployment(entry: dict[str, Any]) -> RunnerDeployment:
+def _deployment(written: dict[str, Any]) -> RunnerDeployment:
+    # The templates of triggers are for the server, which knows the event.
+    entry: dict[str, Any] = apply_values({**written, "triggers": []}, {})
+    limit, triggers = entry.get("concurrency_limit"), written.get("triggers", ())
     deployment = RunnerDeployment.from_entrypoint(
         entry["entrypoint"],
         name=entry["name"],
@@ -87,15 +76,11 @@ def _deployment(entry: dict[str, Any]) -> RunnerDeployment:
         parameters=entry.get("parameters"),
         enforce_parameter_schema=entry.get("enforce_parameter_schema", True),
         schedules=[Schedule(**schedule) for schedule in entry.get("schedules", ())],
-        concurrency_limit=_limit(entry.get("concurrency_limit")),
-        triggers=[_TRIGGER.validate_python(trigger) for trigger in entry.get("triggers", ())],
+        concurrency_limit=ConcurrencyLimitConfig(**limit) if isinstance(limit, dict) else limit,
+        triggers=[_TRIGGER.validate_python(trigger) for trigger in triggers],
     )
     # Said explicitly, so that a deployment which had a work pool is taken back from it: its workers
     # would race this machine for the runs.
     deployment.work_pool_name = None
     deployment.work_queue_name = None
     return deployment
-
-
-def _limit(written: int | dict[str, Any] | None) -> int | ConcurrencyLimitConfig | None:
-    return ConcurrencyLimitConfig(**written) if isinstance(written, dict) else written

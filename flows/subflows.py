@@ -15,7 +15,7 @@ from flows.flow_context import with_result
 from flows.retire_model import retire_model
 from moorage.adapters.prefect.api_errors import is_server_trouble, server_failure
 from moorage.adapters.system.threads import in_thread, was_interrupted
-from moorage.common.failures import CAUSES, Cause, ExitCode, Failure
+from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.operations.history.desired import Applied
 from moorage.releases.release import Release, ReleaseRow
 from moorage.releases.states import SERVING
@@ -40,13 +40,14 @@ async def deploy_subflow(model: str, begin: Begin) -> Applied:
 
     Where Prefect's server does not answer, the run is begun again, unless it has begun a release:
     then the ledger tells what became of that, whether or not the server knows.
-
-    Args:
-        model: Its name.
-        begin: Begins the run, and returns its final state.
     """
     since = datetime.now(UTC)
-    return await _run_subflow(model, "deploy", begin, lambda: _newest_release(model, since))
+
+    def newest_release() -> ReleaseRow | None:
+        newest = next(iter(ledger().releases.of_model(model)), None)
+        return newest if newest and newest.created_at >= since else None
+
+    return await _run_subflow(model, "deploy", begin, newest_release)
 
 
 async def retire_subflow(model: str, begin: Begin) -> Applied:
@@ -57,70 +58,58 @@ async def retire_subflow(model: str, begin: Begin) -> Applied:
 async def _run_subflow(
     model: str, action: str, begin: Begin, made: Callable[[], ReleaseRow | None]
 ) -> Applied:
-    pauses = iter(PAUSES_SECONDS)
-    while True:
+    """What came of a run, by its final state or, where the server lost that, by the ledger."""
+    for pause in (*PAUSES_SECONDS, None):
+        state: State[Any] | None = None
         try:
             state = with_result(await begin())
-            error = await state.aresult(raise_on_failure=False)
+            result = await state.aresult(raise_on_failure=False)
         except Exception as raised:
             if was_interrupted(raised):
                 raise
-            state, error = None, raised
-        if not (isinstance(error, Exception) and is_server_trouble(error)):
+            result = raised
+        if not (isinstance(result, Exception) and is_server_trouble(result)):
             break
         if row := await in_thread(made):
-            return _from_ledger(row, action, error)
-        if (pause := next(pauses, None)) is None:
-            break
-        # Not all of them at the same moment.
-        await asyncio.sleep(pause * random.uniform(0.8, 1.2))
-    return await outcome_of(model, action, state) if state else failed_outcome(model, action, error)
-
-
-def _newest_release(model: str, since: datetime) -> ReleaseRow | None:
-    """The release of a model that was begun since then."""
-    newest = next(iter(ledger().releases.of_model(model)), None)
-    return newest if newest and newest.created_at >= since else None
+            return _from_ledger(row, action, result)
+        if pause:  # and not all of them at the same moment
+            await asyncio.sleep(pause * random.uniform(0.8, 1.2))
+    return _outcome(model, action, state, result)
 
 
 def _from_ledger(row: ReleaseRow, action: str, error: Exception) -> Applied:
     """What became of a run whose end Prefect's server did not take, as the ledger has it."""
     lost = f"Prefect's server did not take the end of its run: {error}"
-    common = {"model": row.model, "action": action, "release": row.id}
     if row.state in SERVING:
-        return Applied(**common, outcome="done", message=f"{row.id} serves {row.model}; {lost}")
-    cause = Cause.SERVER_UNAVAILABLE
-    return Applied(
-        **common,
-        outcome="failed",
-        message=f"{row.id} is {row.state} ({row.cause}); {lost}",
-        cause=cause,
-        exit_code=int(CAUSES[cause].exit_code),
-    )
+        outcome, message = "done", f"{row.id} serves {row.model}; {lost}"
+        return Applied(
+            model=row.model, action=action, outcome=outcome, release=row.id, message=message
+        )
+    failure = Failure(Cause.SERVER_UNAVAILABLE, f"{row.id} is {row.state} ({row.cause}); {lost}")
+    failed = _failed(row.model, action, failure)
+    return failed.model_copy(update={"message": failure.detail, "release": row.id})
 
 
-async def outcome_of(model: str, action: str, state: State[Any]) -> Applied:
-    """What came of one deploy or retirement."""
-    result = await state.aresult(raise_on_failure=False)
+def _outcome(model: str, action: str, state: State[Any] | None, result: object) -> Applied:
+    """What came of one deploy or retirement; without a state no run came to be."""
+    if state is None:
+        return _failed(model, action, result)
     flow_run = str(state.state_details.flow_run_id or "")
     if state.is_completed():
-        release = result.id if isinstance(result, Release) else str(result or "")
-        outcome = "unchanged" if state.name == "Unchanged" else "done"
         return Applied(
             model=model,
             action=action,
-            outcome=outcome,
+            outcome="unchanged" if state.name == "Unchanged" else "done",
             message=state.message or "",
-            release=release,
+            release=result.id if isinstance(result, Release) else str(result or ""),
             flow_run=flow_run,
         )
-    ended = failed_outcome(model, action, result)
-    message = ended.message if isinstance(result, Failure) else state.message or ended.message
-    return ended.model_copy(update={"message": message, "flow_run": flow_run})
+    failed = _failed(model, action, result)
+    message = failed.message if isinstance(result, Failure) else state.message or failed.message
+    return failed.model_copy(update={"message": message, "flow_run": flow_run})
 
 
-def failed_outcome(model: str, action: str, error: object) -> Applied:
-    """What came of one that raised, or of which no run came to be."""
+def _failed(model: str, action: str, error: object) -> Applied:
     if isinstance(error, Exception):
         error = server_failure(error) or error
     cause = error.cause if isinstance(error, Failure) else None
@@ -130,5 +119,5 @@ def failed_outcome(model: str, action: str, error: object) -> Applied:
         outcome="failed",
         message=str(error) if isinstance(error, Failure) else f"{type(error).__name__}: {error}",
         cause=cause or "internal",
-        exit_code=int(CAUSES[cause].exit_code if cause else ExitCode.INTERNAL),
+        exit_code=int(cause.exit_code if cause else ExitCode.INTERNAL),
     )

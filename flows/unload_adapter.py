@@ -27,9 +27,9 @@ async def unload_adapter(model: Name, adapter: Name, requested_by: Claim = "") -
     """
     async with (
         flow_context(model, requested_by) as context,
-        sole_flow(model, context.flow_run_id, context.journal),
+        sole_flow(model, context.flow_run_id),
     ):
-        row = await in_thread(running_release, model)
+        row = await running_release(model)
         release = require_updates(row)
         found = holding(row, adapter, await served_adapters(row, release))
         await unload(release, adapter, found)

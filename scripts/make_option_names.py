@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from moorage.adapters.engines.schemas import SchemaStore
+from moorage.adapters.engines.schemas import shipped_schemas
 from moorage.engines.schema.argument import Schema
 
 ROOT = Path(__file__).parents[1]
@@ -116,7 +116,7 @@ def _lines(table: dict[str, str]) -> str:
 def main() -> None:
     default = ROOT / "moorage" / "spec" / "option_names.py"
     path = Path(sys.argv[1]) if len(sys.argv) > 1 else default
-    path.write_text(option_names(SchemaStore(Path("/nowhere")).every()))
+    path.write_text(option_names(shipped_schemas()))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ByteSize
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from moorage.common.failures import CAUSES
+from moorage.common.failures import Cause
 from moorage.common.units import human_bytes
 from moorage.inventory.fleet import Fleet
 from moorage.policy.rules import Policy
@@ -136,9 +136,9 @@ def _failures() -> str:
         "| cause | exit code | tried again | meaning |",
         "| --- | --- | --- | --- |",
     ]
-    for cause, facts in CAUSES.items():
-        again = "yes" if facts.retryable else "no"
-        lines.append(f"| `{cause}` | {int(facts.exit_code)} | {again} | {facts.summary} |")
+    for cause in Cause:
+        again = "yes" if cause.retryable else "no"
+        lines.append(f"| `{cause}` | {int(cause.exit_code)} | {again} | {cause.summary} |")
     return "\n".join(lines) + "\n"
 
 

@@ -12,16 +12,15 @@ from moorage.adapters.engines.engine_folders import (
     remove_empty_folder,
     remove_unused_adapters,
 )
-from moorage.adapters.engines.probe import ask, served_names
+from moorage.adapters.engines.engine_http import ask, served_names
 from moorage.adapters.secrets import redact
-from moorage.adapters.system.threads import in_thread
+from moorage.adapters.system.threads import in_thread, threaded
 from moorage.common.failures import Cause, Failure
-from moorage.engines.launch import ContainerSpec, Workload
+from moorage.engines.launch import Workload
 from moorage.engines.registry import ENGINES
 from moorage.engines.updates import AdapterUpdates, adapter_probes, lacks_adapter, refusal, seen_by
 from moorage.models.source import Companion
 from moorage.readiness.answers import judge
-from moorage.readiness.protocol import Probe
 from moorage.releases.loaded_adapters import loaded, with_adapter, without_adapter
 from moorage.releases.release import Release, ReleaseRow
 from moorage.releases.states import SERVING, UNFINISHED
@@ -30,6 +29,7 @@ from tasks.journal import step
 from tasks.verify import api_key
 
 
+@threaded
 def running_release(model: str) -> ReleaseRow:
     """The release that serves a model name.
 
@@ -75,9 +75,13 @@ async def load(
         pin, folder = companion.pin, settings().loaded(release.model)
         place = await in_thread(install_adapter, companion.model, pin, folder)
         updates, key = _updates(release), await in_thread(_key, release)
+        containers = {one.name: one for one in release.plan.containers} if release.plan else {}
         for workload in workloads:
-            directory = seen_by(_container(release, workload), str(folder), str(place))
-            await _send(release, workload, updates.loading(pin.name, directory), key)
+            directory = seen_by(containers[workload.name], str(folder), str(place))
+            probe, seconds = updates.loading(pin.name, directory), _seconds(release)
+            status, answer = await ask(workload.endpoint, probe, seconds, key)
+            if status != 200:
+                raise refusal(probe.name, workload.name, status, answer)
         answers = [await _prove(release, workload, pin.name, key) for workload in workloads]
         note.say(
             f"{len(workloads)} of {len(workloads)} replicas answer as {pin.name}: {answers[0]}"
@@ -126,27 +130,16 @@ def tidy(model: str) -> None:
         remove_empty_folder(folder)
 
 
-async def _send(release: Release, workload: Workload, probe: Probe, key: str) -> None:
-    status, answer = await ask(workload.endpoint, probe, _seconds(release), key)
-    if status != 200:
-        raise refusal(probe.name, workload.name, status, answer)
-
-
 async def _prove(release: Release, workload: Workload, name: str, key: str) -> str:
     """What the replica answers under the adapter's name."""
-    kept = ""
+    text = ""
     probes = adapter_probes(release.spec, release.profile, name) if release.profile else ()
     for probe in probes:
         status, answer = await ask(workload.endpoint, probe, _seconds(release), key)
-        wrong, kept = judge(probe, status, answer)
+        wrong, text = judge(probe, status, answer)
         if wrong:
             raise Failure(Cause.BAD_ANSWER, f"{workload.name}: {probe.path}: {wrong}")
-    return redact(kept)
-
-
-def _container(release: Release, workload: Workload) -> ContainerSpec:
-    containers = release.plan.containers if release.plan else ()
-    return next(one for one in containers if one.name == workload.name)
+    return redact(text)
 
 
 def _updates(release: Release) -> AdapterUpdates:

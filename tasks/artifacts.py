@@ -72,18 +72,12 @@ class Progress:
     """Bytes done of bytes in all, as a call that blocks reports them from its thread."""
 
     def __init__(self, note: Note) -> None:
-        self.done, self.total = 0, 0
-        self._note = note
+        self.percent, self._note = 0.0, note
 
     def __call__(self, done: int, total: int) -> None:
         """Take a report."""
-        self.done, self.total = done, total
+        self.percent = 100.0 * done / total if total else 0.0
         self._note.progress(done, total)
-
-    @property
-    def percent(self) -> float:
-        """Share that is done, 0 to 100."""
-        return 100.0 * self.done / self.total if self.total else 0.0
 
 
 class Bar:
@@ -94,14 +88,14 @@ class Bar:
         self._key = key
         self._artifact: UUID | None = None
 
-    @property
-    def is_there(self) -> bool:
-        """Whether there is one to be seen."""
-        return self._artifact is not None
-
     async def move(self, percent: float) -> None:
         """Make it, or move it."""
         await if_possible(self._move(percent), self._key)
+
+    async def finish(self) -> None:
+        """Move it to the end, if there is one to be seen."""
+        if self._artifact:
+            await self.move(100.0)
 
     async def _move(self, percent: float) -> None:
         fields: dict[str, Any] = {"progress": percent, "description": self.description}
@@ -115,37 +109,31 @@ async def with_progress(
     work: Callable[[Progress], Awaitable[R]], note: Note, key: str, description: str
 ) -> R:
     """Run something long with a progress artifact, which appears once it takes over 2 seconds."""
-    progress = Progress(note)
+    progress, bar = Progress(note), Bar(key, description)
     task = asyncio.ensure_future(work(progress))
-    bar = Bar(key, description)
     try:
         while not (await asyncio.wait({task}, timeout=UPDATE_SECONDS))[0]:
             await bar.move(progress.percent)
         result = await task
-        if bar.is_there:
-            await bar.move(100.0)
+        await bar.finish()
         return result
     finally:
         task.cancel()
 
 
 class LivePage:
-    """One markdown artifact and one progress artifact of a run.
-
-    Args:
-        key: Of the page; the bar's ends with `-progress`.
-    """
+    """One markdown artifact and one progress artifact of a run."""
 
     def __init__(self, key: str) -> None:
         self._key = key
         self._page: UUID | None = None
         self._bar = Bar(f"{key}-progress", "")
-        self._told_at, self._writing = float("-inf"), False
+        self._written_at, self._writing = float("-inf"), False
 
     @property
     def is_due(self) -> bool:
         """Whether it was last written long enough ago, and is not being written now."""
-        return not self._writing and time.monotonic() - self._told_at >= EVERY_SECONDS
+        return not self._writing and time.monotonic() - self._written_at >= EVERY_SECONDS
 
     async def write(self, markdown: str, description: str, percent: float) -> None:
         """Write both; that Prefect's server does not take them is no reason to fail."""
@@ -154,7 +142,7 @@ class LivePage:
             await if_possible(self._write(markdown, description), self._key)
             await self._bar.move(percent)
         finally:
-            self._told_at, self._writing = time.monotonic(), False
+            self._written_at, self._writing = time.monotonic(), False
 
     async def _write(self, markdown: str, description: str) -> None:
         if self._page is None:

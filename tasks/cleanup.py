@@ -6,24 +6,31 @@ from contextlib import suppress
 
 from moorage.adapters.ledger.locks import LockHeld
 from moorage.common.failures import Cause, Failure
-from moorage.releases.release import ReleaseRow, ReleaseState
+from moorage.releases.release import SUPERSEDED, ReleaseRow, ReleaseState, claims_of, successor_of
 from moorage.releases.states import UNFINISHED
-from moorage.releases.succession import SUPERSEDED, claims_of, successor_of
 from tasks.context import ledger
-from tasks.journal import Journal
+from tasks.journal import tell
 from tasks.replace import abandon
 from tasks.stopping import end_release
 
 
-def recover_all(model: str, journal: Journal) -> None:
+def recover_all(model: str) -> None:
     """Clean up what killed flows left behind, of a model whose lock is held and of all others."""
     for row in _left_behind():
-        if row.model == model:
-            _recover_if_reached(row, journal)
-    recover_others(model, journal)
+        if row.model != model:
+            continue
+        try:
+            if summary := recover(row):
+                tell(summary)
+        except Failure as failure:
+            # What a lost host holds stays claimed; it does not keep the model away.
+            if failure.cause is not Cause.RUNTIME_UNAVAILABLE:
+                raise
+            tell(f"could not clean up after {row.id}: {failure}")
+    recover_others(model)
 
 
-def recover_others(model: str, journal: Journal) -> None:
+def recover_others(model: str) -> None:
     """Clean up what killed flows left behind, of every model that nobody works on but this one.
 
     A release that made room for one which never came is left to reconciling: it serves again, and
@@ -35,16 +42,15 @@ def recover_others(model: str, journal: Journal) -> None:
         with suppress(LockHeld), ledger().locks.holding(row.model, wait_seconds=0):
             try:
                 if summary := recover(ledger().releases.get(row.id)):
-                    journal.tell(summary)
+                    tell(summary)
             except Failure as failure:
-                journal.tell(f"could not clean up after {row.id}: {failure}")
+                tell(f"could not clean up after {row.id}: {failure}")
 
 
 def recover(row: ReleaseRow) -> str:
-    """Finish or undo what a killed flow left of a release. The caller holds the model's lock.
+    """Finish or undo what a killed flow left of a release; what was done, empty for nothing.
 
-    Returns:
-        What was done; empty when there was nothing to do.
+    The caller holds the model's lock.
     """
     if row.state == ReleaseState.STOPPING:
         superseded = row.cause.startswith(SUPERSEDED)
@@ -97,17 +103,6 @@ def abandoned(model: str) -> list[ReleaseRow]:
     back = [row for row in left if row.model != model and _comes_back(row)]
     stay = {row.id for row in back} | {successor_of(row) for row in back}
     return [row for row in left if row.id not in stay]
-
-
-def _recover_if_reached(row: ReleaseRow, journal: Journal) -> None:
-    """What a lost host holds stays written down and claimed; it does not keep the model away."""
-    try:
-        if summary := recover(row):
-            journal.tell(summary)
-    except Failure as failure:
-        if failure.cause is not Cause.RUNTIME_UNAVAILABLE:
-            raise
-        journal.tell(f"could not clean up after {row.id}: {failure}")
 
 
 def _left_behind() -> list[ReleaseRow]:

@@ -8,7 +8,7 @@ from contextvars import ContextVar
 
 from prefect import task
 
-from moorage.adapters.engines.probe import ask
+from moorage.adapters.engines.engine_http import ask
 from moorage.adapters.hosts.runtime import runtime_for
 from moorage.adapters.system.threads import (
     hold_lock,
@@ -24,7 +24,7 @@ from moorage.releases.states import SERVING
 from moorage.spec import ModelSpec
 from tasks.cleanup import recover_all
 from tasks.context import PLAIN, ledger, settings
-from tasks.journal import Journal, step
+from tasks.journal import step, tell
 
 HEALTH_SECONDS = 5.0
 
@@ -32,7 +32,7 @@ _decided: ContextVar[str] = ContextVar("decided", default="")
 
 
 @asynccontextmanager
-async def sole_flow(model: str, flow_run_id: str, journal: Journal) -> AsyncIterator[None]:
+async def sole_flow(model: str, flow_run_id: str) -> AsyncIterator[None]:
     """Be the only flow that works on a model name, and start from a clean state.
 
     What killed flows left behind is cleaned up first: of this model, and of any other model that
@@ -42,10 +42,10 @@ async def sole_flow(model: str, flow_run_id: str, journal: Journal) -> AsyncIter
         model,
         wait_seconds=settings().lock_wait_seconds,
         note=f"flow run {flow_run_id}",
-        on_wait=lambda other: journal.tell(f"waits: {other}"),
+        on_wait=lambda other: tell(f"waits: {other}"),
     )
     async with hold_lock(lock):
-        await run_uninterrupted(recover_all, model, journal)
+        await run_uninterrupted(recover_all, model)
         yield
 
 
@@ -55,10 +55,7 @@ async def serving(
 ) -> tuple[ReleaseRow | None, bool]:
     """The release that serves the model name now, and whether it still does.
 
-    Args:
-        spec: The model.
-        avoided: Hosts that nothing is placed on. One of them need not be seen: what is out of
-            sight there does not serve.
+    What is out of sight on an avoided host does not serve.
 
     Raises:
         Failure: Of another host that does not answer: what it runs may well serve.
@@ -136,13 +133,15 @@ def decision_scope(release: str) -> AbstractContextManager[None]:
 
 @threaded
 def superseded_since(model: str) -> str:
-    """What has happened to a model since a deploy of it was decided on; its lock is held.
+    """What has happened to a model since a deploy of it was decided on, in words; its lock is held.
 
-    Returns:
-        In words; empty when nothing has, or when the deploy does not depend on what serves.
+    Empty when nothing has, or when the deploy does not depend on what serves.
     """
-    decided = _decided.get()
-    last = _latest(model) if decided else None
+    if not (decided := _decided.get()):
+        return ""
+    own = ledger().releases
+    ran = (row for row in own.of_model(model) if row.release and row.release.ran)
+    last = own.running(model) or next(ran, None)
     if last is None:
         return ""
     if last.id != decided:
@@ -150,10 +149,3 @@ def superseded_since(model: str) -> str:
     if last.state not in SERVING | {ReleaseState.ERROR}:
         return f"{last.id} is {last.state} by now"
     return ""
-
-
-def _latest(model: str) -> ReleaseRow | None:
-    """What serves, or served last."""
-    own = ledger().releases
-    ran = (row for row in own.of_model(model) if row.release and row.release.ran)
-    return own.running(model) or next(ran, None)

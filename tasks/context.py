@@ -50,7 +50,7 @@ def _open(url: str) -> Ledger:
 def is_retryable(_task: Task[..., Any], _run: TaskRun, state: State[Any]) -> bool:
     """Whether a failed attempt may succeed a little later."""
     error = getattr(state.data, "result", state.data)
-    return isinstance(error, Failure) and error.facts.retryable
+    return isinstance(error, Failure) and error.cause.retryable
 
 
 def with_retries() -> AsyncRetrying:
@@ -58,7 +58,7 @@ def with_retries() -> AsyncRetrying:
     return AsyncRetrying(
         stop=stop_after_attempt(RETRIES + 1),
         wait=wait_exponential_jitter(1),
-        retry=retry_if_exception(lambda e: isinstance(e, Failure) and e.facts.retryable),
+        retry=retry_if_exception(lambda e: isinstance(e, Failure) and e.cause.retryable),
         reraise=True,
     )
 

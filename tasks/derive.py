@@ -5,9 +5,8 @@ from __future__ import annotations
 from prefect import task
 
 from moorage.common.units import human_bytes
-from moorage.models.config import derive_profile
 from moorage.models.files import require_loadable
-from moorage.models.profile import ModelProfile
+from moorage.models.profile import ModelProfile, derive_profile
 from moorage.models.source import ResolvedModel
 from moorage.reports.record import profile_document
 from moorage.spec import EngineName, ModelSpec

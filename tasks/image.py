@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import Any
 
 from prefect import task
 
@@ -15,48 +14,69 @@ from moorage.common.failures import Cause, Failure
 from moorage.engines.registry import ENGINES
 from moorage.images.image import Image
 from moorage.inventory.fleet import Fleet
-from moorage.inventory.snapshot import FleetSnapshot, HostSnapshot
-from moorage.placement.placement import Placement
+from moorage.inventory.snapshot import HostSnapshot
+from moorage.placement.placement import Placed
 from moorage.placement.runtime import image_on
 from moorage.releases.release import Release, ReleaseRow
 from moorage.spec import ModelSpec, RuntimeName, slug
 from moorage.spec.image_reference import parse_reference
 from tasks.artifacts import Progress, with_progress
 from tasks.context import PLAIN, RETRIED, settings
-from tasks.journal import Note, step, within
+from tasks.journal import step, within
 from tasks.map_hosts import HostCall, map_hosts
 
+DEPLOY_IT = "Deploy its spec anew: the rules of today choose an image for it."
 
-@task(name="image", task_run_name="choose the image for {spec.name}", **PLAIN)
-async def choose_image(
-    spec: ModelSpec, placement: Placement, snapshot: FleetSnapshot
-) -> Image | None:
-    """Which image will run, and its digest. Nothing is pulled."""
+
+@task(name="image", task_run_name="choose the image for {placed.spec.name}", **PLAIN)
+async def choose_image(placed: Placed) -> Image | None:
+    """Which image will run, and its digest; None without containers. Nothing is pulled."""
     with step("image") as note:
-        image, hosts = _image(spec, placement, snapshot)
-        if image is None:
-            note.say(_no_image(placement))
-            return None
-        image = await in_thread(pin_image, image, hosts[0])
-        note.say(f"{image.pinned} ({image.reason})")
+        image, hosts = _image(placed)
+        if image:
+            image = await in_thread(pin_image, image, hosts[0])
+        note.say(f"{image.pinned} ({image.reason})" if image else _no_image(placed))
         return image
 
 
-@task(name="image", task_run_name="have the image for {spec.name}", **PLAIN)
-async def pull_image(
-    spec: ModelSpec, placement: Placement, snapshot: FleetSnapshot
-) -> Image | None:
-    """Pull the image by its digest on every placed host that lacks it."""
+@task(name="image", task_run_name="have the image for {placed.spec.name}", **PLAIN)
+async def pull_image(placed: Placed, target: Release | None = None) -> Image | None:
+    """Have the image on every placed host, by its digest; the very one of an earlier release.
+
+    Raises:
+        Failure: `IMAGE_MISSING` when neither its registry nor the host has it any more.
+    """
     with step("image") as note:
-        image, hosts = _image(spec, placement, snapshot)
-        if image is None:
-            note.say(_no_image(placement))
+        wanted, hosts = (target.image, image_hosts(placed)) if target else _image(placed)
+        if wanted is None or not hosts:
+            note.say(_no_image(placed))
             return None
-        (image,) = await map_hosts(pin, [_host_call(hosts[0], image=image, host=hosts[0])], 1)
-        await pull_everywhere(image, hosts, spec)
-        image = await in_thread(identify_image, image, hosts[0])
-        note.say(f"{image.pinned} ({image.reason})")
+        have = _have_again if target else _have
+        image = await in_thread(identify_image, await have(wanted, hosts, placed.spec), hosts[0])
+        note.say(f"{image.pinned} ({f'the image of {target.id}' if target else image.reason})")
         return image
+
+
+async def _have(image: Image, hosts: list[HostSnapshot], spec: ModelSpec) -> Image:
+    call = HostCall(hosts[0].name, hosts[0].address, {"image": image, "host": hosts[0]})
+    (image,) = await map_hosts(pin, [call], 1)
+    await _pull_everywhere(image, hosts, spec)
+    return image
+
+
+async def _have_again(image: Image, hosts: list[HostSnapshot], spec: ModelSpec) -> Image:
+    try:
+        if image.digest:
+            # By digest alone: the tag may stand for a newer image here, and keeps doing so.
+            wanted = image.model_copy(update={"reference": image.pinned})
+            await _pull_everywhere(wanted, hosts, spec)
+        else:
+            await in_thread(_require_built, image, hosts)
+    except Failure as failure:
+        if failure.cause != Cause.IMAGE_MISSING:
+            raise
+        raise Failure(failure.cause, failure.detail, suggestion=DEPLOY_IT) from None
+    return image
 
 
 @task(name="pin", task_run_name="pin the image on {host.name}", **RETRIED)
@@ -67,21 +87,26 @@ async def pin(image: Image, host: HostSnapshot) -> Image:
 
 @task(name="pull", task_run_name="pull on {host.name}", **RETRIED)
 async def pull_on(spec: ModelSpec, image: Image, host: HostSnapshot, alone: bool) -> str:
-    """Have the image on one host.
-
-    Args:
-        spec: The model; it says how long a pull may take.
-        image: By its digest where that is known.
-        host: Where.
-        alone: Whether it is the only one; of several, each is a step of the journal.
-    """
+    """Have the image on one host; of several hosts, each is a step of the journal."""
     deadline = spec.readiness.deadlines.image_seconds
-    several = f"{spec.name} {host.name}"
+    key = f"pull-{spec.slug if alone else slug(f'{spec.name} {host.name}')}"
+
+    async def fetch(progress: Progress) -> None:
+        await in_thread(
+            ensure_image,
+            DockerImages(host.address),
+            image,
+            settings().locks,
+            progress,
+            credentials=partial(credentials, host.registries, image.reference),
+            wait_seconds=deadline,
+        )
+
     with within("image") if alone else step(f"image on {host.name}") as note:
-        key = f"pull-{spec.slug if alone else slug(several)}"
         try:
             async with asyncio.timeout(deadline):
-                await _ensure(image, host, note, spec, key)
+                title = f"Pulling {image.reference} on {host.name}"
+                await with_progress(fetch, note, key, title)
         except TimeoutError as error:
             detail = f"{host.name}: {image.reference} was not there after {deadline} s"
             raise Failure(Cause.IMAGE_PULL_TIMEOUT, detail) from error
@@ -97,8 +122,8 @@ async def image_drift(row: ReleaseRow, fleet: Fleet) -> str:
 
     Empty where it does not, or where nobody can tell.
     """
-    image = row.release.image if row.release else None
-    if image is None or not image.digest or parse_reference(image.reference).digest:
+    image = tracked_image(row.release) if row.release else None
+    if image is None:
         return ""
     with step("image") as note:
         digest = await in_thread(current_digest, image, fleet.registries)
@@ -110,10 +135,11 @@ async def image_drift(row: ReleaseRow, fleet: Fleet) -> str:
         return f"{image.reference} was moved since: set `engine.image: {newer}` to take it"
 
 
-def _no_image(placement: Placement) -> str:
-    if any(seat.runtime == RuntimeName.RAY for seat in placement.seats):
-        return "none: the engine is installed on the cluster"
-    return "none: the engine is installed on the host"
+def tracked_image(release: Release) -> Image | None:
+    """The image of a release whose tag may stand for another one by now; None = there is none."""
+    image = release.image
+    fixed = image is None or not image.digest or parse_reference(image.reference).digest
+    return None if fixed else image
 
 
 def restore_image(release: Release) -> None:
@@ -135,54 +161,50 @@ def restore_image(release: Release) -> None:
             )
 
 
-async def pull_everywhere(image: Image, hosts: list[HostSnapshot], spec: ModelSpec) -> None:
-    """Have it on several hosts, side by side."""
-    alone = len(hosts) == 1
-    calls = [_host_call(host, spec=spec, image=image, host=host, alone=alone) for host in hosts]
-    await map_hosts(pull_on, calls, settings().hosts_at_once)
-
-
-def image_hosts(placement: Placement, snapshot: FleetSnapshot) -> list[HostSnapshot]:
+def image_hosts(placed: Placed) -> list[HostSnapshot]:
     """The hosts that need the image, each daemon once; none where all are processes."""
-    seats = [seat for seat in placement.seats if seat.runtime == RuntimeName.DOCKER]
-    hosts = (snapshot.host(seat.host) for seat in seats)
+    seats = [seat for seat in placed.placement.seats if seat.runtime == RuntimeName.DOCKER]
+    hosts = (placed.snapshot.host(seat.host) for seat in seats)
     return list({host.address: host for host in hosts}.values())
 
 
-def wanted_image(spec: ModelSpec, placement: Placement, snapshot: FleetSnapshot) -> Image | None:
+def wanted_image(placed: Placed) -> Image | None:
     """The image of the containers as its publisher names it; None where there are none."""
-    return _image(spec, placement, snapshot)[0]
+    return _image(placed)[0]
 
 
-async def _ensure(image: Image, host: HostSnapshot, note: Note, spec: ModelSpec, key: str) -> None:
-    async def fetch(progress: Progress) -> None:
-        await in_thread(
-            ensure_image,
-            DockerImages(host.address),
-            image,
-            settings().locks,
-            progress,
-            credentials=partial(credentials, host.registries, image.reference),
-            wait_seconds=spec.readiness.deadlines.image_seconds,
-        )
-
-    await with_progress(fetch, note, key, f"Pulling {image.reference} on {host.name}")
-
-
-def _host_call(seen: HostSnapshot, **arguments: Any) -> HostCall:
-    named = "" if arguments.get("alone", True) else f"image on {seen.name}"
-    return HostCall(seen.name, seen.address, arguments, step=named)
-
-
-def _image(
-    spec: ModelSpec, placement: Placement, snapshot: FleetSnapshot
-) -> tuple[Image | None, list[HostSnapshot]]:
+def _image(placed: Placed) -> tuple[Image | None, list[HostSnapshot]]:
     """The image of the containers as its publisher names it, and the hosts that need it."""
-    hosts = image_hosts(placement, snapshot)
+    hosts, seats = image_hosts(placed), placed.placement.seats
     if not hosts:
         return None, []
-    first = next(seat for seat in placement.seats if seat.runtime == RuntimeName.DOCKER)
-    image = image_on(
-        spec, ENGINES[placement.engine], snapshot.host(first.host), first.accelerator_type
-    )
-    return image, hosts
+    first = next(seat for seat in seats if seat.runtime == RuntimeName.DOCKER)
+    engine, host = ENGINES[placed.placement.engine], placed.snapshot.host(first.host)
+    return image_on(placed.spec, engine, host, first.accelerator_type), hosts
+
+
+def _no_image(placed: Placed) -> str:
+    on_cluster = any(seat.runtime == RuntimeName.RAY for seat in placed.placement.seats)
+    return f"none: the engine is installed on the {'cluster' if on_cluster else 'host'}"
+
+
+async def _pull_everywhere(image: Image, hosts: list[HostSnapshot], spec: ModelSpec) -> None:
+    alone = len(hosts) == 1
+    calls = [
+        HostCall(
+            host.name,
+            host.address,
+            {"spec": spec, "image": image, "host": host, "alone": alone},
+            step="" if alone else f"image on {host.name}",
+        )
+        for host in hosts
+    ]
+    await map_hosts(pull_on, calls, settings().hosts_at_once)
+
+
+def _require_built(image: Image, hosts: list[HostSnapshot]) -> None:
+    """An image that was built on a host has no registry to come from again."""
+    for host in hosts:
+        if DockerImages(host.address).find(image.pinned) is None:
+            detail = f"{image.reference}: {image.pinned} is not on {host.name} any more"
+            raise Failure(Cause.IMAGE_MISSING, detail)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from typing import Protocol
 
@@ -105,18 +105,13 @@ def listening(listener: Listener) -> AbstractContextManager[None]:
 
 def listen_as(name: str) -> AbstractContextManager[None]:
     """Let listeners hear the flows inside the block under a name: several run at once."""
-    return variable_scope(
-        _LISTENERS, tuple(_PrefixedListener(one, name) for one in _LISTENERS.get())
-    )
+    named = tuple(_PrefixedListener(one, name) for one in _LISTENERS.get())
+    return variable_scope(_LISTENERS, named)
 
 
 @contextmanager
 def journal(own: Listener) -> Iterator[Journal]:
-    """Open the journal of a flow run.
-
-    Args:
-        own: The listener of the run itself: it writes the run's log.
-    """
+    """Open the journal of a flow run, whose own listener writes the run's log."""
     opened = Journal([own, *_LISTENERS.get()])
     with variable_scope(_JOURNAL, opened):
         yield opened
@@ -133,11 +128,10 @@ def mute_steps() -> AbstractContextManager[None]:
     return variable_scope(_JOURNAL, None)
 
 
-@contextmanager
-def within(name: str) -> Iterator[Note]:
+def within(name: str) -> AbstractContextManager[Note]:
     """A part of a step that is under way: it tells progress, and is no step of its own."""
     current = _JOURNAL.get()
-    yield Note(name, current.listeners if current else [])
+    return nullcontext(Note(name, current.listeners if current else []))
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from prefect import task
 
 from moorage.adapters.hosts.runtime import runtime_for
 from moorage.adapters.ledger import locks
-from moorage.adapters.ledger.lock_owner import Owner, this_process
+from moorage.adapters.ledger.locks import Owner, this_process
 from moorage.adapters.system.threads import in_thread, run_uninterrupted
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import ContainerSpec, LaunchPlan, Workload, planned_workload
@@ -23,7 +23,7 @@ from moorage.releases.release import ReleaseRow, ReleaseState
 from moorage.spec import Deadlines
 from tasks.cleanup import recover_others
 from tasks.context import PLAIN, ledger, settings
-from tasks.journal import Journal, step, tell
+from tasks.journal import step, tell
 from tasks.map_hosts import HostCall, map_hosts
 from tasks.restart import answers, lease_of, lock_names
 from tasks.workloads import ABORT_SECONDS, must_listen, start, stop
@@ -45,10 +45,11 @@ async def launch(plan: LaunchPlan) -> tuple[Workload, ...]:
     Of a release that starts in turns, each part of its plan is launched by itself.
     """
     with step("launch") as note:
-        await in_thread(_begin, plan.release)
+        if (await in_thread(ledger().releases.get, plan.release)).state != ReleaseState.STARTING:
+            await in_thread(ledger().releases.move, plan.release, ReleaseState.STARTING)
         workloads = await _start_all(plan)
         note.say(", ".join(f"{workload.name} on {workload.host}" for workload in workloads))
-        return tuple(workloads)
+        return workloads
 
 
 @task(name="launch on a host", task_run_name="launch {release} on {specs[0].host}", **PLAIN)
@@ -57,7 +58,7 @@ async def launch_on(release: str, specs: tuple[ContainerSpec, ...]) -> tuple[Wor
     return tuple([await run_uninterrupted(start, release, spec) for spec in specs])
 
 
-async def _start_all(plan: LaunchPlan) -> list[Workload]:
+async def _start_all(plan: LaunchPlan) -> tuple[Workload, ...]:
     """Start on several hosts at once; in the order of the plan.
 
     What others await goes first. Always in this process: what a Ray worker starts could not be
@@ -66,12 +67,11 @@ async def _start_all(plan: LaunchPlan) -> list[Workload]:
     first = [spec for spec in plan.containers if not spec.awaits]
     started = await _start_on_hosts(plan.release, first)
     later = [spec for spec in plan.containers if spec.awaits]
-    awaited = {spec.awaits for spec in later}
     for spec in first:
-        if spec.name in awaited:
+        if any(one.awaits == spec.name for one in later):
             await in_thread(must_listen, spec, plan.engine)
     started |= await _start_on_hosts(plan.release, later)
-    return [started[spec.name] for spec in plan.containers]
+    return tuple(started[spec.name] for spec in plan.containers)
 
 
 async def _start_on_hosts(release: str, specs: Sequence[ContainerSpec]) -> dict[str, Workload]:
@@ -86,19 +86,9 @@ async def _start_on_hosts(release: str, specs: Sequence[ContainerSpec]) -> dict[
     return {workload.name: workload for workloads in started for workload in workloads}
 
 
-def _begin(release: str) -> None:
-    if ledger().releases.get(release).state != ReleaseState.STARTING:
-        ledger().releases.move(release, ReleaseState.STARTING)
-
-
 @task(name="correct", task_run_name="correct {part.release}", **PLAIN)
 async def correct(part: LaunchPlan, correction: Correction) -> None:
-    """Stop and remove what the first try of a part has started; its names are used again.
-
-    Args:
-        part: What was started.
-        correction: What the second try will change.
-    """
+    """Stop and remove what the first try of a part has started; its names are used again."""
     with step("correct") as note:
         tell(f"the first try failed ({correction.cause}); trying again with {correction.summary}")
         for spec in part.containers:
@@ -109,12 +99,7 @@ async def correct(part: LaunchPlan, correction: Correction) -> None:
 class AcceleratorStartLock:
     """The right to start engines on the accelerators of a release, alone.
 
-    Args:
-        release: The release that starts.
-        model: Its model.
-        placement: Where it starts.
-        old: The release that it replaces: it ends in the same turn, and may have to start again.
-        clock: Seconds that only grow.
+    It covers those of the old release too, which ends meanwhile and may have to start again.
     """
 
     def __init__(
@@ -131,15 +116,11 @@ class AcceleratorStartLock:
         self._old, self._ends_first = old, bool(placement.stop_first)
         self._token, self._renewal = uuid.uuid4().hex, ExitStack()
 
-    async def acquire(self, deadlines: Deadlines, journal: Journal) -> None:
+    async def acquire(self, deadlines: Deadlines) -> None:
         """Wait until nobody else starts there; then nobody else does until `release`.
 
-        What a killed flow was starting there is stopped first.
-
-        Args:
-            deadlines: How long one start may take: from loading to the first answer. Each of those
-                that go before is waited for so long and `GRACE_SECONDS` more.
-            journal: Gets a line for each one that is waited for.
+        What a killed flow was starting there is stopped first. Each start that goes before is
+        waited for as long as one may take by these deadlines, and `GRACE_SECONDS` more.
 
         Raises:
             Failure: `ACCELERATOR_STARTING` when one of them does not end in time.
@@ -148,23 +129,21 @@ class AcceleratorStartLock:
         patience = deadlines.load_seconds + deadlines.warm_up_seconds + GRACE_SECONDS
         if holders := await self._take():
             with step("wait") as note:
-                note.say(await self._wait_for_others(holders, patience, journal))
-        await run_uninterrupted(recover_others, self._model, journal)
+                note.say(await self._wait_for_others(holders, patience))
+        await run_uninterrupted(recover_others, self._model)
 
     def release(self) -> None:
         """Let others start there. Nothing happens when they may already."""
         self._renewal.close()
 
-    async def _wait_for_others(
-        self, holders: dict[str, Owner], patience: float, journal: Journal
-    ) -> str:
+    async def _wait_for_others(self, holders: dict[str, Owner], patience: float) -> str:
         """Wait for one holder after the other; what the last one did."""
         waited_for, give_up = "", 0.0
         while holders:
             doing = _describe_holder(holders)
             if doing != waited_for:
                 waited_for, give_up = doing, self._clock() + patience
-                journal.tell(f"waits: {doing}")
+                tell(f"waits: {doing}")
             if self._clock() >= give_up:
                 detail = f"{doing}, and has not ended within {patience:g} s"
                 raise Failure(Cause.ACCELERATOR_STARTING, detail)

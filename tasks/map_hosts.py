@@ -25,10 +25,9 @@ class HostCall:
     """One call of a task, for one host.
 
     Attributes:
-        host: Its name, for messages.
         address: How its daemon is reached. What is this machine is never done elsewhere.
         arguments: Of the task; kept small, for Prefect walks through them.
-        step: Step of the journal that the task writes, if it writes one.
+        step: Step of the journal that the task writes; empty = none.
     """
 
     host: str
@@ -40,28 +39,40 @@ class HostCall:
 async def map_hosts(
     work: Task[..., Coroutine[Any, Any, R]], calls: Sequence[HostCall], at_once: int
 ) -> list[R]:
-    """Run a task for several hosts at the same time; returns their results in order.
+    """Run a task for several hosts, so many at the same time; returns their results in order.
 
     Each call is a task run of its own, in this process or where the flow's task runner runs tasks.
     After a failure no other call is begun. Those that were begun go on to their end: what they
-    fetch stays useful, and an undo must not run before its effect has ended.
-
-    Args:
-        work: The task. Of a flow that runs it elsewhere it must bring its own retries.
-        calls: One for each host.
-        at_once: How many may run at the same time.
+    fetch stays useful, and an undo must not run before its effect has ended. A task that runs
+    elsewhere must bring its own retries.
 
     Raises:
         Failure: Of one host as it is; of several hosts one failure with the details of all.
     """
-    gate, outcomes = asyncio.Semaphore(at_once), _Outcomes()
+    gate = asyncio.Semaphore(at_once)
+    failures: list[tuple[str, Failure]] = []
+    errors: list[Exception] = []
+    not_begun: list[str] = []
 
     async def run(call: HostCall) -> R | None:
         async with gate:
-            return await outcomes.collect(call, _call(work, call))
+            if failures or errors:
+                not_begun.append(call.host)
+                return None
+            try:
+                return await _call(work, call)
+            except Failure as failure:
+                failures.append((call.host, failure))
+            except Exception as error:
+                errors.append(error)
+            return None
 
     results = await asyncio.gather(*(run(call) for call in calls))
-    outcomes.raise_failure(alone=len({call.host for call in calls}) == 1)
+    if errors:  # a time-out, or a mistake of ours: nothing may hide it
+        raise errors[0]
+    if failures:
+        alone = len({call.host for call in calls}) == 1
+        raise failures[0][1] if alone else combine(failures, not_begun)
     return [result for result in results if result is not None]
 
 
@@ -72,36 +83,6 @@ async def gather_all(*jobs: Awaitable[Any]) -> list[Any]:
         if isinstance(outcome, BaseException):
             raise outcome
     return ended
-
-
-class _Outcomes:
-    """What failed so far, and what was not begun because of it."""
-
-    def __init__(self) -> None:
-        self._failures: list[tuple[str, Failure]] = []
-        self._errors: list[Exception] = []
-        self._not_begun: list[str] = []
-
-    async def collect(self, call: HostCall, result: Coroutine[Any, Any, R]) -> R | None:
-        """Await a call and note its failure; after a failure it is not begun."""
-        if self._failures or self._errors:
-            result.close()
-            self._not_begun.append(call.host)
-            return None
-        try:
-            return await result
-        except Failure as failure:
-            self._failures.append((call.host, failure))
-        except Exception as error:
-            self._errors.append(error)
-        return None
-
-    def raise_failure(self, *, alone: bool) -> None:
-        """Raise what failed; `alone` means that all calls were for one host."""
-        if self._errors:  # a time-out, or a mistake of ours: nothing may hide it
-            raise self._errors[0]
-        if self._failures:
-            raise self._failures[0][1] if alone else combine(self._failures, self._not_begun)
 
 
 async def _call(work: Task[..., Coroutine[Any, Any, R]], call: HostCall) -> R:

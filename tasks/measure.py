@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
 
 from prefect import task
 
-from moorage.adapters.engines.probe import ask
+from moorage.adapters.engines.engine_http import ask
 from moorage.adapters.hosts.runtime import runtime_for
 from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Failure
 from moorage.common.units import human_bytes
 from moorage.engines.launch import ContainerSpec, LaunchPlan, Workload, serving
 from moorage.engines.registry import ENGINES
-from moorage.inventory.snapshot import FleetSnapshot
 from moorage.memory.calibration import Measurement, key_of_command
-from moorage.models.profile import ModelProfile
-from moorage.placement.placement import Role
+from moorage.placement.placement import Placed, Role
 from moorage.readiness.engine_facts import (
     MODELS_PATH,
     VERSION_PATH,
@@ -31,7 +27,7 @@ from moorage.readiness.engine_facts import (
 from moorage.readiness.protocol import Phase, Probe
 from moorage.releases.release import Release
 from tasks.context import PLAIN, ledger, settings
-from tasks.journal import Journal, step, tell
+from tasks.journal import step, tell
 from tasks.verify import api_key
 
 START_LINES = 20_000
@@ -44,23 +40,11 @@ ASK_SECONDS = 5.0
 
 @task(name="measure", task_run_name="measure {plan.release}", **PLAIN)
 async def measure(
-    profile: ModelProfile,
-    plan: LaunchPlan,
-    workloads: tuple[Workload, ...],
-    snapshot: FleetSnapshot,
-    predicted: Mapping[str, int] | None = None,
+    placed: Placed, plan: LaunchPlan, workloads: tuple[Workload, ...]
 ) -> tuple[Measurement, ...]:
-    """Read from the logs what each workload of a verified release takes.
+    """Read from the logs what each workload of a verified release takes, as far as they tell.
 
-    Args:
-        profile: The model.
-        plan: What was started.
-        workloads: Its workloads, all ready.
-        snapshot: The fleet that it was placed on.
-        predicted: Bytes of one rank by the name of the term, if there was a prediction.
-
-    Returns:
-        One for each workload that logged something; errors go to the journal.
+    Errors go to the journal.
     """
     reader = ENGINES[plan.engine].memory_reader
     if reader is None or plan.on_cluster:
@@ -69,8 +53,11 @@ async def measure(
         found = []
         for workload in serving(workloads):
             try:
-                if measured := reader(await _log(workload)):
-                    found.append(_entry(profile, plan, workload, snapshot, measured, predicted))
+                runtime = runtime_for(workload.runtime, workload.address, settings())
+                async with asyncio.timeout(READ_SECONDS):
+                    log = await in_thread(runtime.logs, workload, START_LINES)
+                if measured := reader(log):
+                    found.append(_entry(placed, plan, workload, measured))
             except Exception as error:  # a log that cannot be read is no reason to end what serves
                 why = str(error) or type(error).__name__
                 tell(f"what {workload.name} logged about memory could not be read: {why}")
@@ -78,43 +65,31 @@ async def measure(
         return tuple(found)
 
 
-def record_measurements(release: Release, journal: Journal) -> None:
+def record_measurements(release: Release) -> None:
     """Keep what a release measured for later predictions; it serves all the same if that fails."""
     if not release.measured:
         return
     try:
         ledger().measurements.record(release.id, release.measured)
     except Failure as failure:
-        journal.tell(f"what {release.id} measured could not be kept: {failure}")
+        tell(f"what {release.id} measured could not be kept: {failure}")
 
 
-async def _log(workload: Workload) -> str:
-    runtime = runtime_for(workload.runtime, workload.address, settings())
-    async with asyncio.timeout(READ_SECONDS):
-        return await in_thread(runtime.logs, workload, START_LINES)
-
-
-def _entry(
-    profile: ModelProfile,
-    plan: LaunchPlan,
-    workload: Workload,
-    snapshot: FleetSnapshot,
-    measured: Measured,
-    predicted: Mapping[str, int] | None,
-) -> Measurement:
+def _entry(placed: Placed, plan: LaunchPlan, workload: Workload, measured: Measured) -> Measurement:
     container = next(spec for spec in plan.containers if spec.name == workload.name)
+    host = placed.snapshot.host(container.host)
     return Measurement(
         workload=workload.name,
         key=key_of_command(
-            profile,
+            placed.profile,
             plan.engine,
             plan.engine_version,
             container.accelerator_type,
-            snapshot.host(container.host).accelerator_name(container.devices),
+            host.accelerator_name(container.devices),
             container.argv,
         ),
         measured=measured,
-        predicted=dict(predicted or {}),
+        predicted=placed.placement.predicted,
         release=plan.release,
         measured_at=datetime.now(UTC),
     )
@@ -138,21 +113,16 @@ async def read_facts(
 ) -> tuple[EngineFacts, ...]:
     """Ask each replica of a verified release for its version, names and context.
 
-    Args:
-        plan: What was started.
-        measured: What the engines logged about memory.
-
-    Returns:
-        One for each container that answered; errors go to the journal. An engine that does not list
-        its models gets no request.
+    Errors go to the journal. An engine that does not list its models gets no request.
     """
     if not ENGINES[plan.engine].lists_models:
         return ()
     with step("facts") as note:
         found = []
         for container in (one for one in plan.containers if one.role == Role.LEADER):
+            logged = (one.measured for one in measured if one.workload == container.name)
             try:
-                found.append(await _facts(plan, container, measured))
+                found.append(await _facts(plan, container, next(logged, None)))
             except Exception as error:  # what serves is not ended because it tells little
                 tell(f"{container.name} could not be inspected: {error}")
         note.say("; ".join(one.summary or f"{one.workload} says nothing" for one in found))
@@ -162,23 +132,13 @@ async def read_facts(
 
 
 async def _facts(
-    plan: LaunchPlan,
-    container: ContainerSpec,
-    measured: tuple[Measurement, ...],
+    plan: LaunchPlan, container: ContainerSpec, measured: Measured | None
 ) -> EngineFacts:
-    key = await in_thread(api_key, plan)
-    logged = (one.measured for one in measured if one.workload == container.name)
-    return engine_facts(
-        container.name,
-        container.argv,
-        plan.engine_version,
-        await _answer(container.endpoint, VERSION_PATH, key),
-        await _answer(container.endpoint, MODELS_PATH, key),
-        next(logged, None),
-    )
-
-
-async def _answer(endpoint: str, path: str, key: str) -> Any:
-    probe = Probe(phase=Phase.ANSWERED, deadline="warm_up_seconds", method="GET", path=path)
-    status, answer = await ask(endpoint, probe, ASK_SECONDS, key)
-    return answer if status == 200 else None
+    key, answers = await in_thread(api_key, plan), []
+    for path in (VERSION_PATH, MODELS_PATH):
+        probe = Probe(phase=Phase.ANSWERED, deadline="warm_up_seconds", method="GET", path=path)
+        status, answer = await ask(container.endpoint, probe, ASK_SECONDS, key)
+        answers.append(answer if status == 200 else None)
+    version, models = answers
+    planned = plan.engine_version
+    return engine_facts(container.name, container.argv, planned, version, models, measured)

@@ -22,15 +22,14 @@ from moorage.operations.reconcile.cluster_state import (
     Place,
 )
 from moorage.placement.placement import CPU
-from moorage.releases.release import ReleaseRow
+from moorage.releases.release import ReleaseRow, successor_of
 from moorage.releases.states import SERVING, ReleaseState
-from moorage.releases.succession import successor_of
 from moorage.spec import Deadlines, RestartSpec, RuntimeName
 from tasks.cleanup import took_over
 from tasks.context import RETRIED, ledger, settings
 from tasks.journal import step
 
-LOOK_SECONDS = 20.0
+OBSERVE_SECONDS = 20.0
 """How long one place may take; one that is silent for so long is out of sight."""
 
 PLANNED = SERVING | {ReleaseState.STOPPING}
@@ -42,32 +41,39 @@ async def observe_fleet(fleet: Fleet, *, keep: bool = True) -> ClusterState:
     """Compare what the ledger says with what the hosts show.
 
     Args:
-        fleet: Hosts that are looked at besides those on which something is claimed.
-        keep: Whether it is written down which hosts are out of sight.
+        fleet: Hosts that are observed in addition to those on which something is claimed.
+        keep: Whether the ledger records which hosts are unreachable.
     """
     with step("look") as note:
-        world = await in_thread(_cluster_state, fleet, keep)
-        unseen = sorted({one.place.host for one in world.observations if one.unseen_since})
-        missing = f"; out of sight: {', '.join(unseen)}" if unseen else ""
-        hosts = len({one.place.host for one in world.observations})
-        note.say(f"{hosts} hosts, {len(world.releases)} releases{missing}")
-        return world
+        cluster = await in_thread(_cluster_state, fleet, keep)
+        places = cluster.observations
+        unreachable = sorted({one.place.host for one in places if one.unreachable_since})
+        missing = f"; out of sight: {', '.join(unreachable)}" if unreachable else ""
+        hosts = len({one.place.host for one in cluster.observations})
+        note.say(f"{hosts} hosts, {len(cluster.releases)} releases{missing}")
+        return cluster
 
 
 def _cluster_state(fleet: Fleet, keep: bool) -> ClusterState:
     """The ledger is read first: what is begun after that is found on a host, and too young."""
-    own, now = ledger(), datetime.now(UTC)
-    rows = _rows()
-    looks = _observe(_places(fleet, rows), rows, now, keep)
-    models = {row.model for row in rows} | {
-        found.model for one in looks for found in one.found if found.model
+    own, limits, now = ledger(), settings(), datetime.now(UTC)
+    releases = own.releases
+    rows = [*releases.unfinished(), *releases.not_undone(), *releases.in_states(SERVING)]
+    rows.sort(key=lambda row: (row.created_at, row.id))
+    workloads = [one for row in rows for one in (*row.workloads, *_planned(row))]
+    observations = _observe(_places(fleet, workloads), workloads, now)
+    unreachable = {
+        one.place.host: (one.unreachable_since, one.detail)
+        for one in observations
+        if one.unreachable_since
     }
-    busy = {
-        name: owner.note or "another process"
-        for name, owner in own.locks.holders(sorted(models)).items()
-    }
-    limits = settings()
-    seen = {one.place.host for one in looks if one.unseen_since is None}
+    reachable = {one.place.host for one in observations if one.unreachable_since is None}
+    if keep:
+        own.sightings.keep(unreachable, reachable - unreachable.keys())
+    models = {row.model for row in rows}
+    models |= {found.model for one in observations for found in one.workloads if found.model}
+    holders = own.locks.holders(sorted(models))
+    busy = {name: owner.note or "another process" for name, owner in holders.items()}
     return ClusterState(
         now=now,
         patience=Patience(
@@ -76,23 +82,18 @@ def _cluster_state(fleet: Fleet, keep: bool) -> ClusterState:
             probe_seconds=limits.probe_seconds,
         ),
         releases=tuple(_ledger_release(row, busy.get(row.model, "")) for row in rows),
-        observations=looks,
+        observations=observations,
         records=own.repairs.all(),
-        hosts=frozenset(seen & {host.name for host in fleet.hosts}),
+        hosts=frozenset(reachable & {host.name for host in fleet.hosts}),
         busy=busy,
     )
 
 
-def _rows() -> list[ReleaseRow]:
-    own = ledger().releases
-    rows = [*own.unfinished(), *own.not_undone(), *own.in_states(SERVING)]
-    return sorted(rows, key=lambda row: (row.created_at, row.id))
-
-
 def _ledger_release(row: ReleaseRow, busy: str) -> LedgerRelease:
     record, successor = row.release, successor_of(row)
-    spec = record.spec if record else None
+    spec, placement = (record.spec, record.placement) if record else (None, None)
     deadlines = spec.readiness.deadlines if spec else Deadlines()
+    seats = placement.seats if placement else ()
     return LedgerRelease(
         id=row.id,
         model=row.model,
@@ -105,7 +106,11 @@ def _ledger_release(row: ReleaseRow, busy: str) -> LedgerRelease:
         workloads=row.workloads,
         successor=successor,
         successor_serves=bool(successor) and took_over(successor),
-        seats=_seats(row),
+        seats=tuple(
+            Avoided(host=seat.host, accelerators=seat.accelerators)
+            for seat in seats
+            if seat.accelerator_type != CPU and seat.accelerators
+        ),
         start_seconds=deadlines.load_seconds + deadlines.warm_up_seconds,
     )
 
@@ -117,16 +122,7 @@ def _planned(row: ReleaseRow) -> tuple[Workload, ...]:
     return tuple(planned_workload(spec) for spec in plan.containers)
 
 
-def _seats(row: ReleaseRow) -> tuple[Avoided, ...]:
-    placement = row.release.placement if row.release else None
-    return tuple(
-        Avoided(host=seat.host, accelerators=seat.accelerators)
-        for seat in (placement.seats if placement else ())
-        if seat.accelerator_type != CPU and seat.accelerators
-    )
-
-
-def _places(fleet: Fleet, rows: Iterable[ReleaseRow]) -> list[Place]:
+def _places(fleet: Fleet, workloads: Iterable[Workload]) -> list[Place]:
     """Where something runs, may run, or ever ran."""
     known = ledger().sightings.known_hosts()
     hosts = {**known, **{host.name: host.access.url for host in fleet.hosts}}
@@ -137,64 +133,34 @@ def _places(fleet: Fleet, rows: Iterable[ReleaseRow]) -> list[Place]:
     }
     local = next((n for n, address in hosts.items() if address == LOCAL), LOCAL)
     places[Place(host=local, address=LOCAL, runtime=RuntimeName.PROCESS)] = None
-    for row in rows:
-        for one in (*row.workloads, *_planned(row)):
-            places[_place_of(one)] = None
-    return list(places)
+    return list(places | dict.fromkeys(map(_place_of, workloads)))
 
 
 def _observe(
-    places: Sequence[Place], rows: Sequence[ReleaseRow], now: datetime, keep: bool
+    places: Sequence[Place], workloads: Sequence[Workload], now: datetime
 ) -> tuple[Observation, ...]:
     identity, limits = ledger().identity, settings()
-    own = [one for row in rows for one in (*row.workloads, *_planned(row))]
 
     def find(place: Place) -> tuple[ObservedWorkload, ...]:
-        known = {one.name: one for one in own if _place_of(one) == place}
+        known = {one.name: one for one in workloads if _place_of(one) == place}
         return list_workloads(place, identity, limits, tuple(known.values()))
 
-    answers = map_parallel(find, places, LOOK_SECONDS)
+    answers = map_parallel(find, places, OBSERVE_SECONDS)
     before = ledger().sightings.unseen()
-    looks = []
+    used = set(map(_place_of, workloads))
+    observations = []
     for place, answer in zip(places, answers, strict=True):
-        if isinstance(answer, Exception):
+        if not isinstance(answer, Exception):
+            distinct = {(one.identity, one.name): one for one in answer}
+            observations.append(Observation(place=place, workloads=tuple(distinct.values())))
+        # This machine may well have no Docker, as long as nothing runs in it.
+        elif place in used or parse_access(place.address).is_remote:
+            late = isinstance(answer, TimeoutError) and not answer.args
+            silent = f"it did not answer within {OBSERVE_SECONDS:g} s"
+            detail = silent if late else str(answer) or repr(answer)
             since = before.get(place.host, now)
-            looks.append(
-                Observation(place=place, unseen_since=since, detail=_describe_error(answer))
-            )
-        else:
-            looks.append(Observation(place=place, found=_unique(answer)))
-    concerned = _relevant(looks, rows)
-    if keep:
-        _record_sightings(concerned)
-    return concerned
-
-
-def _relevant(looks: Iterable[Observation], rows: Iterable[ReleaseRow]) -> tuple[Observation, ...]:
-    """This machine may well have no Docker, as long as nothing runs in it."""
-    used = {_place_of(one) for row in rows for one in (*row.workloads, *_planned(row))}
-    return tuple(
-        one
-        for one in looks
-        if one.unseen_since is None
-        or one.place in used
-        or parse_access(one.place.address).is_remote
-    )
-
-
-def _record_sightings(looks: Iterable[Observation]) -> None:
-    unseen = {one.place.host: (one.unseen_since, one.detail) for one in looks if one.unseen_since}
-    seen = {one.place.host for one in looks if one.unseen_since is None} - unseen.keys()
-    ledger().sightings.keep(unseen, seen)
-
-
-def _unique(found: Iterable[ObservedWorkload]) -> tuple[ObservedWorkload, ...]:
-    return tuple({(one.identity, one.name): one for one in found}.values())
-
-
-def _describe_error(error: Exception) -> str:
-    late = isinstance(error, TimeoutError) and not error.args
-    return f"it did not answer within {LOOK_SECONDS:g} s" if late else str(error) or repr(error)
+            observations.append(Observation(place=place, unreachable_since=since, detail=detail))
+    return tuple(observations)
 
 
 def _place_of(workload: Workload) -> Place:

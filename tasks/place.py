@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from functools import partial
+from dataclasses import replace
 
 from prefect import task
 
 from moorage.adapters.system.process import paused_collector
 from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Cause, Failure
+from moorage.common.refusal import Refusal
 from moorage.engines.registry import ENGINES
 from moorage.inventory.fleet import Fleet
 from moorage.inventory.snapshot import FleetSnapshot
@@ -18,12 +18,14 @@ from moorage.models.assets import AssetRole
 from moorage.placement.on_cluster import propose_on_cluster
 from moorage.placement.placement import Analyzed, Placed, Placement
 from moorage.placement.propose import NoFit, propose
+from moorage.placement.replacement import move_reason, pinned_spec, restore_placement
 from moorage.placement.request import Subject
+from moorage.releases.release import Release
 from moorage.reports.plan_report import placement_document
 from moorage.spec import ModelSpec
 from tasks.artifacts import show_markdown
 from tasks.context import PLAIN, ledger
-from tasks.journal import step
+from tasks.journal import step, tell
 from tasks.survey import take_snapshot
 
 CLAIM_ATTEMPTS = 12
@@ -31,69 +33,51 @@ CLAIM_ATTEMPTS = 12
 
 
 @task(name="place", task_run_name="place {analyzed.spec.name}", **PLAIN)
-async def propose_placement(analyzed: Analyzed, snapshot: FleetSnapshot, running: str) -> Placement:
+async def dry_place(
+    analyzed: Analyzed, snapshot: FleetSnapshot, running: str, target: Release | None = None
+) -> Placement:
     """Choose where the model would run. Nothing is claimed."""
     with step("place") as note:
-        subject = await in_thread(subject_of, analyzed)
-        placement = await propose_or_show(subject, snapshot, running)
-        await show_placement(analyzed.spec, placement, summary(placement))
+        placement = await _propose(analyzed, snapshot, running, target)
+        await _show(analyzed.spec, placement, summary(placement))
         note.say(summary(placement))
         return placement
 
 
 @task(name="place", task_run_name="place {analyzed.spec.name}", timeout_seconds=120, **PLAIN)
 async def place(
-    analyzed: Analyzed, fleet: Fleet, snapshot: FleetSnapshot, release: str, running: str
-) -> Placed:
-    """Choose where the model runs and claim all of it, or nothing.
-
-    Others may claim after the survey; then the fleet is surveyed again, a few times.
-
-    Returns:
-        The model with its place, on the snapshot that the place was chosen on.
-    """
-    with step("place") as note:
-        subject = await in_thread(subject_of, analyzed)
-        propose_on = partial(propose_or_show, subject, running=running)
-        placed = await propose_and_claim(propose_on, analyzed, fleet, snapshot, release, running)
-        text = summary(placed.placement)
-        note.say(text)
-        await show_placement(placed.spec, placed.placement, f"Placement of {release}: {text}")
-        return placed
-
-
-async def propose_and_claim(
-    propose_on: Callable[[FleetSnapshot], Awaitable[Placement]],
     analyzed: Analyzed,
     fleet: Fleet,
     snapshot: FleetSnapshot,
     release: str,
     running: str,
+    target: Release | None = None,
 ) -> Placed:
-    """Propose and claim, on a fresh snapshot whenever others were faster.
+    """Choose where the model runs and claim all of it, or nothing.
 
-    Args:
-        propose_on: Proposes on a snapshot.
-        analyzed: What is placed.
-        fleet: The hosts.
-        snapshot: The hosts with all claims when they were surveyed.
-        release: The release that claims.
-        running: Release that may stop for it; empty = none.
+    Others may claim after the survey; then the fleet is surveyed again, a few times. An earlier
+    release (`target`) runs again where it ran; elsewhere only if that place is taken or gone.
 
     Raises:
         Failure: `CLAIM_CONFLICT` when others were faster each time; what the proposal raises.
     """
-    attempt = 1
-    while True:
-        placed = analyzed.placed(await propose_on(snapshot), snapshot, release)
-        try:
-            await in_thread(_claim, placed, running)
-        except Failure as failure:
-            if failure.cause != Cause.CLAIM_CONFLICT or attempt == CLAIM_ATTEMPTS:
-                raise
-            attempt, snapshot = attempt + 1, await take_snapshot(fleet)
-        else:
-            return placed
+    with step("place") as note:
+        for attempt in range(1, CLAIM_ATTEMPTS + 1):
+            placement = await _propose(analyzed, snapshot, running, target)
+            placed = analyzed.placed(placement, snapshot, release)
+            try:
+                await in_thread(_claim, placed, running)
+                break
+            except Failure as failure:
+                if failure.cause != Cause.CLAIM_CONFLICT or attempt == CLAIM_ATTEMPTS:
+                    raise
+            snapshot = await take_snapshot(fleet)
+        text = summary(placement)
+        note.say(text)
+        if placement.moved:
+            tell(f"placed anew: {placement.moved}")
+        await _show(placed.spec, placement, f"Placement of {release}: {text}")
+        return placed
 
 
 def _claim(placed: Placed, running: str) -> None:
@@ -108,50 +92,67 @@ def _claim(placed: Placed, running: str) -> None:
     )
 
 
-async def propose_or_show(subject: Subject, snapshot: FleetSnapshot, running: str) -> Placement:
-    """Place a model on a snapshot; a placement that fits nowhere is shown before it is raised."""
+async def _propose(
+    analyzed: Analyzed, snapshot: FleetSnapshot, running: str, target: Release | None
+) -> Placement:
+    """Where an earlier release ran, else the place that fits best, with the reason of the move."""
+    before = target.placement if target else None
+    if target and before is None:
+        raise Failure(Cause.CANNOT_ROLL_BACK, f"{target.id} was never placed")
+    if target is None or before is None or target.spec.placement.cluster:
+        return await _propose_best(analyzed, snapshot, running)
     try:
-        return await in_thread(_propose, subject, snapshot, running)
+        return restore_placement(target.spec, before, target.id, snapshot, running)
+    except Refusal as refusal:
+        reason = move_reason(before, target.id, refusal)
+    spec = pinned_spec(target.spec, before, target.image)
+    placement = await _propose_best(replace(analyzed, spec=spec), snapshot, running)
+    return placement.model_copy(update={"moved": reason})
+
+
+async def _propose_best(analyzed: Analyzed, snapshot: FleetSnapshot, running: str) -> Placement:
+    """The place that fits best; a model that fits nowhere is shown before that is raised."""
+
+    def proposed() -> Placement:
+        subject = _subject(analyzed)
+        if name := subject.spec.placement.cluster:
+            cluster = snapshot.cluster(name)
+            return propose_on_cluster(subject.spec, subject.profile, cluster, running)
+        with paused_collector():
+            return propose(subject, snapshot, ENGINES, running)
+
+    try:
+        return await in_thread(proposed)
     except NoFit as failure:
-        await show_placement(subject.spec, failure.placement, failure.suggestion)
+        await _show(analyzed.spec, failure.placement, failure.suggestion)
         raise
 
 
-def _propose(subject: Subject, snapshot: FleetSnapshot, running: str) -> Placement:
-    if name := subject.spec.placement.cluster:
-        cluster = snapshot.cluster(name)
-        return propose_on_cluster(subject.spec, subject.profile, cluster, running)
-    with paused_collector():
-        return propose(subject, snapshot, ENGINES, running)
-
-
-async def show_placement(spec: ModelSpec, placement: Placement, description: str) -> None:
-    """Show a placement, with the verdict on every host, as an artifact."""
-    page = placement_document(spec.name, placement).markdown()
-    await show_markdown(f"placement-{spec.slug}", page, description)
-
-
-def subject_of(analyzed: Analyzed) -> Subject:
+def _subject(analyzed: Analyzed) -> Subject:
     """The model to place, with measurements of its architecture."""
     spec, model, profile = analyzed.spec, analyzed.model, analyzed.profile
     architecture = profile.architectures[0] if profile.architectures else profile.model_type
+    companions = [(one.role, one.model.weights.bytes) for one in model.companions]
     return Subject(
         spec=spec,
         profile=profile,
         memory=memory_model(spec, model, profile),
         staged=f"{model.source}@{model.revision}",
-        companion_bytes=sum(companion.model.weights.bytes for companion in model.companions),
-        adapter_bytes=sum(
-            companion.model.weights.bytes
-            for companion in model.companions
-            if companion.role == AssetRole.ADAPTER
-        ),
+        companion_bytes=sum(size for _, size in companions),
+        adapter_bytes=sum(size for role, size in companions if role == AssetRole.ADAPTER),
         measured=ledger().measurements.of(architecture),
     )
+
+
+async def _show(spec: ModelSpec, placement: Placement, description: str) -> None:
+    """Show a placement, with the verdict on every host, as an artifact."""
+    page = placement_document(spec.name, placement).markdown()
+    await show_markdown(f"placement-{spec.slug}", page, description)
 
 
 def summary(placement: Placement) -> str:
     """A placement in one line."""
     seats = "; ".join(f"{seat.place} ({seat.runtime}), {seat.reason}" for seat in placement.seats)
     stop = " after the running release has stopped" if placement.stop_first else ""
-    return f"{placement.engine} on {seats}{stop}"
+    moved = f"; {placement.moved}" if placement.moved else ""
+    return f"{placement.engine} on {seats}{stop}{moved}"

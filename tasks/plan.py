@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from moorage.adapters.engines import argument_check as arguments
-from moorage.adapters.engines.argument_check import schema_on_cluster
+from moorage.adapters.engines import schemas as arguments
 from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Cause, Failure
 from moorage.engines.application import ApplicationRequest
@@ -12,14 +11,24 @@ from moorage.engines.plan import plan_launch, plan_on_cluster
 from moorage.engines.registry import ENGINES
 from moorage.images.image import Image
 from moorage.inventory.fleet import Fleet
+from moorage.operations.history.rollback import replanned
 from moorage.placement.placement import Placed
+from moorage.placement.replacement import missing_parts
 from moorage.placement.runtime import image_on
+from moorage.releases.release import Release
 from moorage.spec import ModelSpec, RuntimeName
 from tasks.context import ledger, settings
 
 
-def plan_release(placed: Placed, image: Image | None, notes: tuple[str, ...] = ()) -> LaunchPlan:
+def plan_release(
+    placed: Placed,
+    image: Image | None,
+    notes: tuple[str, ...] = (),
+    target: Release | None = None,
+) -> LaunchPlan:
     """The plan of a release in this ledger, with what the check of its arguments said.
+
+    An earlier release (`target`) runs as it was recorded; only what the place demands differs.
 
     Raises:
         Failure: `BAD_SPEC` when the engine cannot do what the spec asks for.
@@ -28,7 +37,15 @@ def plan_release(placed: Placed, image: Image | None, notes: tuple[str, ...] = (
         plan = _on_cluster(placed)
     else:
         plan = plan_launch(placed, image, ledger().identity, str(settings().caches))
-    return plan.model_copy(update={"warnings": (*plan.warnings, *notes)})
+    fresh = plan.model_copy(update={"warnings": (*plan.warnings, *notes)})
+    if target is None or target.plan is None or target.placement is None:
+        return fresh
+    before, recorded, then = target.placement, target.plan, None
+    if not missing_parts(before.seats, placed.snapshot):
+        then = plan_release(placed.placed(before, placed.snapshot, target.id), image)
+    version, now = recorded.engine_version, fresh.engine_version
+    note = f"{target.id} ran {recorded.engine} {version}; {now} is installed now"
+    return replanned(recorded, then, fresh, note if version and now and version != now else "")
 
 
 def _on_cluster(placed: Placed) -> LaunchPlan:
@@ -41,36 +58,16 @@ def _on_cluster(placed: Placed) -> LaunchPlan:
         cluster=placed.snapshot.cluster(seat.host),
         release=placed.release,
         ledger=ledger().identity,
-        arguments=schema_on_cluster(placed.spec, settings().root),
+        arguments=arguments.schema_on_cluster(placed.spec, settings().root),
     )
     return plan_on_cluster(request, placed.placement.engine)
 
 
 async def check_early(spec: ModelSpec, fleet: Fleet) -> None:
     """Refuse what no version takes that may be meant, before anything is looked at."""
-    if spec.placement.cluster:
-        return _require_cluster(spec.placement.cluster, fleet)
-    await in_thread(arguments.check_early, spec, fleet, settings().root)
-    return None
-
-
-async def check_placed(placed: Placed) -> tuple[str, ...]:
-    """Check the arguments for the version that will run, before its image is pulled.
-
-    Returns:
-        What a person should know.
-    """
-    spec, placement = placed.spec, placed.placement
-    if spec.placement.cluster:
-        return await in_thread(arguments.check_on_cluster, spec, settings().root)
-    seat, engine = placement.seats[0], ENGINES[placement.engine]
-    host = placed.snapshot.host(seat.host)
-    in_container = seat.runtime == RuntimeName.DOCKER
-    image = image_on(spec, engine, host, seat.accelerator_type) if in_container else None
-    return await in_thread(arguments.check_placed, spec, engine, host, image, settings().root)
-
-
-def _require_cluster(name: str, fleet: Fleet) -> None:
+    name = spec.placement.cluster
+    if not name:
+        return await in_thread(arguments.check_early, spec, fleet, settings().root)
     if name not in fleet.clusters:
         raise Failure(
             Cause.BAD_SPEC,
@@ -78,3 +75,18 @@ def _require_cluster(name: str, fleet: Fleet) -> None:
             suggestion=f"It has {', '.join(fleet.clusters) or 'none'}; `clusters` of the fleet file"
             " names them.",
         )
+    return None
+
+
+async def check_placed(placed: Placed, target: Release | None = None) -> tuple[str, ...]:
+    """Check the arguments for the version that will run; returns what a person should know."""
+    spec, placement = placed.spec, placed.placement
+    if target:  # the very same image took the very same arguments
+        return ()
+    if spec.placement.cluster:
+        return await in_thread(arguments.check_on_cluster, spec, settings().root)
+    seat, engine = placement.seats[0], ENGINES[placement.engine]
+    host = placed.snapshot.host(seat.host)
+    in_container = seat.runtime == RuntimeName.DOCKER
+    image = image_on(spec, engine, host, seat.accelerator_type) if in_container else None
+    return await in_thread(arguments.check_placed, spec, engine, host, image, settings().root)

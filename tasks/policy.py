@@ -1,4 +1,4 @@
-"""Whether a flow may do what it was begun for: the site's policy, and a person's approval.
+"""Permission of a flow: the site's policy, and a person's approval.
 
 Only the process of the command line knows that it began a flow: `run_flow` of the CLI sets a
 context variable. No parameter, tag, label, header or environment variable states it, so that
@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 
 from prefect import get_run_logger
+from prefect.client.schemas.objects import FlowRun
 from prefect.context import FlowRunContext
 from prefect.settings import get_current_settings
 
@@ -65,12 +66,7 @@ def channel_scope(channel: Channel) -> AbstractContextManager[None]:
 
 @contextmanager
 def recorded_scope(submission: Submission, fleet: Fleet) -> Iterator[None]:
-    """Runs below this one deploy what was submitted before, on hosts that this run has settled.
-
-    Args:
-        submission: How the spec was submitted, as its release records it.
-        fleet: The hosts, which are not judged again.
-    """
+    """Runs below this one deploy what was submitted before, on hosts that are not judged again."""
     with variable_scope(_submission, submission), variable_scope(_fleet, fleet):
         yield
 
@@ -89,12 +85,8 @@ def current_submission() -> Submission:
 def settled_fleet(fleet: Fleet, files: str = "") -> Fleet:
     """The hosts that a run works on: its own where that is allowed, else the worker's.
 
-    Args:
-        fleet: Its parameter `fleet`.
-        files: Its parameter `files`, a folder of specs on this machine; empty = none.
-
     Raises:
-        PolicyRefused: When it brings what it may not.
+        PolicyRefused: When it brings hosts, or a folder of specs (`files`), that it may not.
     """
     fleet, found = _fleet_of_run(fleet)
     policy, channel = load_policy(settings()), _channel.get()
@@ -106,15 +98,7 @@ def settled_fleet(fleet: Fleet, files: str = "") -> Fleet:
 
 
 async def require_allowed(spec: ModelSpec, fleet: Fleet, applied_from: str = "") -> Fleet:
-    """Refuse a spec that the policy does not allow.
-
-    Args:
-        spec: The model.
-        fleet: The parameter `fleet` of the run.
-        applied_from: Set of files that it says it is from.
-
-    Returns:
-        The hosts of this site that it may be placed on.
+    """Refuse a spec that the policy does not allow; returns this site's hosts that it may use.
 
     Raises:
         PolicyRefused: With everything that is not allowed.
@@ -126,10 +110,10 @@ async def require_allowed(spec: ModelSpec, fleet: Fleet, applied_from: str = "")
 
 @threaded
 def require_allowed_adapter(adapter: AdapterSpec) -> None:
-    """Refuse an adapter whose folder the policy does not allow.
+    """Refuse an adapter from a folder outside the policy's `file_roots`.
 
     Raises:
-        PolicyRefused: When it lies elsewhere.
+        PolicyRefused: With its folder and the roots.
     """
     policy, channel = load_policy(settings()), _channel.get()
     _require_own_environment(channel)
@@ -140,11 +124,6 @@ def require_allowed_adapter(adapter: AdapterSpec) -> None:
 @threaded
 def require_allowed_size(spec: ModelSpec, placement: Placement, submission: Submission) -> None:
     """Refuse a placement that takes more than the policy gives a model or its owner.
-
-    Args:
-        spec: The model.
-        placement: Where it would run.
-        submission: How its spec was submitted.
 
     Raises:
         PolicyRefused: With the numbers.
@@ -175,9 +154,8 @@ def _judge(spec: ModelSpec, fleet: Fleet, applied_from: str) -> Fleet:
     fleet, found = _fleet_of_run(fleet)
     policy, submission = load_policy(settings()), current_submission()
     rules = policy.policy.rules(submission.channel)
-    request = request_of(spec, fleet, submission, policy, settings())
     known = {"applied_from": applied_from, "others": _others(spec, submission, rules)}
-    request = request.model_copy(update=known)
+    request = request_of(spec, fleet, submission, policy, settings()).model_copy(update=known)
     _require_none((*found, *violations(policy, request)))
     allowed = allowed_hosts(rules, fleet)
     return at_site(allowed if allowed.hosts else fleet, settings().site)
@@ -193,9 +171,9 @@ def _others(spec: ModelSpec, submission: Submission, rules: Rules) -> Usage:
     return sum((usage_of(one.spec, one.placement) for one in own), Usage())
 
 
-def _require_none(found: tuple[Violation, ...]) -> None:
+def _require_none(found: Sequence[Violation]) -> None:
     if found:
-        raise PolicyRefused(found)
+        raise PolicyRefused(tuple(found))
 
 
 def _require_own_environment(channel: Channel) -> None:
@@ -204,8 +182,8 @@ def _require_own_environment(channel: Channel) -> None:
     A worker hands `job_variables` of a run on to its process. What the deployment or the work pool
     says is the site's own.
     """
-    context = FlowRunContext.get()
-    brought = (context.flow_run.job_variables if context and context.flow_run else None) or {}
+    run = _this_run()
+    brought = (run.job_variables if run else None) or {}
     variables = brought.get("env") or {}
     found = {*brought} - {"env"} | {f"env.{name}" for name in {*variables} - HARMLESS}
     if channel == Channel.API and found:
@@ -224,9 +202,13 @@ def _owner() -> str:
     """
     if is_from_command_line():
         return command_line_user().account
+    run = _this_run()
+    return (run.created_by.display_value if run and run.created_by else None) or "api"
+
+
+def _this_run() -> FlowRun | None:
     context = FlowRunContext.get()
-    maker = context.flow_run.created_by if context and context.flow_run else None
-    return (maker.display_value or "" if maker else "") or "api"
+    return context.flow_run if context else None
 
 
 def asking(asker: Asker) -> AbstractContextManager[None]:
@@ -252,20 +234,17 @@ async def ask(question: Question) -> None:
             neither a server that others can reach nor a terminal.
     """
     emit_model_event(ASKED, question.models, seconds=question.seconds, why="waits for approval")
-    answer = await (
-        ask_on_server(question) if get_current_settings().api.url else _at_terminal(question)
-    )
+    if get_current_settings().api.url:
+        answer = await ask_on_server(question)
+    else:
+        asker = _asker.get()
+        reply = await in_thread(asker, question) if asker else None
+        if reply is None:
+            raise Failure(Cause.APPROVAL_IMPOSSIBLE, ", ".join(question.models))
+        answer = reply
     note = f": {answer.note}" if answer.note else ""
     if not answer.approve:
         emit_model_event(REFUSED, question.models, why=f"refused{note}")
         raise Failure(Cause.APPROVAL_REFUSED, f"{', '.join(question.models)}{note}")
     emit_model_event(GRANTED, question.models, why=f"approved{note}")
     get_run_logger().info("approved%s", note)
-
-
-async def _at_terminal(question: Question) -> Answer:
-    asker = _asker.get()
-    answer = await in_thread(asker, question) if asker else None
-    if answer is None:
-        raise Failure(Cause.APPROVAL_IMPOSSIBLE, ", ".join(question.models))
-    return answer

@@ -28,6 +28,8 @@ from tasks.journal import tell
 
 KILLED = "its process is gone; what it had begun was put right by reconciling"
 
+UNREPORTED = "it ended while Prefect's API was away"
+
 LEFT_BEHIND = {ActionKind.UNDO, ActionKind.FINISH, ActionKind.BRING_BACK}
 """Actions that finish or undo what a killed flow run left behind."""
 
@@ -42,20 +44,13 @@ async def close_killed_runs(outcomes: Sequence[ActionOutcome]) -> None:
     """Tell Prefect of flow runs that were killed: it shows them as running for ever.
 
     Runs that have ended, and those of another server, are left alone.
-
-    Args:
-        outcomes: What reconciling did, now that it is done.
     """
     runs = await in_thread(_killed_runs, outcomes)
     await _end_runs({one: Crashed(message=KILLED) for one in runs})
 
 
 async def close_unreported_runs(since: datetime) -> None:
-    """Tell Prefect how runs ended whose process could not tell it.
-
-    Args:
-        since: Runs that moved a release later than that are left alone.
-    """
+    """Tell Prefect how runs ended whose process could not, but for those at work since then."""
     await _end_runs(await in_thread(final_states, await _shown_as_running(since), since))
 
 
@@ -72,12 +67,15 @@ def _killed_runs(outcomes: Sequence[ActionOutcome]) -> list[str]:
 
 def final_states(flow_runs: Sequence[str], since: datetime) -> dict[str, State]:
     """Runs that have ended: nobody works on their model, and it was not moved for a while."""
-    ends = {}
+    ends: dict[str, State] = {}
     for run in flow_runs:
         rows = ledger().releases.moved_by(run)
         late = all(row.updated_at < since and row.state not in UNFINISHED for row in rows)
         if rows and late and not ledger().locks.holders([row.model for row in rows]):
-            ends[run] = _unreported(rows[-1].state != ReleaseState.ERROR)
+            if rows[-1].state == ReleaseState.ERROR:
+                ends[run] = Crashed(message=UNREPORTED)
+            else:
+                ends[run] = Completed(message=f"{UNREPORTED}; its release is in the ledger")
     return ends
 
 
@@ -94,20 +92,12 @@ async def _end_runs(ends: Mapping[str, State]) -> None:
 
 
 async def _shown_as_running(since: datetime) -> list[str]:
-    """Runs of flows that move releases, which Prefect shows as running since before a moment.
+    """Runs of flows that move releases, which began before then; none when Prefect does not answer.
 
     One whose process has lost Prefect's API could not tell it how it ended.
-
-    Args:
-        since: The moment.
-
-    Returns:
-        Ids; none when Prefect does not answer.
     """
-    begun = FlowRunFilter(
-        state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.RUNNING])),
-        start_time=FlowRunFilterStartTime(before_=since),
-    )
+    running = FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.RUNNING]))
+    begun = FlowRunFilter(state=running, start_time=FlowRunFilterStartTime(before_=since))
     ours = FlowFilter(name=FlowFilterName(any_=LEADING))
     with _refusal_ignored():
         async with get_client() as client:
@@ -126,11 +116,3 @@ def _refusal_ignored() -> Iterator[None]:
     except Exception as error:
         if server_failure(error) is None:
             raise
-
-
-def _unreported(good: bool) -> State:
-    """The final state of a run whose process could not tell Prefect how it ended."""
-    lost = "it ended while Prefect's API was away"
-    if good:
-        return Completed(message=f"{lost}; its release is in the ledger")
-    return Crashed(message=lost)

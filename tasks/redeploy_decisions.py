@@ -12,7 +12,7 @@ from moorage.adapters.files.specs import load_specs
 from moorage.adapters.registry.pinning import current_digest
 from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Cause, Failure
-from moorage.inventory.fleet import Fleet
+from moorage.inventory.fleet import Fleet, at_site
 from moorage.operations.redeploy.drift import (
     Drift,
     DriftKind,
@@ -22,12 +22,12 @@ from moorage.operations.redeploy.drift import (
 )
 from moorage.operations.redeploy.intent import Intent, intent_of
 from moorage.operations.redeploy.selection import chosen
-from moorage.releases.release import Release, ReleaseRow
+from moorage.releases.release import Release
 from moorage.releases.states import SERVING, ReleaseState
 from moorage.spec import ModelSpec, OnDrift
-from moorage.spec.image_reference import parse_reference
 from tasks.compare import serving
 from tasks.context import PLAIN, ledger, settings
+from tasks.image import tracked_image
 from tasks.journal import mute_steps, step
 from tasks.resolve import resolve_untracked
 
@@ -48,46 +48,30 @@ async def find_intents(
         Failure: When a name is unknown, or the files cannot be read; that one model cannot be
             looked at is in its intent.
     """
+    hosts, gate = at_site(fleet, settings().site), asyncio.Semaphore(settings().hosts_at_once)
+    releases: dict[str, Release] = {}
+
+    async def decide(spec: ModelSpec) -> Intent:
+        release = releases[spec.name]
+        try:
+            async with gate:
+                drifts = await _find_drift(spec, release, hosts, whether_it_serves=not by_policy)
+        except (Failure, TimeoutError) as error:
+            late = Failure(Cause.STEP_TIMEOUT, str(error))
+            intent = Intent(spec=spec, release=release.id)
+            failed = intent.failed(error if isinstance(error, Failure) else late)
+            return intent.model_copy(update={"failure": failed})
+        return intent_of(release, spec, drifts, by_policy=by_policy, force=force)
+
     with step("look") as note, mute_steps():
-        found = await _decide_all(names, labels, fleet, files, by_policy=by_policy, force=force)
+        releases.update(await in_thread(_candidates, names))
+        written = await in_thread(_specs_of_files, files)
+        specs = [written.get(name, release.spec) for name, release in releases.items()]
+        found = list(await asyncio.gather(*map(decide, chosen(specs, names, labels))))
         counts = Counter(one.action.value for one in found)
         text = ", ".join(f"{action}: {counts[action]}" for action in OnDrift if counts[action])
         note.say(f"{len(found)} models looked at{'; ' if text else ''}{text}")
         return found
-
-
-async def _decide_all(
-    names: list[str],
-    labels: dict[str, str],
-    fleet: Fleet,
-    files: str,
-    *,
-    by_policy: bool,
-    force: bool,
-) -> list[Intent]:
-    rows = await in_thread(candidates, names)
-    written = await in_thread(_specs_of_files, files)
-    releases = {name: row.release for name, row in rows.items() if row.release}
-    specs = [written.get(name, release.spec) for name, release in releases.items()]
-    gate = asyncio.Semaphore(settings().hosts_at_once)
-
-    async def one(spec: ModelSpec) -> Intent:
-        async with gate:
-            return await _decide(spec, releases[spec.name], fleet, by_policy=by_policy, force=force)
-
-    return list(await asyncio.gather(*map(one, chosen(specs, names, labels))))
-
-
-async def _decide(
-    spec: ModelSpec, release: Release, fleet: Fleet, *, by_policy: bool, force: bool
-) -> Intent:
-    try:
-        drifts = await find_drift(spec, release, fleet, not by_policy)
-    except (Failure, TimeoutError) as error:
-        failure = error if isinstance(error, Failure) else Failure(Cause.STEP_TIMEOUT, str(error))
-        unseen = Intent(spec=spec, release=release.id)
-        return unseen.model_copy(update={"failure": unseen.failed(failure)})
-    return intent_of(release, spec, drifts, by_policy=by_policy, force=force)
 
 
 def _specs_of_files(files: str) -> dict[str, ModelSpec]:
@@ -104,47 +88,31 @@ def _specs_of_files(files: str) -> dict[str, ModelSpec]:
     return {spec.name: spec for spec in load_specs([folder])}
 
 
-async def find_drift(
-    spec: ModelSpec, release: Release, fleet: Fleet, whether_it_serves: bool
+async def _find_drift(
+    spec: ModelSpec, release: Release, fleet: Fleet, *, whether_it_serves: bool
 ) -> tuple[Drift, ...]:
     """Everything that a deploy of the model would make otherwise now.
-
-    Args:
-        spec: The model as it is meant to be served now.
-        release: What serves.
-        fleet: It names the registries.
-        whether_it_serves: Whether to check the engine too.
 
     Raises:
         Failure: When its source does not answer.
     """
-    model = await resolve_untracked(spec)
+    model, image = await resolve_untracked(spec), tracked_image(release)
+    digest = await in_thread(current_digest, image, fleet.registries) if image else ""
     drifts = (*file_drift(release, spec), *branch_drift(release, model.revision, model.pins))
-    drifts += image_drift(release, await in_thread(_current_digest, release, fleet))
+    drifts += image_drift(release, digest)
     if whether_it_serves and not (await serving.fn(spec))[1]:
         gone = Drift(kind=DriftKind.GONE, what=release.id, before="served", after="does not")
         drifts += (gone,)
     return drifts
 
 
-def candidates(names: list[str]) -> dict[str, ReleaseRow]:
+def _candidates(names: list[str]) -> dict[str, Release]:
     """What serves, by its model; and, of models that are named, what served until it failed."""
-    rows = {row.model: row for row in ledger().releases.in_states(SERVING)}
+    own = ledger().releases
+    rows = {row.model: row for row in own.in_states(SERVING)}
     for name in names:
-        if name not in rows and (row := _last_failure(name)):
-            rows[name] = row
-    return {name: row for name, row in rows.items() if row.release}
-
-
-def _last_failure(name: str) -> ReleaseRow | None:
-    """The last release that ran, unless it was retired."""
-    ran = (row for row in ledger().releases.of_model(name) if row.release and row.release.ran)
-    last = next(ran, None)
-    return last if last and last.state == ReleaseState.ERROR else None
-
-
-def _current_digest(release: Release, fleet: Fleet) -> str:
-    image = release.image
-    if image is None or not image.digest or parse_reference(image.reference).digest:
-        return ""
-    return current_digest(image, fleet.registries)
+        ran = (row for row in own.of_model(name) if row.release and row.release.ran)
+        last = None if name in rows else next(ran, None)
+        if last and last.state == ReleaseState.ERROR:
+            rows[name] = last
+    return {name: row.release for name, row in rows.items() if row.release}

@@ -19,20 +19,17 @@ from moorage.adapters.system.threads import (
 )
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import human_seconds
-from moorage.engines.launch import LABEL_REPLICA
-from moorage.engines.start_order import split_off
-from moorage.inventory.claims import Claim
+from moorage.engines.launch import LABEL_REPLICA, split_off
 from moorage.operations.history.changes import spec_changes
 from moorage.placement.placement import Analyzed, Placed
 from moorage.placement.propose import NoFit
-from moorage.releases.release import FailureRecord, Release, ReleaseRow, ReleaseState
+from moorage.releases.release import FailureRecord, Release, ReleaseRow, ReleaseState, claims_of
 from moorage.releases.states import outage, stays
-from moorage.releases.succession import claims_of
 from moorage.reports.record import failure_document, plan_document, release_document
 from moorage.spec import ModelSpec, slug
 from tasks.artifacts import show_markdown
 from tasks.context import PLAIN, ledger, router
-from tasks.journal import Journal, step
+from tasks.journal import Journal, step, tell
 from tasks.measure import measure, read_facts, record_measurements
 from tasks.smoke_test import is_canary
 
@@ -42,17 +39,11 @@ async def publish(release: Release) -> Release:
     """Write the record and send requests to the release, in one step; the record as written."""
     with step("release") as note:
         release = await run_uninterrupted(router().switch, release)
-        timeline = stays(
-            release.created_at,
-            release.flow_run_id,
-            await in_thread(ledger().releases.transitions, release.id),
-        )
-        await show_markdown(
-            f"release-{release.spec.slug}",
-            release_document(release, timeline).markdown(),
-            f"{release.id} serves {release.model}",
-        )
-        note.say(f"{release.id} serves {release.model}")
+        line = await in_thread(ledger().releases.transitions, release.id)
+        timeline = stays(release.created_at, release.flow_run_id, line)
+        page, text = release_document(release, timeline), f"{release.id} serves {release.model}"
+        await show_markdown(f"release-{release.spec.slug}", page.markdown(), text)
+        note.say(text)
         return release
 
 
@@ -69,12 +60,9 @@ async def publish_plan(release: Release, title: str) -> None:
 
 @threaded
 def approval_page(spec: ModelSpec, release: Release, *, unchanged: bool) -> str:
-    """What a person is to approve, as Markdown: changes of the spec, and the plan.
+    """What a person is to approve, as Markdown: changes of the spec, and the plan of a release.
 
-    Args:
-        spec: The model as it is meant to be served.
-        release: What would run; where it is unchanged, what serves already.
-        unchanged: Whether that serves the same.
+    Where nothing would change, the release is the one that serves already.
     """
     if unchanged:
         return f"{release.id} serves all this already and would be replaced by the same."
@@ -119,25 +107,12 @@ def replacement_summary(draft: Release, old: ReleaseRow | None) -> str:
 
 
 class ReleaseDraft:
-    """The record of a release while it is made.
-
-    Attributes:
-        release: The record as far as it has come.
-
-    Args:
-        journal: Its steps go into the record.
-        old: The release that it replaces; None = nothing serves.
-    """
+    """The record of a release, as far as it has come; the journal's steps go into it."""
 
     release: Release
 
     def __init__(self, journal: Journal, old: ReleaseRow | None) -> None:
         self._journal, self._old = journal, old
-
-    @property
-    def claims(self) -> tuple[Claim, ...]:
-        """Its claims, also after it failed."""
-        return self.release.placement.claims if self.release.placement else ()
 
     async def begin(self, spec: ModelSpec, flow_run_id: str, facts: Mapping[str, Any]) -> str:
         """Begin the release in the ledger; returns its id."""
@@ -176,10 +151,7 @@ class ReleaseDraft:
         """Add what its engines measured and answered, how it takes over, and the end."""
         release, plan = self.release, self.release.plan
         assert plan, "what has started was planned"
-        predicted = placed.placement.predicted
-        measured = await measure(
-            placed.profile, plan, release.workloads, placed.snapshot, predicted
-        )
+        measured = await measure(placed, plan, release.workloads)
         facts = await read_facts(plan, measured)
         how = replacement_summary(release, self._old)
         self.finish(measured=measured, facts=facts, replacement=how)
@@ -190,20 +162,18 @@ class ReleaseDraft:
 
     def record_measurements(self) -> None:
         """Keep what it measured for later predictions."""
-        record_measurements(self.release, self._journal)
+        record_measurements(self.release)
 
     async def fail(self, error: Exception, failure: Failure) -> None:
         """Record why the release failed."""
         if isinstance(error, NoFit):
             self.add(placement=error.placement)
-        record = FailureRecord(
-            cause=failure.cause,
-            detail=failure.detail,
-            suggestion=failure.suggestion,
-            log_tail=failure.log_tail,
-        )
-        downtime = await in_thread(_downtime, self._old, self.release)
-        self.finish(downtime_seconds=downtime, failure=record)
+        record = FailureRecord.model_validate(failure, from_attributes=True)
+        if old := self._old:  # it was started again by now, or never stopped
+            line = await in_thread(ledger().releases.transitions, old.id)
+            lost = outage(line, self.release.created_at, datetime.now(UTC))
+            self.add(downtime_seconds=lost)
+        self.finish(failure=record)
         await in_thread(ledger().releases.fail, self.release.id, failure.cause, self.release)
 
 
@@ -225,22 +195,25 @@ def close_begun(model: str, flow_run_id: str, cause: str) -> None:
 
 
 @contextmanager
-def close_on_failure(release: str, old: ReleaseRow | None, journal: Journal) -> Iterator[None]:
+def close_on_failure(release: str, old: ReleaseRow | None) -> Iterator[None]:
     """Close a release at once when the block fails, before anything of it is undone.
 
     So it cannot take over any more, its transition has the cause and the moment of the failure,
-    and what it holds is free in the same transaction, unless something was started.
-
-    Args:
-        release: The release.
-        old: The one that serves; it gets its claims back where it had to make room.
-        journal: Gets a line when the ledger does not take it.
+    and what it holds is free in the same transaction, unless something was started. The old one
+    gets its claims back where it had to make room.
     """
+
+    def give_up(cause: str) -> None:
+        try:
+            ledger().releases.give_up(release, cause, *claims_of(old))
+        except Failure as failure:
+            tell(f"could not close {release}: {failure}")
+
     try:
         yield
     except BaseException as error:
         cause = cause_of(error)
-        run_shielded(lambda: _give_up(release, cause, old, journal))
+        run_shielded(lambda: give_up(cause))
         raise
 
 
@@ -251,20 +224,3 @@ def cause_of(error: BaseException) -> str:
     if isinstance(error, TimeoutError):
         return Cause.STEP_TIMEOUT
     return Cause.INTERRUPTED if was_interrupted(error) else f"internal: {error!r}"
-
-
-def _give_up(release: str, cause: str, old: ReleaseRow | None, journal: Journal) -> None:
-    try:
-        ledger().releases.give_up(release, cause, *claims_of(old))
-    except Failure as failure:
-        journal.tell(f"could not close {release}: {failure}")
-
-
-def _downtime(old: ReleaseRow | None, draft: Release) -> float | None:
-    """How long a release that stopped for one that failed has served nobody; None = no release.
-
-    It was started again by now, or never stopped.
-    """
-    if old is None:
-        return None
-    return outage(ledger().releases.transitions(old.id), draft.created_at, datetime.now(UTC))

@@ -14,11 +14,9 @@ from moorage.adapters.ledger.locks import LockHeld
 from moorage.adapters.prefect.events import emit_release_event
 from moorage.adapters.system.threads import hold_lock, in_thread
 from moorage.common.failures import Failure
-from moorage.operations.reconcile.actions import Action, ActionKind, ActionOutcome
-from moorage.operations.reconcile.release_status import not_before
-from moorage.releases.release import Release, ReleaseRow, ReleaseState
+from moorage.operations.reconcile.actions import Action, ActionKind, ActionOutcome, not_before
+from moorage.releases.release import Release, ReleaseRow, ReleaseState, claims_of
 from moorage.releases.states import SERVING
-from moorage.releases.succession import claims_of
 from tasks.cleanup import made_room, recover
 from tasks.compare import mark
 from tasks.context import PLAIN, ledger, settings
@@ -42,14 +40,10 @@ LOCK = "reconcile:fleet"
 
 @task(name="repair", task_run_name="repair", **PLAIN)
 async def repair(actions: Sequence[Action], note: str) -> tuple[ActionOutcome, ...]:
-    """Carry out what was decided. A failure is recorded and keeps nothing else from being done.
+    """Carry out what was decided, the actions of one model in order; what becomes of each.
 
-    Args:
-        actions: What to do; those of one model are done in order.
-        note: Who does it, for those who wait for a lock meanwhile.
-
-    Returns:
-        What became of each, but for what is done elsewhere.
+    A failure is recorded and keeps nothing else from being done. The note tells those who wait for
+    a lock meanwhile who has it.
     """
     with step("repair") as summary:
         models: dict[str, list[Action]] = {}
@@ -69,7 +63,6 @@ async def repair(actions: Sequence[Action], note: str) -> tuple[ActionOutcome, .
 
 
 def _repair_model(model: str, actions: list[Action], note: str) -> list[ActionOutcome]:
-    looking = [action for action in actions if action.kind in WITHOUT_LOCK]
     acting = [action for action in actions if action.kind not in WITHOUT_LOCK]
     outcomes = []
     if acting:
@@ -79,7 +72,7 @@ def _repair_model(model: str, actions: list[Action], note: str) -> list[ActionOu
         except Failure as failure:
             why = str(failure) if isinstance(failure, LockHeld) else f"failed: {failure}"
             outcomes = [ActionOutcome(action=one, done=False, summary=why) for one in acting]
-    return outcomes + [_carry_out(action) for action in looking]
+    return outcomes + [_carry_out(action) for action in actions if action.kind in WITHOUT_LOCK]
 
 
 def _carry_out(action: Action) -> ActionOutcome:
@@ -89,13 +82,10 @@ def _carry_out(action: Action) -> ActionOutcome:
         row = ledger().releases.get(action.release)
         if row.state != action.state:
             return ActionOutcome(action=action, done=False, summary=f"it is {row.state} by now")
-        return ActionOutcome(action=action, summary=REPAIRS[action.kind](action, row))
+        summary = REPAIRS[action.kind](action, row)
+        return ActionOutcome(action=action, summary=summary or "")
     except Failure as failure:
         return ActionOutcome(action=action, done=False, summary=f"failed: {failure}")
-
-
-def _undo(_action: Action, row: ReleaseRow) -> str:
-    return recover(row)
 
 
 def _bring_back(action: Action, row: ReleaseRow) -> str:
@@ -103,16 +93,6 @@ def _bring_back(action: Action, row: ReleaseRow) -> str:
         restore_release(row)
     emit_release_event("restarted", row, action.reason)
     return "it serves again"
-
-
-def _mark_unreachable(action: Action, row: ReleaseRow) -> str:
-    mark(row, ReleaseState.UNREACHABLE, action.reason)
-    return ""
-
-
-def _mark_seen(_action: Action, row: ReleaseRow) -> str:
-    mark(row, ReleaseState.RUNNING, "seen again")
-    return ""
 
 
 def _adopt(action: Action, row: ReleaseRow) -> str:
@@ -143,33 +123,34 @@ def _give_up(action: Action, row: ReleaseRow) -> str:
     return f"it holds nothing any more{rest}"
 
 
-def _forget(_action: Action, row: ReleaseRow) -> str:
-    kept = ledger().repairs.of(row.id)
+def _forget(_action: Action, row: ReleaseRow) -> None:
+    record = ledger().repairs.of(row.id)
     well = {"attempts": 0, "elsewhere": 0, "not_before": None, "failure": "", "well_since": None}
-    ledger().repairs.keep(kept.model_copy(update=well))
-    return ""
+    ledger().repairs.keep(record.model_copy(update=well))
 
 
 def _remove(action: Action) -> str:
     """The ledger is read once more under the lock: a flow may have begun it since."""
-    found, place = action.found, action.place
-    if found is None or place is None:
+    stray, place = action.stray, action.place
+    if stray is None or place is None:
         return ""
-    if found.release:
+    if stray.release:
         with suppress(Failure):  # a release that the ledger does not know owns nothing
-            row = ledger().releases.get(found.release)
-            if any(one.name == found.name for one in row.workloads):
+            row = ledger().releases.get(stray.release)
+            if any(one.name == stray.name for one in row.workloads):
                 return f"{row.id} owns it by now"
-    remove_workload(place, found, ledger().identity, settings())
+    remove_workload(place, stray, ledger().identity, settings())
     return "it is gone"
 
 
-REPAIRS: dict[ActionKind, Callable[[Action, ReleaseRow], str]] = {
-    ActionKind.UNDO: _undo,
-    ActionKind.FINISH: _undo,
+REPAIRS: dict[ActionKind, Callable[[Action, ReleaseRow], str | None]] = {
+    ActionKind.UNDO: lambda _, row: recover(row),
+    ActionKind.FINISH: lambda _, row: recover(row),
     ActionKind.BRING_BACK: _bring_back,
-    ActionKind.MARK_UNREACHABLE: _mark_unreachable,
-    ActionKind.MARK_SEEN: _mark_seen,
+    ActionKind.MARK_UNREACHABLE: (
+        lambda action, row: mark(row, ReleaseState.UNREACHABLE, action.reason)
+    ),
+    ActionKind.MARK_REACHABLE: lambda _, row: mark(row, ReleaseState.RUNNING, "seen again"),
     ActionKind.ADOPT: _adopt,
     ActionKind.RESTART: restart,
     ActionKind.GIVE_UP: _give_up,
@@ -180,10 +161,7 @@ REPAIRS: dict[ActionKind, Callable[[Action, ReleaseRow], str]] = {
 
 @asynccontextmanager
 async def sole_reconciler(note: str) -> AsyncIterator[None]:
-    """Be the only one that reconciles.
-
-    Args:
-        note: Who it is, for others.
+    """Be the only one that reconciles; the note tells others who it is.
 
     Raises:
         LockHeld: When somebody else does.
@@ -193,11 +171,7 @@ async def sole_reconciler(note: str) -> AsyncIterator[None]:
 
 
 def count_replacement(action: Action) -> Release | None:
-    """Count that a release is to be placed elsewhere, before it is.
-
-    Returns:
-        The record whose spec is deployed anew; None when the release is not what it was any more.
-    """
+    """Count that a release is to be placed elsewhere, before it is; None if it has changed."""
     row = ledger().releases.get(action.release)
     if row.state != action.state or row.release is None:
         return None

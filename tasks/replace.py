@@ -7,35 +7,36 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from moorage.adapters.engines.probe import ask
+from moorage.adapters.engines.engine_http import ask
 from moorage.adapters.hosts.runtime import runtime_for
 from moorage.adapters.system.threads import in_thread, run_shielded, run_uninterrupted
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import human_seconds
-from moorage.engines.draining import Drained
 from moorage.engines.launch import (
     LABEL_REPLICA,
     ContainerSpec,
     LaunchPlan,
     Workload,
     planned_workload,
+    start_groups,
 )
-from moorage.engines.start_order import start_groups
+from moorage.engines.stopping import Drained
 from moorage.readiness.protocol import Phase, Probe
-from moorage.releases.release import ReleaseRow, ReleaseState
-from moorage.releases.states import FINAL, SERVING
-from moorage.releases.succession import (
+from moorage.releases.release import (
     ENDING,
     SUPERSEDED,
+    ReleaseRow,
+    ReleaseState,
     claims_of,
     ending_of,
     plan_of,
     successor_of,
 )
+from moorage.releases.states import FINAL, SERVING
 from moorage.spec import Deadlines
 from tasks.context import ledger, router, settings
 from tasks.image import restore_image
-from tasks.journal import Journal, tell
+from tasks.journal import tell
 from tasks.stopping import add_outcome, close_and_drain, drain, end_release
 from tasks.workloads import ABORT_SECONDS, start_part, stop_all
 
@@ -51,7 +52,9 @@ async def stop_for(old: ReleaseRow, release: str) -> None:
     Raises:
         Failure: `LOST_LOCK` when the successor was given up: then the old one serves on.
     """
-    await in_thread(_must_be_wanted, release)
+    state = (await in_thread(ledger().releases.get, release)).state
+    if state in FINAL:  # a flow that stood still must not stop what others count on
+        raise Failure(Cause.LOST_LOCK, f"{release} is {state}, so nothing makes room for it")
     cause = f"{SUPERSEDED} {release}, stopped first"
     drained = await close_and_drain(old, cause)
     if drained.summary:
@@ -81,30 +84,28 @@ def undo_stop(
     if ledger().releases.get(row.id).state in SERVING:
         return  # it was never stopped
     plan = plan_of(row)
-    down = _stopped_part(plan) if spare else plan
+    down = plan
+    if spare:  # the replicas of which not everything is seen to run
+        down = _part_of(plan, {_replica(spec) for spec in plan.containers if not _runs(spec)})
+    deadlines = row.release.spec.readiness.deadlines if row.release else Deadlines()
+    wait = float(deadlines.load_seconds) if seconds is None else seconds
     if row.release and down.containers:
         restore_image(row.release)
-    wait = _load_seconds(row) if seconds is None else seconds
     if down.containers:
         tell(f"{row.id} is started again; it may take {human_seconds(wait)} to answer")
     failed = _start_replicas(row, down, wait, anew=not spare)
-    if failed and failed.keys() == _replicas(plan):
+    if failed and failed.keys() == set(map(_replica, plan.containers)):
         raise next(iter(failed.values()))
     if ledger().releases.get(row.id).state == ReleaseState.STOPPING:
         lost = (f"replica {replica}: {failure}" for replica, failure in sorted(failed.items()))
         router().reopen(row.id, "; ".join(("its successor failed", *lost)))
 
 
-async def end_superseded(old: ReleaseRow, journal: Journal, linger_seconds: float = 0) -> None:
+async def end_superseded(old: ReleaseRow, linger_seconds: float = 0) -> None:
     """End a release whose successor serves; that it does not stop is no reason to fail.
 
-    A signal ends the waiting for its requests, but does not leave it half ended.
-
-    Args:
-        old: The release.
-        journal: Gets a line about the end of it.
-        linger_seconds: How long it still answers those who looked its endpoint up before the
-            switch, and have not sent their request yet.
+    A signal ends the waiting for its requests, but does not leave it half ended. It lingers for
+    those who looked its endpoint up before the switch, and have not sent their request yet.
     """
     drained = Drained()
     try:
@@ -115,24 +116,21 @@ async def end_superseded(old: ReleaseRow, journal: Journal, linger_seconds: floa
                 await asyncio.sleep(linger_seconds)
             drained = await drain(row)
     finally:
-        run_shielded(lambda: _end_superseded(old.id, drained.summary, journal))
+        run_shielded(lambda: _end_superseded(old.id, drained.summary))
 
 
-def finish_switch(old: ReleaseRow, release: str, journal: Journal) -> None:
+def finish_switch(old: ReleaseRow, release: str) -> None:
     """Undo of the switch, which is one transaction: once made it stays, and the old one ends."""
     if ledger().releases.get(release).state not in SERVING:
         return
     if ledger().releases.get(old.id).state == ReleaseState.STOPPING:
-        _end_superseded(old.id, "", journal)
+        _end_superseded(old.id, "")
 
 
 def abandon(release: str) -> bool:
     """Undo of a launch: stop whatever a release that never was ready has started.
 
-    It is given up first, so that it cannot take over any more; one that has taken over stays.
-
-    Returns:
-        Whether it runs nothing any more; False when it has taken over.
+    It is given up first, so that it cannot take over any more. False: it has taken over, and stays.
     """
     if not ledger().releases.give_up(release, Cause.INTERRUPTED):
         return False
@@ -167,28 +165,21 @@ def restore_release(row: ReleaseRow) -> None:
     undo_stop(row, successor, spare=ENDING not in row.cause, seconds=COME_UP_SECONDS)
 
 
-def _must_be_wanted(release: str) -> None:
-    """A flow that stood still for too long must not stop what others count on."""
-    state = ledger().releases.get(release).state
-    if state in FINAL:
-        raise Failure(Cause.LOST_LOCK, f"{release} is {state}, so nothing makes room for it")
-
-
 def _stop_workloads(row: ReleaseRow, cause: str) -> None:
     ledger().releases.explain(row.id, add_outcome(cause, ENDING))
     stop_all(row.workloads, ending_of(row).grace_seconds)
     ledger().releases.explain(row.id, cause)
 
 
-def _end_superseded(release: str, outcome: str, journal: Journal) -> None:
+def _end_superseded(release: str, outcome: str) -> None:
     try:
         row = ledger().releases.get(release)
         end_release(row, ReleaseState.SUPERSEDED, add_outcome(row.cause, outcome))
     except Failure as failure:
-        journal.tell(f"{release} could not be stopped: {failure}")
+        tell(f"{release} could not be stopped: {failure}")
     else:
         if outcome:
-            journal.tell(f"{release}: {outcome}")
+            tell(f"{release}: {outcome}")
 
 
 def _start_replicas(
@@ -198,7 +189,7 @@ def _start_replicas(
     failed: dict[str, Failure] = {}
     for part in start_groups(plan):
         started: dict[str, list[Workload]] = {}
-        for replica in sorted(_replicas(part)):
+        for replica in sorted(set(map(_replica, part.containers))):
             with _collect_failure(failed, replica):
                 own = _part_of(part, {replica})
                 if anew:  # a process that was signalled to end may still run for a moment
@@ -240,13 +231,6 @@ def _require_healthy(workload: Workload, row: ReleaseRow, seconds: float) -> Non
         time.sleep(POLL_SECONDS)
 
 
-def _stopped_part(plan: LaunchPlan) -> LaunchPlan:
-    """The replicas of a plan of which not everything is seen to run."""
-    return _part_of(
-        plan, {spec.labels[LABEL_REPLICA] for spec in plan.containers if not _runs(spec)}
-    )
-
-
 def _runs(spec: ContainerSpec) -> bool:
     runtime = runtime_for(spec.runtime, spec.address, settings())
     with suppress(Failure):
@@ -255,15 +239,10 @@ def _runs(spec: ContainerSpec) -> bool:
     return False
 
 
-def _replicas(plan: LaunchPlan) -> set[str]:
-    return {spec.labels[LABEL_REPLICA] for spec in plan.containers}
+def _replica(spec: ContainerSpec) -> str:
+    return spec.labels[LABEL_REPLICA]
 
 
 def _part_of(plan: LaunchPlan, replicas: set[str]) -> LaunchPlan:
-    left = (spec for spec in plan.containers if spec.labels[LABEL_REPLICA] in replicas)
+    left = (spec for spec in plan.containers if _replica(spec) in replicas)
     return plan.model_copy(update={"containers": tuple(left)})
-
-
-def _load_seconds(row: ReleaseRow) -> float:
-    deadlines = row.release.spec.readiness.deadlines if row.release else Deadlines()
-    return float(deadlines.load_seconds)

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
-from moorage.adapters.engines.probe import ask, metrics_total, read_metrics
+from moorage.adapters.engines.engine_http import ask, metrics_total, read_metrics
 from moorage.adapters.hosts.runtime import runtime_for
-from moorage.adapters.ledger.lock_owner import Owner
+from moorage.adapters.ledger.locks import Owner
 from moorage.adapters.ledger.transitions import author
 from moorage.adapters.prefect.events import emit_release_event
 from moorage.common.failures import Cause, Failure
-from moorage.engines.launch import LABEL_REPLICA, LaunchPlan, Workload
+from moorage.engines.launch import LABEL_REPLICA, Workload, start_groups
 from moorage.engines.registry import ENGINES
-from moorage.engines.start_order import start_groups
-from moorage.operations.reconcile.actions import Action
-from moorage.operations.reconcile.cluster_state import RepairRecord
-from moorage.operations.reconcile.release_status import MOST_MISSED, not_before
+from moorage.operations.reconcile.actions import Action, not_before
+from moorage.operations.reconcile.cluster_state import MOST_MISSED, RepairRecord
 from moorage.placement.placement import Placement
 from moorage.readiness.answers import judge
-from moorage.releases.release import ReleaseRow, Restart
-from moorage.releases.succession import plan_of
+from moorage.releases.release import ReleaseRow, Restart, plan_of
 from tasks.context import ledger, settings
 from tasks.image import restore_image
 from tasks.verify import api_key
@@ -41,9 +38,18 @@ def restart(action: Action, row: ReleaseRow) -> str:
     replicas = _failed_replicas(row, frozenset(action.dead))
     if not replicas:
         return "it runs and answers by now"
-    part = _next_part(plan_of(row), replicas)
+    # Of replicas that share an accelerator one is started now, the next one the next time.
+    plan = plan_of(row)
+    wanted = [one for one in plan.containers if int(one.labels[LABEL_REPLICA]) in replicas]
+    part = start_groups(plan.model_copy(update={"containers": tuple(wanted)}))[0]
+    record = Restart(
+        at=datetime.now(UTC),
+        replicas=tuple(sorted(replicas)),
+        reason=action.reason,
+        flow_run_id=author().flow_run_id,
+    )
     with lease_accelerators(row), count_attempt(row, action.reason):
-        ledger().releases.add_restart(row.id, _restart_record(action, replicas))
+        ledger().releases.add_restart(row.id, record)
         for workload in row.workloads:
             if workload.replica in replicas:
                 stop(workload, ABORT_SECONDS)
@@ -61,17 +67,17 @@ def count_attempt(row: ReleaseRow, reason: str) -> Iterator[None]:
     A start that waits for another engine's is not made yet, see `lease_accelerators`.
     """
     own, now = ledger().repairs, datetime.now(UTC)
-    attempts = own.of(row.id).attempts + 1
+    record = own.of(row.id)
     begun = {
-        "attempts": attempts,
-        "not_before": not_before(now, attempts),
+        "attempts": record.attempts + 1,
+        "not_before": not_before(now, record.attempts + 1),
         "failure": reason,
         "started_at": now,
         "well_since": None,
         "missed": 0,
         "tokens": {},
     }
-    own.keep(own.of(row.id).model_copy(update=begun))
+    own.keep(record.model_copy(update=begun))
     try:
         yield
     except Failure as failure:
@@ -128,9 +134,8 @@ def probe(_action: Action, row: ReleaseRow) -> str:
     """Find out whether every replica answers, and keep what was found."""
     record = ledger().repairs.of(row.id)
     tokens = {one.name: _token_count(row, one) for one in row.serving}
-    wrong = asyncio.run(
-        _problems(row, [one for one in row.serving if not _has_generated(one, tokens, record)])
-    )
+    silent = [one for one in row.serving if not _has_generated(one, tokens, record)]
+    wrong = "; ".join(filter(None, asyncio.run(_problems(row, silent))))
     found = {
         "probed_at": datetime.now(UTC),
         "tokens": {name: count for name, count in tokens.items() if count is not None},
@@ -141,10 +146,9 @@ def probe(_action: Action, row: ReleaseRow) -> str:
 
 
 async def answers(row: ReleaseRow, workload: Workload) -> str:
-    """Ask one replica for a token, or whatever its mode gives.
+    """Ask one replica for a token, or whatever its mode gives; what is wrong, empty for nothing.
 
-    Returns:
-        What is wrong; empty when it answers. A refusal is an answer: the engine lives.
+    A refusal is an answer: the engine lives.
     """
     release = row.release
     if release is None or release.plan is None or release.profile is None:
@@ -161,38 +165,21 @@ async def answers(row: ReleaseRow, workload: Workload) -> str:
 def _failed_replicas(row: ReleaseRow, dead: frozenset[str]) -> set[int]:
     """Numbers of the replicas that are still dead, or still do not answer."""
     if dead:
-        known = {one.name: one for one in row.workloads}
-        planned = {spec.name: spec for spec in plan_of(row).containers}
-        gone = {name for name in dead & planned.keys() if not _runs(known.get(name))}
-        return {int(planned[name].labels[LABEL_REPLICA]) for name in gone}
-    wrong = {one.replica: asyncio.run(answers(row, one)) for one in row.serving}
-    return {replica for replica, text in wrong.items() if text}
+        known = [one for one in row.workloads if one.name in dead and _runs(one)]
+        missing = dead - {one.name for one in known}
+        planned = (spec for spec in plan_of(row).containers if spec.name in missing)
+        return {int(spec.labels[LABEL_REPLICA]) for spec in planned}
+    wrong = asyncio.run(_problems(row, row.serving))
+    return {one.replica for one, text in zip(row.serving, wrong, strict=True) if text}
 
 
-def _runs(workload: Workload | None) -> bool:
-    if workload is None:
-        return False
+def _runs(workload: Workload) -> bool:
     return runtime_for(workload.runtime, workload.address, settings()).observe(workload).running
 
 
-def _next_part(plan: LaunchPlan, replicas: set[int]) -> LaunchPlan:
-    """What is started now. Of replicas that share an accelerator one is, the next a look later."""
-    wanted = [one for one in plan.containers if int(one.labels[LABEL_REPLICA]) in replicas]
-    return start_groups(plan.model_copy(update={"containers": tuple(wanted)}))[0]
-
-
-def _restart_record(action: Action, replicas: set[int]) -> Restart:
-    return Restart(
-        at=datetime.now(UTC),
-        replicas=tuple(sorted(replicas)),
-        reason=action.reason,
-        flow_run_id=author().flow_run_id,
-    )
-
-
-async def _problems(row: ReleaseRow, workloads: list[Workload]) -> str:
-    wrong = await asyncio.gather(*(answers(row, one) for one in workloads))
-    return "; ".join(filter(None, wrong))
+async def _problems(row: ReleaseRow, workloads: Iterable[Workload]) -> list[str]:
+    """What is wrong with each; empty for one that answers."""
+    return await asyncio.gather(*(answers(row, one) for one in workloads))
 
 
 def _has_generated(workload: Workload, tokens: dict[str, int | None], record: RepairRecord) -> bool:
@@ -227,16 +214,14 @@ def _record_miss(row: ReleaseRow, record: RepairRecord) -> str:
 
 
 def _record_answer(row: ReleaseRow, record: RepairRecord) -> str:
-    again = record.started_at is not None
-    better: dict[str, object] = {
-        "started_at": None,
-        "missed": 0,
-        "failure": record.failure if again else "",
-    }
-    if again:
+    better: dict[str, object] = {"started_at": None, "missed": 0}
+    if record.started_at:
         better["well_since"] = datetime.now(UTC)
         ledger().locks.drop(lease_of(row.id))
+    else:
+        better["failure"] = ""
     ledger().repairs.keep(record.model_copy(update=better))
-    if again or record.missed:
-        emit_release_event("recovered", row, "it answers again")
-    return "it answers again" if again or record.missed else "it answers"
+    if not (record.started_at or record.missed):
+        return "it answers"
+    emit_release_event("recovered", row, "it answers again")
+    return "it answers again"

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Any
 
 from prefect import task
 
-from moorage.adapters.engines.probe import ask
+from moorage.adapters.engines.engine_http import ask
 from moorage.adapters.system.process import has_match
 from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Cause, Failure
@@ -48,14 +47,8 @@ async def gate(
 ) -> tuple[Gate, ...]:
     """Ask every replica all golden prompts; a mistake is in the result, not raised.
 
-    One request at a time for each replica, so that its speed is its own.
-
-    Args:
-        spec: Of the model.
-        profile: What the model is.
-        plan: What was started.
-        workloads: The same.
-        before: Release to compare with; None = none.
+    One request at a time for each replica, so that its speed is its own. It is compared with that
+    of the release before.
     """
     with step("gate") as note:
         key = await in_thread(api_key, plan)
@@ -105,7 +98,6 @@ class _ReplicaTest:
         before: Release | None,
     ) -> None:
         self._spec, self._profile, self._workload, self._key = spec, profile, workload, key
-        self._least = spec.readiness.compare.min_tokens_per_second_ratio
         self._before: tuple[str, float] | None = None
         if before and comparable(spec.readiness.prompts, before.spec.readiness.prompts):
             speed = speed_of(before.gate)
@@ -113,9 +105,10 @@ class _ReplicaTest:
 
     async def gate(self) -> Gate:
         """Ask all prompts; where only the speed is wrong, a few times."""
+        least = self._spec.readiness.compare.min_tokens_per_second_ratio
         for _ in range(ROUNDS):
             answers = [await self._ask(prompt) for prompt in self._spec.readiness.prompts]
-            found = gate_of(self._workload.name, answers, before=self._before, least=self._least)
+            found = gate_of(self._workload.name, answers, before=self._before, least=least)
             if not found.wrong or any(answer.wrong for answer in answers):
                 break
         return found
@@ -123,24 +116,20 @@ class _ReplicaTest:
     async def _ask(self, prompt: PromptSpec) -> Answer:
         path, body = request_of(self._spec, prompt, chat=self._profile.has_chat_template)
         allowed = prompt.max_seconds or self._spec.readiness.deadlines.warm_up_seconds
-        began = time.monotonic()
-        status, answer = await self._sent(path, body, allowed)
-        seconds = time.monotonic() - began
-        back = read_answer(status, answer)
-        found = None if back.wrong else await in_thread(has_match, prompt.expect, back.content)
-        return judge_answer(prompt, back, seconds, found)
-
-    async def _sent(self, path: str, body: dict[str, Any], allowed: float) -> tuple[int, Any]:
         probe = Probe(
             phase=Phase.ANSWERED, deadline="warm_up_seconds", method="POST", path=path, body=body
         )
+        began = time.monotonic()
         try:
             # The client's own time-out is one of each read; the answer as a whole has to be there.
-            return await asyncio.wait_for(
-                ask(self._workload.endpoint, probe, allowed, self._key), allowed
-            )
+            async with asyncio.timeout(allowed):
+                reply = await ask(self._workload.endpoint, probe, allowed, self._key)
         except TimeoutError:
-            return 0, f"no answer within {allowed:g} s"
+            reply = 0, f"no answer within {allowed:g} s"
+        seconds = time.monotonic() - began
+        back = read_answer(*reply)
+        found = None if back.wrong else await in_thread(has_match, prompt.expect, back.content)
+        return judge_answer(prompt, back, seconds, found)
 
 
 def is_canary(draft: Release, before: Release | None) -> bool:
@@ -160,8 +149,7 @@ async def canary(
     """Watch what was started first, for `replace.canary_seconds`.
 
     Raises:
-        Failure: With the cause that the log gives away when one dies, `BAD_ANSWER` when one stops
-            answering.
+        Failure: With the cause that the log gives away, or `BAD_ANSWER`.
     """
     seconds = spec.replace.canary_seconds
     with step("canary") as note:

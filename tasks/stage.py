@@ -20,7 +20,7 @@ from moorage.adapters.transfer.bring_model import Delivery, bring
 from moorage.adapters.transfer.host_store import Staged
 from moorage.adapters.transfer.store_cleanup import Store, prune, stores_of
 from moorage.common.units import human_bytes
-from moorage.engines.launch import ContainerSpec, LaunchPlan
+from moorage.engines.launch import LaunchPlan
 from moorage.images.image import Image
 from moorage.inventory.access import parse_access
 from moorage.inventory.fleet import Fleet
@@ -49,33 +49,28 @@ async def stage(placed: Placed) -> ResolvedModel:
         with step("stage") as note:
             note.say("nothing: the cluster's nodes take the model from its source")
         return model
-    hosts = [
-        snapshot.host(name) for name in dict.fromkeys(seat.host for seat in placed.placement.seats)
-    ]
-    remote = [host for host in hosts if host.store]
+    names = dict.fromkeys(seat.host for seat in placed.placement.seats)
+    hosts = [snapshot.host(name) for name in names]
     assets = assets_of(spec)
-    found = (model, *(companion.model for companion in model.companions))
-    pairs = list(zip(assets, found, strict=True))
+    pairs = list(zip(assets, _every(model), strict=True))
     here = [host for host in hosts if not host.store][:1]
+    local = [_host_call(host, spec, *pair) for host in here for pair in pairs]
+    remote = [
+        _host_call(host, spec, *pair, host=host, fleet=snapshot)
+        for host in hosts
+        if host.store
+        for pair in pairs
+    ]
     at_once = settings().hosts_at_once
     staged, _ = await gather_all(
-        map_hosts(
-            stage_asset, [_host_call(host, spec, *pair) for host in here for pair in pairs], at_once
-        ),
-        map_hosts(
-            stage_remotely,
-            [
-                _host_call(host, spec, *pair, host=host, fleet=snapshot)
-                for host in remote
-                for pair in pairs
-            ],
-            at_once,
-        ),
+        map_hosts(stage_asset, local, at_once), map_hosts(stage_remotely, remote, at_once)
     )
     if not here:
         return model
     if model.updates_folder:
-        await in_thread(_make_folder, Path(model.updates_folder))
+        folder = Path(model.updates_folder)
+        with disk_failures(folder.parent):
+            await in_thread(folder.mkdir, parents=True, exist_ok=True)
     return join_companions(assets, staged)
 
 
@@ -172,11 +167,6 @@ def _origins(staged: Staged) -> str:
     return f" {', '.join(parts)}," if parts else ""
 
 
-def _make_folder(folder: Path) -> None:
-    with disk_failures(folder.parent):
-        folder.mkdir(parents=True, exist_ok=True)
-
-
 async def make_caches(plan: LaunchPlan, snapshot: FleetSnapshot) -> None:
     """Have the folders of a plan on hosts that are other machines; here the runtime makes them."""
     hosts = {
@@ -192,14 +182,12 @@ async def make_caches_on(host: str, plan: LaunchPlan, snapshot: FleetSnapshot) -
     """Have them on one host."""
     with step(f"keep on {host}") as note:
         specs = [spec for spec in plan.containers if spec.host == host]
-        await in_thread(_make_cache_folders, snapshot.host(host), specs)
+        there = snapshot.host(host)
+        image = await in_thread(ensure_helper_image, there, there.helper_image, PULL_SECONDS)
+        helped = there.model_copy(update={"helper_image": image})
+        await in_thread(make_remote_cache_folders, helped, specs)
         kept = {mount.source for spec in specs for mount in spec.mounts if mount.kept}
         note.say(", ".join(sorted(kept)))
-
-
-def _make_cache_folders(host: HostSnapshot, specs: list[ContainerSpec]) -> None:
-    image = ensure_helper_image(host, host.helper_image, PULL_SECONDS)
-    make_remote_cache_folders(host.model_copy(update={"helper_image": image}), specs)
 
 
 Shelved = tuple[str, str]
@@ -211,11 +199,10 @@ class Fetched:
     """What the hosts of a deploy had before it fetched anything.
 
     Attributes:
-        wanted: The models that it may fetch.
-        stores: Where to.
-        complete: What was there, complete: host and place of each.
+        wanted: The models that it may fetch into the stores.
+        complete: Models that were complete in a store, each with its host.
         image: Name of its image, without registry and folders; empty = it needs none.
-        images: What each daemon had: references and digests, by address.
+        images: References and digests that each daemon had, by address.
     """
 
     wanted: frozenset[Shelved]
@@ -233,7 +220,13 @@ class Fetched:
             Failure: When a host does not answer.
         """
         for store in self.stores:
-            going = [one for one in store.stored(_needs()) if self._is_ours(one)]
+            going = [
+                one
+                for one in store.stored(_needs())
+                if (place := _place(one)) in self.wanted
+                and (one.host, place) not in self.complete
+                and not one.used_by
+            ]
             if going:
                 prune(store, going, _needs)
         if ledger().releases.unfinished():
@@ -244,27 +237,21 @@ class Fetched:
                 if _last_part(name) == self.image:
                     images.remove(name)
 
-    def _is_ours(self, stored: Stored) -> bool:
-        place = _place(stored)
-        before = (stored.host, place) in self.complete
-        return place in self.wanted and not before and not stored.used_by
 
-
-def before_fetching(found: Placed, fleet: Fleet) -> Fetched:
+def before_fetching(placed: Placed, fleet: Fleet) -> Fetched:
     """What the placed hosts have now.
 
     Raises:
         Failure: When one of them does not answer.
     """
-    model, placement = found.model, found.placement
-    placed = {seat.host for seat in placement.seats}
-    stores = tuple(one for one in stores_of(fleet, settings()) if one.host in placed)
+    hosts = {seat.host for seat in placed.placement.seats}
+    stores = tuple(one for one in stores_of(fleet, settings()) if one.host in hosts)
     stored = [one for store in stores for one in store.stored(())]
-    image = wanted_image(found.spec, placement, found.snapshot)
-    addresses = {host.address for host in image_hosts(placement, found.snapshot)}
-    every = (model, *(companion.model for companion in model.companions))
+    image = wanted_image(placed)
+    addresses = {host.address for host in image_hosts(placed)}
+    models = _every(placed.model)
     return Fetched(
-        wanted=frozenset((folder_name(one.source), one.revision) for one in every),
+        wanted=frozenset((folder_name(one.source), one.revision) for one in models),
         stores=stores,
         complete=frozenset(
             (one.host, _place(one)) for one in stored if one.state == StoredState.COMPLETE
@@ -272,6 +259,11 @@ def before_fetching(found: Placed, fleet: Fleet) -> Fetched:
         image=_last_part(image.reference) if image else "",
         images={address: DockerImages(address).names() for address in addresses},
     )
+
+
+def _every(model: ResolvedModel) -> tuple[ResolvedModel, ...]:
+    """A model, and what goes with it."""
+    return (model, *(companion.model for companion in model.companions))
 
 
 def _place(stored: Stored) -> Shelved:

@@ -9,15 +9,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol
 
-from moorage.adapters.engines.probe import metrics_total, read_metrics
+from moorage.adapters.engines.engine_http import metrics_total, read_metrics
 from moorage.adapters.system.threads import in_thread, run_shielded, run_uninterrupted
 from moorage.common.failures import Failure
-from moorage.engines.draining import Busy, Drained
+from moorage.engines.base import Busy
 from moorage.engines.launch import Workload
-from moorage.engines.stopping import Ending
-from moorage.releases.release import ReleaseRow, ReleaseState
+from moorage.engines.stopping import Drained, Ending
+from moorage.releases.release import ReleaseRow, ReleaseState, ending_of
 from moorage.releases.states import SERVING
-from moorage.releases.succession import ending_of
 from tasks.context import ledger, router
 from tasks.restart import lease_of
 from tasks.workloads import ABORT_SECONDS, stop_all
@@ -47,7 +46,8 @@ async def close_and_drain(row: ReleaseRow, cause: str = "") -> Drained:
     """
     try:
         await run_uninterrupted(router().close, row.id, cause)
-        await asyncio.sleep(_linger_seconds(row))
+        if row.release and row.serving:
+            await asyncio.sleep(row.release.spec.replace.linger_seconds)
         return await drain(row)
     except BaseException:
         run_shielded(lambda: _reopen(row.id))
@@ -70,10 +70,6 @@ def end_release(row: ReleaseRow, to: ReleaseState, cause: str) -> None:
 def add_outcome(cause: str, outcome: str) -> str:
     """A cause, with how it went; an empty outcome adds nothing."""
     return f"{cause}; {outcome}" if outcome else cause
-
-
-def _linger_seconds(row: ReleaseRow) -> float:
-    return row.release.spec.replace.linger_seconds if row.release and row.serving else 0
 
 
 def _reopen(release: str) -> None:
@@ -110,12 +106,7 @@ def until_idle(
 ) -> Drained:
     """Wait for every workload; all of them have the same time, for they drain at once.
 
-    Args:
-        workloads: What the release runs.
-        how: What tells that an engine is idle, and how long it is waited for.
-        hurry: Ends the waiting.
-        clock: Seconds that only grow.
-        read: Reads the metrics at a URL, in so many seconds.
+    `hurry` ends the waiting. `read` reads the metrics at a URL, in so many seconds.
     """
     if how.busy is None or not how.drain_seconds or not workloads:
         return Drained()

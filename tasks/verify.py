@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Coroutine, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from prefect import task
 
-from moorage.adapters.engines.probe import ask
+from moorage.adapters.engines.engine_http import ask
 from moorage.adapters.hosts.observation import Observation
 from moorage.adapters.hosts.runtime import runtime_for
 from moorage.adapters.secrets import read_secrets, redact
@@ -23,16 +23,26 @@ from moorage.engines.plan import CLUSTER_CAUSES
 from moorage.engines.registry import ENGINES
 from moorage.models.profile import ModelProfile
 from moorage.readiness.answers import is_final, judge
-from moorage.readiness.diagnosis import diagnose, last_lines
+from moorage.readiness.diagnosis import diagnose
 from moorage.readiness.protocol import Phase, Probe, ProbeResult, Readiness, application_probes
 from moorage.reports.record import readiness_document
 from moorage.spec import ModelSpec, RuntimeName
 from tasks.artifacts import show_markdown
 from tasks.context import PLAIN, settings
 from tasks.journal import step
-from tasks.replica_watch import wait_for_replica
 
 R = TypeVar("R")
+
+LIFE_SECONDS = 1.0
+"""How often it is checked that the others of a replica live."""
+
+SETTLE_SECONDS = 3.0
+"""How long the others may take to end after one has failed, for one of them may be the cause."""
+
+SETTLE_CHECKS = 6
+
+VAGUE = frozenset({Cause.ENGINE_EXITED, Cause.LOAD_TIMEOUT, Cause.WARM_UP_TIMEOUT})
+"""Causes that say nothing about why."""
 
 FIRST_PAUSE_SECONDS = 0.1
 LONGEST_PAUSE_SECONDS = 1.0
@@ -75,18 +85,19 @@ async def verify(
         engine = ENGINES[plan.engine]
         key = await in_thread(api_key, plan)
         watches = [Watch(spec, profile, engine, workload, key) for workload in workloads]
-        results = await _all(wait_for_replica(*replica) for replica in _replicas(watches))
+        helpers = [watch for watch in watches if not watch.workload.serves]
+        results = await _all(
+            wait_for_replica(leader, [one for one in helpers if one.helps(leader)])
+            for leader in watches
+            if leader.workload.serves
+        )
         # The first one to be ready may have died while the last one loaded.
         watches += [Watch(spec, profile, engine, workload, key) for workload in earlier]
         await _all(watch.must_live() for watch in watches)
         page = readiness_document(plan.release, tuple(results))
         await show_markdown(f"readiness-{spec.slug}", page.markdown(), page.title)
-        note.say(
-            "; ".join(
-                f"{result.probes[-1].detail} after {human_seconds(result.probes[-1].seconds)}"
-                for result in results
-            )
-        )
+        last = [result.probes[-1] for result in results]
+        note.say("; ".join(f"{one.detail} after {human_seconds(one.seconds)}" for one in last))
         return tuple(results)
 
 
@@ -100,14 +111,62 @@ async def _all(watches: Iterable[Coroutine[Any, Any, R]]) -> list[R]:
             one.cancel()
 
 
-def _replicas(watches: Sequence[Watch]) -> list[tuple[Watch, list[Watch]]]:
-    """Each leader with what helps it."""
-    helpers = [watch for watch in watches if not watch.workload.serves]
-    return [
-        (leader, [one for one in helpers if one.workload.replica == leader.workload.replica])
-        for leader in watches
-        if leader.workload.serves
-    ]
+class _Watched(Protocol):
+    """One container that is watched: a `Watch`, or the double of a test."""
+
+    async def until_ready(self) -> Readiness: ...
+
+    async def must_live(self) -> None: ...
+
+
+async def wait_for_replica(
+    leader: _Watched,
+    others: Sequence[_Watched],
+    poll_seconds: float = LIFE_SECONDS,
+    settle_seconds: float = SETTLE_SECONDS,
+) -> Readiness:
+    """Wait until a leader answers, as long as all that help it live.
+
+    Raises:
+        Failure: The one that explains most: where one host fails the others soon do, and say only
+            that they lost it.
+    """
+    answer = asyncio.ensure_future(leader.until_ready())
+    lives = [asyncio.ensure_future(_live_on(one, poll_seconds)) for one in others]
+    try:
+        await asyncio.wait((answer, *lives), return_when=asyncio.FIRST_COMPLETED)
+        errors = (one.exception() for one in (*lives, answer) if one.done())
+        if first := next(filter(None, errors), None):
+            raise await _decisive(first, (leader, *others), settle_seconds) if others else first
+        for other in others:
+            await other.must_live()
+        return answer.result()
+    finally:
+        for one in (answer, *lives):
+            one.cancel()
+
+
+async def _live_on(watched: _Watched, poll_seconds: float) -> None:
+    while True:
+        await watched.must_live()
+        await asyncio.sleep(poll_seconds)
+
+
+async def _decisive(
+    first: BaseException, every: Sequence[_Watched], settle_seconds: float
+) -> BaseException:
+    """The first failure that says why; without one, the first that was seen."""
+    if not isinstance(first, Failure) or first.cause not in VAGUE:
+        return first
+    for _ in range(SETTLE_CHECKS):
+        for watched in every:
+            try:
+                await watched.must_live()
+            except Failure as failure:
+                if failure.cause not in VAGUE:
+                    return failure
+        await asyncio.sleep(settle_seconds / SETTLE_CHECKS)
+    return first
 
 
 def api_key(plan: LaunchPlan) -> str:
@@ -116,31 +175,24 @@ def api_key(plan: LaunchPlan) -> str:
     return read_secrets([name])[name] if name else ""
 
 
-def _probes(
-    spec: ModelSpec, profile: ModelProfile, engine: Engine, workload: Workload
-) -> tuple[Probe, ...]:
-    if workload.runtime == RuntimeName.RAY:
-        return application_probes(spec, profile, lists_models=engine.lists_models)
-    return engine.probes(spec, profile)
-
-
 class Watch:
     """Watches one workload until it is ready or has failed."""
 
     def __init__(
-        self,
-        spec: ModelSpec,
-        profile: ModelProfile,
-        engine: Engine,
-        workload: Workload,
-        key: str = "",
+        self, spec: ModelSpec, profile: ModelProfile, engine: Engine, workload: Workload, key: str
     ) -> None:
         self._spec, self.workload, self._key = spec, workload, key
-        on_cluster = workload.runtime == RuntimeName.RAY
-        self._causes = (*CLUSTER_CAUSES * on_cluster, *engine.log_causes)
-        self._probes = _probes(spec, profile, engine, workload)
+        if workload.runtime == RuntimeName.RAY:
+            self._causes = (*CLUSTER_CAUSES, *engine.log_causes)
+            self._probes = application_probes(spec, profile, lists_models=engine.lists_models)
+        else:
+            self._causes, self._probes = engine.log_causes, engine.probes(spec, profile)
         self._runtime = runtime_for(workload.runtime, workload.address, settings())
         self._begin = time.monotonic()
+
+    def helps(self, leader: Watch) -> bool:
+        """Whether it runs in the replica of a leader."""
+        return self.workload.replica == leader.workload.replica
 
     async def until_ready(self) -> Readiness:
         """Go through the phases in order."""
@@ -199,22 +251,19 @@ class Watch:
     async def must_answer(self) -> None:
         """Fail when what was ready before has ended or does not answer two requests."""
         await self.must_live()
-        probe, wrong = self._probes[-1], ""
         if not self.workload.serves:
             return
+        probe, seconds = self._probes[-1], ASK_SECONDS
+        if probe.phase == Phase.ANSWERED:
+            seconds = float(self._spec.readiness.deadlines.warm_up_seconds)
         for _ in range(2):
-            status, answer = await self._ask(probe, self._patience(probe))
+            status, answer = await self._ask(probe, seconds)
             wrong, _kept = judge(probe, status, answer)
             if not wrong:
                 return
             await asyncio.sleep(FIRST_PAUSE_SECONDS)
             await self.must_live()
         raise await self._failure(Cause.BAD_ANSWER, f"{probe.path}: {wrong}")
-
-    def _patience(self, probe: Probe) -> float:
-        if probe.phase != Phase.ANSWERED:
-            return ASK_SECONDS
-        return float(self._spec.readiness.deadlines.warm_up_seconds)
 
     async def _observed(self) -> Observation:
         """A host that is out of sight for a moment does not make its engine a dead one."""
@@ -223,30 +272,27 @@ class Watch:
             try:
                 return await in_thread(self._runtime.observe, self.workload)
             except Failure as failure:
-                if not failure.facts.retryable or time.monotonic() > give_up:
+                if not failure.cause.retryable or time.monotonic() > give_up:
                     raise
             await asyncio.sleep(LONGEST_PAUSE_SECONDS)
 
     async def _death(self, seen: Observation) -> Failure:
         code = "" if seen.exit_code is None else f", exit code {seen.exit_code}"
+        detail = f"{seen.detail}{code}"
+        failure = await self._failure(Cause.ENGINE_EXITED, detail)
         if seen.out_of_memory:
-            log = await self._log()
-            detail = f"{self._named}: {seen.detail}{code}"
-            return Failure(Cause.ENGINE_OUT_OF_MEMORY, detail, log_tail=last_lines(log))
-        failure = await self._failure(Cause.ENGINE_EXITED, f"{seen.detail}{code}")
+            named = f"{self._named}: {detail}"
+            return Failure(Cause.ENGINE_OUT_OF_MEMORY, named, log_tail=failure.log_tail)
         if failure.cause is Cause.ENGINE_EXITED and seen.exit_code == KILLED:
             failure.suggestion = BY_WHOM
         return failure
 
     async def _failure(self, cause: Cause, detail: str) -> Failure:
-        named = f"{self._named}: {detail}"
-        return diagnose(await self._log(), self._causes, cause, named)
+        log = await in_thread(self._runtime.logs, self.workload, LOG_LINES)
+        return diagnose(log, self._causes, cause, f"{self._named}: {detail}")
 
     @property
     def _named(self) -> str:
         """Its name; of one that only helps, whose log is not the engine's own, also where it is."""
         one = self.workload
         return one.name if one.serves else f"{one.role} {one.name} on {one.host}"
-
-    async def _log(self) -> str:
-        return await in_thread(self._runtime.logs, self.workload, LOG_LINES)

@@ -51,15 +51,12 @@ def start(release: str, spec: ContainerSpec) -> Workload:
 
 def start_part(row: ReleaseRow, part: LaunchPlan) -> list[Workload]:
     """Start the containers of a part of a plan as they were, what others await first."""
-    ordered = sorted(part.containers, key=lambda spec: bool(spec.awaits))
-    return [_start_container(row, part, spec) for spec in ordered]
-
-
-def _start_container(row: ReleaseRow, part: LaunchPlan, spec: ContainerSpec) -> Workload:
-    if spec.awaits:
-        first = next(other for other in part.containers if other.name == spec.awaits)
-        must_listen(first, part.engine)
-    return start(row.id, spec)
+    containers, started = {spec.name: spec for spec in part.containers}, []
+    for spec in sorted(part.containers, key=lambda spec: bool(spec.awaits)):
+        if spec.awaits:
+            must_listen(containers[spec.awaits], part.engine)
+        started.append(start(row.id, spec))
+    return started
 
 
 def stop(workload: Workload, grace_seconds: float) -> None:
@@ -83,11 +80,17 @@ def stop_all(workloads: Sequence[Workload], grace_seconds: float) -> None:
         replicas.setdefault((workload.release, workload.replica), []).append(workload)
     gate, failed = BoundedSemaphore(settings().hosts_at_once), list[tuple[str, Failure]]()
 
-    def one(replica: Sequence[Workload]) -> list[tuple[str, Failure]]:
+    def stop_replica(replica: Sequence[Workload]) -> list[tuple[str, Failure]]:
+        left = []
         with gate:
-            return _stop_replica(replica, grace_seconds)
+            for workload in replica:
+                try:
+                    stop(workload, grace_seconds)
+                except Failure as failure:
+                    left.append((workload.host, failure))
+        return left
 
-    for outcome in map_parallel(one, list(replicas.values()), STOP_SECONDS):
+    for outcome in map_parallel(stop_replica, list(replicas.values()), STOP_SECONDS):
         if isinstance(outcome, Exception):
             raise outcome
         failed.extend(outcome)
@@ -95,23 +98,8 @@ def stop_all(workloads: Sequence[Workload], grace_seconds: float) -> None:
         raise failed[0][1] if len(workloads) == 1 else combine(failed)
 
 
-def _stop_replica(replica: Sequence[Workload], grace_seconds: float) -> list[tuple[str, Failure]]:
-    failed = []
-    for workload in replica:
-        try:
-            stop(workload, grace_seconds)
-        except Failure as failure:
-            failed.append((workload.host, failure))
-    return failed
-
-
 def must_listen(spec: ContainerSpec, engine: EngineName, seconds: float = LISTEN_SECONDS) -> None:
-    """Wait until a container takes connections on its port.
-
-    Args:
-        spec: The container; it was started.
-        engine: Knows what its log gives away.
-        seconds: How long to wait.
+    """Wait until a container that was started takes connections on its port.
 
     Raises:
         Failure: `ENGINE_EXITED` when it ends first (or what its log says), `LOAD_TIMEOUT` when it
@@ -119,17 +107,18 @@ def must_listen(spec: ContainerSpec, engine: EngineName, seconds: float = LISTEN
     """
     workload, give_up = planned_workload(spec), time.monotonic() + seconds
     runtime = runtime_for(spec.runtime, spec.address, settings())
-    known = ENGINES[engine].log_causes
     while not _listens(spec.endpoint):
-        seen = runtime.observe(workload)
-        named = f"{spec.role} {spec.name} on {spec.host}"
+        seen, wrong = runtime.observe(workload), None
         if not seen.running or seen.restarts:
             code = "" if seen.exit_code is None else f", exit code {seen.exit_code}"
-            detail = f"{named}: {seen.detail}{code}"
-            raise diagnose(runtime.logs(workload, LOG_LINES), known, Cause.ENGINE_EXITED, detail)
-        if time.monotonic() > give_up:
-            detail = f"{named}: does not listen on {spec.bind}:{spec.port} within {seconds:g} s"
-            raise diagnose(runtime.logs(workload, LOG_LINES), known, Cause.LOAD_TIMEOUT, detail)
+            wrong = Cause.ENGINE_EXITED, f"{seen.detail}{code}"
+        elif time.monotonic() > give_up:
+            late = f"does not listen on {spec.bind}:{spec.port} within {seconds:g} s"
+            wrong = Cause.LOAD_TIMEOUT, late
+        if wrong:
+            log, known = runtime.logs(workload, LOG_LINES), ENGINES[engine].log_causes
+            named = f"{spec.role} {spec.name} on {spec.host}: {wrong[1]}"
+            raise diagnose(log, known, wrong[0], named)
         time.sleep(POLL_SECONDS)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ruamel.yaml import YAML
 
-from moorage.common.failures import CAUSES
+from moorage.common.failures import Cause
 from moorage.policy.rules import Policy, Rules
 
 REPOSITORY = Path(__file__).parents[1]
@@ -29,7 +29,7 @@ def test_the_reference_of_the_spec_is_what_the_models_say() -> None:
 
 def test_the_reference_names_every_cause() -> None:
     written = (REPOSITORY / "docs" / "spec.md").read_text()
-    assert all(f"| `{cause}` |" in written for cause in CAUSES)
+    assert all(f"| `{cause}` |" in written for cause in Cause)
 
 
 def test_every_claim_about_security_names_tests_that_are_there() -> None:

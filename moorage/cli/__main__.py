@@ -1,4 +1,4 @@
-"""The command `moorage`: Ctrl-C ends it without a word until there is something to tell or undo."""
+"""The command `moorage`. Ctrl-C during the imports exits silently."""
 
 from __future__ import annotations
 

@@ -1,15 +1,14 @@
-"""The commands."""
+"""The commands; those that deploy and retire a model are here."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from pydantic import TypeAdapter
 
-from moorage.adapters.engines.argument_check import check_early
+from moorage.adapters.engines.schemas import check_early
 from moorage.adapters.files.pretrained import warm
 from moorage.adapters.files.specs import load_fleet, load_spec
 from moorage.adapters.system.settings import Settings
@@ -25,16 +24,15 @@ from moorage.cli import (
     policy,
     redeploy,
     releases,
-    render,
     status,
 )
-from moorage.cli.flows import FlowResult, exit_on_failure, run_flow
-from moorage.cli.options import AsJson, ModelName, SpecFile, existing
-from moorage.inventory.fleet import Fleet
+from moorage.cli.flows import FlowResult, call_flow
+from moorage.cli.options import AsJson, Commands, ModelName, SpecFile, existing
+from moorage.cli.output import dump, say, show_record
 from moorage.releases.release import Release
-from moorage.spec import ModelSpec, Name
+from moorage.spec import Name
 
-app = typer.Typer(
+app = Commands(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -47,50 +45,39 @@ FleetFile = Annotated[
 ]
 
 
-def main() -> None:
-    """Entry point of the command `moorage`."""
-    app()
-
-
 @app.command()
 def deploy(spec: SpecFile, fleet: FleetFile = None, as_json: AsJson = False) -> None:
     """Deploy a model: download, place, launch, and prove that it answers."""
-
-    def start(wanted: ModelSpec, hosts: Fleet) -> Awaitable[Any]:
-        from flows.deploy_model import deploy_model  # noqa: PLC0415  (see run_flow)
-
-        return deploy_model(wanted, hosts, return_state=True)
-
-    render.show_deployment(_run_on_spec(start, spec, fleet, as_json=as_json), as_json=as_json)
+    outcome = _run_on_spec("deploy_model", spec, fleet, as_json=as_json)
+    releases.show_deployment(outcome, as_json=as_json)
 
 
 @app.command()
 def plan(spec: SpecFile, fleet: FleetFile = None, as_json: AsJson = False) -> None:
     """Show exactly what `deploy` would run, and why. Nothing is claimed or started."""
+    outcome = _run_on_spec("plan_model", spec, fleet, as_json=as_json)
+    if outcome.name == "Unchanged" and not as_json:
+        return say(f"{outcome.message}: a deploy would change nothing")
+    return show_record(outcome.result, as_json=as_json)
 
-    def start(wanted: ModelSpec, hosts: Fleet) -> Awaitable[Any]:
-        from flows.plan_model import plan_model  # noqa: PLC0415  (see run_flow)
 
-        return plan_model(wanted, hosts, return_state=True)
-
-    render.show_plan(_run_on_spec(start, spec, fleet, as_json=as_json), as_json=as_json)
+def _run_on_spec(
+    flow: str, spec: Path, fleet: Path | None, *, as_json: bool
+) -> FlowResult[Release]:
+    path = existing(spec)
+    wanted, hosts = load_spec(path), load_fleet(fleet, path)
+    check_early(wanted, hosts, Settings().root)
+    return call_flow(flow, wanted, hosts, as_json=as_json, meanwhile=warm)
 
 
 @app.command()
 def retire(name: ModelName, as_json: AsJson = False) -> None:
-    """Stop what serves a model and free what it holds."""
-
-    def action() -> FlowResult[str]:
-        TypeAdapter(Name).validate_python(name)
-
-        def start() -> Awaitable[Any]:
-            from flows.retire_model import retire_model  # noqa: PLC0415  (see run_flow)
-
-            return retire_model(name, return_state=True)
-
-        return run_flow(start, as_json=as_json)
-
-    render.show_retirement(name, exit_on_failure(action, as_json=as_json), as_json=as_json)
+    """Stop the running release of a model and free its claims."""
+    TypeAdapter(Name).validate_python(name)
+    outcome: FlowResult[str] = call_flow("retire_model", name, as_json=as_json)
+    if as_json:
+        return dump({"model": name, "release": outcome.result or None, "message": outcome.message})
+    return say(outcome.message)
 
 
 @app.command()
@@ -98,47 +85,27 @@ def serve(
     limit: Annotated[int, typer.Option(min=1, max=1024, help="Flow runs at the same time.")] = 8,
     no_login: Annotated[
         bool,
-        typer.Option("--no-login", help="Let every user of this machine deploy through the API."),
+        typer.Option(
+            "--no-login",
+            help="Let every user of this machine deploy through the API, without a login.",
+        ),
     ] = False,
     show_login: Annotated[
-        bool, typer.Option("--show-login", help="Print user:password of the server, and end.")
+        bool, typer.Option("--show-login", help="Print user:password of the server and exit.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Serve all flows: ready for the Prefect UI, schedules and the API.
 
-    Uses the server of PREFECT_API_URL, or starts one on this machine. That one asks for a login,
-    which is made at the first start and kept in MOORAGE_HOME; commands take it from there.
+    Uses the server of PREFECT_API_URL, or starts one on this machine. That server requires a login.
+    The first start creates the login in MOORAGE_HOME, where commands read it.
     """
     from moorage.cli import serve  # noqa: PLC0415  (imports Prefect, see run_flow)
 
     if show_login:
-        exit_on_failure(lambda: serve.show_login(as_json=as_json), as_json=as_json)
+        serve.show_login(as_json=as_json)
     else:
-        exit_on_failure(lambda: serve.serve_flows(limit, no_login=no_login), as_json=as_json)
-
-
-def _run_on_spec(
-    start: Callable[[ModelSpec, Fleet], Awaitable[Any]],
-    spec: Path,
-    fleet: Path | None,
-    *,
-    as_json: bool,
-) -> FlowResult[Release]:
-    """Read the files, then run a flow on what they hold."""
-
-    def begin(wanted: ModelSpec, hosts: Fleet) -> Awaitable[Any]:
-        begun = start(wanted, hosts)
-        warm()
-        return begun
-
-    def action() -> FlowResult[Release]:
-        path = existing(spec)
-        wanted, hosts = load_spec(path), load_fleet(fleet, path)
-        check_early(wanted, hosts, Settings().root)
-        return run_flow(lambda: begin(wanted, hosts), as_json=as_json)
-
-    return exit_on_failure(action, as_json=as_json)
+        serve.serve_flows(limit, no_login=no_login)
 
 
 for command in (
@@ -175,4 +142,4 @@ for name, commands in (
 
 
 if __name__ == "__main__":
-    main()
+    app()

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from moorage.adapters.engines.argument_check import check_early
+from moorage.adapters.engines.schemas import check_early
 from moorage.adapters.files.specs import (
     FLEET_FILE,
     load_hosts,
@@ -18,15 +18,15 @@ from moorage.adapters.files.specs import (
     write_fleet,
     write_specs,
 )
-from moorage.adapters.ledger import Ledger
 from moorage.adapters.system.settings import Settings
-from moorage.cli.flows import FlowResult, exit_code, exit_on_failure, run_flow
-from moorage.cli.options import DEPLOYMENTS, AsJson
-from moorage.cli.output import dump, out, print_table
+from moorage.cli import options
+from moorage.cli.flows import FlowResult, call_flow
+from moorage.cli.options import DEPLOYMENTS, AsJson, open_ledger
+from moorage.cli.output import dump, print_table, say
 from moorage.cli.status import observed
 from moorage.common.failures import Cause, ExitCode, Failure
+from moorage.common.units import counted
 from moorage.inventory.fleet import Fleet
-from moorage.operations.history.changes import Change
 from moorage.operations.history.desired import IDLE, Action, Applied, Intent, intents
 from moorage.operations.history.rollback import pinned_spec
 from moorage.releases.states import SERVING
@@ -35,56 +35,68 @@ from moorage.spec import ModelSpec
 FleetFile = Annotated[
     Path | None, typer.Option("--fleet", help="Fleet file; else fleet.yaml next to the specs.")
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before it begins.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show the plan.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 Set = Annotated[
-    str, typer.Option("--set", help="Name of the set of files; else the folder's whole path.")
+    str,
+    typer.Option("--set", help="Name of the set of files. Default: the folder's absolute path."),
 ]
-AtOnce = Annotated[int, typer.Option(min=1, max=64, help="Models worked on at the same time.")]
+AtOnce = Annotated[int, typer.Option(min=1, max=64, help="Models deployed at the same time.")]
 
 
 def apply(
     paths: Annotated[
-        list[Path] | None, typer.Argument(help="Folders and files; else deployments/.")
+        list[Path] | None, typer.Argument(help="Folders and files. Default: deployments/.")
     ] = None,
     fleet: FleetFile = None,
     dry_run: DryRun = False,
     yes: Yes = False,
     prune: Annotated[
-        bool, typer.Option("--prune", help="Retire what was applied from there and is gone.")
+        bool,
+        typer.Option(
+            "--prune",
+            help="Retire models that were applied from these files and are no longer in them.",
+        ),
     ] = False,
     name: Set = "",
     at_once: AtOnce = 4,
     stop_on_failure: Annotated[
-        bool, typer.Option("--stop-on-failure", help="Begin nothing more once a model failed.")
+        bool, typer.Option("--stop-on-failure", help="Start no more models after a failure.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Bring what runs in line with files: show what would be done, ask, and do it."""
+    """Make the running models match the files: show the plan, ask for confirmation, apply it."""
     chosen = paths or [DEPLOYMENTS]
-    wanted = exit_on_failure(lambda: _wanted(chosen, fleet, name, prune), as_json=as_json)
-    plan = exit_on_failure(lambda: _plan(wanted, prune=prune), as_json=as_json)
+    wanted = _wanted(chosen, fleet, name, prune=prune)
+    plan = _plan(wanted, prune=prune)
     work = [intent for intent in plan if intent.action not in IDLE]
     if dry_run or not work:
         return _show_plan(plan, as_json=as_json)
     if not as_json:
         _show_plan(plan, as_json=False)
-    exit_on_failure(lambda: _agree(work, yes=yes, as_json=as_json), as_json=as_json)
-    ended = exit_on_failure(
-        lambda: _run(wanted, work, at_once, stop_on_failure, as_json=as_json), as_json=as_json
-    )
-    return _show_outcome(plan, ended, as_json=as_json)
+    if not yes:
+        _require_consent(work, as_json=as_json)
+    ended = _run(wanted, work, at_once, stop_on_failure, as_json=as_json)
+    if as_json:
+        dump({"plan": plan, "applied": ended})
+    else:
+        rows = [(one.model, one.action, one.outcome, one.message) for one in ended]
+        print_table(("model", "action", "outcome", ""), rows)
+    failed = [one.exit_code for one in ended if one.exit_code]
+    if failed or any(one.outcome == "skipped" for one in ended):
+        raise typer.Exit(failed[0] if failed else ExitCode.BUSY)
+    return None
 
 
 def import_models(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that was exported.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="An exported folder.")],
     dry_run: DryRun = False,
     yes: Yes = False,
     name: Set = "",
     at_once: AtOnce = 4,
     as_json: AsJson = False,
 ) -> None:
-    """Bring back what was exported: `moorage apply` of that folder, which retires nothing."""
+    """Import an exported folder: `moorage apply` without retirements."""
     apply([folder], None, dry_run, yes, False, name, at_once, False, as_json)
 
 
@@ -97,7 +109,7 @@ class _Wanted:
     owner: str
 
 
-def _wanted(paths: Sequence[Path], fleet: Path | None, name: str, prune: bool) -> _Wanted:
+def _wanted(paths: Sequence[Path], fleet: Path | None, name: str, *, prune: bool) -> _Wanted:
     specs, hosts = load_specs(paths), load_hosts(fleet, paths)
     for spec in specs:
         check_early(spec, hosts, Settings().root)
@@ -107,31 +119,29 @@ def _wanted(paths: Sequence[Path], fleet: Path | None, name: str, prune: bool) -
     if prune and not owner:
         raise Failure(
             Cause.BAD_SETTING,
-            "--prune: single files do not say what is not meant to run any more",
-            suggestion="Name one folder, or the set of files with `--set NAME`.",
+            "--prune needs a folder or --set: single files do not show which models were removed",
+            suggestion="Pass one folder, or name the set of files with `--set NAME`.",
         )
     return _Wanted(specs, hosts, owner)
 
 
 def _plan(wanted: _Wanted, *, prune: bool) -> tuple[Intent, ...]:
-    running = Ledger(Settings().ledger).releases.in_states(SERVING)
+    running = open_ledger().releases.in_states(SERVING)
     digests = {spec.name: spec.digest for spec in wanted.specs}
     same = [row for row in running if digests.get(row.model) == row.spec_digest]
     dead = {row.id for row in same if not observed(row, Settings()).alive}
     return intents(wanted.specs, running, dead=dead, owner=wanted.owner, prune=prune)
 
 
-def _agree(work: Sequence[Intent], *, yes: bool, as_json: bool) -> None:
-    if yes:
-        return
+def _require_consent(work: Sequence[Intent], *, as_json: bool) -> None:
     if as_json or not sys.stdin.isatty():
         raise Failure(
             Cause.BAD_SETTING,
-            "there is no terminal here to confirm this at",
-            suggestion="Say `--yes` to do it, or `--dry-run` to only see it.",
+            "no terminal to confirm on",
+            suggestion="Pass `--yes` to skip confirmation, or `--dry-run` to see the plan.",
         )
-    if not typer.confirm(f"Do this for {len(work)} models?"):
-        raise Failure(Cause.INTERRUPTED, "nothing was begun")
+    if not typer.confirm(f"Apply this to {counted(len(work), 'model')}?"):
+        raise Failure(Cause.INTERRUPTED, "nothing was started")
 
 
 def _run(
@@ -140,115 +150,71 @@ def _run(
     retire = [intent.model for intent in work if intent.action == Action.RETIRE]
     noted = {intent.model for intent in work if intent.action == Action.NOTED}
     names = {intent.model for intent in work} - set(retire) - noted
-    ended = _note([spec for spec in wanted.specs if spec.name in noted])
+    ended = [_note(spec) for spec in wanted.specs if spec.name in noted]
     if not retire and not names:
         return ended
     specs = [spec for spec in wanted.specs if spec.name in names]
-
-    def start() -> Awaitable[Any]:
-        from flows.apply_models import apply_models  # noqa: PLC0415  (see run_flow)
-
-        return apply_models(
-            specs,
-            wanted.hosts,
-            retire,
-            wanted.owner,
-            at_once,
-            stop_on_failure,
-            return_state=True,
-        )
-
-    outcome: FlowResult[list[Applied]] = run_flow(start, as_json=as_json, failed_too=True)
+    parameters = (specs, wanted.hosts, retire, wanted.owner, at_once, stop_on_failure)
+    outcome: FlowResult[list[Applied]] = call_flow(
+        "apply_models", *parameters, as_json=as_json, failed_too=True
+    )
     return ended + outcome.result
 
 
-def _note(specs: Sequence[ModelSpec]) -> list[Applied]:
-    """Write what does not change what runs into the records; a deploy might find more to change."""
-    releases = Ledger(Settings().ledger).releases
-    ended = []
-    for spec in specs:
-        row = releases.running(spec.name)
-        if row:
-            releases.revise(row, spec)
-        message = f"written into the record of {row.id}" if row else "nothing serves it any more"
-        outcome, identity = ("done", row.id) if row else ("skipped", "")
-        ended.append(
-            Applied(
-                model=spec.name,
-                action=Action.NOTED,
-                outcome=outcome,
-                message=message,
-                release=identity,
-            )
-        )
-    return ended
+def _note(spec: ModelSpec) -> Applied:
+    """Write what does not change what runs into the record; a deploy might find more to change."""
+    releases = open_ledger().releases
+    row = releases.running(spec.name)
+    if row:
+        releases.revise(row, spec)
+    return Applied(
+        model=spec.name,
+        action=Action.NOTED,
+        outcome="done" if row else "skipped",
+        message=f"recorded in {row.id}" if row else "it is no longer served",
+        release=row.id if row else "",
+    )
 
 
 def _show_plan(plan: Sequence[Intent], *, as_json: bool) -> None:
     if as_json:
-        return dump({"plan": [intent.model_dump(mode="json") for intent in plan]})
+        return dump({"plan": plan})
     rows = [row for intent in plan for row in _rows(intent)]
     header = ("action", "model", "serves now", "field", "now", "then")
-    return print_table(header, rows, empty="The files hold no model.")
+    return print_table(header, rows, empty="The files contain no model.")
 
 
 def _rows(intent: Intent) -> list[tuple[str, ...]]:
     """A line for the model, and one for each further field that changes."""
     first = (intent.action, intent.model, intent.release)
-    cells = [_field(change) for change in intent.changes] or [(intent.note, "", "")]
+    changes = [(one.what, one.before or "-", one.after or "-") for one in intent.changes]
+    cells = changes or [(intent.note, "", "")]
     return [(*(("", "", "") if at else first), *cell) for at, cell in enumerate(cells)]
-
-
-def _field(change: Change) -> tuple[str, str, str]:
-    return change.what, change.before or "-", change.after or "-"
-
-
-def _show_outcome(plan: Sequence[Intent], ended: Sequence[Applied], *, as_json: bool) -> None:
-    if as_json:
-        content = {"plan": plan, "applied": ended}
-        dump({name: [one.model_dump(mode="json") for one in of] for name, of in content.items()})
-    else:
-        rows = [(one.model, one.action, one.outcome, one.message) for one in ended]
-        print_table(("model", "action", "outcome", ""), rows)
-    failed = [one for one in ended if one.exit_code]
-    if failed or any(one.outcome == "skipped" for one in ended):
-        exit_code(ExitCode(failed[0].exit_code) if failed else ExitCode.BUSY)
 
 
 def export(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where to write the files.")],
     pinned: Annotated[
-        bool, typer.Option("--pinned", help="With the exact revisions that run.")
+        bool, typer.Option("--pinned", help="Write the exact revisions that run.")
     ] = False,
-    fleet: Annotated[
-        Path | None, typer.Option("--fleet", help="Fleet file; else deployments/fleet.yaml.")
-    ] = None,
+    fleet: options.FleetFile = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace files that say something else.")
+        bool, typer.Option("--overwrite", help="Replace files with other content.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write what serves as files: one for each model, as one would write it, and the fleet."""
-
-    def action() -> list[Path]:
-        rows = Ledger(Settings().ledger).releases.in_states(SERVING)
-        unread = [row.id for row in rows if row.release is None]
-        if unread:
-            detail = f"another version of moorage wrote the record of {', '.join(unread)}"
-            raise Failure(Cause.UNKNOWN_RELEASE, detail)
-        releases = sorted((row.release for row in rows if row.release), key=lambda one: one.model)
-        specs = [pinned_spec(one) if pinned else one.spec for one in releases]
-        written = write_specs(folder, specs, overwrite=overwrite)
-        hosts = fleet or DEPLOYMENTS / FLEET_FILE
-        if fleet or hosts.exists():
-            written.append(write_fleet(folder, hosts, overwrite=overwrite))
-        return written
-
-    written = exit_on_failure(action, as_json=as_json)
+    """Write the running models as files: one spec for each model, and the fleet."""
+    rows = open_ledger().releases.in_states(SERVING)
+    unread = [row.id for row in rows if row.release is None]
+    if unread:
+        detail = f"another version of moorage wrote the record of {', '.join(unread)}"
+        raise Failure(Cause.UNKNOWN_RELEASE, detail)
+    releases = sorted((row.release for row in rows if row.release), key=lambda one: one.model)
+    specs = [pinned_spec(one) if pinned else one.spec for one in releases]
+    written = write_specs(folder, specs, overwrite=overwrite)
+    hosts = fleet or DEPLOYMENTS / FLEET_FILE
+    if fleet or hosts.exists():
+        written.append(write_fleet(folder, hosts, overwrite=overwrite))
     if as_json:
         return dump({"files": [str(path) for path in written]})
-    for path in written:
-        out.print(str(path), markup=False, highlight=False, soft_wrap=True)
-    if not written:
-        out.print("Nothing serves, so there is nothing to export.")
-    return None
+    return say("\n".join(map(str, written)) or "No model is running: nothing to export.")

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated, Any
 
 import typer
 
 from moorage.adapters.engines.engine_http import NoAnswer, Question, ask_engine_now
 from moorage.adapters.secrets import read_secrets, redact
-from moorage.cli.flows import exit_on_failure
-from moorage.cli.options import AsJson, ModelName, open_ledger, unknown_release
+from moorage.cli.options import ApiKey, AsJson, ModelName, open_ledger, unknown_release
 from moorage.cli.output import dump, print_table
 from moorage.common.failures import Cause, Failure
 from moorage.common.printable import printable
@@ -20,45 +18,40 @@ from moorage.engines.api_key import key_secret
 from moorage.engines.registry import ENGINES
 from moorage.readiness.answers import shorten
 from moorage.releases.release import ReleaseRow
-from moorage.releases.routing import Route, models_listing
+from moorage.releases.routing import models_listing
 from moorage.spec import Mode
 
 ANSWER_SECONDS = 300
 
 
 def endpoint(
-    name: Annotated[str, typer.Argument(help="Name of the model; empty with --all.")] = "",
-    every: Annotated[bool, typer.Option("--all", help="Every model that is served.")] = False,
+    name: Annotated[str, typer.Argument(help="Name of the model. Omit it with --all.")] = "",
+    every: Annotated[bool, typer.Option("--all", help="List every running model.")] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print JSON; with --all as OpenAI's `/v1/models` lists.")
     ] = False,
 ) -> None:
-    """Print where a model answers now: one base URL for each replica, as OpenAI clients want it.
+    """Print the endpoint of a model: one base URL for OpenAI clients per replica.
 
-    Ends with an error while nobody serves the name.
+    Fails when the model is not running.
     """
-    found = exit_on_failure(lambda: _routes(name, every=every), as_json=as_json)
-    listing = models_listing(found)
+    if bool(name) == every:
+        raise Failure(Cause.BAD_SETTING, "pass either a model or --all")
+    ledger = open_ledger()
+    routes = ledger.routes.routes(name)
+    if name and not routes:
+        raise unknown_release(ledger, name, f"{name} is not running")
+    listing = models_listing(routes)
     if every and not as_json:
         rows = [
             (e["id"], e["release"], e["state"], "\n".join(e["endpoints"])) for e in listing["data"]
         ]
-        return print_table(("model", "release", "state", "endpoint"), rows, "Nothing is served.")
+        return print_table(("model", "release", "state", "endpoint"), rows, "No model is running.")
     if as_json:
         return dump(listing if every else listing["data"][0])
     for url in listing["data"][0]["endpoints"]:
         typer.echo(url)
     return None
-
-
-def _routes(name: str, *, every: bool) -> tuple[Route, ...]:
-    if bool(name) == every:
-        raise Failure(Cause.BAD_SETTING, "name a model, or ask for --all")
-    ledger = open_ledger()
-    found = ledger.routes.routes(name)
-    if name and not found:
-        raise unknown_release(ledger, name, f"{name} is not running")
-    return found
 
 
 def key_of(row: ReleaseRow, given: str = "") -> str:
@@ -71,63 +64,54 @@ def key_of(row: ReleaseRow, given: str = "") -> str:
     return read_secrets([name])[name] if name else given
 
 
-def _show_key(row: ReleaseRow, *, as_json: bool) -> None:
-    """Print the key of a release, and nothing else; as JSON also where it is kept.
-
-    Raises:
-        Failure: `SECRET_MISSING`, also when the engine asks for no key.
-    """
-    name = _key_name(row)
-    if not name:
-        raise Failure(
-            Cause.SECRET_MISSING,
-            f"{row.id} asks for no key",
-            suggestion="Where other machines reach a vLLM, it asks for one unless"
-            " `engine.api_key: none` is set; retire it and deploy it again.",
-        )
-    key = key_of(row)
-    if as_json:
-        return dump({"release": row.id, "secret": name, "key": key})
-    sys.stdout.write(f"{key}\n")
-    return None
-
-
 def _key_name(row: ReleaseRow) -> str:
     plan = row.release.plan if row.release else None
     return key_secret(plan, ENGINES[plan.engine].api_key_variable) if plan else ""
 
 
 def key(name: ModelName, as_json: AsJson = False) -> None:
-    """Print the API key that a deployed model asks for."""
-    exit_on_failure(lambda: _show_key(_running(name), as_json=as_json), as_json=as_json)
+    """Print the API key of a running model."""
+    row = running_release(name)
+    secret = _key_name(row)
+    if not secret:
+        raise Failure(
+            Cause.SECRET_MISSING,
+            f"{row.id} needs no key",
+            suggestion="A vLLM that other machines can reach needs a key unless"
+            " `engine.api_key: none` is set. To add a key, retire the model and deploy it again.",
+        )
+    value = key_of(row)
+    if as_json:
+        return dump({"release": row.id, "secret": secret, "key": value})
+    return typer.echo(value)
 
 
 def chat(
     name: ModelName,
-    prompt: Annotated[str, typer.Argument(help="What to say.")],
+    prompt: Annotated[str, typer.Argument(help="The prompt.")],
     max_tokens: Annotated[
-        int, typer.Option(min=1, max=LARGEST, help="Longest answer in tokens.")
+        int, typer.Option(min=1, max=LARGEST, help="Maximum length of the answer in tokens.")
     ] = 64,
-    api_key: Annotated[
-        str, typer.Option(envvar="MOORAGE_API_KEY", help="Key; else the one of `moorage key`.")
-    ] = "",
+    api_key: ApiKey = "",
     as_json: AsJson = False,
 ) -> None:
-    """Ask a deployed model something."""
-
-    def action() -> None:
-        row = _running(name)
-        key = key_of(row, api_key)
-        _chat(row, prompt, max_tokens, key, as_json=as_json)
-
-    exit_on_failure(action, as_json=as_json)
+    """Send a prompt to a running model."""
+    row = running_release(name)
+    content, text = _answer(row, prompt, max_tokens, key_of(row, api_key), as_json=as_json)
+    if as_json:
+        return dump(content)
+    return typer.echo(printable(text))
 
 
-def _chat(row: ReleaseRow, prompt: str, max_tokens: int, api_key: str, *, as_json: bool) -> None:
-    """Ask a model, and print what it says."""
+def _answer(
+    row: ReleaseRow, prompt: str, max_tokens: int, api_key: str, *, as_json: bool
+) -> tuple[Any, str]:
+    """The body of a model's answer, and the text in it; as JSON it may hold none."""
     profile = row.release.profile if row.release else None
     if profile and profile.mode != Mode.COMPLETION:
-        raise Failure(Cause.BAD_ANSWER, f"{row.model} serves {profile.mode}, it does not talk")
+        raise Failure(
+            Cause.BAD_ANSWER, f"{row.model} is a model for {profile.mode}, which cannot chat"
+        )
     talks = profile is None or profile.has_chat_template
     path = "/v1/chat/completions" if talks else "/v1/completions"
     url = f"{row.serving[0].endpoint}{path}"
@@ -141,31 +125,32 @@ def _chat(row: ReleaseRow, prompt: str, max_tokens: int, api_key: str, *, as_jso
             detail = f"{url}: HTTP {back.status}: {redact(shorten(back.text))}"
             raise Failure(Cause.BAD_ANSWER, detail)
         content = back.json()
-        text = "" if as_json else _text(content)
+        return content, "" if as_json else _text(content)
     except NoAnswer as error:
         raise Failure(Cause.BAD_ANSWER, f"{url}: {error}") from error
     except JsonError as error:
         raise Failure(Cause.BAD_ANSWER, f"{url}: the answer {error}") from error
-    if as_json:
-        return dump(content)
-    sys.stdout.write(f"{printable(text)}\n")
-    return None
 
 
 def _text(content: Any) -> str:
-    """What a model says, in the answer to a conversation or to a text.
+    """The text in an answer of either path.
 
     Raises:
-        JsonError: It says nothing.
+        JsonError: There is none.
     """
     try:
         choice = content["choices"][0]
         return str(choice["message"]["content"] if "message" in choice else choice["text"])
     except (KeyError, IndexError, TypeError):
-        raise JsonError(f"holds no text: {redact(shorten(content))}") from None
+        raise JsonError(f"contains no text: {redact(shorten(content))}") from None
 
 
-def _running(name: str) -> ReleaseRow:
+def running_release(name: str) -> ReleaseRow:
+    """The release that serves a model.
+
+    Raises:
+        Failure: `UNKNOWN_RELEASE`.
+    """
     ledger = open_ledger()
     row = ledger.releases.running(name)
     if row is None:

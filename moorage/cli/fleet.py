@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import typer
+from rich.console import Console
 from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from moorage.adapters.hosts.fleet_check import check_fleet
 from moorage.adapters.hosts.survey import HOST_SECONDS, fleet_snapshot, survey_hosts
-from moorage.adapters.ledger import Ledger
 from moorage.adapters.ray.cluster_survey import check_clusters, survey_clusters
 from moorage.adapters.system.settings import Settings
-from moorage.cli.flows import exit_code, exit_on_failure
-from moorage.cli.options import AsJson, FleetFile, fleet_of
-from moorage.cli.output import dump, err, out, print_table
-from moorage.cli.progress import counting
+from moorage.cli.options import AsJson, Commands, FleetFile, fleet_of, open_ledger
+from moorage.cli.output import dump, err, out, print_table, say
 from moorage.common.failures import ExitCode, Failure
 from moorage.common.units import counted, human_bytes
 from moorage.inventory.access import parse_access
-from moorage.inventory.checks import Check, HostChecks
+from moorage.inventory.checks import Check
 from moorage.inventory.claims import Resource
 from moorage.inventory.clusters import ClusterSnapshot
 from moorage.inventory.fleet import Fleet
@@ -33,50 +35,74 @@ HEADER = (
 )
 
 ELSEWHERE = {"catalogue", "engines", "registries"}
-"""What a snapshot carries that is no fact about its host."""
+"""Fields of a snapshot that are no facts about its host."""
 
-commands = typer.Typer(help="Show the hosts; `moorage fleet check` tests them.")
+QUIET_SECONDS = 2.0
+"""What takes no longer needs no progress."""
+
+commands = Commands(help="Show the hosts; `moorage fleet check` tests them.")
 
 
 @commands.callback(invoke_without_command=True)
 def fleet(context: typer.Context, file: FleetFile = None, as_json: AsJson = False) -> None:
-    """Show hosts and Ray clusters: accelerators, RAM, claims, images, models, what is wrong."""
+    """Show hosts and Ray clusters: accelerators, RAM, claims, images, models, problems."""
     if context.invoked_subcommand is None:
-        exit_on_failure(lambda: _show(fleet_of(file), as_json=as_json), as_json=as_json)
+        _show(fleet_of(file), as_json=as_json)
 
 
 @commands.command()
-def check(context: typer.Context, file: FleetFile = None, as_json: AsJson = False) -> None:
+def check(file: FleetFile = None, as_json: AsJson = False) -> None:
     """Test every host and Ray cluster: login, Docker, accelerators, disk, clock, ports."""
-    before = context.parent.params if context.parent else {}
-    file, as_json = file or before.get("file"), as_json or bool(before.get("as_json"))
-
-    def action() -> tuple[HostChecks, ...]:
-        hosts = fleet_of(file)
-        with counting(err, "checking hosts", len(hosts.hosts) + len(hosts.clusters)) as done:
-            return (*check_fleet(hosts, done), *check_clusters(hosts, done))
-
-    checked = exit_on_failure(action, as_json=as_json)
-    _print_checks(checked, as_json=as_json)
+    hosts = fleet_of(file)
+    with counting(err, "checking hosts", len(hosts.hosts) + len(hosts.clusters)) as done:
+        checked = (*check_fleet(hosts, done), *check_clusters(hosts, done))
+    if as_json:
+        dump([{**host.model_dump(mode="json"), "well": host.well} for host in checked])
+    for host in () if as_json else checked:
+        out.print(f"[bold]{escape(host.host)}[/] ({escape(host.address)})", highlight=False)
+        for item in host.checks:
+            print_check(item)
     if not all(host.well for host in checked):
-        exit_code(ExitCode.MACHINE)
+        raise typer.Exit(ExitCode.MACHINE)
 
 
 def print_check(check: Check) -> None:
-    """One finding, and how to mend it."""
-    line = f"{MARKS[check.state]} {check.name}: {escape(check.found)}"
-    out.print(line, highlight=False, soft_wrap=True)
+    """Print a check, and how to fix it."""
+    say(f"{MARKS[check.state]} {check.name}: {escape(check.found)}", markup=True)
     if check.fix:
-        out.print(f"    [dim]{escape(check.fix)}[/]", highlight=False, soft_wrap=True)
+        say(f"    {check.fix}", style="dim")
+
+
+@contextmanager
+def counting(console: Console, what: str, total: int) -> Iterator[Callable[[], None]]:
+    """Show a bar on a terminal after `QUIET_SECONDS`; yields what advances it by one."""
+    progress = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=30),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+    )
+    task = progress.add_task(what, total=total)
+    timer = threading.Timer(QUIET_SECONDS, progress.start)
+    timer.daemon = True
+    if console.is_terminal:
+        timer.start()
+    try:
+        yield lambda: progress.advance(task)
+    finally:
+        timer.cancel()
+        if progress.live.is_started:
+            progress.stop()
 
 
 def _show(hosts: Fleet, *, as_json: bool) -> None:
-    settings = Settings()
-    claims = Ledger(settings.ledger).claims.all()
-    with counting(err, "looking at hosts", len(hosts.hosts) + len(hosts.clusters)) as done:
+    claims = open_ledger().claims.all()
+    with counting(err, "surveying hosts", len(hosts.hosts) + len(hosts.clusters)) as done:
         seen = survey_hosts(hosts, HOST_SECONDS, done)
         clusters = survey_clusters(hosts, HOST_SECONDS, done)
-    snapshot = fleet_snapshot(seen, hosts, claims, settings.models)
+    snapshot = fleet_snapshot(seen, hosts, claims, Settings().models)
     if as_json:
         cluster_rows = [_cluster_data(name, found, hosts) for name, found in clusters.items()]
         return dump([*(_data(host) for host in snapshot.hosts), *cluster_rows])
@@ -85,18 +111,8 @@ def _show(hosts: Fleet, *, as_json: bool) -> None:
     return print_table(HEADER, rows)
 
 
-def _print_checks(checked: tuple[HostChecks, ...], *, as_json: bool) -> None:
-    if as_json:
-        return dump([{**host.model_dump(mode="json"), "well": host.well} for host in checked])
-    for host in checked:
-        out.print(f"[bold]{escape(host.host)}[/] ({escape(host.address)})", highlight=False)
-        for check in host.checks:
-            print_check(check)
-    return None
-
-
 def _data(host: HostSnapshot) -> dict[str, Any]:
-    """Names of secrets and files are left out of the address, too."""
+    """A host as data; its address without names of secrets and files."""
     data = host.model_dump(mode="json", exclude=ELSEWHERE)
     ordered = {"images": sorted(host.images), "models": sorted(host.models)}
     address = parse_access(host.address).address
@@ -104,12 +120,10 @@ def _data(host: HostSnapshot) -> dict[str, Any]:
 
 
 def _cluster_data(name: str, found: ClusterSnapshot | Exception, fleet: Fleet) -> dict[str, Any]:
+    reason = _why(found) if isinstance(found, Exception) else ""
+    known = {"name": name} if isinstance(found, Exception) else found.model_dump(mode="json")
     address = fleet.clusters[name].dashboard
-    if isinstance(found, Exception):
-        known = {"name": name, "unreachable": _why(found)}
-    else:
-        known = {**found.model_dump(mode="json"), "unreachable": ""}
-    return {"kind": "cluster", **known, "address": address}
+    return {"kind": "cluster", **known, "unreachable": reason, "address": address}
 
 
 def _row(host: HostSnapshot) -> tuple[str, ...]:
@@ -146,7 +160,7 @@ def _why(error: Exception) -> str:
 
 
 def _accelerators(host: HostSnapshot) -> list[str]:
-    """Those that look alike share their lines."""
+    """Equal accelerators share their lines."""
     alike: dict[tuple[str, str, str], list[Accelerator]] = {}
     for item in host.accelerators:
         memory = f"{human_bytes(item.memory_free)} / {human_bytes(item.memory_total)}"

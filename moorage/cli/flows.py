@@ -1,9 +1,8 @@
-"""Running flows from the command line: with progress, and failures as exit codes."""
+"""Running flows from the command line, with their progress and questions on the terminal."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import os
 import signal
@@ -11,17 +10,29 @@ import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, cast
 
-from pydantic import ValidationError
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    SpinnerColumn,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+)
 
-from moorage.adapters.system.settings import Settings
-from moorage.cli.output import err, failure_json, show_failure
-from moorage.cli.progress import StepPrinter, TerminalAsker
-from moorage.common.failures import Cause, ExitCode, Failure
+from moorage.cli.output import LostApi, err, leave
+from moorage.common.failures import Cause, Failure
+from moorage.common.units import human_seconds
+from moorage.operations.redeploy.intent import Answer, Question
 from moorage.policy.request import Channel
-from moorage.reports.problems import PATTERNS_IN_WORDS
+from moorage.releases.release import StepRecord
 
 if TYPE_CHECKING:
     from prefect.client.schemas.objects import State
@@ -40,9 +51,6 @@ PREFECT_DEFAULTS = {
 }
 """Set before Prefect is imported, where the user has not set them."""
 
-LONGEST_SHOWN = 80
-"""Characters of a value that is refused."""
-
 
 @dataclass(frozen=True)
 class FlowResult(Generic[R]):
@@ -53,20 +61,24 @@ class FlowResult(Generic[R]):
     result: R
 
 
-class _LostApi(Failure):
-    """Prefect's API did not answer as it should while a flow ran, or as it ended."""
+def call_flow(
+    name: str,
+    *parameters: Any,
+    as_json: bool,
+    failed_too: bool = False,
+    meanwhile: Callable[[], None] = lambda: None,
+) -> FlowResult[Any]:
+    """Run the flow `flows.NAME.NAME` with its parameters; see `run_flow`.
 
-    def __init__(self, failure: Failure, *, begun: bool) -> None:
-        advice = (
-            "What the flow has done is in the ledger: see `moorage status`."
-            f" {failure.suggestion} Then `moorage reconcile` puts right what was left, and the same"
-            " command can be repeated."
-        )
-        super().__init__(
-            failure.cause,
-            f"Prefect's API failed the flow run: {failure.detail}",
-            suggestion=advice if begun else failure.suggestion,
-        )
+    `meanwhile` is called once its module is imported. It must not block.
+    """
+
+    def start() -> Awaitable[Any]:
+        flow = getattr(import_module(f"flows.{name}"), name)
+        meanwhile()
+        return cast("Awaitable[Any]", flow(*parameters, return_state=True))
+
+    return run_flow(start, as_json=as_json, failed_too=failed_too)
 
 
 def run_flow(
@@ -82,12 +94,8 @@ def run_flow(
     _prepare_prefect()
     with _nothing_begun(as_json=as_json):
         # Importing Prefect takes longer than refusing a bad spec should.
-        from prefect.exceptions import Abort, TerminationSignal  # noqa: PLC0415
-
-        from flows.flow_context import has_unreported_end, unreported_failure, with_result  # noqa: PLC0415
-        from moorage.adapters.prefect.api_errors import is_login_refused, server_failure  # noqa: PLC0415
-        from moorage.adapters.prefect.api_login import login_refused, sign_in  # noqa: PLC0415
-        from moorage.adapters.system.threads import was_interrupted  # noqa: PLC0415
+        from flows.flow_context import with_result  # noqa: PLC0415
+        from moorage.adapters.prefect.api_login import sign_in  # noqa: PLC0415
         from tasks.journal import listening  # noqa: PLC0415
         from tasks.policy import asking, channel_scope  # noqa: PLC0415
 
@@ -102,18 +110,31 @@ def run_flow(
 
     # Prefect takes SIGTERM while a flow runs, undoes, and sends it again to whoever had it before.
     signal.signal(signal.SIGTERM, _interrupt)
+    with _prefect_failures(), channel_scope(Channel.CLI):
+        if as_json:
+            return asyncio.run(main())
+        with StepPrinter(err) as printer, listening(printer), asking(printer.ask):
+            return asyncio.run(main())
+
+
+@contextmanager
+def _prefect_failures() -> Iterator[None]:
+    """Raise what ends a flow from outside as a failure, or as an interruption."""
+    from prefect.exceptions import Abort, TerminationSignal  # noqa: PLC0415
+
+    from flows.flow_context import has_unreported_end, unreported_failure  # noqa: PLC0415
+    from moorage.adapters.prefect.api_errors import is_login_refused, server_failure  # noqa: PLC0415
+    from moorage.adapters.prefect.api_login import login_refused  # noqa: PLC0415
+    from moorage.adapters.system.threads import was_interrupted  # noqa: PLC0415
+
     try:
-        with channel_scope(Channel.CLI):
-            if as_json:
-                return asyncio.run(main())
-            with StepPrinter(err) as printer, listening(printer), asking(TerminalAsker(printer)):
-                return asyncio.run(main())
+        yield
     except TerminationSignal as error:
         # What Prefect makes of SIGTERM while a flow runs; to a person it is the same as Ctrl-C.
         raise KeyboardInterrupt from error
     except Abort as error:
         # The server does not let the run go on: somebody has cancelled or deleted it.
-        raise _LostApi(Failure(Cause.SERVER_REFUSED, str(error)), begun=True) from error
+        raise LostApi(Failure(Cause.SERVER_REFUSED, str(error)), begun=True) from error
     except Failure:
         raise
     except Exception as error:
@@ -121,7 +142,7 @@ def run_flow(
         if failure := server_failure(error):
             if is_login_refused(error) and not has_unreported_end():
                 raise login_refused() from error
-            lost = _LostApi(failure, begun=has_unreported_end())
+            lost = LostApi(failure, begun=has_unreported_end())
             raise unreported_failure() or lost from lost
         if was_interrupted(error):
             raise KeyboardInterrupt from error
@@ -142,12 +163,11 @@ def _prepare_prefect() -> None:
 @contextmanager
 def _nothing_begun(*, as_json: bool) -> Iterator[None]:
     """End at once on Ctrl-C: what it is raised in while modules load may take it for its own."""
-    failure = Failure(Cause.INTERRUPTED, "stopped by a signal before anything was begun")
+    failure = Failure(Cause.INTERRUPTED, "stopped by a signal before anything was started")
     heard = signal.getsignal(signal.SIGINT)
 
     def end(*_: object) -> NoReturn:
-        _show(failure, as_json=as_json)
-        _leave(int(failure.facts.exit_code))
+        leave(failure, as_json=as_json)
 
     listens = heard is signal.default_int_handler
     if listens:
@@ -163,62 +183,57 @@ def _interrupt(*_: object) -> NoReturn:
     raise KeyboardInterrupt
 
 
-def exit_on_failure(action: Callable[[], R], *, as_json: bool = False) -> R:
-    """Do something; a failure is shown and becomes the exit code of its class."""
-    try:
-        return action()
-    except Failure as failure:
-        if isinstance(failure, _LostApi) or isinstance(failure.__cause__, _LostApi):
-            _show(failure, as_json=as_json)
-            _leave(int(failure.facts.exit_code))
-        _exit(failure, as_json=as_json)
-    except ValidationError as error:
-        _exit(_bad_setting(error), as_json=as_json)
-    except RuntimeError as error:
-        if "Failed to reach API" not in str(error):
-            raise
-        _exit(Failure(Cause.SERVER_UNAVAILABLE, str(error)), as_json=as_json)
-    except OSError as error:
-        _exit(Failure(Cause.STORE_UNWRITABLE, str(error)), as_json=as_json)
-    except (KeyboardInterrupt, asyncio.CancelledError):
-        _exit(Failure(Cause.INTERRUPTED, "stopped by a signal; what was begun is undone"), as_json)
+class StepPrinter(Progress):
+    """Prints the steps of a flow and asks its questions.
 
+    On a console that is no terminal only the lines of finished steps appear.
+    """
 
-def _bad_setting(error: ValidationError) -> Failure:
-    """What Settings refused, an environment variable; or what stands for a name, an argument."""
-    first = error.errors(include_url=False)[0]
-    found = repr(first["input"])
-    found = found if len(found) <= LONGEST_SHOWN else f"{found[: LONGEST_SHOWN - 3]}..."
-    if not first["loc"]:
-        wanted = PATTERNS_IN_WORDS.get(first.get("ctx", {}).get("pattern", ""), first["msg"])
-        return Failure(Cause.BAD_SETTING, f"found {found}; allowed: {wanted}")
-    name = "_".join(map(str, first["loc"]))
-    # A setting with an alias has its whole name here.
-    prefix = Settings.model_config["env_prefix"] if name in Settings.model_fields else ""
-    name = f"{prefix}{name}".upper()
-    return Failure(Cause.BAD_SETTING, f"{name}: found {found}; {first['msg']}")
+    def __init__(self, console: Console) -> None:
+        super().__init__(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            TimeElapsedColumn(),
+            BarColumn(bar_width=30),
+            DownloadColumn(),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._steps: dict[str, TaskID] = {}
 
+    def started(self, step: str) -> None:
+        """Show a spinner."""
+        self._steps[step] = self.add_task(step, total=None)
 
-def _exit(failure: Failure, as_json: bool) -> NoReturn:
-    _show(failure, as_json=as_json)
-    raise SystemExit(int(failure.facts.exit_code))
+    def progressed(self, step: str, done: int, total: int) -> None:
+        """Move the bar."""
+        self.update(self._steps[step], completed=done, total=total)
 
+    def ended(self, record: StepRecord, error: BaseException | None) -> None:
+        """Replace the spinner by a line."""
+        if (task := self._steps.pop(record.name, None)) is not None:
+            self.remove_task(task)
+        mark = "[green]✓[/]" if error is None else "[red]✗[/]"
+        took = human_seconds(record.seconds)
+        summary = record.summary if error is None else str(error).partition("\n")[0]
+        self.console.print(
+            f"{mark} {record.name:<8} [dim]{took:>9}[/]  {escape(summary)}",
+            highlight=False,
+            soft_wrap=True,
+        )
 
-def _show(failure: Failure, as_json: bool) -> None:
-    if as_json:
-        json.dump(failure_json(failure), sys.stdout, indent=2)
-        sys.stdout.write("\n")
-    else:
-        show_failure(failure)
-    sys.stdout.flush()
+    def noted(self, text: str) -> None:
+        """Print a line between the steps."""
+        self.console.print(f"[yellow]•[/] {escape(text)}", highlight=False, soft_wrap=True)
 
-
-def _leave(code: int) -> NoReturn:
-    """End at once: Prefect would try for minutes to send events to an API that is away."""
-    sys.stderr.flush()
-    os._exit(code)
-
-
-def exit_code(code: ExitCode) -> NoReturn:
-    """End with an exit code."""
-    raise SystemExit(int(code))
+    def ask(self, question: Question) -> Answer | None:
+        """The answer to a question, without a time limit; None where no person is at a terminal."""
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            return None
+        self.stop()
+        try:
+            err.print(question.plan, markup=False, highlight=False)
+            return Answer(approve=typer.confirm("Approve?", err=True))
+        finally:
+            self.start()

@@ -15,15 +15,14 @@ from sqlalchemy import make_url
 from moorage.adapters.ledger.check import problems_of_content, problems_of_file
 from moorage.adapters.ledger.copies import back_up
 from moorage.adapters.ledger.copies import restore as restore_ledger
-from moorage.adapters.ledger.troubles import shown_url
+from moorage.adapters.ledger.database import shown_url
 from moorage.adapters.system.settings import Settings
-from moorage.cli.flows import exit_code, exit_on_failure
-from moorage.cli.options import AsJson
-from moorage.cli.output import dump, out
+from moorage.cli.options import AsJson, Commands
+from moorage.cli.output import dump, say
 from moorage.common.failures import ExitCode
 
-commands = typer.Typer(
-    no_args_is_help=True, help="The ledger: back it up, bring a backup back, check it."
+commands = Commands(
+    no_args_is_help=True, help="The ledger: back it up, restore a backup, check it."
 )
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -31,52 +30,45 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @commands.command()
 def backup(
-    file: Annotated[Path, typer.Argument(help="A new file.")], as_json: AsJson = False
+    file: Annotated[Path, typer.Argument(help="The file to write; it must not exist.")],
+    as_json: AsJson = False,
 ) -> None:
-    """Copy the ledger into a file, while flows go on."""
+    """Copy the ledger into a file while flows run."""
     with interrupted_in_order():
-        exit_on_failure(lambda: back_up(Settings().ledger, file), as_json=as_json)
+        back_up(Settings().ledger, file)
     if as_json:
         return dump({"ledger": _shown(), "backup": str(file)})
-    out.print(f"{_shown()} is copied to {file}", soft_wrap=True, highlight=False)
-    return None
+    return say(f"Copied {_shown()} to {file}")
 
 
 @commands.command()
 def restore(
-    file: Annotated[Path, typer.Argument(help="A backup.")], as_json: AsJson = False
+    file: Annotated[Path, typer.Argument(help="A backup file.")], as_json: AsJson = False
 ) -> None:
-    """Put a backup in the place of the ledger; what was there is kept next to it.
+    """Restore the ledger from a backup; the old ledger is kept next to it.
 
-    What was deployed or retired since the backup is not in it: look at `moorage status` then.
+    Deploys and retirements since the backup are not in it: check `moorage status` afterwards.
     """
     with interrupted_in_order():
-        now = datetime.now(UTC)
-        kept = exit_on_failure(
-            lambda: restore_ledger(Settings().ledger, file, now), as_json=as_json
-        )
+        kept = restore_ledger(Settings().ledger, file, datetime.now(UTC))
     if as_json:
         return dump({"ledger": _shown(), "restored": str(file), "kept": str(kept or "") or None})
-    out.print(f"{_shown()} is {file} again", soft_wrap=True, highlight=False)
+    say(f"Restored {_shown()} from {file}")
     if kept:
-        out.print(f"what was there is kept in {kept}", soft_wrap=True, highlight=False)
-    out.print("What changed since then is not in it: compare `moorage status`.", style="dim")
-    return None
+        say(f"The old ledger is in {kept}")
+    return say("Changes since the backup are not in it: check `moorage status`.", style="dim")
 
 
 @commands.command()
 def check(as_json: AsJson = False) -> None:
-    """Say whether the ledger is sound: its file, its schema, and what it says of releases."""
-    problems = exit_on_failure(_problems, as_json=as_json)
+    """Check the ledger: its file, its schema, and its releases."""
+    problems = _problems()
     if as_json:
         dump({"ledger": _shown(), "problems": list(problems)})
-    elif not problems:
-        out.print(f"{_shown()} is sound", soft_wrap=True, highlight=False)
     else:
-        for problem in problems:
-            out.print(f"- {problem}", markup=False, soft_wrap=True, highlight=False)
+        say("\n".join(f"- {problem}" for problem in problems) or f"{_shown()} is sound")
     if problems:
-        exit_code(ExitCode.MACHINE)
+        raise typer.Exit(ExitCode.MACHINE)
 
 
 @contextmanager

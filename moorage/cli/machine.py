@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import importlib.metadata
+import platform
 import shutil
-import sys
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
 
-from moorage.adapters.engines.schemas import SchemaStore, schema_of_image, schema_of_installed
+from moorage.adapters.engines.schemas import (
+    SchemaStore,
+    schema_of_image,
+    schema_of_installed,
+    shipped_schemas,
+)
 from moorage.adapters.hosts.survey import docker_version, survey_host
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.system.settings import Settings
 from moorage.cli.fleet import print_check
-from moorage.cli.flows import exit_code, exit_on_failure
 from moorage.cli.options import AsJson
-from moorage.cli.output import dump, err, out, print_table
+from moorage.cli.output import dump, err, out, print_table, say
 from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.common.units import GIB, human_bytes
 from moorage.engines.base import Engine
@@ -30,140 +33,30 @@ from moorage.spec import EngineName
 
 LITTLE_DISK = 10 * GIB
 
+MORE_DISK = "Free some space, or set MOORAGE_HOME to a larger disk."
+NO_DOCKER = "Install Docker and let this user reach its socket; engines then run in containers."
+NO_ACCELERATORS = "For NVIDIA GPUs install the driver and the container toolkit; CPU works without."
+NOT_INSTALLED = {
+    EngineName.TRANSFORMERS: "not installed here",
+    EngineName.VLLM: "not installed here (it can run in a container)",
+}
+INSTALL = "In the checkout: pip install '.[{}]'"
+
 
 def doctor(as_json: AsJson = False) -> None:
-    """Check what this machine can run, and say how to mend what is missing."""
+    """Check what this machine can run, and show how to install what is missing."""
     checks = _examine(Settings())
-    _show_checks(checks, as_json=as_json)
+    if as_json:
+        dump(checks)
+    for check in () if as_json else checks:
+        print_check(check)
     if any(check.broken for check in checks):
-        exit_code(ExitCode.MACHINE)
+        raise typer.Exit(ExitCode.MACHINE)
 
 
 def engines(as_json: AsJson = False) -> None:
-    """Show the engines: where they run, what they serve, which image they come in."""
-    _show_engines(list(ENGINES.values()), as_json=as_json)
-
-
-def schema(
-    image: Annotated[str | None, typer.Option(help="Ask the vLLM in this image.")] = None,
-    installed: Annotated[
-        bool, typer.Option("--installed", help="Ask the vLLM that is installed here.")
-    ] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Find out which arguments a vLLM takes, and check `engine.args` with that from then on.
-
-    Without an option, show the versions whose arguments are known.
-    """
-    exit_on_failure(
-        lambda: _show_schemas(image, installed=installed, as_json=as_json), as_json=as_json
-    )
-
-
-def _examine(settings: Settings) -> list[Check]:
-    """Look at everything that a deployment on this machine may need."""
-    host = survey_host(Fleet().hosts[0])
-    return [
-        _python(),
-        _prefect(),
-        _ledger(settings),
-        _disk(settings),
-        _docker(),
-        _accelerators(len(host.accelerators)),
-        *(
-            _engine(name, next((p.version for p in host.programs if p.engine == name), None))
-            for name in (EngineName.TRANSFORMERS, EngineName.VLLM)
-        ),
-    ]
-
-
-def _python() -> Check:
-    version = ".".join(map(str, sys.version_info[:3]))
-    good = sys.version_info >= (3, 11)
-    return Check(
-        name="Python",
-        state="ok" if good else "broken",
-        found=version,
-        fix="" if good else "Install Python 3.11 or newer.",
-    )
-
-
-def _prefect() -> Check:
-    return Check(name="Prefect", state="ok", found=importlib.metadata.version("prefect"))
-
-
-def _ledger(settings: Settings) -> Check:
-    try:
-        Ledger(settings.ledger).close()
-    except Failure as failure:
-        return Check(name="ledger", state="broken", found=failure.detail, fix=failure.suggestion)
-    return Check(name="ledger", state="ok", found=settings.ledger.rpartition("@")[2])
-
-
-def _disk(settings: Settings) -> Check:
-    settings.root.mkdir(parents=True, exist_ok=True)
-    free = shutil.disk_usage(settings.root).free
-    found = f"{human_bytes(free)} free under {settings.root}"
-    if free < LITTLE_DISK:
-        fix = "Free some space, or set MOORAGE_HOME to a larger disk."
-        return Check(name="disk", state="absent", found=found, fix=fix)
-    return Check(name="disk", state="ok", found=found)
-
-
-def _docker() -> Check:
-    version, trouble = docker_version("local")
-    if version:
-        return Check(name="Docker", state="ok", found=version)
-    return Check(
-        name="Docker",
-        state="absent",
-        found=trouble,
-        fix="Install Docker and let this user reach its socket; engines then run in containers.",
-    )
-
-
-def _accelerators(count: int) -> Check:
-    if count:
-        return Check(name="accelerators", state="ok", found=f"{count} NVIDIA")
-    return Check(
-        name="accelerators",
-        state="absent",
-        found="none",
-        fix="For NVIDIA GPUs install the driver and the container toolkit; CPU works without.",
-    )
-
-
-def _engine(name: EngineName, version: str | None) -> Check:
-    if version is not None:
-        return Check(name=f"engine {name}", state="ok", found=version or "installed")
-    return Check(
-        name=f"engine {name}",
-        state="absent",
-        found="not installed here (it can run in a container)"
-        if name == EngineName.VLLM
-        else "not installed here",
-        fix=f"In the checkout: pip install '.[{name}]'",
-    )
-
-
-def _show_engines(known: Sequence[Engine], *, as_json: bool) -> None:
-    """One line an engine."""
-    rows: list[dict[str, Any]] = [
-        {
-            "engine": engine.name,
-            "version": engine.default_version,
-            "modes": sorted(engine.modes),
-            "accelerators": [*sorted(engine.accelerator_types), *["cpu"] * engine.runs_on_cpu],
-            "images": {
-                row.accelerator_type: row.reference(engine.default_version)
-                # The first row of a type is its newest runtime, so it comes last here and stays.
-                for row in reversed(CATALOGUE)
-                if row.engine == engine.name and row.has(engine.default_version)
-            },
-            "program": engine.program,
-        }
-        for engine in known
-    ]
+    """Show the engines: where they run, what they serve, and their images."""
+    rows = [_engine_row(engine) for engine in ENGINES.values()]
     if as_json:
         return dump(rows)
     return print_table(
@@ -174,44 +67,97 @@ def _show_engines(known: Sequence[Engine], *, as_json: bool) -> None:
                 str(row["version"]) or "yours",
                 ", ".join(row["modes"]),
                 ", ".join(row["accelerators"]),
-                "\n".join(row["images"].values()) or "none: give `engine.image`",
-                f"{row['program']} serve" if row["program"] else "none: give `engine.command`",
+                "\n".join(row["images"].values()) or "none: set `engine.image`",
+                f"{row['program']} serve" if row["program"] else "none: set `engine.command`",
             )
             for row in rows
         ],
     )
 
 
-def _show_checks(checks: Sequence[Check], *, as_json: bool) -> None:
-    """One line a check."""
+def schema(
+    image: Annotated[str | None, typer.Option(help="Use the vLLM in this image.")] = None,
+    installed: Annotated[
+        bool, typer.Option("--installed", help="Use the vLLM that is installed here.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Read the arguments that a vLLM accepts, and check `engine.args` with them from then on.
+
+    Without an option, show the versions whose arguments are known.
+    """
+    if image and installed:
+        raise Failure(Cause.BAD_SETTING, "--image and --installed exclude each other")
+    if not image and not installed:
+        return _list_schemas(as_json=as_json)
+    with err.status(
+        f"reading the arguments of the vLLM {f'in {image}' if image else 'installed here'} (~15 s)"
+    ):
+        schema, names = _extracted(image)
+        paths = SchemaStore(Settings().root).keep(schema, names)
     if as_json:
-        return dump([check.model_dump(mode="json") for check in checks])
-    for check in checks:
-        print_check(check)
+        return dump(schema.model_dump(mode="json", exclude_defaults=True))
+    out.print(f"vLLM {schema.version} takes {len(schema.arguments)} arguments; saved in")
+    for path in paths:
+        say(f"  {path}")
     return None
 
 
-def _show_schemas(image: str | None, *, installed: bool, as_json: bool) -> None:
-    """Extract and keep a schema, or list those that are shipped.
+def _examine(settings: Settings) -> list[Check]:
+    """Everything that a deployment on this machine may need."""
+    host = survey_host(Fleet().hosts[0])
+    docker, trouble = docker_version("local")
+    count = len(host.accelerators)
+    installed = {program.engine: program.version or "installed" for program in host.programs}
+    return [
+        _found("Python", platform.python_version()),
+        _found("Prefect", importlib.metadata.version("prefect")),
+        _ledger(settings),
+        _disk(settings),
+        _found("Docker", docker, trouble, NO_DOCKER),
+        _found("accelerators", f"{count} NVIDIA" if count else "", "none", NO_ACCELERATORS),
+        *(
+            _found(f"engine {name}", installed.get(name, ""), missing, INSTALL.format(name))
+            for name, missing in NOT_INSTALLED.items()
+        ),
+    ]
 
-    Raises:
-        Failure: When the engine does not answer.
-    """
-    store = SchemaStore(Settings().root)
-    if image and installed:
-        raise Failure(Cause.BAD_SETTING, "--image and --installed: give one of the two")
-    if not image and not installed:
-        _list_schemas(store, as_json=as_json)
-        return
-    with err.status(f"asking the vLLM {f'in {image}' if image else 'installed here'} (~15 s)"):
-        schema, names = _extracted(image)
-        paths = store.keep(schema, names)
-    if as_json:
-        dump(schema.model_dump(mode="json", exclude_defaults=True))
-        return
-    out.print(f"vLLM {schema.version} takes {len(schema.arguments)} arguments; kept in")
-    for path in paths:
-        out.print(f"  {path}", soft_wrap=True)
+
+def _found(name: str, found: str, missing: str = "", fix: str = "") -> Check:
+    if found:
+        return Check(name=name, state="ok", found=found)
+    return Check(name=name, state="absent", found=missing, fix=fix)
+
+
+def _ledger(settings: Settings) -> Check:
+    try:
+        Ledger(settings.ledger).close()
+    except Failure as failure:
+        return Check(name="ledger", state="broken", found=failure.detail, fix=failure.suggestion)
+    return _found("ledger", settings.ledger.rpartition("@")[2])
+
+
+def _disk(settings: Settings) -> Check:
+    settings.root.mkdir(parents=True, exist_ok=True)
+    free = shutil.disk_usage(settings.root).free
+    found = f"{human_bytes(free)} free under {settings.root}"
+    return _found("disk", found if free >= LITTLE_DISK else "", found, MORE_DISK)
+
+
+def _engine_row(engine: Engine) -> dict[str, Any]:
+    return {
+        "engine": engine.name,
+        "version": engine.default_version,
+        "modes": sorted(engine.modes),
+        "accelerators": [*sorted(engine.accelerator_types), *["cpu"] * engine.runs_on_cpu],
+        "images": {
+            row.accelerator_type: row.reference(engine.default_version)
+            # The first row of a type is its newest runtime, so it comes last here and stays.
+            for row in reversed(CATALOGUE)
+            if row.engine == engine.name and row.has(engine.default_version)
+        },
+        "program": engine.program,
+    }
 
 
 def _extracted(image: str | None) -> tuple[Schema, tuple[str, ...]]:
@@ -221,13 +167,12 @@ def _extracted(image: str | None) -> tuple[Schema, tuple[str, ...]]:
     return schema, (schema.version,)
 
 
-def _list_schemas(store: SchemaStore, *, as_json: bool) -> None:
-    known = store.every()
+def _list_schemas(*, as_json: bool) -> None:
+    known = shipped_schemas()
     if as_json:
-        dump([{"version": item.version, "also": item.also} for item in known])
-        return
+        return dump([{"version": item.version, "also": item.also} for item in known])
     rows = [
         (", ".join((item.version, *item.also)), str(len(item.arguments)), str(len(item.options)))
         for item in known
     ]
-    print_table(("vLLM", "arguments", "options"), rows)
+    return print_table(("vLLM", "arguments", "options"), rows)

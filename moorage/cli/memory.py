@@ -2,51 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, get_args
 
 import typer
 
-from moorage.adapters.engines.argument_check import check_early
+from moorage.adapters.engines.schemas import check_early
 from moorage.adapters.files.specs import load_fleet, load_spec
 from moorage.adapters.sources import read_keys, resolve_all
 from moorage.adapters.system.settings import Settings
-from moorage.cli.flows import exit_code, exit_on_failure
 from moorage.cli.options import AsJson, SpecFile, existing
-from moorage.cli.output import dump, out
-from moorage.cli.render import show_document
+from moorage.cli.output import dump, say, show_document
 from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.common.refusal import Refusal
-from moorage.common.values import LARGEST, Value
-from moorage.memory import MemoryModel, memory_options, wanted_concurrency
-from moorage.memory.draft import draft_of
-from moorage.memory.options import KVDtype
-from moorage.memory.sizing import (
-    COMMON_SIZES,
-    REPORTED_MIB,
-    Answer,
-    Device,
-    Question,
-    answer,
-    find_device,
-    sizes,
-)
-from moorage.models.config import derive_profile
+from moorage.common.values import LARGEST
+from moorage.memory import sizing
+from moorage.memory.demand import MemoryModel
+from moorage.memory.need import MemoryQuery
+from moorage.memory.options import KVDtype, memory_options, wanted_concurrency
+from moorage.models.assets import AssetRole
+from moorage.models.profile import derive_profile
 from moorage.models.source import ResolvedModel
 from moorage.reports.memory_report import answer_document, refused, sizes_document
 from moorage.spec import ModelSpec
 from moorage.spec.arguments import EngineArguments
-
-
-class Choices(Value):
-    """What the command line says instead of the spec; None = as the spec says."""
-
-    tensor: int | None = None
-    pipeline: int | None = None
-    context: int | None = None
-    concurrency: int | None = None
-    kv_cache_dtype: str | None = None
 
 
 def memory(
@@ -59,7 +38,8 @@ def memory(
         int | None, typer.Option(min=1, max=LARGEST, help="Longest request in tokens.")
     ] = None,
     concurrency: Annotated[
-        int | None, typer.Option(min=1, max=LARGEST, help="Requests of that length at once.")
+        int | None,
+        typer.Option(min=1, max=LARGEST, help="Requests of that length at the same time."),
     ] = None,
     accelerator: Annotated[
         str | None, typer.Option(help="Its size, such as 24GiB, or its name, such as h100.")
@@ -69,115 +49,102 @@ def memory(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Count the accelerator memory that a model needs, from its configuration and headers."""
-    choices = Choices(
-        tensor=tp,
-        pipeline=pp,
-        context=context,
-        concurrency=concurrency,
-        kv_cache_dtype=kv_cache_dtype,
-    )
-    exit_on_failure(lambda: _show(spec, accelerator, choices, as_json=as_json), as_json=as_json)
-
-
-def _show(path: Path, accelerator: str | None, choices: Choices, *, as_json: bool) -> None:
-    """Count, and print what came out.
-
-    Raises:
-        Failure: When the spec, the source or a choice is no good.
-    """
-    path = existing(path)
-    spec = load_spec(path)
-    check_early(spec, load_fleet(None, path), Settings().root)
+    """Predict the accelerator memory of a model from its configuration and headers."""
+    path = existing(spec)
+    wanted = load_spec(path)
+    check_early(wanted, load_fleet(None, path), Settings().root)
     device = _device(accelerator) if accelerator else None
-    resolved = resolve_all(spec, Settings(), read_keys(spec))
-    model, question = _model(spec, resolved, choices), _question(spec, resolved, choices)
+    resolved = resolve_all(wanted, Settings(), read_keys(wanted))
+    model = _model(wanted, resolved, kv_cache_dtype)
+    query = _query(wanted, resolved, tp, pp, context, concurrency)
+    whole = derive_profile(wanted.model_copy(update={"context": "auto"}), resolved).context
+    longest = max(query.tokens, whole)
     if device:
-        _show_one(spec.name, answer(model, device, question), as_json)
+        _show_one(wanted.name, sizing.answer(model, device, query, longest), as_json)
     else:
-        devices = [Device(total=size) for size in COMMON_SIZES]
-        _show_sizes(spec.name, question, sizes(model, devices, question), as_json)
+        devices = [sizing.Device(total=size) for size in sizing.COMMON_SIZES]
+        rows = [(device, sizing.smallest(model, device, query, longest)) for device in devices]
+        _show_sizes(wanted.name, query, rows, as_json)
 
 
-def _show_one(name: str, found: Answer | Refusal, as_json: bool) -> None:
+def _show_one(name: str, found: sizing.Answer | Refusal, as_json: bool) -> None:
     if as_json:
         dump(_json(found))
     elif isinstance(found, Refusal):
-        out.print(refused(found), markup=False, highlight=False, soft_wrap=True)
+        say(refused(found))
     else:
         show_document(answer_document(name, found))
     if isinstance(found, Refusal) or not found.fits:
-        exit_code(ExitCode.NO_FIT)
+        raise typer.Exit(ExitCode.NO_FIT)
 
 
 def _show_sizes(
     name: str,
-    question: Question,
-    rows: tuple[tuple[Device, Answer | Refusal], ...],
+    query: MemoryQuery,
+    rows: Sequence[tuple[sizing.Device, sizing.Answer | Refusal]],
     as_json: bool,
 ) -> None:
     refusals = {refused(found) for _, found in rows if isinstance(found, Refusal)}
     if as_json:
         dump([{"device": device.model_dump(), **_json(found)} for device, found in rows])
     elif len(refusals) == 1:
-        out.print(*refusals, markup=False, highlight=False, soft_wrap=True)
+        say(*refusals)
     else:
-        show_document(sizes_document(name, question, rows))
-    if not any(isinstance(found, Answer) and found.fits for _, found in rows):
-        exit_code(ExitCode.NO_FIT)
+        show_document(sizes_document(name, query, rows))
+    if not any(isinstance(found, sizing.Answer) and found.fits for _, found in rows):
+        raise typer.Exit(ExitCode.NO_FIT)
 
 
-def _json(found: Answer | Refusal) -> Mapping[str, Any]:
+def _json(found: sizing.Answer | Refusal) -> Mapping[str, Any]:
     if isinstance(found, Refusal):
         return {"refusal": {"kind": found.reason, "reason": found.note}}
     content = found.model_dump(mode="json")
-    need = found.need
-    content["need"] |= {
-        name: getattr(need, name)
-        for name in ("inside", "outside", "exact_bytes", "estimated_bytes")
-    }
+    sums = ("inside", "outside", "exact_bytes", "estimated_bytes")
+    content["need"] |= {name: getattr(found.need, name) for name in sums}
     return content
 
 
-def _device(text: str) -> Device:
-    device = find_device(text)
+def _device(text: str) -> sizing.Device:
+    device = sizing.find_device(text)
     if device is None:
-        known = ", ".join(REPORTED_MIB)
+        known = ", ".join(sizing.REPORTED_MIB)
         detail = f"--accelerator {text}: neither a size such as 24GiB nor one of {known}"
-        raise Failure(Cause.BAD_SPEC, detail, suggestion="Give its size, such as 24GiB.")
+        raise Failure(Cause.BAD_SPEC, detail, suggestion="Pass its size, such as 24GiB.")
     return device
 
 
-def _model(spec: ModelSpec, resolved: ResolvedModel, choices: Choices) -> MemoryModel:
+def _model(spec: ModelSpec, resolved: ResolvedModel, kv_cache_dtype: str | None) -> MemoryModel:
     options = memory_options(spec, derive_profile(spec, resolved).mode, resolved.companions)
-    if choices.kv_cache_dtype:
-        if choices.kv_cache_dtype not in get_args(KVDtype):
+    if kv_cache_dtype:
+        if kv_cache_dtype not in get_args(KVDtype):
             known = ", ".join(get_args(KVDtype))
-            raise Failure(
-                Cause.BAD_SPEC, f"--kv-cache-dtype {choices.kv_cache_dtype}: not one of {known}"
-            )
-        options = options.model_copy(update={"kv_cache_dtype": choices.kv_cache_dtype})
+            raise Failure(Cause.BAD_SPEC, f"--kv-cache-dtype {kv_cache_dtype}: not one of {known}")
+        options = options.model_copy(update={"kv_cache_dtype": kv_cache_dtype})
+    draft = resolved.companion(AssetRole.DRAFT)
     return MemoryModel(
-        resolved.config,
-        resolved.headers,
-        options,
-        files=resolved.weights,
-        draft=draft_of(resolved),
+        resolved.config, resolved.headers, options, files=resolved.weights, draft=draft
     )
 
 
-def _question(spec: ModelSpec, resolved: ResolvedModel, choices: Choices) -> Question:
+def _query(
+    spec: ModelSpec,
+    resolved: ResolvedModel,
+    tensor: int | None,
+    pipeline: int | None,
+    context: int | None,
+    concurrency: int | None,
+) -> MemoryQuery:
+    """The question of the command line; the spec answers what it leaves open."""
     args = spec.engine.arguments
-    longest = derive_profile(spec.model_copy(update={"context": "auto"}), resolved).context
-    tokens = choices.context or _length(args) or derive_profile(spec, resolved).context
-    if choices.concurrency:
-        spec = spec.model_copy(update={"concurrency": choices.concurrency})
-    return Question(
-        tensor=choices.tensor or args.whole_number("--tensor-parallel-size") or 1,
-        pipeline=choices.pipeline or args.whole_number("--pipeline-parallel-size") or 1,
+    tokens = context or _length(args) or derive_profile(spec, resolved).context
+    if concurrency:
+        spec = spec.model_copy(update={"concurrency": concurrency})
+    return MemoryQuery(
+        total=0,
+        tensor=tensor or args.whole_number("--tensor-parallel-size") or 1,
+        pipeline=pipeline or args.whole_number("--pipeline-parallel-size") or 1,
         tokens=tokens,
         concurrency=wanted_concurrency(spec, tokens),
-        at_most=max(tokens, longest),
     )
 
 

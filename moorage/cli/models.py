@@ -11,12 +11,10 @@ from typing import Annotated, Any
 
 import typer
 
-from moorage.adapters.ledger import Ledger
 from moorage.adapters.system.parallel import map_parallel
 from moorage.adapters.system.settings import Settings
 from moorage.adapters.transfer.store_cleanup import WORK_SECONDS, Store, prune, stores_of
-from moorage.cli.flows import exit_code, exit_on_failure
-from moorage.cli.options import AsJson, FleetFile, fleet_of
+from moorage.cli.options import AsJson, Commands, FleetFile, fleet_of, open_ledger
 from moorage.cli.output import dump, err, out, print_table
 from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.common.units import human_bytes, parse_bytes
@@ -27,8 +25,8 @@ LIST_SECONDS = 60.0
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 HEADER = ("host", "model", "revision", "size", "last deployed", "used by")
 
-commands = typer.Typer(
-    help="Show the models that hosts keep; `prune` makes room, `verify` looks for damage."
+commands = Commands(
+    help="Show the models in the stores; `prune` removes unused ones, `verify` checks their files."
 )
 
 OneHost = Annotated[str | None, typer.Option("--host", help="Only this host.")]
@@ -41,88 +39,63 @@ def models(
     host: OneHost = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what every host keeps: revision, size, when it was last deployed, who uses it."""
+    """Show the stored models of every host: revision, size, last deploy, and users."""
     if context.invoked_subcommand is None:
-        found = exit_on_failure(lambda: _look(_stores(fleet, host)), as_json=as_json)
-        _print(found, as_json=as_json)
+        _print(_stored(_stores(fleet, host)), as_json=as_json)
 
 
 @commands.command("prune")
 def prune_stores(
-    context: typer.Context,
     fleet: FleetFile = None,
     host: OneHost = None,
     keep: Annotated[
-        str | None, typer.Option("--keep", help="What each host may keep, such as 500GiB.")
+        str | None, typer.Option("--keep", help="Bytes that each host may keep, such as 500GiB.")
     ] = None,
     older_than: Annotated[
-        str | None, typer.Option("--older-than", help="Not deployed for so long, such as 30d.")
+        str | None,
+        typer.Option(
+            "--older-than", help="Remove models that were not deployed for this time, such as 30d."
+        ),
     ] = None,
     yes: Annotated[
-        bool, typer.Option("--yes/--dry-run", help="Remove it; else only show what would go.")
+        bool, typer.Option("--yes/--dry-run", help="Remove the models; without it, only list them.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Remove models that nobody uses, those first that were deployed longest ago."""
-    fleet, host, as_json = _with_those_before(context, fleet, host, as_json)
-
-    def action() -> list[Stored]:
-        if keep is None and older_than is None:
-            raise Failure(
-                Cause.BAD_SETTING, "say how much to keep: --keep 500GiB, --older-than 30d"
-            )
-        stores = _stores(fleet, host)
-        most, age = _bytes(keep), _seconds(older_than)
-        going = to_prune(_look(stores), keep=most, older_than=age, now=time.time())
-        return list(going) if not yes else _prune(stores, going)
-
-    gone = exit_on_failure(action, as_json=as_json)
-    _print(gone, as_json=as_json)
+    """Remove unused models, the least recently deployed first."""
+    if keep is None and older_than is None:
+        raise Failure(Cause.BAD_SETTING, "pass --keep 500GiB or --older-than 30d")
+    stores = _stores(fleet, host)
+    most, age = _bytes(keep), _seconds(older_than)
+    chosen = to_prune(_stored(stores), keep=most, older_than=age, now=time.time())
+    removed = _prune(stores, chosen) if yes else chosen
+    _print(removed, as_json=as_json)
     if not as_json:
-        size = human_bytes(sum(one.bytes for one in gone))
-        out.print(f"{size} freed" if yes else f"{size} would be freed; --yes removes it")
+        size = human_bytes(sum(one.bytes for one in removed))
+        out.print(f"{size} freed" if yes else f"{size} would be freed; pass --yes to remove")
 
 
 @commands.command()
-def verify(
-    context: typer.Context,
-    fleet: FleetFile = None,
-    host: OneHost = None,
-    as_json: AsJson = False,
-) -> None:
-    """Read every complete model and compare it with its checksums; damage is fetched anew later."""
-    fleet, host, as_json = _with_those_before(context, fleet, host, as_json)
-
-    def action() -> list[dict[str, Any]]:
-        stores = _stores(fleet, host)
-        found = {store: _paths(store) for store in stores}
-        answers = _all(stores, lambda store: store.ask("verify", found[store]), WORK_SECONDS)
-        return [
-            {"host": store.host, "path": path, "damaged": bad}
-            for store, answer in zip(stores, answers, strict=True)
-            for path, bad in dict(answer or {}).items()
-        ]
-
-    checked = exit_on_failure(action, as_json=as_json)
+def verify(fleet: FleetFile = None, host: OneHost = None, as_json: AsJson = False) -> None:
+    """Compare every complete model with its checksums. Damaged files are downloaded again later."""
+    stores = _stores(fleet, host)
+    complete = {
+        store: [one.path for one in store.stored(()) if one.state == StoredState.COMPLETE]
+        for store in stores
+    }
+    answers = _ask_all(stores, lambda store: store.ask("verify", complete[store]), WORK_SECONDS)
+    checked: list[dict[str, Any]] = [
+        {"host": store.host, "path": path, "damaged": bad}
+        for store, answer in answers
+        for path, bad in dict(answer or {}).items()
+    ]
     if as_json:
         dump(checked)
     else:
         rows = [(one["host"], one["path"], ", ".join(one["damaged"]) or "none") for one in checked]
         print_table(("host", "model", "damaged files"), rows, "no models are stored")
     if any(one["damaged"] for one in checked):
-        exit_code(ExitCode.SOURCE)
-
-
-def _with_those_before(
-    context: typer.Context, fleet: Path | None, host: str | None, as_json: bool
-) -> tuple[Path | None, str | None, bool]:
-    """Options count before the name of the command, too: pruning another fleet would be bad."""
-    before = context.parent.params if context.parent else {}
-    return (
-        fleet or before.get("fleet"),
-        host or before.get("host"),
-        as_json or bool(before.get("as_json")),
-    )
+        raise typer.Exit(ExitCode.SOURCE)
 
 
 def _stores(fleet: Path | None, host: str | None) -> tuple[Store, ...]:
@@ -130,51 +103,47 @@ def _stores(fleet: Path | None, host: str | None) -> tuple[Store, ...]:
     chosen = tuple(store for store in stores if host in (None, store.host))
     if not chosen:
         names = ", ".join(store.host for store in stores)
-        raise Failure(Cause.BAD_SETTING, f"there is no host {host}; there are {names}")
+        raise Failure(Cause.BAD_SETTING, f"unknown host {host}; known: {names}")
     return chosen
 
 
-def _look(stores: Sequence[Store]) -> list[Stored]:
+def _stored(stores: Sequence[Store]) -> list[Stored]:
     needed = _needs()
-    answers = _all(stores, lambda store: store.stored(needed), LIST_SECONDS)
-    return [one for answer in answers for one in answer or ()]
+    answers = _ask_all(stores, lambda store: store.stored(needed), LIST_SECONDS)
+    return [one for _, found in answers for one in found]
 
 
-def _prune(stores: Sequence[Store], going: Sequence[Stored]) -> list[Stored]:
+def _prune(stores: Sequence[Store], chosen: Sequence[Stored]) -> list[Stored]:
     def work(store: Store) -> tuple[Stored, ...]:
-        own = [one for one in going if one.host == store.host]
+        own = [one for one in chosen if one.host == store.host]
         return prune(store, own, _needs) if own else ()
 
-    answers = _all(stores, work, WORK_SECONDS)
-    return [one for answer in answers for one in answer or ()]
+    return [one for _, removed in _ask_all(stores, work, WORK_SECONDS) for one in removed]
 
 
 def _needs() -> tuple[Need, ...]:
-    releases = Ledger(Settings().ledger).releases
+    releases = open_ledger().releases
     rows = releases.in_states(SERVING | UNFINISHED)
     return needs(rows, releases.specs(row.id for row in rows))
 
 
-def _paths(store: Store) -> list[str]:
-    found = store.stored(())
-    return [one.path for one in found if one.state == StoredState.COMPLETE]
-
-
-def _all(stores: Sequence[Store], work: Callable[[Store], Any], seconds: float) -> list[Any]:
-    """Hosts that do not answer are named, and hold up nobody."""
-    answers = map_parallel(work, stores, seconds)
-    for store, answer in zip(stores, answers, strict=True):
-        if isinstance(answer, Exception):
-            reason = answer.detail if isinstance(answer, Failure) else repr(answer)
-            err.print(f"{store.host} is left out: {reason}", markup=False, highlight=False)
-    if all(isinstance(answer, Exception) for answer in answers):
-        raise next(answer for answer in answers if isinstance(answer, Exception))
-    return [None if isinstance(answer, Exception) else answer for answer in answers]
+def _ask_all(
+    stores: Sequence[Store], work: Callable[[Store], Any], seconds: float
+) -> list[tuple[Store, Any]]:
+    """The stores that answer, with their answers; the hosts of the others are named."""
+    answers = list(zip(stores, map_parallel(work, stores, seconds), strict=True))
+    errors = [(store, answer) for store, answer in answers if isinstance(answer, Exception)]
+    for store, error in errors:
+        reason = error.detail if isinstance(error, Failure) else repr(error)
+        err.print(f"skipped {store.host}: {reason}", markup=False, highlight=False)
+    if len(errors) == len(answers):
+        raise errors[0][1]
+    return [(store, answer) for store, answer in answers if not isinstance(answer, Exception)]
 
 
 def _print(found: Sequence[Stored], *, as_json: bool) -> None:
     if as_json:
-        return dump([one.model_dump(mode="json") for one in found])
+        return dump(found)
     rows = [
         (
             one.host,

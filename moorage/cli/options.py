@@ -1,21 +1,27 @@
-"""Options and arguments that several commands share."""
+"""What commands share: options, arguments, and how failures end them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from moorage.adapters.files.specs import OTHER_FILES, load_fleet
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.system.settings import Settings
+from moorage.cli.output import exit_on_failure
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.fleet import Fleet
 from moorage.operations.history.rollback import one_of
 from moorage.releases.release import Release, ReleaseRow
+
+C = TypeVar("C", bound=Callable[..., Any])
 
 DEPLOYMENTS = Path("deployments")
 SpecFile = Annotated[
@@ -26,6 +32,39 @@ FleetFile = Annotated[
     Path | None, typer.Option("--fleet", help="Fleet file; else deployments/fleet.yaml.")
 ]
 ModelName = Annotated[str, typer.Argument(help="Name of the model.")]
+ApiKey = Annotated[
+    str, typer.Option(envvar="MOORAGE_API_KEY", help="API key. Default: that of `moorage key`.")
+]
+
+
+class Commands(typer.Typer):
+    """Commands whose failures are shown and become exit codes."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(cls=_Group, **settings)
+
+    def command(self, name: str | None = None, **settings: Any) -> Callable[[C], C]:
+        """Register a command, as `typer.Typer` does."""
+        return super().command(name, cls=_Command, **settings)
+
+
+class _Group(TyperGroup):
+    def invoke(self, ctx: Any) -> Any:
+        return exit_on_failure(partial(super().invoke, ctx), as_json=_is_json(ctx))
+
+
+class _Command(TyperCommand):
+    """Options count before its name too: pruning another fleet than the chosen one would be bad."""
+
+    def invoke(self, ctx: Any) -> Any:
+        before = ctx.parent.params if ctx.parent else {}
+        for name, value in ctx.params.items():
+            ctx.params[name] = value or before.get(name, value)
+        return exit_on_failure(partial(super().invoke, ctx), as_json=_is_json(ctx))
+
+
+def _is_json(context: Any) -> bool:
+    return bool(context.params.get("as_json"))
 
 
 def fleet_of(file: Path | None) -> Fleet:
@@ -55,10 +94,10 @@ def _no_spec(path: Path, candidate: Path) -> Failure:
         one.stem for one in candidate.parent.glob("*.yaml") if one.name not in OTHER_FILES
     )
     near = get_close_matches(str(path), names, n=1)
-    there = f"There are: {', '.join(names[:10])}." if names else "Name the file of a spec."
+    there = f"Known specs: {', '.join(names[:10])}." if names else "Pass the file of a spec."
     return Failure(
         Cause.BAD_SPEC,
-        f"there is no {candidate}, and no file {path}",
+        f"neither {candidate} nor {path} exists",
         suggestion=f"Did you mean '{near[0]}'?" if near else there,
     )
 
@@ -80,7 +119,7 @@ def release_of(ledger: Ledger, text: str) -> ReleaseRow:
         return named
     ids = releases.ids(text) if text else []
     if not ids:
-        raise unknown_release(ledger, text, f"no model or release is named '{text}'")
+        raise unknown_release(ledger, text, f"no model or release has the name '{text}'")
     return releases.get(one_of(text, ids))
 
 
@@ -100,7 +139,7 @@ def releases_of(ledger: Ledger, name: str) -> list[ReleaseRow]:
     """
     found = ledger.releases.of_model(name)
     if not found:
-        raise unknown_release(ledger, name, f"no model is named '{name}'")
+        raise unknown_release(ledger, name, f"no model has the name '{name}'")
     return found
 
 

@@ -1,33 +1,50 @@
-"""The two forms of output: tables and text for people, JSON for programs. Failures have both."""
+"""Tables and text for people, JSON for programs. Failures have both, and an exit code."""
 
 from __future__ import annotations
 
+import asyncio
+import errno
 import json
+import os
 import sys
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn, TypeVar
 
+from pydantic import BaseModel, ValidationError
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from moorage.adapters.files.specs import InvalidFile
-from moorage.common.failures import CAUSES, Failure
+from moorage.adapters.system.settings import Settings
+from moorage.common.failures import Cause, Failure
 from moorage.placement.propose import NoFit
 from moorage.policy.request import PolicyRefused
+from moorage.releases.release import Release
+from moorage.reports.document import Document
+from moorage.reports.problems import PATTERNS_IN_WORDS
+from moorage.reports.record import plan_document, release_document
+
+R = TypeVar("R")
 
 WIDE = 160
 """Columns where the output is no terminal, such as a file or a log."""
 LOG_LINES_SHOWN = 25
+LONGEST_SHOWN = 80
+"""Characters of a value that is refused."""
 
 out = Console(width=None if sys.stdout.isatty() else WIDE)
 err = Console(stderr=True, width=None if sys.stderr.isatty() else WIDE)
 
 
 def dump(content: Any) -> None:
-    """Print JSON."""
-    json.dump(content, sys.stdout, indent=2, default=str)
+    """Print JSON; values may stand anywhere in the content."""
+    json.dump(content, sys.stdout, indent=2, default=_plain)
     sys.stdout.write("\n")
+
+
+def _plain(content: Any) -> Any:
+    return content.model_dump(mode="json") if isinstance(content, BaseModel) else str(content)
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], empty: str = "") -> None:
@@ -43,34 +60,139 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], empty: str
     out.print(table)
 
 
-def failure_json(failure: Failure) -> dict[str, Any]:
-    """A failure as data."""
+def say(text: str, *, style: str | None = None, markup: bool = False) -> None:
+    """Print a line that is not folded, without Rich's own colours for numbers and names."""
+    out.print(text, style=style, markup=markup, highlight=False, soft_wrap=True)
+
+
+def show_document(document: Document) -> None:
+    """Print a document on the terminal."""
+    out.rule(f"[bold]{escape(document.title)}", align="left")
+    for section in document.sections:
+        if section.title:
+            out.print(f"\n[bold]{escape(section.title)}")
+        if section.text:
+            say(section.text)
+        if section.rows:
+            print_table(section.header, section.rows)
+        if section.code:
+            say(section.code, style="dim")
+
+
+def show_record(release: Release, *, as_json: bool) -> None:
+    """Print a whole record or plan."""
+    if as_json:
+        return dump(release)
+    planned = not (release.readiness or release.failure)
+    return show_document(plan_document(release) if planned else release_document(release))
+
+
+def surprises(release: Release) -> tuple[str, ...]:
+    """How a release that serves differs from its plan."""
+    corrected = (f"second try: {one.summary}" for one in release.corrections)
+    return (*corrected, *(text for one in release.facts for text in one.surprises))
+
+
+class LostApi(Failure):
+    """Prefect's API did not answer as it should while a flow ran, or as it ended."""
+
+    def __init__(self, failure: Failure, *, begun: bool) -> None:
+        advice = (
+            f"`moorage status` shows what the flow has done. {failure.suggestion} Then"
+            " `moorage reconcile` cleans up, and the command can be repeated."
+        )
+        super().__init__(
+            failure.cause,
+            f"Prefect's API failed the flow run: {failure.detail}",
+            suggestion=advice if begun else failure.suggestion,
+        )
+
+
+def exit_on_failure(action: Callable[[], R], *, as_json: bool = False) -> R:
+    """Do something; a failure is shown and becomes the exit code of its class."""
+    try:
+        return action()
+    except Failure as failure:
+        if isinstance(failure, LostApi) or isinstance(failure.__cause__, LostApi):
+            leave(failure, as_json=as_json)
+        _exit(failure, as_json=as_json)
+    except ValidationError as error:
+        _exit(_bad_setting(error), as_json=as_json)
+    except RuntimeError as error:
+        if "Failed to reach API" not in str(error):
+            raise
+        _exit(Failure(Cause.SERVER_UNAVAILABLE, str(error)), as_json=as_json)
+    except OSError as error:
+        if error.errno == errno.EPIPE:
+            raise  # the reader of the output has ended
+        _exit(Failure(Cause.STORE_UNWRITABLE, str(error)), as_json=as_json)
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        detail = "stopped by a signal; started work is undone"
+        _exit(Failure(Cause.INTERRUPTED, detail), as_json=as_json)
+
+
+def leave(failure: Failure, *, as_json: bool) -> NoReturn:
+    """End at once: Prefect would try for minutes to send events to an API that does not answer."""
+    show_failure(failure, as_json=as_json)
+    sys.stderr.flush()
+    os._exit(int(failure.cause.exit_code))
+
+
+def _exit(failure: Failure, *, as_json: bool) -> NoReturn:
+    show_failure(failure, as_json=as_json)
+    raise SystemExit(int(failure.cause.exit_code))
+
+
+def _bad_setting(error: ValidationError) -> Failure:
+    """The failure for what `Settings` refuses, or the type of an argument, such as `Name`."""
+    first = error.errors(include_url=False)[0]
+    found = repr(first["input"])
+    found = found if len(found) <= LONGEST_SHOWN else f"{found[: LONGEST_SHOWN - 3]}..."
+    if not first["loc"]:
+        wanted = PATTERNS_IN_WORDS.get(first.get("ctx", {}).get("pattern", ""), first["msg"])
+        return Failure(Cause.BAD_SETTING, f"found {found}; allowed: {wanted}")
+    name = "_".join(map(str, first["loc"]))
+    # A setting with an alias has its whole name here.
+    prefix = Settings.model_config["env_prefix"] if name in Settings.model_fields else ""
+    variable = f"{prefix}{name}".upper()
+    return Failure(Cause.BAD_SETTING, f"{variable}: found {found}; {first['msg']}")
+
+
+def show_failure(failure: Failure, *, as_json: bool) -> None:
+    """Print a failure: its log tail, cause and detail, and what to do."""
+    if as_json:
+        dump(_failure_json(failure))
+    else:
+        _print_failure(failure)
+    sys.stdout.flush()
+
+
+def _failure_json(failure: Failure) -> dict[str, Any]:
     content: dict[str, Any] = {
         "cause": failure.cause,
-        "summary": failure.facts.summary,
+        "summary": failure.cause.summary,
         "detail": failure.detail,
         "suggestion": failure.suggestion,
-        "exit_code": int(failure.facts.exit_code),
+        "exit_code": int(failure.cause.exit_code),
         "evidence": failure.evidence,
         "log_tail": failure.log_tail,
     }
     if isinstance(failure, InvalidFile):
-        content["problems"] = [problem.model_dump() for problem in failure.problems]
+        content["problems"] = failure.problems
     if isinstance(failure, PolicyRefused):
-        content["violations"] = [one.model_dump() for one in failure.violations]
+        content["violations"] = failure.violations
     if isinstance(failure, NoFit):
-        content["placement"] = failure.placement.model_dump(mode="json")
+        content["placement"] = failure.placement
     return {"error": content}
 
 
-def show_failure(failure: Failure) -> None:
-    """A failure for a person: log tail, cause, detail, what to do."""
+def _print_failure(failure: Failure) -> None:
     if failure.log_tail:
         tail = failure.log_tail.splitlines()[-LOG_LINES_SHOWN:]
         err.print("[dim]last lines of the engine's log:[/dim]")
         shown = "\n".join(f"  {line}" for line in tail)
         err.print(shown, style="dim", markup=False, soft_wrap=True, highlight=False)
-    summary = escape(CAUSES[failure.cause].summary)
+    summary = escape(failure.cause.summary)
     err.print(f"[bold red]{summary}[/] ({failure.cause})", soft_wrap=True, highlight=False)
     err.print(failure.detail, markup=False, soft_wrap=True, highlight=False)
     err.print(f"[bold]What to do:[/] {escape(failure.suggestion)}", soft_wrap=True, highlight=False)

@@ -11,53 +11,47 @@ from pydantic import BaseModel
 from moorage.adapters.files.policy_file import load_policy, load_site_fleet, request_of
 from moorage.adapters.files.specs import load_fleet, load_spec
 from moorage.adapters.system.settings import Settings
-from moorage.cli.flows import exit_on_failure
-from moorage.cli.options import AsJson, existing
-from moorage.cli.output import dump, out, print_table
+from moorage.cli.options import AsJson, Commands, existing
+from moorage.cli.output import dump, print_table, say
 from moorage.policy.judge import parameter_violations, violations
 from moorage.policy.request import Channel, PolicyRefused, Submission, Violation
 from moorage.policy.rules import EffectivePolicy
 
-app = typer.Typer(no_args_is_help=True, help="Show what the site allows, and check specs with it.")
+app = Commands(no_args_is_help=True, help="Show what the site allows, and check specs with it.")
 
 
 @app.command()
 def check(
     spec: Annotated[Path, typer.Argument(help="Spec of the model: a file, or NAME.")],
     channel: Annotated[
-        Channel, typer.Option("--as", help="Who would bring it: this command line, or the API.")
+        Channel, typer.Option("--as", help="Channel of the spec: cli or api.")
     ] = Channel.API,
     fleet: Annotated[
-        Path | None, typer.Option("--fleet", help="Fleet file that would be brought.")
+        Path | None, typer.Option("--fleet", help="Fleet file to submit with the spec.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say what of a spec the policy does not allow. Nothing is started."""
+    """Check a spec with the policy. Nothing is started."""
 
-    def action() -> str:
-        policy = load_policy(Settings())
-        if found := _judged(existing(spec), fleet, channel, policy):
-            raise PolicyRefused(found)
-        return policy.source
-
-    source = exit_on_failure(action, as_json=as_json)
+    policy = load_policy(Settings())
+    if found := _judged(existing(spec), fleet, channel, policy):
+        raise PolicyRefused(found)
     if as_json:
-        dump({"allowed": True, "as": channel, "policy": source})
-    else:
-        out.print(f"{source} allows it through the {channel.upper()}", highlight=False)
+        return dump({"allowed": True, "as": channel, "policy": policy.source})
+    return say(f"{policy.source} allows it through the {channel.upper()}")
 
 
 @app.command()
 def show(as_json: AsJson = False) -> None:
-    """Show every rule, its value, and whether the policy file or the default says so."""
-    policy = exit_on_failure(lambda: load_policy(Settings()), as_json=as_json)
+    """Show every rule, its value, and its origin: the policy file or the default."""
+    policy = load_policy(Settings())
     rows = _rows(policy)
     if as_json:
         rules = {rule: {"value": value, "origin": origin} for rule, value, origin in rows}
-        dump({"file": policy.file, "rules": rules})
-        return
-    out.print(f"policy: {policy.source}", highlight=False)
-    print_table(("rule", "value", "from"), [(rule, _text(value), by) for rule, value, by in rows])
+        return dump({"file": policy.file, "rules": rules})
+    say(f"policy: {policy.source}")
+    shown = [(rule, _text(value), origin) for rule, value, origin in rows]
+    return print_table(("rule", "value", "from"), shown)
 
 
 def _judged(
@@ -75,20 +69,19 @@ def _judged(
 
 
 def _rows(policy: EffectivePolicy) -> list[tuple[str, Any, str]]:
-    """Each rule by its path, its value, and what says so."""
-    top = policy.policy
-    rows = [_row("fleet", top, "fleet", policy.file)]
-    for section in Channel:
-        rules = top.rules(section)
-        rows += [
-            _row(f"{section}.{name}", rules, name, policy.file) for name in type(rules).model_fields
-        ]
-    return rows
-
-
-def _row(path: str, owner: BaseModel, name: str, file: str) -> tuple[str, Any, str]:
-    value = owner.model_dump(mode="json")[name]
-    return path, value, file if name in owner.model_fields_set else "default"
+    """Path, value and origin of each rule."""
+    rules: list[tuple[str, BaseModel, str]] = [("fleet", policy.policy, "fleet")]
+    for channel in Channel:
+        owner = policy.policy.rules(channel)
+        rules += [(f"{channel}.{name}", owner, name) for name in type(owner).model_fields]
+    return [
+        (
+            path,
+            owner.model_dump(mode="json")[name],
+            policy.file if name in owner.model_fields_set else "default",
+        )
+        for path, owner, name in rules
+    ]
 
 
 def _text(value: Any) -> str:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from pydantic import TypeAdapter, ValidationError
 
-from moorage.cli.flows import FlowResult, exit_code, exit_on_failure, run_flow
+from moorage.cli.flows import FlowResult, call_flow
 from moorage.cli.options import AsJson, FleetFile, fleet_of
-from moorage.cli.output import dump, out, print_table
+from moorage.cli.output import dump, print_table, say
 from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.operations.reconcile.actions import ActionOutcome
 from moorage.operations.redeploy.intent import HEADER, Answer, Redeployed, is_failure, row_of
@@ -23,66 +22,66 @@ def redeploy(
     names: Annotated[
         list[str] | None, typer.Argument(help="Models, or patterns such as 'llama-*'.")
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="All that serve.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="All running models.")] = False,
     label: Annotated[
-        list[str] | None, typer.Option("--label", "-l", help="Only models with it: KEY=VALUE.")
+        list[str] | None,
+        typer.Option("--label", "-l", help="Only models with this label: KEY=VALUE."),
     ] = None,
     files: Annotated[
-        Path | None, typer.Option("--files", help="Folder of specs that go before what serves.")
+        Path | None, typer.Option("--files", help="Folder of specs that replace the recorded ones.")
     ] = None,
     by_policy: Annotated[
-        bool, typer.Option("--by-policy", help="Do what the models' `redeploy` sections say.")
+        bool, typer.Option("--by-policy", help="Follow the `redeploy` section of each model.")
     ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Also what has not moved.")] = False,
-    wave: Annotated[str, typer.Option(help="Models in a wave: 4, or a share: 25%.")] = "1",
-    at_once: Annotated[int, typer.Option(min=1, max=64, help="Of a wave at the same time.")] = 4,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also redeploy models without changes.")
+    ] = False,
+    wave: Annotated[
+        str, typer.Option(help="Models per wave: a number such as 4, or a share such as 25%.")
+    ] = "1",
+    at_once: Annotated[
+        int, typer.Option(min=1, max=64, help="Models of a wave deployed at the same time.")
+    ] = 4,
     pause: Annotated[int, typer.Option(min=0, max=86_400, help="Seconds between two waves.")] = 0,
     stop_at: Annotated[
-        str, typer.Option(help="No more is begun at: first failure, never, or a share: 20%.")
+        str,
+        typer.Option(
+            help="When to stop: at the first failure, never, or at a share of failures such as 20%."
+        ),
     ] = "first",
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only show what has moved, and what would be done.")
+        bool, typer.Option("--dry-run", help="Only show changes and the plan.")
     ] = False,
     fleet: FleetFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Deploy models that serve once more where their branch, image or file has moved, in waves."""
-
-    def action() -> list[Redeployed]:
-        _check_choice(names or [], label or [], every=every)
-        _check("--wave", TypeAdapter(WaveSize), wave, "a number such as 4, or a share such as 25%")
-        _check("--stop-at", TypeAdapter(StopAt), stop_at, "first, never, or a share such as 20%")
-        chosen = (names or [], _labels(label or []), fleet_of(fleet), _folder(files))
-        how = (by_policy, force, wave, at_once, pause, stop_at, dry_run)
-        ended: FlowResult[list[Redeployed]] = run_flow(
-            lambda: _begin(*chosen, *how), as_json=as_json, failed_too=True
-        )
-        return ended.result
-
-    _show(exit_on_failure(action, as_json=as_json), as_json=as_json)
+    """Redeploy running models whose branch, image or file has changed, in waves."""
+    _check_choice(names or [], label or [], every=every)
+    _check("--wave", TypeAdapter(WaveSize), wave, "a number such as 4, or a share such as 25%")
+    _check("--stop-at", TypeAdapter(StopAt), stop_at, "first, never, or a share such as 20%")
+    chosen = (names or [], _labels(label or []), fleet_of(fleet), _folder(files))
+    how = (by_policy, force, wave, at_once, pause, stop_at, dry_run)
+    outcome: FlowResult[list[Redeployed]] = call_flow(
+        "redeploy_models", *chosen, *how, as_json=as_json, failed_too=True
+    )
+    _show(outcome.result, as_json=as_json)
 
 
 def _check_choice(names: list[str], labels: list[str], *, every: bool) -> None:
     if not (names or labels or every):
         raise Failure(
             Cause.BAD_SETTING,
-            "which models?",
-            suggestion="Name them, choose them with --label KEY=VALUE, or say --all.",
+            "no models selected",
+            suggestion="Pass names, --label KEY=VALUE, or --all.",
         )
     if every and names:
-        raise Failure(Cause.BAD_SETTING, f"--all, or {' '.join(names)}: one of the two")
+        raise Failure(Cause.BAD_SETTING, f"--all, or {' '.join(names)} exclude each other")
 
 
 def _folder(files: Path | None) -> str:
     if files and not files.is_dir():
-        raise Failure(Cause.BAD_SETTING, f"--files {files}: there is no such folder")
+        raise Failure(Cause.BAD_SETTING, f"--files {files}: the folder does not exist")
     return str(files.resolve()) if files else ""
-
-
-def _begin(*parameters: Any) -> Awaitable[Any]:
-    from flows.redeploy_models import redeploy_models  # noqa: PLC0415  (see run_flow)
-
-    return redeploy_models(*parameters, return_state=True)
 
 
 def _labels(written: list[str]) -> dict[str, str]:
@@ -101,83 +100,69 @@ def _check(option: str, kind: TypeAdapter[str], value: str, allowed: str) -> Non
 
 def _show(ended: list[Redeployed], *, as_json: bool) -> None:
     if as_json:
-        dump([one.model_dump(mode="json") for one in ended])
+        dump(ended)
     else:
-        rows = [[str(cell) for cell in row_of(one).values()] for one in ended]
-        print_table(HEADER, rows, empty="No model serves that is meant.")
+        shown = [[str(cell) for cell in row_of(one).values()] for one in ended]
+        print_table(HEADER, shown, empty="No running model matches.")
     if is_failure(ended):
         codes = [one.exit_code for one in ended if one.exit_code]
-        exit_code(ExitCode(codes[0]) if codes else ExitCode.BUSY)
+        raise typer.Exit(codes[0] if codes else ExitCode.BUSY)
 
 
 def approvals(
-    plan: Annotated[bool, typer.Option("--plan", help="Show what each of them would do.")] = False,
+    plan: Annotated[bool, typer.Option("--plan", help="Show the plan of each.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show the deployments that wait for a person's approval on the Prefect server."""
+    """Show the flow runs on the Prefect server that wait for approval."""
     from moorage.adapters.prefect.approvals import pending_approvals  # noqa: PLC0415  (imports Prefect)
 
-    found = exit_on_failure(pending_approvals, as_json=as_json)
+    found = pending_approvals()
     if as_json:
-        dump([one.model_dump(mode="json") for one in found])
-        return
-    rows = [
+        return dump(found)
+    shown = [
         (one.id[:8], one.name, f"{one.until:%Y-%m-%d %H:%M:%S} UTC" if one.until else "")
         for one in found
     ]
-    print_table(("run", "name", "refused after"), rows, empty="Nothing waits for approval.")
+    print_table(("run", "name", "refused after"), shown, empty="No flow run waits for approval.")
     for one in found if plan else ():
-        out.print(f"\n{one.name}\n\n{one.plan}", markup=False, highlight=False)
+        say(f"\n{one.name}\n\n{one.plan}")
+    return None
 
 
 def approve(
     named: Annotated[
-        str, typer.Argument(metavar="RUN|NAME", help="Its id, its name, or the model's name.")
+        str,
+        typer.Argument(
+            metavar="RUN|NAME", help="Id or name of the flow run, or name of the model."
+        ),
     ],
-    refuse: Annotated[bool, typer.Option("--refuse", help="Say no.")] = False,
-    note: Annotated[str, typer.Option(help="Why; it is kept in the run's log.")] = "",
+    refuse: Annotated[bool, typer.Option("--refuse", help="Refuse instead of approving.")] = False,
+    note: Annotated[str, typer.Option(help="The reason, for the run's log.")] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Agree to a deployment that waits, or refuse it."""
-    from moorage.adapters.prefect.approvals import PendingApproval, answer, find_approval  # noqa: PLC0415  (as above)
+    """Approve or refuse a flow run that waits for approval."""
+    from moorage.adapters.prefect.approvals import answer, find_approval  # noqa: PLC0415  (as above)
 
     reply = Answer(approve=not refuse, note=note)
-
-    def action() -> PendingApproval:
-        one = find_approval(named)
-        answer(one, reply)
-        return one
-
-    one = exit_on_failure(action, as_json=as_json)
+    one = find_approval(named)
+    answer(one, reply)
     if as_json:
-        return dump({"run": one.model_dump(mode="json"), "answer": reply.model_dump()})
-    return out.print(f"{one.name} is {'refused' if refuse else 'approved'}", highlight=False)
+        return dump({"run": one, "answer": reply})
+    return say(f"{'Refused' if refuse else 'Approved'} {one.name}")
 
 
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show the plan.")]
 
 
 def reconcile(fleet: FleetFile = None, dry_run: DryRun = False, as_json: AsJson = False) -> None:
-    """Put right what died, was left behind, or is out of sight; say what was done and why."""
-
-    def action() -> FlowResult[tuple[ActionOutcome, ...]]:
-        hosts = fleet_of(fleet)
-
-        def start() -> Awaitable[Any]:
-            from flows.reconcile_fleet import reconcile_fleet  # noqa: PLC0415  (see run_flow)
-
-            return reconcile_fleet(hosts, dry_run, return_state=True)
-
-        return run_flow(start, as_json=as_json)
-
-    _show_reconciled(exit_on_failure(action, as_json=as_json), as_json=as_json)
-
-
-def _show_reconciled(ended: FlowResult[tuple[ActionOutcome, ...]], *, as_json: bool) -> None:
+    """Repair dead, leftover or unreachable releases; show each action and its reason."""
+    ended: FlowResult[tuple[ActionOutcome, ...]] = call_flow(
+        "reconcile_fleet", fleet_of(fleet), dry_run, as_json=as_json
+    )
     if as_json:
         content = {"outcome": ended.name.lower(), "message": ended.message}
         return dump({**content, "actions": [_data(one) for one in ended.result]})
-    out.print(ended.message, highlight=False, soft_wrap=True)
+    say(ended.message)
     if ended.result:
         print_table(RECONCILE_COLUMNS, reconcile_rows(ended.result))
     return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import socket
@@ -22,19 +21,10 @@ from prefect.settings import get_current_settings
 import flows
 from flows.serving import deployments_of, serve_all
 from moorage.adapters.files.policy_file import load_policy, load_site_fleet
-from moorage.adapters.prefect import api_server
-from moorage.adapters.prefect.api_login import (
-    SERVER_VARIABLE,
-    forget_server,
-    is_listening,
-    record_server,
-    sign_in,
-    use_login,
-)
+from moorage.adapters.prefect import api_login, api_server
 from moorage.adapters.prefect.api_server import is_loopback
 from moorage.adapters.system.settings import Settings
-from moorage.cli.api_auth import NO_LOGIN, current_login, login_of_own, require_login_of_other
-from moorage.cli.output import err, out
+from moorage.cli.output import dump, err, out, say
 from moorage.common.failures import Cause, Failure
 
 PROJECT_FILE = "prefect.yaml"
@@ -46,11 +36,10 @@ STOP_SECONDS = 30.0
 
 
 def serve_flows(limit: int, *, no_login: bool = False) -> None:
-    """Serve until interrupted; a server is started where none is configured.
+    """Serve until interrupted, `limit` flow runs at a time.
 
-    Args:
-        limit: Flow runs at the same time.
-        no_login: Whether an API of this machine may answer whoever has not logged in.
+    A server is started where none is configured. With `no_login` an API of this machine may answer
+    whoever has not logged in.
 
     Raises:
         Failure: `BAD_SETTING` when it does, and must not.
@@ -62,19 +51,20 @@ def serve_flows(limit: int, *, no_login: bool = False) -> None:
     deployments = deployments_of(project)
     _hand_on_policy(project.parent)
     if no_login:
-        err.print(NO_LOGIN, style="bold red", highlight=False)
+        err.print(api_login.NO_LOGIN, style="bold red", highlight=False)
     with _server(no_login=no_login) as url:
         names = ", ".join(f"{item.flow_name}/{item.name}" for item in deployments)
-        out.print(f"API {url}\nserving {names}", highlight=False)
+        say(f"API {url}\nserving {names}")
         serve_all(deployments, limit)
 
 
 def show_login(*, as_json: bool) -> None:
     """Print the login of the server, and nothing else."""
-    login = current_login()
+    login = api_login.current_login()
     user, _, password = login.partition(":")
-    content = {"login": login, "user": user, "password": password}
-    sys.stdout.write(f"{json.dumps(content, indent=2) if as_json else login}\n")
+    if as_json:
+        return dump({"login": login, "user": user, "password": password})
+    return typer.echo(login)
 
 
 def project_file() -> Path:
@@ -88,7 +78,7 @@ def project_file() -> Path:
         if (folder / PROJECT_FILE).is_file():
             return folder / PROJECT_FILE
     raise typer.BadParameter(
-        f"there is no {PROJECT_FILE} in {folders[0]}; start it in a folder that has one, such as a"
+        f"{folders[0]} has no {PROJECT_FILE}; run it in a folder that has one, such as a"
         " checkout of moorage"
     )
 
@@ -105,33 +95,33 @@ def _hand_on_policy(project: Path) -> None:
     load_site_fleet(policy, settings)
     if policy.file:
         os.environ["MOORAGE_POLICY"] = policy.file
-    out.print(f"policy {policy.source}", highlight=False)
+    say(f"policy {policy.source}")
 
 
 @contextmanager
 def _server(*, no_login: bool) -> Iterator[str]:
     """The configured server, or one of our own that ends with us."""
     if url := get_current_settings().api.url:
-        sign_in()
+        api_login.sign_in()
         _wait(url, None)
-        require_login_of_other(url, no_login=no_login)
-        out.print(f"UI  {url.removesuffix('/api')}", highlight=False)
+        api_login.require_login_of_other(url, no_login=no_login)
+        say(f"UI  {url.removesuffix('/api')}")
         yield url
         return
     address = get_current_settings().server.api
-    login, is_new = login_of_own(address.host, no_login=no_login)
+    login, is_new = api_login.login_of_own(address.host, no_login=no_login)
     with _own_server(address.host, address.port, login) as url:
         if login:
-            use_login(login, {"PREFECT_API_URL": url})
+            api_login.use_login(login, {"PREFECT_API_URL": url})
         else:
             os.environ["PREFECT_API_URL"] = url
             refresh_global_settings_context()
-        _tell(url, login, is_new=is_new)
+        _print_address(url, login, is_new=is_new)
         yield url
 
 
-def _tell(url: str, login: str, *, is_new: bool) -> None:
-    """Say where the pages are and how to sign in; a password goes to no log."""
+def _print_address(url: str, login: str, *, is_new: bool) -> None:
+    """Print where the pages are and how to sign in; a password goes to no log."""
     out.print(f"UI  {url.removesuffix('/api')}", highlight=False)
     if login and is_new and out.is_terminal:
         out.print(f"    sign in with {login}", highlight=False, soft_wrap=True)
@@ -144,7 +134,7 @@ def _own_server(host: str, port: int, login: str) -> Iterator[str]:
     _require_free(host, port)
     names = [word for name in _names(host) for word in ("--name", name)]
     where = ["--host", host, "--port", str(port)]
-    with_login = {SERVER_VARIABLE: login} if login else {}
+    with_login = {api_login.SERVER_VARIABLE: login} if login else {}
     server = subprocess.Popen(
         [sys.executable, "-m", api_server.__name__, *where, *names],
         env={"PREFECT_SERVER_ANALYTICS_ENABLED": "false", **os.environ, **with_login},
@@ -155,10 +145,10 @@ def _own_server(host: str, port: int, login: str) -> Iterator[str]:
     home, url = Settings().root, _near_url(host, port)
     try:
         _wait(url, server)
-        record_server(home, url, server.pid)
+        api_login.record_server(home, url, server.pid)
         yield url
     finally:
-        forget_server(home)
+        api_login.forget_server(home)
         server.terminate()
         try:
             server.wait(STOP_SECONDS)
@@ -187,8 +177,8 @@ def _require_free(host: str, port: int) -> None:
         raise Failure(
             Cause.PORT_TAKEN,
             f"a Prefect server cannot listen on {host}:{port}: {error.strerror}",
-            suggestion=f"If that is a Prefect server, set PREFECT_API_URL=http://{host}:{port}/api"
-            " to use it; else choose another port with PREFECT_SERVER_API_PORT.",
+            suggestion=f"If a Prefect server listens there, set PREFECT_API_URL=http://{host}:{port}/api"
+            " to use it. Otherwise choose another port with PREFECT_SERVER_API_PORT.",
         ) from error
 
 
@@ -196,20 +186,20 @@ def _wait(url: str, server: subprocess.Popen[bytes] | None) -> None:
     give_up = time.monotonic() + (START_SECONDS if server else CONNECT_SECONDS)
     while time.monotonic() < give_up:
         if server is not None and server.poll() is not None:
-            raise Failure(Cause.SERVER_UNAVAILABLE, "the Prefect server ended while it started")
+            raise Failure(Cause.SERVER_UNAVAILABLE, "the Prefect server exited during its start")
         if _is_healthy(url, server):
             return
         time.sleep(0.3)
     raise Failure(
         Cause.SERVER_UNAVAILABLE,
         f"the Prefect server at {url} does not answer",
-        suggestion="Start it, check PREFECT_API_URL, or unset it: then a server is started here.",
+        suggestion="Start it, or correct PREFECT_API_URL, or unset it to start a server here.",
     )
 
 
 def _is_healthy(url: str, server: subprocess.Popen[bytes] | None) -> bool:
     # Whoever else has taken the port meanwhile must not be taken for ours, and get the login.
-    if server is not None and not is_listening(server.pid, urlsplit(url).port):
+    if server is not None and not api_login.is_listening(server.pid, urlsplit(url).port):
         return False
     try:
         return httpx.get(f"{url}/health", timeout=2).status_code == 200

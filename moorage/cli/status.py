@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
 from typing import Annotated, NamedTuple
 
 import typer
@@ -13,19 +12,16 @@ from moorage.adapters.hosts.observation import Observation
 from moorage.adapters.hosts.runtime import runtime_for
 from moorage.adapters.secrets import learn_secrets
 from moorage.adapters.system.settings import Settings
-from moorage.cli.flows import exit_on_failure
 from moorage.cli.options import AsJson, open_ledger, release_of, row_json, unknown_release
-from moorage.cli.output import dump, err, print_table
-from moorage.cli.render import surprises
-from moorage.common.failures import Cause, Failure
+from moorage.cli.output import dump, err, print_table, surprises
+from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.common.printable import printable
 from moorage.engines.api_key import secrets_of
-from moorage.engines.launch import Workload
 from moorage.releases.release import ReleaseRow, ReleaseState
 
 
 class Liveness(NamedTuple):
-    """What was seen of a release: whether all that it runs is alive, and in words."""
+    """Whether all workloads of a release are alive, and the state of each in words."""
 
     alive: bool
     detail: str
@@ -35,48 +31,67 @@ def status(
     name: Annotated[str | None, typer.Argument(help="Only this model.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show every model, whether it really runs, where it answers, and what was left behind."""
+    """Show every model: its state, its endpoint, and leftover workloads."""
 
-    def action() -> list[tuple[ReleaseRow, Liveness]]:
-        ledger = open_ledger()
-        rows = [row for row in ledger.releases.latest() if name in (None, row.model)]
-        if name and not rows:
-            raise unknown_release(ledger, name, f"no model is named '{name}'")
-        serving = [ledger.releases.running(row.model) or row for row in rows]
-        left = [row for row in ledger.releases.not_undone() if name in (None, row.model)]
-        shown = {row.id: row for row in (*serving, *left)}
-        return [(row, observed(row, Settings())) for row in shown.values()]
-
-    _show_status(exit_on_failure(action, as_json=as_json), as_json=as_json)
+    ledger = open_ledger()
+    rows = [row for row in ledger.releases.latest() if name in (None, row.model)]
+    if name and not rows:
+        raise unknown_release(ledger, name, f"no model has the name '{name}'")
+    serving = [ledger.releases.running(row.model) or row for row in rows]
+    left = [row for row in ledger.releases.not_undone() if name in (None, row.model)]
+    shown = {row.id: row for row in (*serving, *left)}
+    found = [(row, observed(row, Settings())) for row in shown.values()]
+    if as_json:
+        return dump(
+            [{**row_json(row), "alive": seen.alive, "observed": seen.detail} for row, seen in found]
+        )
+    return print_table(
+        ("model", "release", "state", "endpoint", "observed"),
+        [
+            (
+                row.model,
+                row.id,
+                row.state,
+                "\n".join(f"{workload.endpoint}/v1" for workload in row.serving),
+                "\n".join((seen.detail, *(surprises(row.release) if row.release else ()))),
+            )
+            for row, seen in found
+        ],
+        empty="No model is deployed yet. Try `moorage deploy deployments/tiny-llama.yaml`.",
+    )
 
 
 def logs(
     name: Annotated[str, typer.Argument(help="Name of a model, or a release.")],
     tail: Annotated[
-        int, typer.Option("--tail", "-n", min=1, max=1_000_000, help="How many lines.")
+        int, typer.Option("--tail", "-n", min=1, max=1_000_000, help="Number of lines.")
     ] = 200,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on printing.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow the log.")] = False,
     container: Annotated[
-        str, typer.Option(help="One container by name, such as a follower's or Ray's.")
+        str, typer.Option(help="Name of one container, such as a follower's or Ray's.")
     ] = "",
 ) -> None:
-    """Print the engine's log; of a release that failed, the last lines that were kept."""
-    row = exit_on_failure(lambda: release_of(open_ledger(), name))
-    _learn(row)
-    shown = exit_on_failure(lambda: _log_text(row, tail, Settings(), container))
+    """Print the engine's log, or the recorded last lines of a failed release."""
+    row = release_of(open_ledger(), name)
+    # Only secrets that are known can be taken out of its log.
+    learn_secrets(secrets_of(row.release.plan if row.release else None))
+    shown = _log_text(row, tail, Settings(), container)
     sys.stdout.write(shown + "\n" * bool(shown))
     if not (shown or row.workloads):
-        err.print(f"no log is left of {row.id}: it is {row.state}", highlight=False)
-    while follow and row.workloads:
-        time.sleep(1)
-        text = exit_on_failure(lambda: _log_text(row, 10_000, Settings(), container))
-        sys.stdout.write(_new_lines(shown, text))
-        sys.stdout.flush()
-        shown = text
+        err.print(f"the log of {row.id} was removed: it is {row.state}", highlight=False)
+    try:
+        while follow and row.workloads:
+            time.sleep(1)
+            text = _log_text(row, 10_000, Settings(), container)
+            sys.stdout.write(_new_lines(shown, text))
+            sys.stdout.flush()
+            shown = text
+    except KeyboardInterrupt:
+        raise typer.Exit(ExitCode.CANCELLED) from None
 
 
 def observed(row: ReleaseRow, settings: Settings) -> Liveness:
-    """What a release's workloads are really doing."""
+    """The actual state of a release's workloads."""
     if not row.workloads:
         return Liveness(False, row.cause or row.state)
     alive, states = row.state != ReleaseState.ERROR, []
@@ -89,56 +104,25 @@ def observed(row: ReleaseRow, settings: Settings) -> Liveness:
             detail = str(failure)
         else:
             alive = alive and seen.running
-            detail = _where(workload) + (seen.detail if seen.running else _dead(seen))
+            part = "" if workload.serves else f"{workload.role} on {workload.host}: "
+            detail = part + _in_words(seen)
         left = row.state == ReleaseState.ERROR
         states.append(f"left behind on {workload.host}: {detail}" if left else detail)
     return Liveness(alive, "; ".join(states))
 
 
-def _show_status(rows: Sequence[tuple[ReleaseRow, Liveness]], *, as_json: bool) -> None:
-    """One line a model."""
-    if as_json:
-        states = ({"alive": seen.alive, "observed": seen.detail} for _, seen in rows)
-        return dump(
-            [{**row_json(row), **more} for (row, _), more in zip(rows, states, strict=True)]
-        )
-    return print_table(
-        ("model", "release", "state", "endpoint", "observed"),
-        [
-            (
-                row.model,
-                row.id,
-                row.state,
-                _endpoints(row),
-                "\n".join((seen.detail, *(surprises(row.release) if row.release else ()))),
-            )
-            for row, seen in rows
-        ],
-        empty="Nothing has been deployed yet: `moorage deploy deployments/tiny-llama.yaml`.",
-    )
-
-
-def _learn(row: ReleaseRow) -> None:
-    """Read the secrets of a release: only what is known can be taken out of its log."""
-    learn_secrets(secrets_of(row.release.plan if row.release else None))
-
-
 def _log_text(row: ReleaseRow, tail: int, settings: Settings, container: str = "") -> str:
-    """The log of what serves for a release, or what was kept of it.
-
-    Args:
-        row: The release.
-        tail: How many lines of each.
-        settings: Of this machine.
-        container: Name of one workload, such as a follower; empty = those that serve.
+    """The last lines of a container's log, else of all that serve, or those that were kept.
 
     Raises:
         Failure: `UNKNOWN_RELEASE` when the release has no such workload.
     """
     names = [workload.name for workload in row.workloads]
     if container and container not in names:
-        there = ", ".join(names) or "nothing"
-        raise Failure(Cause.UNKNOWN_RELEASE, f"{row.id} runs no {container}, but {there}")
+        there = ", ".join(names) or "none"
+        raise Failure(
+            Cause.UNKNOWN_RELEASE, f"{row.id} has no workload {container}; it has {there}"
+        )
     parts = [
         runtime_for(workload.runtime, workload.address, settings).logs(workload, tail)
         for workload in row.workloads
@@ -156,16 +140,7 @@ def _new_lines(before: str, now: str) -> str:
     return rest.lstrip("\n") + "\n" if found and rest.strip() else ""
 
 
-def _where(workload: Workload) -> str:
-    """Which part of a replica it is, where it is not the one that answers."""
-    return "" if workload.serves else f"{workload.role} on {workload.host}: "
-
-
-def _dead(seen: Observation) -> str:
+def _in_words(seen: Observation) -> str:
     """An engine that has ended is dead, whatever it ended with: vLLM exits with 0 when it dies."""
     code = "" if seen.exit_code is None else f", exit code {seen.exit_code}"
-    return f"dead: {seen.detail}{code}"
-
-
-def _endpoints(row: ReleaseRow) -> str:
-    return "\n".join(f"{workload.endpoint}/v1" for workload in row.serving)
+    return seen.detail if seen.running else f"dead: {seen.detail}{code}"

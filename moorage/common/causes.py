@@ -1,13 +1,9 @@
-"""The causes of failures: one list, each with its facts in one table.
-
-Retries, exit codes, messages and suggestions all read `CAUSES`; nothing else decides them.
-"""
+"""The causes of failures, each with its facts: exit code, summary, suggestion and retries."""
 
 from __future__ import annotations
 
 from enum import IntEnum, StrEnum
-
-from moorage.common.values import Value
+from typing import Self
 
 
 class ExitCode(IntEnum):
@@ -26,510 +22,516 @@ class ExitCode(IntEnum):
 
 
 class Cause(StrEnum):
-    """Why something failed. The names are stable: artifacts, the ledger and `--json` hold them."""
-
-    BAD_SPEC = "bad-spec"
-    BAD_FLEET = "bad-fleet"
-    BAD_SETTING = "bad-setting"
-    POLICY_REFUSED = "policy-refused"
-    UNKNOWN_RELEASE = "unknown-release"
-    CANNOT_ROLL_BACK = "cannot-roll-back"
-    SECRET_MISSING = "secret-missing"
-    SOURCE_MISSING = "source-missing"
-    SOURCE_INCOMPLETE = "source-incomplete"
-    SOURCE_CORRUPT = "source-corrupt"
-    SOURCE_UNAUTHORIZED = "source-unauthorized"
-    SOURCE_GATED = "source-gated"
-    SOURCE_OFFLINE = "source-offline"
-    HUB_RATE_LIMITED = "hub-rate-limited"
-    HUB_UNAVAILABLE = "hub-unavailable"
-    DOWNLOAD_CORRUPT = "download-corrupt"
-    DOWNLOAD_TIMEOUT = "download-timeout"
-    CONFIG_UNREADABLE = "config-unreadable"
-    DISK_FULL = "disk-full"
-    NO_FIT = "no-fit"
-    CLAIM_CONFLICT = "claim-conflict"
-    PORT_TAKEN = "port-taken"
-    DEPLOY_IN_PROGRESS = "deploy-in-progress"
-    APPROVAL_REFUSED = "approval-refused"
-    APPROVAL_TIMED_OUT = "approval-timed-out"
-    APPROVAL_IMPOSSIBLE = "approval-impossible"
-    UNKNOWN_APPROVAL = "unknown-approval"
-    LOST_LOCK = "lost-lock"
-    ACCELERATOR_STARTING = "accelerator-starting"
-    NO_IMAGE = "no-image"
-    IMAGE_MISSING = "image-missing"
-    IMAGE_PULL_FAILED = "image-pull-failed"
-    IMAGE_PULL_TIMEOUT = "image-pull-timeout"
-    REGISTRY_UNAUTHORIZED = "registry-unauthorized"
-    REGISTRY_UNTRUSTED = "registry-untrusted"
-    REGISTRY_RATE_LIMITED = "registry-rate-limited"
-    REGISTRY_UNAVAILABLE = "registry-unavailable"
-    RUNTIME_UNAVAILABLE = "runtime-unavailable"
-    CLUSTER_UNAVAILABLE = "cluster-unavailable"
-    CLUSTER_UNSUITABLE = "cluster-unsuitable"
-    HOST_UNAUTHORIZED = "host-unauthorized"
-    HOST_UNTRUSTED = "host-untrusted"
-    PROGRAM_MISSING = "program-missing"
-    ACCELERATOR_RUNTIME_MISSING = "accelerator-runtime-missing"
-    DRIVER_TOO_OLD = "driver-too-old"
-    LAUNCH_REFUSED = "launch-refused"
-    GATEWAY_REFUSED = "gateway-refused"
-    PACKAGES_NOT_INSTALLED = "packages-not-installed"
-    ENGINE_EXITED = "engine-exited"
-    ENGINE_BAD_ARGUMENT = "engine-bad-argument"
-    ENGINE_UNSUPPORTED_MODEL = "engine-unsupported-model"
-    ENGINE_OUT_OF_MEMORY = "engine-out-of-memory"
-    ENGINE_KV_CACHE_TOO_SMALL = "engine-kv-cache-too-small"
-    ENGINE_ACCELERATOR_BUSY = "engine-accelerator-busy"
-    ENGINE_NO_DEVICE = "engine-no-device"
-    ENGINE_SHM_TOO_SMALL = "engine-shm-too-small"
-    ENGINE_CONTEXT_TOO_LONG = "engine-context-too-long"
-    ENGINE_UNSUPPORTED_QUANTIZATION = "engine-unsupported-quantization"
-    ENGINE_UNSUPPORTED_SETTING = "engine-unsupported-setting"
-    ENGINE_BAD_ADAPTER = "engine-bad-adapter"
-    ENGINE_BAD_TOKENIZER = "engine-bad-tokenizer"
-    LOAD_TIMEOUT = "load-timeout"
-    WARM_UP_TIMEOUT = "warm-up-timeout"
-    BAD_ANSWER = "bad-answer"
-    GATE_FAILED = "gate-failed"
-    ADAPTERS_FIXED = "adapters-fixed"
-    ADAPTERS_FULL = "adapters-full"
-    ADAPTER_NAME_TAKEN = "adapter-name-taken"
-    ADAPTER_REFUSED = "adapter-refused"
-    UNKNOWN_ADAPTER = "unknown-adapter"
-    LEDGER_UNAVAILABLE = "ledger-unavailable"
-    LEDGER_DAMAGED = "ledger-damaged"
-    SERVER_UNAVAILABLE = "server-unavailable"
-    SERVER_REFUSED = "server-refused"
-    STORE_UNWRITABLE = "store-unwritable"
-    STEP_TIMEOUT = "step-timeout"
-    INTERRUPTED = "interrupted"
-
-
-class CauseFacts(Value):
-    """What is always true of a cause.
+    """Why something failed. The names are stable: artifacts, the ledger and `--json` hold them.
 
     Attributes:
         exit_code: Exit status of the command line.
-        retryable: Whether the same attempt may succeed a little later without a change.
         summary: One line for a person.
         suggestion: What to do about it.
+        retryable: Whether the same attempt may succeed a little later without a change.
     """
 
     exit_code: ExitCode
-    retryable: bool
     summary: str
     suggestion: str
+    retryable: bool
 
+    def __new__(
+        cls,
+        name: str,
+        exit_code: ExitCode,
+        summary: str,
+        suggestion: str,
+        retryable: bool = False,
+    ) -> Self:
+        """A cause with its facts; its value is the name."""
+        cause = str.__new__(cls, name)
+        cause._value_ = name
+        cause.exit_code, cause.retryable = exit_code, retryable
+        cause.summary, cause.suggestion = summary, suggestion
+        return cause
 
-def _facts(exit_code: ExitCode, summary: str, suggestion: str, retry: bool = False) -> CauseFacts:
-    return CauseFacts(exit_code=exit_code, retryable=retry, summary=summary, suggestion=suggestion)
+    @classmethod
+    def parse(cls, name: str) -> Self:
+        """The cause of a name."""
+        return cls(name)  # type: ignore[call-arg]  # mypy reads a lookup as `__new__`
 
-
-CAUSES: dict[Cause, CauseFacts] = {
-    Cause.BAD_SPEC: _facts(
+    BAD_SPEC = (
+        "bad-spec",
         ExitCode.BAD_INPUT,
         "The model spec is not valid",
         "Correct the fields named above; docs/spec.md lists every field.",
-    ),
-    Cause.BAD_FLEET: _facts(
+    )
+    BAD_FLEET = (
+        "bad-fleet",
         ExitCode.BAD_INPUT,
         "The fleet file is not valid",
         "Correct the fields named above; docs/spec.md lists every field.",
-    ),
-    Cause.BAD_SETTING: _facts(
+    )
+    BAD_SETTING = (
+        "bad-setting",
         ExitCode.BAD_INPUT,
         "A setting or argument is not valid",
         "Correct the environment variable or argument named above.",
-    ),
-    Cause.POLICY_REFUSED: _facts(
+    )
+    POLICY_REFUSED = (
+        "policy-refused",
         ExitCode.BAD_INPUT,
-        "The site's policy does not allow it",
-        "Leave out what is named above, or have the policy of the site say otherwise:"
-        " docs/policy.md.",
-    ),
-    Cause.UNKNOWN_RELEASE: _facts(
+        "The site's policy does not allow this",
+        "Remove the fields named above, or change the site's policy (docs/policy.md).",
+    )
+    UNKNOWN_RELEASE = (
+        "unknown-release",
         ExitCode.BAD_INPUT,
-        "There is no such release",
+        "The release does not exist",
         "`moorage status` lists the models, `moorage history NAME` their releases.",
-    ),
-    Cause.CANNOT_ROLL_BACK: _facts(
+    )
+    CANNOT_ROLL_BACK = (
+        "cannot-roll-back",
         ExitCode.BAD_INPUT,
-        "That cannot be gone back to",
-        "`moorage history NAME` lists the releases; only one that ran can be gone back to.",
-    ),
-    Cause.SECRET_MISSING: _facts(
+        "A rollback to that release is not possible",
+        "`moorage history NAME` lists the releases. The target must be one that ran.",
+    )
+    SECRET_MISSING = (
+        "secret-missing",
         ExitCode.BAD_INPUT,
-        "A secret named by the spec is not there",
+        "A secret that the spec names does not exist",
         "Set it as an environment variable of that name, or as a Prefect Secret block.",
-    ),
-    Cause.SOURCE_MISSING: _facts(
+    )
+    SOURCE_MISSING = (
+        "source-missing",
         ExitCode.SOURCE,
         "The model was not found",
-        "Check `source` and `revision`; a private repository looks missing without a token.",
-    ),
-    Cause.SOURCE_INCOMPLETE: _facts(
+        "Check `source` and `revision`. Without a token, a private repository looks missing.",
+    )
+    SOURCE_INCOMPLETE = (
+        "source-incomplete",
         ExitCode.SOURCE,
         "The model lacks files that an engine needs",
-        "Check that config.json and every weight file that the index names are there.",
-    ),
-    Cause.SOURCE_CORRUPT: _facts(
+        "Check that config.json and every weight file of the index exist.",
+    )
+    SOURCE_CORRUPT = (
+        "source-corrupt",
         ExitCode.SOURCE,
-        "A file of the model is damaged, or made to do harm",
-        "Fetch the model anew; if it repeats, do not use it: no engine could, or it is an attack.",
-    ),
-    Cause.SOURCE_UNAUTHORIZED: _facts(
+        "A file of the model is damaged or malicious",
+        "Download the model again. If this repeats, do not use the model.",
+    )
+    SOURCE_UNAUTHORIZED = (
+        "source-unauthorized",
         ExitCode.SOURCE,
         "The hub refused the credentials",
-        "Give a valid token: `secrets: {HF_TOKEN: NAME}` in the spec, or HF_TOKEN set.",
-    ),
-    Cause.SOURCE_GATED: _facts(
+        "Set a valid token: `secrets: {HF_TOKEN: NAME}` in the spec, or the variable HF_TOKEN.",
+    )
+    SOURCE_GATED = (
+        "source-gated",
         ExitCode.SOURCE,
         "The model is gated and this account has no access",
-        "Ask for access on the model's page, then deploy again with that account's token.",
-    ),
-    Cause.SOURCE_OFFLINE: _facts(
+        "Request access on the model's page, then deploy again with that account's token.",
+    )
+    SOURCE_OFFLINE = (
+        "source-offline",
         ExitCode.SOURCE,
-        "The hub is switched off and the model is not stored here",
-        "Unset HF_HUB_OFFLINE, or deploy once while online so that the revision is kept.",
-    ),
-    Cause.HUB_RATE_LIMITED: _facts(
+        "The hub is disabled, and the model is not stored locally",
+        "Unset HF_HUB_OFFLINE, or deploy the model once while online.",
+    )
+    HUB_RATE_LIMITED = (
+        "hub-rate-limited",
         ExitCode.SOURCE,
-        "The hub asks to slow down",
-        "Wait a few minutes, or use a token: its limits are higher.",
-        retry=True,
-    ),
-    Cause.HUB_UNAVAILABLE: _facts(
+        "The hub limits the rate of requests",
+        "Wait a few minutes, or use a token, which has higher limits.",
+        True,
+    )
+    HUB_UNAVAILABLE = (
+        "hub-unavailable",
         ExitCode.SOURCE,
         "The hub cannot be reached",
-        "Check the network and HF_ENDPOINT; what has been downloaded is kept.",
-        retry=True,
-    ),
-    Cause.DOWNLOAD_CORRUPT: _facts(
+        "Check the network and HF_ENDPOINT. Downloaded files are kept.",
+        True,
+    )
+    DOWNLOAD_CORRUPT = (
+        "download-corrupt",
         ExitCode.SOURCE,
-        "A downloaded file is not what the hub announced",
-        "Deploy again; if it repeats, a proxy on the way alters or cuts the files.",
-        retry=True,
-    ),
-    Cause.DOWNLOAD_TIMEOUT: _facts(
+        "A downloaded file differs from the hub's checksum or size",
+        "Deploy again. If this repeats, a proxy may change or truncate the files.",
+        True,
+    )
+    DOWNLOAD_TIMEOUT = (
+        "download-timeout",
         ExitCode.SOURCE,
-        "The download did not end within its deadline",
-        "Raise `readiness.deadlines.download_seconds`, or deploy again: it resumes.",
-    ),
-    Cause.CONFIG_UNREADABLE: _facts(
+        "The download did not finish within its deadline",
+        "Deploy again to resume the download, or raise `readiness.deadlines.download_seconds`.",
+    )
+    CONFIG_UNREADABLE = (
+        "config-unreadable",
         ExitCode.SOURCE,
         "The model's configuration cannot be read",
-        "Check config.json; a model with its own code needs `trust_remote_code: true`.",
-    ),
-    Cause.DISK_FULL: _facts(
+        "Check config.json. A model with its own code needs `trust_remote_code: true`.",
+    )
+    DISK_FULL = (
+        "disk-full",
         ExitCode.MACHINE,
         "There is not enough disk space",
         "Free some space: `moorage models prune` removes models that nobody uses. Or set `store` of"
         " the host, or MOORAGE_HOME here, to a larger disk.",
-    ),
-    Cause.NO_FIT: _facts(
+    )
+    NO_FIT = (
+        "no-fit",
         ExitCode.NO_FIT,
         "The model fits nowhere",
-        "See the reason given for each host above.",
-    ),
-    Cause.CLAIM_CONFLICT: _facts(
+        "See the reason for each host above.",
+    )
+    CLAIM_CONFLICT = (
+        "claim-conflict",
         ExitCode.BUSY,
-        "Other deployments took what was planned",
-        "Deploy again; the plan is made afresh.",
-        retry=True,
-    ),
-    Cause.PORT_TAKEN: _facts(
+        "Another deployment claimed the planned resources",
+        "Deploy again: moorage makes a new plan.",
+        True,
+    )
+    PORT_TAKEN = (
+        "port-taken",
         ExitCode.BUSY,
         "The port is already in use",
-        "Choose another `port`, leave it `auto`, or stop what listens there.",
-    ),
-    Cause.DEPLOY_IN_PROGRESS: _facts(
+        "Choose another `port`, set it to `auto`, or stop the program that listens there.",
+    )
+    DEPLOY_IN_PROGRESS = (
+        "deploy-in-progress",
         ExitCode.BUSY,
         "Another flow is working on this model",
         "Wait for it, or cancel its flow run.",
-    ),
-    Cause.APPROVAL_REFUSED: _facts(
+    )
+    APPROVAL_REFUSED = (
+        "approval-refused",
         ExitCode.BUSY,
         "A person refused the deployment",
-        "See the note; what served before still serves.",
-    ),
-    Cause.APPROVAL_TIMED_OUT: _facts(
+        "See the note. The old release still serves.",
+    )
+    APPROVAL_TIMED_OUT = (
+        "approval-timed-out",
         ExitCode.BUSY,
-        "Nobody agreed to the deployment in time",
-        "Deploy again, and agree with `moorage approve`; `redeploy.approval_seconds` waits longer.",
-    ),
-    Cause.APPROVAL_IMPOSSIBLE: _facts(
+        "Nobody approved the deployment in time",
+        "Deploy again and run `moorage approve`, or raise `redeploy.approval_seconds`.",
+    )
+    APPROVAL_IMPOSSIBLE = (
+        "approval-impossible",
         ExitCode.BAD_INPUT,
-        "The deployment needs a person's approval, and no person can be reached here",
-        "Run it at a terminal, or on a Prefect server: set PREFECT_API_URL.",
-    ),
-    Cause.UNKNOWN_APPROVAL: _facts(
+        "The deployment needs approval, and nobody can approve it here",
+        "Run it in a terminal, or set PREFECT_API_URL to use a Prefect server.",
+    )
+    UNKNOWN_APPROVAL = (
+        "unknown-approval",
         ExitCode.BAD_INPUT,
-        "No such flow run waits for approval",
-        "`moorage approvals` lists those that wait.",
-    ),
-    Cause.LOST_LOCK: _facts(
+        "No flow run of that name waits for approval",
+        "`moorage approvals` lists the flow runs that wait.",
+    )
+    LOST_LOCK = (
+        "lost-lock",
         ExitCode.BUSY,
         "Another flow took over this model",
-        "This process stood still for too long; look at the newer flow run.",
-    ),
-    Cause.ACCELERATOR_STARTING: _facts(
+        "This process was suspended for too long. See the newer flow run.",
+    )
+    ACCELERATOR_STARTING = (
+        "accelerator-starting",
         ExitCode.BUSY,
         "Another engine is still starting on the accelerator",
-        "Deploy again once it serves or has failed; a larger"
-        " `readiness.deadlines.load_seconds` waits longer.",
-        retry=True,
-    ),
-    Cause.NO_IMAGE: _facts(
+        "Deploy again once it serves or has failed, or raise"
+        " `readiness.deadlines.load_seconds` to wait longer.",
+        True,
+    )
+    NO_IMAGE = (
+        "no-image",
         ExitCode.IMAGE,
-        "No image is known for this engine here",
-        "Set `engine.image` to an image that has the engine for this hardware.",
-    ),
-    Cause.IMAGE_MISSING: _facts(
+        "No image is known for this engine and hardware",
+        "Set `engine.image` to an image of the engine for this hardware.",
+    )
+    IMAGE_MISSING = (
+        "image-missing",
         ExitCode.IMAGE,
         "The image does not exist",
-        "Check `engine.image` and `engine.version`; a private registry needs credentials.",
-    ),
-    Cause.IMAGE_PULL_FAILED: _facts(
+        "Check `engine.image` and `engine.version`. A private registry needs credentials.",
+    )
+    IMAGE_PULL_FAILED = (
+        "image-pull-failed",
         ExitCode.IMAGE,
         "The image could not be pulled",
-        "Check that the host reaches the registry and is logged in there.",
-        retry=True,
-    ),
-    Cause.IMAGE_PULL_TIMEOUT: _facts(
+        "Check that the host can reach the registry and is logged in.",
+        True,
+    )
+    IMAGE_PULL_TIMEOUT = (
+        "image-pull-timeout",
         ExitCode.IMAGE,
         "The image was not pulled within its deadline",
-        "Raise `readiness.deadlines.image_seconds`, or have the image on the host before"
-        " (`docker pull`).",
-    ),
-    Cause.REGISTRY_UNAUTHORIZED: _facts(
+        "Raise `readiness.deadlines.image_seconds`, or pull the image in advance (`docker pull`).",
+    )
+    REGISTRY_UNAUTHORIZED = (
+        "registry-unauthorized",
         ExitCode.IMAGE,
         "The registry refused access to the image",
-        "Give its account and the name of its secret under `registries.logins` in the fleet file.",
-    ),
-    Cause.REGISTRY_UNTRUSTED: _facts(
+        "Set the account and its secret under `registries.logins` in the fleet file.",
+    )
+    REGISTRY_UNTRUSTED = (
+        "registry-untrusted",
         ExitCode.IMAGE,
         "The connection to the registry is not safe",
-        "Put the certificate of its authority on the host, as"
+        "Install the certificate of its authority on the host as"
         " /etc/docker/certs.d/HOST:PORT/ca.crt.",
-    ),
-    Cause.REGISTRY_RATE_LIMITED: _facts(
+    )
+    REGISTRY_RATE_LIMITED = (
+        "registry-rate-limited",
         ExitCode.IMAGE,
-        "The registry asks to slow down",
-        "Give an account under `registries.logins` in the fleet file: its limit is higher; or name"
-        " a mirror as `registries.default`. Docker Hub counts pulls over six hours.",
-        retry=True,
-    ),
-    Cause.REGISTRY_UNAVAILABLE: _facts(
+        "The registry limits the rate of pulls",
+        "Set an account under `registries.logins` in the fleet file for a higher limit, or set a"
+        " mirror as `registries.default`. Docker Hub counts pulls over six hours.",
+        True,
+    )
+    REGISTRY_UNAVAILABLE = (
+        "registry-unavailable",
         ExitCode.IMAGE,
         "The registry cannot be reached",
         "Check the network, or set `registries.fallback` in the fleet file.",
-        retry=True,
-    ),
-    Cause.RUNTIME_UNAVAILABLE: _facts(
+        True,
+    )
+    RUNTIME_UNAVAILABLE = (
+        "runtime-unavailable",
         ExitCode.MACHINE,
         "The container runtime does not answer",
-        "Start Docker on the host, or check the host's address; `moorage doctor` tells more.",
-        retry=True,
-    ),
-    Cause.CLUSTER_UNAVAILABLE: _facts(
+        "Start Docker on the host, or check the host's address. `moorage doctor` shows more.",
+        True,
+    )
+    CLUSTER_UNAVAILABLE = (
+        "cluster-unavailable",
         ExitCode.MACHINE,
         "The Ray cluster does not answer",
         "Check that its head node runs, and the addresses under `clusters` of the fleet file.",
-        retry=True,
-    ),
-    Cause.CLUSTER_UNSUITABLE: _facts(
+        True,
+    )
+    CLUSTER_UNSUITABLE = (
+        "cluster-unsuitable",
         ExitCode.MACHINE,
         "The Ray cluster cannot serve this",
         "Update Ray there and install `ray[serve]`, or name another cluster in"
         " `placement.cluster`.",
-    ),
-    Cause.HOST_UNAUTHORIZED: _facts(
+    )
+    HOST_UNAUTHORIZED = (
+        "host-unauthorized",
         ExitCode.MACHINE,
         "The host refused the login",
         "Check the key or certificate that the fleet file gives for the host.",
-    ),
-    Cause.HOST_UNTRUSTED: _facts(
+    )
+    HOST_UNTRUSTED = (
+        "host-untrusted",
         ExitCode.MACHINE,
-        "The host is not the one that is known",
-        "Check its key among the known hosts, or the `ca.pem` of its certificate.",
-    ),
-    Cause.PROGRAM_MISSING: _facts(
+        "The identity of the host has changed or is unknown",
+        "Check its key in the known hosts file, or the `ca.pem` of its certificate.",
+    )
+    PROGRAM_MISSING = (
+        "program-missing",
         ExitCode.MACHINE,
-        "A program that is needed is not installed",
-        "Install it, in the checkout `pip install '.[transformers]'`, or use Docker.",
-    ),
-    Cause.ACCELERATOR_RUNTIME_MISSING: _facts(
+        "A required program is not installed",
+        "Install it (in the checkout: `pip install '.[transformers]'`), or use Docker.",
+    )
+    ACCELERATOR_RUNTIME_MISSING = (
+        "accelerator-runtime-missing",
         ExitCode.MACHINE,
-        "Docker on the host cannot hand out accelerators",
+        "Docker on the host cannot give accelerators to containers",
         "Install the NVIDIA container toolkit and restart Docker.",
-    ),
-    Cause.DRIVER_TOO_OLD: _facts(
+    )
+    DRIVER_TOO_OLD = (
+        "driver-too-old",
         ExitCode.MACHINE,
-        "The image asks for a newer driver than the host's",
-        "Update the driver, or ask for an older `engine.version`.",
-    ),
-    Cause.LAUNCH_REFUSED: _facts(
+        "The image needs a newer driver than the host has",
+        "Update the driver, or set an older `engine.version`.",
+    )
+    LAUNCH_REFUSED = (
+        "launch-refused",
         ExitCode.ENGINE,
         "The container could not be started",
-        "See the runtime's own message above.",
-    ),
-    Cause.GATEWAY_REFUSED: _facts(
+        "See the runtime's message above.",
+    )
+    GATEWAY_REFUSED = (
+        "gateway-refused",
         ExitCode.MACHINE,
-        "The gateway does not work with its configuration",
-        "`moorage gateway status` shows what it works with; reconciling repairs it.",
-    ),
-    Cause.PACKAGES_NOT_INSTALLED: _facts(
+        "The gateway does not accept its configuration",
+        "`moorage gateway status` shows its configuration. The next reconcile repairs it.",
+    )
+    PACKAGES_NOT_INSTALLED = (
+        "packages-not-installed",
         ExitCode.ENGINE,
         "The packages of `engine.packages` could not be installed in the container",
-        "Read what the installer says in the log. `PIP_INDEX_URL` in `engine.env` or `secrets` says"
-        " where packages come from; the image has to hold uv or pip.",
-    ),
-    Cause.ENGINE_EXITED: _facts(
+        "Read the installer's message in the log. `PIP_INDEX_URL` in `engine.env` or `secrets` sets"
+        " the package index. The image must contain uv or pip.",
+    )
+    ENGINE_EXITED = (
+        "engine-exited",
         ExitCode.ENGINE,
-        "The engine ended before it was ready",
-        "Read the log: the first error of the engine is the cause, the last line never is.",
-    ),
-    Cause.ENGINE_BAD_ARGUMENT: _facts(
+        "The engine exited before it was ready",
+        "Read the log. The engine's first error is usually the cause.",
+    )
+    ENGINE_BAD_ARGUMENT = (
+        "engine-bad-argument",
         ExitCode.ENGINE,
-        "The engine does not know an argument",
+        "The engine does not accept an argument",
         "Correct `engine.args` for this engine version.",
-    ),
-    Cause.ENGINE_UNSUPPORTED_MODEL: _facts(
+    )
+    ENGINE_UNSUPPORTED_MODEL = (
+        "engine-unsupported-model",
         ExitCode.ENGINE,
         "The engine does not support this architecture",
         "Use a newer `engine.version` or another engine.",
-    ),
-    Cause.ENGINE_OUT_OF_MEMORY: _facts(
+    )
+    ENGINE_OUT_OF_MEMORY = (
+        "engine-out-of-memory",
         ExitCode.ENGINE,
         "The engine ran out of memory",
         "Lower `context`, add an accelerator, or raise `placement.ram` on CPU.",
-    ),
-    Cause.ENGINE_KV_CACHE_TOO_SMALL: _facts(
+    )
+    ENGINE_KV_CACHE_TOO_SMALL = (
+        "engine-kv-cache-too-small",
         ExitCode.ENGINE,
         "The context does not fit into the KV cache",
-        "Lower `context` to the length that the engine names, or give it more memory.",
-    ),
-    Cause.ENGINE_ACCELERATOR_BUSY: _facts(
+        "Lower `context` to the length that the engine names, or give the engine more memory.",
+    )
+    ENGINE_ACCELERATOR_BUSY = (
+        "engine-accelerator-busy",
         ExitCode.ENGINE,
-        "Something else holds memory of the accelerator",
-        "Look for leftover processes on it, or place the model elsewhere.",
-    ),
-    Cause.ENGINE_NO_DEVICE: _facts(
+        "Another program uses memory of the accelerator",
+        "Look for leftover processes on the accelerator, or place the model elsewhere.",
+    )
+    ENGINE_NO_DEVICE = (
+        "engine-no-device",
         ExitCode.ENGINE,
         "The engine found no device to run on",
-        "Use an image made for this hardware, and check that the container sees the device.",
-    ),
-    Cause.ENGINE_SHM_TOO_SMALL: _facts(
+        "Use an image for this hardware, and check that the container can see the device.",
+    )
+    ENGINE_SHM_TOO_SMALL = (
+        "engine-shm-too-small",
         ExitCode.ENGINE,
         "The container's shared memory is too small",
         "Raise `engine.shm` in the spec.",
-    ),
-    Cause.ENGINE_CONTEXT_TOO_LONG: _facts(
+    )
+    ENGINE_CONTEXT_TOO_LONG = (
+        "engine-context-too-long",
         ExitCode.ENGINE,
-        "The context is longer than the model's",
+        "The context is longer than the model supports",
         "Lower `context` to the length that the engine names, or extend the rope scaling.",
-    ),
-    Cause.ENGINE_UNSUPPORTED_QUANTIZATION: _facts(
+    )
+    ENGINE_UNSUPPORTED_QUANTIZATION = (
+        "engine-unsupported-quantization",
         ExitCode.ENGINE,
         "The engine cannot run this quantization here",
         "Serve another quantization of the model, or use other accelerators.",
-    ),
-    Cause.ENGINE_UNSUPPORTED_SETTING: _facts(
+    )
+    ENGINE_UNSUPPORTED_SETTING = (
+        "engine-unsupported-setting",
         ExitCode.ENGINE,
-        "The engine cannot do what its settings ask for",
-        "Change `engine.args`, or the field of the spec that the setting comes from.",
-    ),
-    Cause.ENGINE_BAD_ADAPTER: _facts(
+        "The engine does not support a setting",
+        "Change `engine.args`, or the field of the spec that sets it.",
+    )
+    ENGINE_BAD_ADAPTER = (
+        "engine-bad-adapter",
         ExitCode.ENGINE,
         "The engine cannot load a LoRA adapter",
-        "Check `lora`: each adapter's directory, its rank, and that it is made for this model.",
-    ),
-    Cause.ENGINE_BAD_TOKENIZER: _facts(
+        "Check `lora`: the directory, rank and base model of each adapter.",
+    )
+    ENGINE_BAD_TOKENIZER = (
+        "engine-bad-tokenizer",
         ExitCode.ENGINE,
         "The engine cannot use the model's tokenizer or chat template",
-        "Check tokenizer.json and tokenizer_config.json, and what `engine.args` says of them.",
-    ),
-    Cause.LOAD_TIMEOUT: _facts(
+        "Check tokenizer.json, tokenizer_config.json, and the tokenizer options in `engine.args`.",
+    )
+    LOAD_TIMEOUT = (
+        "load-timeout",
         ExitCode.ENGINE,
         "The engine did not become healthy within its deadline",
-        "Read the log; if it was still loading, raise `readiness.deadlines.load_seconds`.",
-    ),
-    Cause.WARM_UP_TIMEOUT: _facts(
+        "Read the log. If the engine was still loading, raise `readiness.deadlines.load_seconds`.",
+    )
+    WARM_UP_TIMEOUT = (
+        "warm-up-timeout",
         ExitCode.ENGINE,
         "The engine is healthy, but did not answer a request within its deadline",
-        "Read the log; on slow hardware raise `readiness.deadlines.warm_up_seconds`.",
-    ),
-    Cause.BAD_ANSWER: _facts(
+        "Read the log. On slow hardware, raise `readiness.deadlines.warm_up_seconds`.",
+    )
+    BAD_ANSWER = (
+        "bad-answer",
         ExitCode.ENGINE,
-        "The engine answered, but not with what was requested",
-        "Check that `mode` is what the model is for.",
-    ),
-    Cause.GATE_FAILED: _facts(
+        "The engine gave a wrong kind of answer",
+        "Check that `mode` matches the model's purpose.",
+    )
+    GATE_FAILED = (
+        "gate-failed",
         ExitCode.ENGINE,
-        "The engine serves, but not as well as `readiness.prompts` and `compare` demand",
-        "What served before serves on. Compare the two (`moorage diff`), or change the gate.",
-    ),
-    Cause.ADAPTERS_FIXED: _facts(
+        "The engine serves, but failed `readiness.prompts` or `compare`",
+        "The old release still serves. Compare both with `moorage diff`, or change the test.",
+    )
+    ADAPTERS_FIXED = (
+        "adapters-fixed",
         ExitCode.BAD_INPUT,
         "The adapters of this release cannot be changed while it serves",
         "Set `lora_updates` in the spec and deploy it again.",
-    ),
-    Cause.ADAPTERS_FULL: _facts(
+    )
+    ADAPTERS_FULL = (
+        "adapters-full",
         ExitCode.BAD_INPUT,
         "There is no room for another adapter",
         "Unload one with `moorage lora unload`, or raise `lora_updates.max` and deploy again.",
-    ),
-    Cause.ADAPTER_NAME_TAKEN: _facts(
+    )
+    ADAPTER_NAME_TAKEN = (
+        "adapter-name-taken",
         ExitCode.BAD_INPUT,
-        "Something else is served under the adapter's name",
-        "Choose another name, or `moorage lora unload` the adapter that has it.",
-    ),
-    Cause.ADAPTER_REFUSED: _facts(
+        "The adapter's name is already in use",
+        "Choose another name, or unload the other adapter with `moorage lora unload`.",
+    )
+    ADAPTER_REFUSED = (
+        "adapter-refused",
         ExitCode.ENGINE,
-        "The engine does not take the adapter",
-        "The engine's own words above say why; it serves on without the adapter.",
-    ),
-    Cause.UNKNOWN_ADAPTER: _facts(
+        "The engine refused the adapter",
+        "See the engine's message above. The engine still serves without the adapter.",
+    )
+    UNKNOWN_ADAPTER = (
+        "unknown-adapter",
         ExitCode.BAD_INPUT,
         "No such adapter is loaded",
-        "`moorage lora list MODEL` shows what is.",
-    ),
-    Cause.LEDGER_UNAVAILABLE: _facts(
+        "`moorage lora list MODEL` lists the loaded adapters.",
+    )
+    LEDGER_UNAVAILABLE = (
+        "ledger-unavailable",
         ExitCode.MACHINE,
         "The ledger cannot be used",
-        "Check MOORAGE_LEDGER_URL and that its file or server is there and writable.",
-    ),
-    Cause.LEDGER_DAMAGED: _facts(
+        "Check MOORAGE_LEDGER_URL, and that its file or server is available and writable.",
+    )
+    LEDGER_DAMAGED = (
+        "ledger-damaged",
         ExitCode.MACHINE,
         "The ledger is damaged",
-        "`moorage ledger check` says where; `moorage ledger restore FILE` brings a backup back.",
-    ),
-    Cause.SERVER_UNAVAILABLE: _facts(
+        "`moorage ledger check` shows where. `moorage ledger restore FILE` restores a backup.",
+    )
+    SERVER_UNAVAILABLE = (
+        "server-unavailable",
         ExitCode.MACHINE,
         "The Prefect server does not answer",
-        "Check PREFECT_API_URL, and that the server is up.",
-    ),
-    Cause.SERVER_REFUSED: _facts(
+        "Check PREFECT_API_URL, and that the server runs.",
+    )
+    SERVER_REFUSED = (
+        "server-refused",
         ExitCode.MACHINE,
-        "The Prefect server did not take a request",
+        "The Prefect server refused a request",
         "Check that PREFECT_API_URL is the API of a Prefect 3 server, that you are logged in to it,"
         " and that nobody has deleted the flow run.",
-    ),
-    Cause.STORE_UNWRITABLE: _facts(
+    )
+    STORE_UNWRITABLE = (
+        "store-unwritable",
         ExitCode.MACHINE,
-        "The model store cannot be written",
-        "Give this user the right to write under MOORAGE_HOME, or set it to another folder.",
-    ),
-    Cause.STEP_TIMEOUT: _facts(
+        "The model store is not writable",
+        "Give this user write access to MOORAGE_HOME, or set MOORAGE_HOME to another folder.",
+    )
+    STEP_TIMEOUT = (
+        "step-timeout",
         ExitCode.MACHINE,
-        "A step took longer than any such step should",
-        "See which step it was; the hub, the host or the ledger hardly answers.",
-    ),
-    Cause.INTERRUPTED: _facts(
+        "A step exceeded its time limit",
+        "See which step it was. The hub, the host or the ledger may be slow.",
+    )
+    INTERRUPTED = (
+        "interrupted",
         ExitCode.CANCELLED,
-        "It was interrupted",
-        "Say it again: what was left behind is cleaned up first.",
-    ),
-}
+        "The command was interrupted",
+        "Run it again: moorage first cleans up what it left behind.",
+    )

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
 
-from moorage.common.causes import CAUSES, Cause, CauseFacts, ExitCode
-
-__all__ = ["CAUSES", "Cause", "CauseFacts", "ExitCode", "Failure", "combine"]
+from moorage.common.causes import Cause as Cause
+from moorage.common.causes import ExitCode as ExitCode
 
 
 class Failure(Exception):
-    """A failure with a cause. Whatever a person needs to act on it travels with it.
+    """A failure with a cause, and everything that a person needs to act on it.
 
     Args:
         cause: Entry of the taxonomy.
         detail: What was found, with names and numbers.
-        suggestion: Overrides the general suggestion of the cause where more is known.
-        log_tail: Last lines of the engine's log, if there is one.
-        evidence: The line of the log that gave the cause away.
-        named: What that line names, such as `length`.
+        suggestion: Replaces the general suggestion of the cause where more is known.
+        log_tail: Last lines of the engine's log.
+        evidence: The line of the log that shows the cause.
+        named: Values that this line names, such as `length`.
     """
 
     def __init__(
@@ -37,26 +38,26 @@ class Failure(Exception):
         self.log_tail = log_tail
         self.evidence = evidence
         self.named = dict(named or {})
-        self.suggestion = suggestion or CAUSES[cause].suggestion
+        self.suggestion = suggestion or cause.suggestion
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (self.cause, self.detail, *self._context)
+        return partial(Failure, **self._context), (self.cause, self.detail)
 
     @property
-    def _context(self) -> tuple[str, str, str, Mapping[str, str]]:
-        return self.suggestion, self.log_tail, self.evidence, self.named
+    def _context(self) -> dict[str, Any]:
+        return {
+            "suggestion": self.suggestion,
+            "log_tail": self.log_tail,
+            "evidence": self.evidence,
+            "named": self.named,
+        }
 
     def __str__(self) -> str:
-        return f"{CAUSES[self.cause].summary}: {self.detail}"
-
-    @property
-    def facts(self) -> CauseFacts:
-        """The facts of the cause."""
-        return CAUSES[self.cause]
+        return f"{self.cause.summary}: {self.detail}"
 
     def at(self, place: str) -> Failure:
-        """The same failure, which says where it happened."""
-        return _rebuild(self.cause, f"{place}: {self.detail}", *self._context)
+        """The same failure with the place where it happened."""
+        return Failure(self.cause, f"{place}: {self.detail}", **self._context)
 
 
 def combine(failures: Sequence[tuple[str, Failure]], not_begun: Sequence[str] = ()) -> Failure:
@@ -64,11 +65,11 @@ def combine(failures: Sequence[tuple[str, Failure]], not_begun: Sequence[str] = 
 
     Args:
         failures: Host and failure, in the order in which they happened; at least one.
-        not_begun: Hosts on which nothing was begun any more.
+        not_begun: Hosts on which nothing was begun.
 
     Returns:
-        A failure with the cause, the log and the evidence of the first. Hosts that failed in the
-        same words are named together, and so is every suggestion that differs.
+        A failure with the cause, the log and the evidence of the first. Hosts with equal messages
+        are named together. Each different suggestion is kept.
     """
     hosts: dict[str, list[str]] = {}
     for host, failure in failures:
@@ -84,17 +85,4 @@ def combine(failures: Sequence[tuple[str, Failure]], not_begun: Sequence[str] = 
         log_tail=first.log_tail,
         evidence=first.evidence,
         named=first.named,
-    )
-
-
-def _rebuild(
-    cause: Cause,
-    detail: str,
-    suggestion: str,
-    log_tail: str,
-    evidence: str,
-    named: Mapping[str, str],
-) -> Failure:
-    return Failure(
-        cause, detail, suggestion=suggestion, log_tail=log_tail, evidence=evidence, named=named
     )

@@ -31,11 +31,6 @@ class ApplicationRequest(Value):
     """The facts that an application of a model follows from.
 
     Attributes:
-        spec: What the user wrote.
-        profile: The model.
-        model: Its resolved files.
-        seat: The cluster that it runs on.
-        cluster: That cluster.
         release: The release's id.
         ledger: Identity of the ledger that it is in.
         arguments: vLLM's arguments, in the version that runs there as far as it is known.
@@ -63,20 +58,16 @@ class ApplicationRequest(Value):
 
 
 class ApplicationParts(Value):
-    """The parts that Ray Serve builds an application from.
-
-    Attributes:
-        import_path: The builder.
-        args: Its arguments.
-        flags: The flags that they follow from, each with its reason.
-        variables: The engine's own; the user's override them.
-        deployments: Options of its deployments.
-    """
+    """The parts that Ray Serve builds an application from: a builder and its arguments."""
 
     import_path: str
     args: dict[str, Any]
     flags: tuple[Flag, ...] = ()
+    """The flags that the arguments follow from, each with its reason."""
+
     variables: tuple[Variable, ...] = ()
+    """The engine's own; the user's override them."""
+
     deployments: tuple[dict[str, Any], ...] = ()
 
 

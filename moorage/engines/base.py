@@ -7,12 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import ClassVar
 
 from moorage.common.failures import Failure
-from moorage.common.values import Origin
+from moorage.common.values import Origin, Value
 from moorage.engines.api_key import generated_key
 from moorage.engines.command_line import own_command, start_flags, without_user_flags
-from moorage.engines.draining import Busy
 from moorage.engines.flags import Flag, Variable
-from moorage.engines.isolation import cores, isolation, memory_bytes, shm_bytes
 from moorage.engines.launch import (
     LABEL_LEDGER,
     LABEL_MODEL,
@@ -27,7 +25,17 @@ from moorage.engines.launch import (
 from moorage.engines.recovery import Remedy
 from moorage.engines.request import LaunchRequest
 from moorage.engines.schema.argument import Rules
-from moorage.engines.seat import compatibility, devices, mounts, preparation, visibility
+from moorage.engines.seat import (
+    compatibility,
+    cores,
+    devices,
+    isolation,
+    memory_bytes,
+    mounts,
+    preparation,
+    shm_bytes,
+    visibility,
+)
 from moorage.engines.updates import AdapterUpdates
 from moorage.memory.need import Need
 from moorage.models.profile import ModelProfile
@@ -37,6 +45,20 @@ from moorage.readiness.engine_facts import Measured
 from moorage.readiness.protocol import Probe, readiness_probes
 from moorage.spec import ModelSpec
 from moorage.spec.arguments import parse_words
+
+
+class Busy(Value):
+    """Where an engine reports its requests in flight.
+
+    Attributes:
+        path: HTTP path of its metrics, in Prometheus' text format.
+        metrics: Names of the metrics that count requests in flight; they are added up.
+        progress: Names of the metrics that grow only while it generates.
+    """
+
+    path: str
+    metrics: tuple[str, ...]
+    progress: tuple[str, ...] = ()
 
 
 class Engine(EngineTraits):

@@ -26,16 +26,13 @@ OTHER_NAMES = {
 def filled(
     words: Iterable[str], values: Mapping[str, str], environment: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """Words with their placeholders filled in; each word stays one word.
+    """Words with `{{name}}` filled in; each word stays one word.
 
     Args:
-        words: Words that may hold `{{name}}`.
+        words: Words of a command line.
         values: Values of the placeholders.
-        environment: The user's variables, for names that `values` lacks.
-
-    Returns:
-        The same number of words. An unknown name is left as it is: it may be meant for the
-        engine, as in a chat template.
+        environment: The user's variables, for names that `values` lacks. A name that both lack is
+            left as it is: it may be meant for the engine, as in a chat template.
     """
     known = {**environment, **values}
     known.update({other: values[name] for other, name in OTHER_NAMES.items() if name in values})
@@ -47,13 +44,7 @@ def filled(
 def without_user_flags(
     flags: Iterable[Flag], stated: EngineArguments, aliases: Mapping[str, tuple[str, ...]]
 ) -> tuple[Flag, ...]:
-    """Derived flags without those that the user gives, in any spelling.
-
-    Args:
-        flags: The derived flags.
-        stated: The user's arguments.
-        aliases: Other names of the engine's options.
-    """
+    """Derived flags without those that the user states, in any spelling or by an alias."""
     return tuple(
         flag
         for flag in flags
@@ -119,10 +110,9 @@ def command_line(
     return CommandLine(() if whole else own or engine.entrypoint, start)
 
 
-_Configured = tuple[str, EngineVersion]
-
-
-def configured_version(request: LaunchRequest, engine: EngineName) -> _Configured | None:
+def configured_version(
+    request: LaunchRequest, engine: EngineName
+) -> tuple[str, EngineVersion] | None:
     """The fleet's configuration of the version that will run, with its name; None = none.
 
     Configuration is for a version's image: an installed program is started as it is. A custom

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from moorage.common.units import GIB
-from moorage.common.values import Origin
 from moorage.engines.base import Engine
-from moorage.engines.flags import Flag, Variable
+from moorage.engines.flags import Flag, Variable, derived_flag
 from moorage.engines.request import LaunchRequest
 from moorage.inventory.snapshot import VENDORS
 from moorage.models.profile import ModelProfile
@@ -33,9 +32,8 @@ class Custom(Engine):
 
     def base_command(self, request: LaunchRequest) -> tuple[Flag, ...]:
         """The model, behind the entrypoint that the fleet configures."""
-        model = (request.engine_model_path,)
         reason = "the model's directory as the engine sees it"
-        return (Flag(tokens=model, origin=Origin.DERIVED, reason=reason),)
+        return (derived_flag(reason, request.engine_model_path),)
 
     def serving_flags(self, request: LaunchRequest) -> tuple[Flag, ...]:  # noqa: ARG002
         """None: it says with placeholders where its port and name belong."""

@@ -1,4 +1,4 @@
-"""The launch plan: the containers of a release, each flag and variable with its origin.
+"""The launch plan: the containers of a release in the order of their start, each flag explained.
 
 `moorage plan` prints the object that `moorage deploy` executes.
 """
@@ -6,21 +6,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import ceil
 from typing import Any
 
 from moorage.common.values import Value
 from moorage.engines.flags import Flag, Variable
-from moorage.engines.isolation import Isolation
 from moorage.inventory.access import parse_access
 from moorage.models.assets import Pin
 from moorage.placement.placement import Role
-from moorage.spec import EngineName, NetworkMode, RuntimeName
+from moorage.spec import EngineName, IpcMode, NetworkMode, RestartPolicy, RuntimeName
 
 LABEL_LEDGER = "moorage.ledger"
 LABEL_MODEL = "moorage.model"
 LABEL_RELEASE = "moorage.release"
 LABEL_ROLE = "moorage.role"
 LABEL_REPLICA = "moorage.replica"
+
+LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+"""By the address that stands for all of a host, the one that this machine reaches itself by."""
 
 
 class Mount(Value):
@@ -44,15 +47,13 @@ class Link(Value):
 
 
 class Preparation(Value):
-    """The work of a script in a container before it becomes the engine.
-
-    Attributes:
-        packages: Python packages that it installs, without blanks.
-        without_cuda_compat: Whether it removes the libraries for newer drivers.
-    """
+    """The work of a script in a container before it becomes the engine."""
 
     packages: tuple[str, ...] = ()
+    """Python packages that it installs, without blanks."""
+
     without_cuda_compat: bool = False
+    """Whether it removes the libraries for newer drivers."""
 
     @property
     def is_needed(self) -> bool:
@@ -67,42 +68,55 @@ class Preparation(Value):
 
 
 class Application(Value):
-    """An application of Ray Serve.
-
-    Attributes:
-        endpoint: Base URL under which it answers: Ray Serve's own, and its route.
-        config: Its entry in the config that is sent to the cluster.
-    """
+    """An application of Ray Serve: its base URL, and its entry in the cluster's config."""
 
     endpoint: str
     config: dict[str, Any]
+
+
+class Isolation(Value):
+    """What a container shares with its host, except model, memory and processors.
+
+    Attributes:
+        user: `id` or `id:group`; empty = as the image says.
+        ulimits: By name; -1 = unlimited. Soft and hard limit are the same.
+        shares_memory_of: Container whose shared memory it uses instead; empty = as `ipc` says.
+        sees_processes_of: Container whose processes it sees as well; empty = none.
+        capabilities: Added to Docker's own set.
+        nodes: Device nodes, or directories of them.
+        runtime: Docker runtime that hands out its accelerators; empty = the daemon's own.
+    """
+
+    user: str = ""
+    groups: tuple[str, ...] = ()
+    ulimits: dict[str, int] = {}
+    ipc: IpcMode = IpcMode.PRIVATE
+    shares_memory_of: str = ""
+    sees_processes_of: str = ""
+    network: NetworkMode = NetworkMode.PUBLISHED
+    restart: RestartPolicy = RestartPolicy.NONE
+    capabilities: tuple[str, ...] = ()
+    privileged: bool = False
+    nodes: tuple[str, ...] = ()
+    runtime: str = ""
 
 
 class ContainerSpec(Value):
     """One container, one process (`process`), or one application on a Ray cluster (`ray`).
 
     Attributes:
-        name: Deterministic: release, replica and role.
-        host: Name of the host.
         address: How the host is reached, as in the fleet.
-        runtime: What starts it.
         image: Image reference, by digest where one is known; empty for a process.
-        command: The whole command line.
-        preparation: What happens in the container before that; None = nothing.
+        preparation: What happens in the container before its command; None = nothing.
         environment: All variables; nothing else is inherited but what the system needs.
-        mounts: Directories.
         accelerator_type: `cuda`, ...; `cpu` without accelerators.
         devices: Identifiers (UUID, or index as text) of the accelerators it may see.
         bind: Address on the host under which the port is published.
         port: Port on the host; inside the container it is the same.
-        shm_bytes: Shared memory.
         memory_bytes: Limit of RAM; 0 = none.
         cores: Limit of processor cores; 0 = none.
-        labels: Ledger, model, release, role, replica.
         working_directory: Where a container starts; empty = as its image says. A process starts in
             a folder of its own.
-        links: Made in the working directory (process runtime).
-        isolation: How far the container is isolated from its host.
         awaits: Container of the plan whose port must be open before this one starts; empty = none.
         application: The application on a Ray cluster; None = it runs on a host. `command` then
             holds the flags that its arguments follow from, `host` names the cluster, and bind and
@@ -164,32 +178,20 @@ class ContainerSpec(Value):
         """Base URL under which the engine answers."""
         if self.application:
             return self.application.endpoint
-        host = self._reachable.get(self.bind, self.bind)
+        host, access = self.bind, parse_access(self.address)
+        if host in LOOPBACK:  # It listens on all addresses of its host.
+            host = access.machine if access.is_remote else LOOPBACK[host]
         return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
-
-    @property
-    def _reachable(self) -> dict[str, str]:
-        """Addresses that reach an engine which listens on all addresses of its host."""
-        access = parse_access(self.address)
-        if access.is_remote:
-            return {"0.0.0.0": access.machine, "::": access.machine}
-        return {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
 class LaunchPlan(Value):
-    """Everything that a release starts, leaders first.
-
-    Attributes:
-        release: Id of the release.
-        engine: The engine.
-        engine_version: Its version; empty = unknown.
-        containers: What is started.
-        warnings: Warnings, such as fields of the spec that have no effect there.
-    """
+    """Everything that a release starts, leaders first."""
 
     release: str
     engine: EngineName
     engine_version: str
+    """Empty = unknown."""
+
     containers: tuple[ContainerSpec, ...]
     warnings: tuple[str, ...] = ()
 
@@ -199,20 +201,53 @@ class LaunchPlan(Value):
         return any(spec.application for spec in self.containers)
 
 
+def start_groups(plan: LaunchPlan) -> tuple[LaunchPlan, ...]:
+    """The plan in groups; each starts once the group before is ready.
+
+    vLLM profiles the free memory of its accelerators while it starts, so replicas that share one
+    are in different groups. All others are in the first, and leaders with their followers.
+    """
+    parts: list[list[ContainerSpec]] = []
+    taken: list[set[tuple[str, str, str]]] = []
+    for containers in _replicas(plan):
+        devices = {(c.host, c.accelerator_type, device) for c in containers for device in c.devices}
+        turn = 1 + max((at for at, used in enumerate(taken) if used & devices), default=-1)
+        if turn == len(parts):
+            parts.append([])
+            taken.append(set())
+        parts[turn] += containers
+        taken[turn] |= devices
+    return tuple(plan.model_copy(update={"containers": tuple(part)}) for part in parts)
+
+
+def split_off(plan: LaunchPlan, share: float) -> tuple[LaunchPlan, LaunchPlan]:
+    """A share (more than 0, at most 1) of a plan's replicas, rounded up, and the rest."""
+    replicas = _replicas(plan)
+    # Rounded first: 0.1 * 30 is a little more than 3 in floating point.
+    count = max(1, ceil(round(share * len(replicas), 9)))
+    first, rest = (
+        [spec for containers in part for spec in containers]
+        for part in (replicas[:count], replicas[count:])
+    )
+    return (
+        plan.model_copy(update={"containers": tuple(first)}),
+        plan.model_copy(update={"containers": tuple(rest)}),
+    )
+
+
+def _replicas(plan: LaunchPlan) -> list[list[ContainerSpec]]:
+    replicas: dict[str, list[ContainerSpec]] = {}
+    for container in plan.containers:
+        replicas.setdefault(container.labels[LABEL_REPLICA], []).append(container)
+    return list(replicas.values())
+
+
 class Workload(Value):
-    """A container or process that was started.
+    """A container or process that was started; its name is that of its `ContainerSpec`.
 
     Attributes:
-        name: As in its `ContainerSpec`.
-        release: Release that it belongs to.
-        ledger: Ledger that the release is in.
-        host: Name of the host.
-        address: How the host is reached.
-        runtime: What started it.
         identity: Container id, or `pid@start-time` of the process.
         endpoint: Base URL under which it answers, if it leads.
-        role: Part that it plays in its replica.
-        replica: Number of the replica.
         adapters: LoRA adapters that were loaded while it serves; a start drops them.
     """
 

@@ -13,10 +13,10 @@ from moorage.engines.application import (
     custom_application,
 )
 from moorage.engines.base import Engine
-from moorage.engines.isolation import isolation_warnings
 from moorage.engines.launch import LaunchPlan
 from moorage.engines.registry import ENGINES
 from moorage.engines.request import LaunchRequest, Peer
+from moorage.engines.seat import isolation_warnings
 from moorage.engines.vllm.ray_application import vllm_application
 from moorage.images.image import Image
 from moorage.models.source import on_host

@@ -17,40 +17,26 @@ from moorage.spec import ModelSpec
 
 
 class Remedy(Value):
-    """A number with which a failed engine would start.
-
-    Attributes:
-        option: Option of its command line, such as `--max-model-len`.
-        before: Value that failed.
-        value: Value to start it with.
-        fields: Fields of the spec that state the same.
-        reason: Where the value comes from.
-    """
+    """A number with which a failed engine would start, instead of the one before."""
 
     option: str
     before: str
     value: str
     fields: tuple[str, ...] = ()
+    """Fields of the spec that state the same."""
+
     reason: str
 
 
 class Correction(Value):
-    """The change of the second try of a release.
-
-    Attributes:
-        option: Option of the engine, such as `--max-model-len`.
-        before: Value that failed at the first try.
-        value: Value of the second try.
-        stated: Where the user had stated it, such as `context`; empty = it was derived.
-        cause: Why the first try failed.
-        reason: Where the value comes from.
-        evidence: Line of the engine's log that names it.
-    """
+    """The change of the second try of a release, and the cause and log line of the first."""
 
     option: str
     before: str
     value: str
     stated: str = ""
+    """Where the user had stated it, such as `context`; empty = it was derived."""
+
     cause: Cause
     reason: str
     evidence: str = ""
@@ -68,12 +54,6 @@ def correction_for(
     """The correction that a remedy leads to; None = there is no second try.
 
     A command line of the user's own is not changed: only its author knows what it starts.
-
-    Args:
-        spec: What the user wrote.
-        cause: Why the first try failed.
-        evidence: The line of the log that shows it.
-        remedy: The number that the engine named, if any.
     """
     if remedy is None or not spec.readiness.second_try or spec.engine.command is not None:
         return None
@@ -89,13 +69,7 @@ def correction_for(
 
 
 def with_correction(plan: LaunchPlan, correction: Correction, names: Collection[str]) -> LaunchPlan:
-    """A plan with a correction in some of its containers.
-
-    Args:
-        plan: The plan of the first try.
-        correction: The change.
-        names: Names of the containers to change: those that do not run.
-    """
+    """The plan of the first try, corrected in the named containers: those that do not run."""
     containers = tuple(
         _amended(spec, correction) if spec.name in names and spec.runs_engine else spec
         for spec in plan.containers
@@ -112,14 +86,11 @@ def _stated(spec: ModelSpec, remedy: Remedy) -> str:
 
 def _amended(spec: ContainerSpec, correction: Correction) -> ContainerSpec:
     """The option goes last: an engine takes the last one, and the user's words stay."""
-    kept = (flag for flag in spec.command if not _is_only(flag, correction.option))
+    option = correction.option
+    kept = [f for f in spec.command if len(f.tokens) != 2 or f.tokens[0] != option]
     flag = Flag(
-        tokens=(correction.option, correction.value),
+        tokens=(option, correction.value),
         origin=Origin.DERIVED,
         reason=f"second try: {correction.reason}",
     )
     return spec.model_copy(update={"command": (*kept, flag)})
-
-
-def _is_only(flag: Flag, option: str) -> bool:
-    return len(flag.tokens) == 2 and flag.tokens[0] == option

@@ -15,14 +15,11 @@ MODELS_FOLDER = "/models"
 
 
 class Peer(Value):
-    """One host of a replica that spans several.
-
-    Attributes:
-        address: Address that the others reach.
-        seat: The replica's seat there.
-    """
+    """One host of a replica that spans several."""
 
     address: str
+    """Address that the others reach."""
+
     seat: Seat
 
 
@@ -30,14 +27,9 @@ class LaunchRequest(Value):
     """The facts with which an engine is started for one seat.
 
     Attributes:
-        spec: What the user wrote.
-        profile: The model.
-        seat: The seat.
-        host: That host.
         release: The release's id.
         ledger: Identity of the ledger that it is in.
         model_path: Directory of the model on the host.
-        files: Its files.
         companions: Adapters and draft model that are loaded with it.
         updates_folder: Directory on the host for adapters that are loaded while it serves; empty =
             none are.

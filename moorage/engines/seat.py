@@ -1,4 +1,4 @@
-"""What a seat gives its container, whatever the engine: devices, directories, variables.
+"""What a seat gives its container, whatever the engine: isolation, devices, folders, variables.
 
 The script `prepare.sh` runs what has to happen before the engine starts: it takes the entrypoint's
 place and ends by becoming the engine.
@@ -7,20 +7,103 @@ place and ends by becoming the engine.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from moorage.common.values import Origin
-from moorage.engines.flags import Variable
-from moorage.engines.isolation import claimed_accelerators, device_kind_of, sees_more_than_claimed
-from moorage.engines.launch import Mount, Preparation
+from moorage.engines.flags import Variable, variable
+from moorage.engines.launch import Isolation, Mount, Preparation
 from moorage.engines.request import LaunchRequest
+from moorage.inventory.devices import DeviceKind, device_kind, device_nodes, sees_others
+from moorage.inventory.snapshot import Accelerator
 from moorage.models.source import ModelFile
+from moorage.placement.placement import CPU
+from moorage.spec import IpcMode, NetworkMode
 
 CUDA = "cuda"
 TAGGED = re.compile(r"cuda(\d+)\.(\d+)")
 NUMBERS = re.compile(r"v?(\d+)(?:\.(\d+))?")
-WITHOUT_CHECK = {"NVIDIA_DISABLE_REQUIRE": "1"}
-"""Keeps NVIDIA's container hook from refusing an image that is newer than the driver."""
+
+
+def isolation(request: LaunchRequest) -> Isolation:
+    """The isolation of a seat's container; a process has none."""
+    if not request.in_container:
+        return Isolation()
+    settings, kind = request.spec.engine.container, device_kind_of(request)
+    return Isolation(
+        user=":".join(str(one) for one in (settings.user, settings.group) if one is not None),
+        groups=tuple(dict.fromkeys((*kind.groups, *settings.groups))),
+        ulimits=settings.ulimits,
+        ipc=settings.ipc,
+        network=NetworkMode.HOST if request.spans_hosts else settings.network,
+        restart=settings.restart,
+        capabilities=tuple(dict.fromkeys((*kind.capabilities, *settings.capabilities)))
+        if not settings.privileged
+        else (),
+        privileged=settings.privileged,
+        nodes=device_nodes(kind, claimed_accelerators(request)),
+        runtime=kind.runtime,
+    )
+
+
+def device_kind_of(request: LaunchRequest) -> DeviceKind:
+    """The kind of the seat's accelerators; empty for a seat on CPU."""
+    seat = request.seat
+    return DeviceKind() if seat.accelerator_type == CPU else device_kind(seat.accelerator_type)
+
+
+def claimed_accelerators(request: LaunchRequest) -> tuple[Accelerator, ...]:
+    """The seat's accelerators, in its order."""
+    own = {(item.type, item.index): item for item in request.host.accelerators}
+    return tuple(own[request.seat.accelerator_type, index] for index in request.seat.accelerators)
+
+
+def sees_more_than_claimed(request: LaunchRequest) -> bool:
+    """Whether the engine could use accelerators that are not its own."""
+    if not request.in_container or request.spec.engine.container.privileged:
+        return True
+    return sees_others(device_kind_of(request), claimed_accelerators(request))
+
+
+def shm_bytes(request: LaunchRequest) -> int:
+    """Size of the container's own shared memory; 0 = it has none of its own."""
+    engine = request.spec.engine
+    if not request.in_container or engine.container.ipc == IpcMode.HOST:
+        return 0
+    return int(engine.shm)
+
+
+def memory_bytes(request: LaunchRequest) -> int:
+    """Limit of RAM: the claim on CPU, else what the spec says; 0 = none."""
+    if request.seat.accelerator_type == CPU:
+        return request.seat.ram_bytes
+    return int(request.spec.engine.container.memory or 0)
+
+
+def cores(request: LaunchRequest) -> int:
+    """Limit of processor cores: the claim, else what the spec says; 0 = none."""
+    limit = request.spec.engine.container.cores if request.in_container else None
+    return request.seat.cores or limit or 0
+
+
+def isolation_warnings(request: LaunchRequest) -> Iterator[str]:
+    """Warnings about a container's rights and limits."""
+    settings, seat = request.spec.engine.container, request.seat
+    if not request.in_container:
+        return
+    if settings.privileged:
+        yield (
+            "PRIVILEGED: engine.container.privileged gives the engine every right and every device"
+            f" of {request.host.name}"
+        )
+    if settings.memory and seat.accelerator_type == CPU:
+        yield "engine.container.memory: on CPU the claim is the limit; set `placement.ram`"
+    if settings.cores and seat.cores:
+        yield f"engine.container.cores: {seat.cores} cores were claimed, and they are the limit"
+    if not settings.privileged and sees_more_than_claimed(request):
+        yield (
+            f"{request.host.name}: the container gets /dev/dri as a whole; write down `node` of"
+            f" each {seat.accelerator_type} accelerator in the fleet file to narrow it"
+        )
 
 
 def preparation(request: LaunchRequest) -> Preparation | None:
@@ -71,10 +154,7 @@ def visibility(request: LaunchRequest) -> tuple[Variable, ...]:
         pairs.append((kind.visibility, indexes, "the accelerators that were claimed"))
         if kind.order:
             pairs.append((*kind.order, "counts them as the driver does"))
-    return tuple(
-        Variable(name=name, value=value, origin=Origin.DERIVED, reason=reason)
-        for name, value, reason in pairs
-    )
+    return tuple(variable(name, value, reason, Origin.DERIVED) for name, value, reason in pairs)
 
 
 def compatibility(request: LaunchRequest) -> tuple[Variable, ...]:
@@ -82,10 +162,7 @@ def compatibility(request: LaunchRequest) -> tuple[Variable, ...]:
     if not runs_by_minor_version(request):
         return ()
     reason = "the image's CUDA is newer than the driver's; they are of the same major version"
-    return tuple(
-        Variable(name=name, value=value, origin=Origin.DERIVED, reason=reason)
-        for name, value in WITHOUT_CHECK.items()
-    )
+    return (variable("NVIDIA_DISABLE_REQUIRE", "1", reason, Origin.DERIVED),)
 
 
 def mounts(request: LaunchRequest) -> tuple[Mount, ...]:
@@ -95,11 +172,8 @@ def mounts(request: LaunchRequest) -> tuple[Mount, ...]:
     """
     if not request.in_container:
         return ()
-    driver = tuple(Mount(source=path, target=path) for path in device_kind_of(request).mounts)
-    return (
-        *mounts_of(request.model_path, request.files, request.engine_model_path),
-        *driver,
-    )
+    driver = (Mount(source=path, target=path) for path in device_kind_of(request).mounts)
+    return (*mounts_of(request.model_path, request.files, request.engine_model_path), *driver)
 
 
 def mounts_of(source: str, files: Sequence[ModelFile], target: str) -> tuple[Mount, ...]:

@@ -1,9 +1,10 @@
-"""How a serving release is stopped: which requests are awaited, and for how long."""
+"""How a serving release is stopped: its time limits, and how waiting for its requests ended."""
 
 from __future__ import annotations
 
+from moorage.common.units import human_seconds
 from moorage.common.values import Value
-from moorage.engines.draining import Busy
+from moorage.engines.base import Busy
 from moorage.engines.launch import LaunchPlan
 from moorage.engines.registry import ENGINES
 from moorage.spec import StoppingSpec
@@ -14,26 +15,18 @@ KILL_AFTER_SECONDS = 15
 
 
 class Ending(Value):
-    """The time limits for stopping a release that serves.
-
-    Attributes:
-        busy: Where its engine reports requests in flight; None = nowhere.
-        drain_seconds: How long to wait for them before SIGTERM.
-        grace_seconds: From SIGTERM to SIGKILL.
-    """
+    """The time limits for stopping a release that serves."""
 
     busy: Busy | None = None
     drain_seconds: float
+    """How long requests in flight are awaited before SIGTERM."""
+
     grace_seconds: float
+    """From SIGTERM to SIGKILL."""
 
 
 def ending(stopping: StoppingSpec, plan: LaunchPlan | None) -> Ending:
-    """The limits that follow from the spec and the plan that was started.
-
-    Args:
-        stopping: The spec's section.
-        plan: The plan that was started; None = not known.
-    """
+    """The limits that follow from the spec and the plan that was started; None = not known."""
     if plan is None:
         return Ending(drain_seconds=0, grace_seconds=stopping.grace_seconds)
     engine = ENGINES[plan.engine]
@@ -50,3 +43,26 @@ def _seconds(argv: tuple[str, ...], option: str) -> int:
     """The engine's own time-out; 0 without one."""
     value = parse_words(argv).value(option) if option else None
     return int(value) if value and value.isdecimal() else 0
+
+
+class Drained(Value):
+    """The result of waiting for requests in flight."""
+
+    seconds: float = 0.0
+    waited: bool = False
+    """Whether any request was in flight."""
+
+    left: int | None = None
+    """Requests that still ran at the end; None = not known."""
+
+    @property
+    def summary(self) -> str:
+        """One line about it; empty when nothing is known."""
+        if self.left is None:
+            return ""
+        if self.left:
+            noun = "request" if self.left == 1 else "requests"
+            return f"{self.left} {noun} still in flight after {human_seconds(self.seconds)}"
+        if self.waited:
+            return f"its last request ended after {human_seconds(self.seconds)}"
+        return "no request was in flight"

@@ -10,7 +10,7 @@ from moorage.common.units import GIB
 from moorage.common.values import Origin
 from moorage.engines.api_key import open_access_warning
 from moorage.engines.base import Engine
-from moorage.engines.flags import Flag, Variable
+from moorage.engines.flags import Flag, Variable, derived_flag, spec_flag, variable
 from moorage.engines.launch import Link
 from moorage.engines.request import MODELS_FOLDER, LaunchRequest
 from moorage.models.profile import ModelProfile
@@ -42,47 +42,29 @@ class Transformers(Engine):
         installed = request.host.program(self.name)
         program = installed.path if installed and not request.in_container else self.program
         on_cpu = request.seat.accelerator_type == CPU
-        trust = Flag(
-            tokens=("--trust-remote-code",), origin=Origin.USER, reason="trust_remote_code"
-        )
-        return (
-            Flag(
-                tokens=(program, "serve", request.spec.name),
-                origin=Origin.USER,
-                reason="the spec's name; the model is there in the working directory",
-            ),
-            Flag(
-                tokens=("--device", "cpu" if on_cpu else "auto"),
-                origin=Origin.DERIVED,
-                reason="placed on CPU" if on_cpu else "placed on accelerators",
-            ),
-            *((trust,) if request.spec.trust_remote_code else ()),
-        )
+        reason = "the spec's name; the model is there in the working directory"
+        flags = [
+            spec_flag(reason, program, "serve", request.spec.name),
+            derived_flag("placed on CPU", "--device", "cpu")
+            if on_cpu
+            else derived_flag("placed on accelerators", "--device", "auto"),
+        ]
+        if request.spec.trust_remote_code:
+            flags.append(spec_flag("trust_remote_code", "--trust-remote-code"))
+        return tuple(flags)
 
     def serving_flags(self, request: LaunchRequest) -> tuple[Flag, ...]:
         """Host and port."""
+        port = ("--port", str(request.seat.port))
+        origin = Origin.DERIVED if request.spec.port == "auto" else Origin.USER
         return (
-            Flag(
-                tokens=("--host", request.listen_address),
-                origin=Origin.DERIVED,
-                reason="the host's `bind`",
-            ),
-            Flag(
-                tokens=("--port", str(request.seat.port)),
-                origin=Origin.USER if request.spec.port != "auto" else Origin.DERIVED,
-                reason="the port that was claimed",
-            ),
+            derived_flag("the host's `bind`", "--host", request.listen_address),
+            Flag(tokens=port, origin=origin, reason="the port that was claimed"),
         )
 
     def environment(self, request: LaunchRequest) -> tuple[Variable, ...]:  # noqa: ARG002
         """Offline: the model is already here."""
-        offline = Variable(
-            name="HF_HUB_OFFLINE",
-            value="1",
-            origin=Origin.DEFAULT,
-            reason="the model is already here",
-        )
-        return (offline,)
+        return (variable("HF_HUB_OFFLINE", "1", "the model is already here"),)
 
     def warnings(self, request: LaunchRequest) -> tuple[str, ...]:
         """It knows no key."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
 from typing import Any
 
@@ -109,17 +109,16 @@ def fit(runtime: str, host: str) -> Fit:
     return Fit.SAME_MAJOR if major(runtime) == major(host) else Fit.TOO_NEW
 
 
-def pick_runtime(runtimes: Iterable[str], host: str) -> tuple[str, Fit] | None:
+def pick_runtime(runtimes: Collection[str], host: str) -> tuple[str, Fit] | None:
     """The runtime version to take, or None when none would run.
 
     The newest that fits; where the host's version is not known, the newest; else the newest of the
     same major version.
     """
-    ordered = sorted(set(runtimes), key=version_key, reverse=True)
     for wanted in (Fit.FITS, Fit.UNKNOWN, Fit.SAME_MAJOR):
-        for runtime in ordered:
-            if fit(runtime, host) is wanted:
-                return runtime, wanted
+        suited = [runtime for runtime in runtimes if fit(runtime, host) is wanted]
+        if suited:
+            return max(suited, key=version_key), wanted
     return None
 
 
@@ -147,11 +146,7 @@ _BY_CHIP = {
 
 
 def cann_variant(family: str) -> tuple[str, bool]:
-    """The variant for a chip, and whether the chip is known.
-
-    Args:
-        family: SoC name such as `Ascend910B3`, in any case.
-    """
+    """The variant for a chip, such as `Ascend910B3`, and whether the chip is known."""
     name = family.strip().lower()
     if name.startswith("ascend950"):
         return "950", True

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from moorage.common.values import InputValue, Value
 from moorage.spec import FilePath, SecretName
-from moorage.spec.safe import stays_below
+from moorage.spec.patterns import stays_below
 
 LOCAL = "local"
 DOCKER_SOCKET = "/var/run/docker.sock"

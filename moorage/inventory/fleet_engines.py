@@ -10,8 +10,13 @@ from pydantic import Field, StringConstraints, field_validator
 from moorage.common.values import InputValue, Value
 from moorage.common.versions import newest, version_key
 from moorage.spec import EngineName
-from moorage.spec.patterns import IMAGE_PATTERN, VERSION_PATTERN
-from moorage.spec.safe import no_secret_options, plain_words, starts_with_a_program
+from moorage.spec.patterns import (
+    IMAGE_PATTERN,
+    VERSION_PATTERN,
+    no_secret_options,
+    plain_words,
+    starts_with_a_program,
+)
 
 VersionName = Annotated[str, StringConstraints(pattern=VERSION_PATTERN)]
 ImageName = Annotated[str, StringConstraints(pattern=IMAGE_PATTERN)]

@@ -96,22 +96,6 @@ UNSUPPORTED = (
 )
 """Architectures that neither vLLM nor its Transformers backend can run."""
 
-NO_PIPELINE = (
-    *("BertModel", "BertForMaskedLM", "BertForSequenceClassification", "NomicBertModel"),
-    *("BertForTokenClassification", "BertSpladeSparseEmbeddingModel", "BgeM3EmbeddingModel"),
-    *("RobertaModel", "RobertaForMaskedLM", "RobertaForSequenceClassification"),
-    *("RobertaForTokenClassification", "XLMRobertaModel", "XLMRobertaForSequenceClassification"),
-    *("XLMRobertaForTokenClassification", "GteModel", "GteNewModel"),
-    *("GteNewForSequenceClassification", "ModernBertModel", "ModernBertForTokenClassification"),
-    *("ModernBertForSequenceClassification", "HF_ColBERT", "Gemma3TextModel"),
-    *("EmbeddingGemma2Model", "LlamaBidirectionalModel", "JinaForRanking"),
-    *("LlamaBidirectionalForSequenceClassification", "VoyageQwen3BidirectionalEmbedModel"),
-    *("GPT2ForSequenceClassification", "Gemma3nForCausalLM", "Gemma3nForConditionalGeneration"),
-    *("HrmTextForCausalLM", "IQuestLoopCoderForCausalLM", "Mamba2ForCausalLM"),
-    *("Zamba2ForCausalLM", "Phi4MMForCausalLM", "WhisperForConditionalGeneration"),
-)
-"""Architectures without the `SupportsPP` interface."""
-
 ENCODERS = (
     *("BertModel", "BertForMaskedLM", "BertForSequenceClassification", "NomicBertModel"),
     *("BertForTokenClassification", "BertSpladeSparseEmbeddingModel", "BgeM3EmbeddingModel"),
@@ -123,6 +107,15 @@ ENCODERS = (
     *("LlamaBidirectionalForSequenceClassification", "VoyageQwen3BidirectionalEmbedModel"),
 )
 """Architectures whose attention keeps no KV cache."""
+
+NO_PIPELINE = (
+    *ENCODERS,
+    *("Gemma3TextModel", "EmbeddingGemma2Model", "JinaForRanking"),
+    *("GPT2ForSequenceClassification", "Gemma3nForCausalLM", "Gemma3nForConditionalGeneration"),
+    *("HrmTextForCausalLM", "IQuestLoopCoderForCausalLM", "Mamba2ForCausalLM"),
+    *("Zamba2ForCausalLM", "Phi4MMForCausalLM", "WhisperForConditionalGeneration"),
+)
+"""Architectures without the `SupportsPP` interface."""
 
 POOLING_ENDINGS = ("Model", "ForSequenceClassification", "ForTokenClassification", "ForMaskedLM")
 """Ends of architecture names that vLLM runs with the pooling runner."""
@@ -202,17 +195,9 @@ NEVER_TIED = (
 """Architectures whose class makes a head of its own, whatever the configuration says."""
 
 MLA_TYPES = (
-    *(
-        "axk1",
-        "deepseek_v2",
-        "deepseek_v3",
-        "deepseek_v32",
-        "glm_moe_dsa",
-        "glm4_moe_lite",
-        "kimi_k2",
-        "kimi_linear",
-    ),
-    *("longcat_flash", "pangu_ultra_moe", "bailing_hybrid", "dots3_note", "sarvam_mla"),
+    *("axk1", "deepseek_v2", "deepseek_v3", "deepseek_v32", "glm_moe_dsa", "glm4_moe_lite"),
+    *("kimi_k2", "kimi_linear", "longcat_flash", "pangu_ultra_moe", "bailing_hybrid"),
+    *("dots3_note", "sarvam_mla"),
 )
 """Model types with a compressed KV cache (`is_deepseek_mla`), where `kv_lora_rank` is set."""
 

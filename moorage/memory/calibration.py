@@ -47,12 +47,8 @@ class CalibrationKey(Value):
     Attributes:
         architecture: vLLM's class, such as `LlamaForCausalLM`.
         shape: What else of the model decides: sizes, dtype, quantisation, mode.
-        engine: Name of the engine.
-        engine_version: Its version.
         accelerator_type: `cuda`, ...; `cpu` without accelerators.
         accelerator: Name of the device; empty on CPU.
-        tensor_parallel_size: Ranks that share each layer.
-        pipeline_parallel_size: Stages that share the layers.
         max_num_batched_tokens: Tokens of one scheduler step; 0 = the engine's default.
         max_num_seqs: Requests that run at once; 0 = the engine's default.
         eager: Whether CUDA graphs are off.
@@ -81,17 +77,7 @@ def calibration_key(
     accelerator: str,
     arguments: Sequence[str],
 ) -> CalibrationKey:
-    """The key of a start.
-
-    Args:
-        profile: The model.
-        engine: Name of the engine.
-        version: Its version.
-        accelerator_type: As of the seat.
-        accelerator: Name of the device; empty on CPU.
-        arguments: The engine's command line; defaults that it leaves out follow from the other
-            fields of the key.
-    """
+    """The key of a start; omitted defaults of the command line follow from the other fields."""
     options = _options(arguments)
     return CalibrationKey(
         architecture=profile.architectures[0] if profile.architectures else profile.model_type,
@@ -117,7 +103,7 @@ def key_of_command(
     accelerator: str,
     command: Sequence[str],
 ) -> CalibrationKey:
-    """The key of a start by its whole command line; the arguments are those of `calibration_key`.
+    """The key of a start by its whole command line.
 
     The settings of a command of the user's own, such as a script, are not known: its words count.
     """
@@ -150,13 +136,9 @@ def _shape(profile: ModelProfile) -> str:
 
 def _number(options: Mapping[str, tuple[str, ...]], names: tuple[str, ...]) -> int:
     """The value of an option that is a count; 0 when it is not given, or not a number."""
-    values = [value for name in names for value in options.get(name, ())]
-    return _count(values[0]) if values else 0
-
-
-def _count(text: str) -> int:
-    number, factor = (text[:-1], SUFFIXES[text[-1]]) if text[-1:] in SUFFIXES else (text, 1)
-    return int(number) * factor if number.isdecimal() else 0
+    text = next((value for name in names for value in options.get(name, ())), "")
+    digits, factor = (text[:-1], SUFFIXES[text[-1]]) if text[-1:] in SUFFIXES else (text, 1)
+    return int(digits) * factor if digits.isdecimal() else 0
 
 
 def _others(options: Mapping[str, tuple[str, ...]]) -> str:
@@ -171,7 +153,7 @@ def _placeless(name: str, words: Sequence[str]) -> Sequence[str]:
     try:
         content = decode(" ".join(words), WRITTEN)
     except JsonError:
-        return words
+        content = None
     if not isinstance(content, dict):
         return words
     return (json.dumps({key: content[key] for key in sorted(content) if key != "model"}),)
@@ -184,30 +166,21 @@ ROUNDING = GIB // 100
 class Residual(Value):
     """Measured minus predicted, in bytes of one rank; None = not measured or not predicted.
 
-    Attributes:
-        weights: All that stays allocated except the cache and the graphs.
-        activation: Peak of a forward pass.
-        graphs: CUDA graphs.
-        release: Release whose start was measured.
-        measured_at: When, UTC.
+    `weights` are all that stays allocated except the cache and the CUDA graphs.
     """
 
     weights: int | None = None
     activation: int | None = None
     graphs: int | None = None
-    release: str = ""
-    measured_at: datetime | None = None
 
 
 class Measurement(Value):
-    """What one workload measured, and what was predicted for it.
+    """What one workload of a release measured, and what was predicted for it.
 
     Attributes:
-        workload: Its name.
         key: Settings under which this holds.
         measured: The sizes that its log reports.
         predicted: Bytes of one rank by the name of the term; empty = nothing was predicted.
-        release: Release that it belongs to.
         measured_at: When, UTC.
     """
 
@@ -218,24 +191,12 @@ class Measurement(Value):
     release: str
     measured_at: datetime
 
-    def residual(self, terms: Mapping[str, int]) -> Residual:
-        """By how much a prediction for the same settings is off.
-
-        Args:
-            terms: That prediction, not corrected yet. The stored prediction may have been corrected
-                itself, which would lose the correction.
-        """
-        found = residual(terms, self.measured)
-        return found.model_copy(update={"release": self.release, "measured_at": self.measured_at})
-
 
 def residual(predicted: Mapping[str, int], measured: Measured) -> Residual:
-    """Measured minus predicted.
+    """By how much a prediction for the settings of a measurement is off.
 
-    Args:
-        predicted: Bytes of one rank by term: `weights`, `buffers`, `redundancy`, `activation`,
-            `cuda_graphs`; others are not measured.
-        measured: What a start logged.
+    The prediction, in bytes of one rank by term, must not be corrected yet: correcting it twice
+    would lose the correction. A stored prediction may have been corrected.
     """
     return Residual(
         weights=_difference(predicted, STAYING, measured.consumed_bytes)
@@ -270,10 +231,8 @@ STAYING = (*LOADED, "redundancy")
 
 def charged_graphs(measured: Measured) -> int | None:
     """What graphs cost of the budget: vLLM keeps what it set aside, even if capturing took less."""
-    known = [
-        size for size in (measured.graph_bytes, measured.graph_reserve_bytes) if size is not None
-    ]
-    return max(known, default=None)
+    sizes = (measured.graph_bytes, measured.graph_reserve_bytes)
+    return max((size for size in sizes if size is not None), default=None)
 
 
 def _difference(

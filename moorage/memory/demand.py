@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from moorage.common.refusal import Reason, Refusal
-from moorage.common.units import GIB
-from moorage.memory.draft import Draft, draft_need, draft_of
-from moorage.memory.engine_setup import (
-    Batch,
-    EngineSetup,
-    MemoryQuery,
-    setup_on_accelerator,
-    setup_on_cpu,
-)
-from moorage.memory.estimates import Term, activation, inner_terms, outer_terms
-from moorage.memory.exact import Scale, exact_terms, pool_for
-from moorage.memory.need import CpuNeed, Need
-from moorage.memory.numbers import largest, round_up
-from moorage.memory.options import MemoryOptions
+from moorage.common.units import GIB, human_bytes
+from moorage.memory.engine_setup import EngineSetup, setup_on_accelerator, setup_on_cpu
+from moorage.memory.estimates import activation, inner_terms, outer_terms
+from moorage.memory.exact import STAND_IN, Pool, Scale, exact_terms, pool_for
+from moorage.memory.kv import KVKind
+from moorage.memory.need import Batch, CpuNeed, MemoryQuery, Need, Term, largest
+from moorage.memory.options import MemoryOptions, memory_options
+from moorage.memory.predict import exact_prediction
 from moorage.memory.refusal import caught, unknown
-from moorage.memory.spec_options import memory_options
+from moorage.memory.weights import Tensors
+from moorage.models.assets import AssetRole
+from moorage.models.config import Config
 from moorage.models.profile import ModelProfile
 from moorage.models.source import ResolvedModel, TensorHeader, WeightSummary
 from moorage.spec import ModelSpec
@@ -34,8 +30,8 @@ The kernel charges the files that a first start reads to the container, and vLLM
 used: on a machine that has just got the image, 2 GiB left no room for the key/value cache.
 """
 
-
-WHY_PROCESSES = "the engine's own processes"
+WITHOUT_DRAFT_MODEL = ("ngram", "ngram_gpu", "suffix")
+"""Methods of speculative decoding that look proposals up."""
 
 
 class MemoryModel:
@@ -54,25 +50,25 @@ class MemoryModel:
 
     def __init__(
         self,
-        config: Mapping[str, Any],
+        config: Config,
         headers: Mapping[str, TensorHeader],
         options: MemoryOptions,
         *,
         files: WeightSummary | None = None,
-        draft: Draft | None = None,
+        draft: ResolvedModel | None = None,
     ) -> None:
         self.options = options
         self.config = options.apply_to(config)
         self._scale = Scale(self.config, headers, files, options)
         self._draft = draft
-        self._source = (config, headers, files, draft)
+        self._source = (config, headers, files)
         self._needs: dict[tuple[Batch, MemoryQuery], Need | Refusal] = {}
 
     def with_options(self, **changes: Any) -> MemoryModel:
         """The same model under other options, named as the fields of `MemoryOptions`."""
-        config, headers, files, draft = self._source
+        config, headers, files = self._source
         options = self.options.model_copy(update=changes)
-        return MemoryModel(config, headers, options, files=files, draft=draft)
+        return MemoryModel(config, headers, options, files=files, draft=self._draft)
 
     def need(self, query: MemoryQuery) -> Need | Refusal:
         """What one rank needs, on the pipeline stage that needs most."""
@@ -88,14 +84,8 @@ class MemoryModel:
     def longest(self, query: MemoryQuery, budget: int) -> int:
         """The longest context in tokens with which the engine claims no more than `budget` bytes.
 
-        A stated claim bounds it too: the engine is given no more than that.
-
-        Args:
-            query: Its `tokens` are the longest context to consider.
-            budget: Bytes that may be claimed of the accelerator.
-
-        Returns:
-            The length; 0 when not even one token fits, or nothing is known.
+        A stated claim bounds it too: the engine is given no more than that. 0 = not even one token
+        fits, or nothing is known. The query's `tokens` are the longest context to consider.
         """
 
         def fits(tokens: int) -> bool:
@@ -109,13 +99,7 @@ class MemoryModel:
         return caught(lambda: max(self._scale.weigh(tensor, pipeline).stages))
 
     def cpu_need(self, *, tokens: int, concurrency: int = 1, ranks: int = 1) -> CpuNeed | Refusal:
-        """What vLLM needs of a host's RAM when it runs on CPU, one rank on each host.
-
-        Args:
-            tokens: Longest request.
-            concurrency: Requests of that length that the KV cache holds at once.
-            ranks: Tensor-parallel ranks, one on each host.
-        """
+        """What vLLM needs of a host's RAM on CPU, with one tensor-parallel rank on each host."""
         query = MemoryQuery(total=0, tokens=tokens, tensor=ranks, concurrency=concurrency)
         return caught(lambda: self._cpu_need(query))
 
@@ -126,7 +110,7 @@ class MemoryModel:
             self._require_covered()
             weighed = self._scale.weigh(query.tensor, query.pipeline)
             pool = pool_for(setup)
-            draft = draft_need(setup, self._draft, pool)
+            draft = _draft_need(setup, self._draft, pool)
             terms = (
                 *exact_terms(weighed, pool, self.options),
                 *([draft.term(draft.weights + draft.cache)] if draft else []),
@@ -146,8 +130,9 @@ class MemoryModel:
         weighed = self._scale.weigh(query.tensor, 1)
         setup = setup_on_cpu(self.config, self.options, query)
         pool = pool_for(setup)
-        draft = draft_need(setup, self._draft, pool)
-        cache = round_up(pool.stages[0] + (draft.cache if draft else 0), GIB)
+        draft = _draft_need(setup, self._draft, pool)
+        wanted = pool.stages[0] + (draft.cache if draft else 0)
+        cache = -(-wanted // GIB) * GIB
         why_cache = pool.reason(0) + ", the draft model's too" * bool(draft and draft.cache)
         peak, why_peak = activation(setup)
         weights, _, *adapters = exact_terms(weighed, pool, self.options)
@@ -162,7 +147,12 @@ class MemoryModel:
                 *adapters,
                 *([draft.term(draft.weights)] if draft else []),
                 Term(name="activation", bytes=peak, exact=False, reason=why_peak),
-                Term(name="processes", bytes=PROCESSES, exact=False, reason=WHY_PROCESSES),
+                Term(
+                    name="processes",
+                    bytes=PROCESSES,
+                    exact=False,
+                    reason="the engine's own processes",
+                ),
             ),
         )
 
@@ -178,6 +168,53 @@ def memory_model(spec: ModelSpec, model: ResolvedModel, profile: ModelProfile) -
         Failure: `BAD_SPEC` when an engine argument is malformed.
     """
     options = memory_options(spec, profile.mode, model.companions)
-    return MemoryModel(
-        model.config, model.headers, options, files=model.weights, draft=draft_of(model)
-    )
+    draft = model.companion(AssetRole.DRAFT)
+    return MemoryModel(model.config, model.headers, options, files=model.weights, draft=draft)
+
+
+@dataclass(frozen=True)
+class DraftNeed:
+    """Bytes that a draft model takes on one rank; weights are everything if the spec states it."""
+
+    weights: int
+    cache: int
+    reason: str
+
+    def term(self, size: int) -> Term:
+        """The part of it that is listed by itself, in bytes."""
+        return Term(name="draft", bytes=size, exact=False, reason=self.reason)
+
+
+def _draft_need(setup: EngineSetup, draft: ResolvedModel | None, pool: Pool) -> DraftNeed | None:
+    """What drafting takes on one rank; None where no model drafts.
+
+    Its embedding and head may be shared with the model: then this is a little too much. Its layers
+    join the model's own KV groups, which may pad them: then the cache is a little too small.
+
+    Raises:
+        Refusal: When there is a draft model of which nothing is known.
+    """
+    wanted, stated = setup.options.draft, setup.options.stated.draft
+    if wanted and any(group.kind == KVKind.MAMBA for group in pool.prediction.groups):
+        raise unknown("how drafts enlarge a recurrent state is not known")
+    if wanted is None or wanted.method in WITHOUT_DRAFT_MODEL:
+        return None
+    if stated is not None:
+        return DraftNeed(weights=int(stated), cache=0, reason="memory.draft in the spec")
+    if draft is None:
+        name = wanted.model or wanted.method
+        raise unknown(f"the draft model ({name}) is not read; `memory.draft` states its bytes")
+    # The draft model follows the model through its whole length, whatever it was made for.
+    config = {**draft.config, "max_position_embeddings": setup.query.tokens}
+    settings, stored = setup.settings(pipeline=1), ""
+    try:
+        found = exact_prediction(config, Tensors(draft.headers), settings)
+        weights = found.weight_bytes_per_rank
+    except Refusal as refusal:
+        if refusal.reason is not Reason.UNKNOWN or not draft.weights.bytes:
+            raise
+        weights, stored = draft.weights.bytes, " as stored, whole on each rank"
+    request = exact_prediction(config, Tensors(STAND_IN), settings).full_request_bytes
+    cache = request * setup.query.concurrency
+    reason = f"{human_bytes(weights)} of weights{stored}, {human_bytes(cache)} of cache"
+    return DraftNeed(weights=weights, cache=cache, reason=reason)

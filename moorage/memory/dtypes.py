@@ -37,10 +37,9 @@ def size_of(dtype: str) -> int:
     Raises:
         Refusal: For an element type that is not known here.
     """
-    size = SIZES.get(dtype)
-    if size is None:
+    if dtype not in SIZES:
         raise unknown(f"the size of element type {dtype!r} is not known")
-    return size
+    return SIZES[dtype]
 
 
 def engine_dtype(facts: Facts, pooling: bool) -> str:
@@ -71,13 +70,12 @@ def kv_dtype(facts: Facts, requested: str, dtype: str) -> str:
 
 
 def _kv_scheme(settings: Mapping[str, Any]) -> bool:
-    scheme = settings.get("kv_cache_scheme")
-    nested = settings.get("quantization")
-    named = settings.get("kv_cache_quant_algo")
-    if isinstance(nested, Mapping):
-        named = named or nested.get("kv_cache_quant_algo")
+    scheme, nested = settings.get("kv_cache_scheme"), settings.get("quantization")
     if isinstance(scheme, Mapping):
         return scheme.get("type") == "float" and scheme.get("num_bits") == 8
+    named = settings.get("kv_cache_quant_algo")
+    if not named and isinstance(nested, Mapping):
+        named = nested.get("kv_cache_quant_algo")
     return str(named or "").upper() == "FP8"
 
 
@@ -137,12 +135,7 @@ def require_known(facts: Facts) -> None:
 
 
 def pools(facts: Facts, runner: str) -> bool:
-    """Whether the engine pools.
-
-    Args:
-        facts: The model.
-        runner: Value of `--runner`: `auto`, `generate` or `pooling`.
-    """
+    """Whether the engine pools; `runner` is the value of `--runner`."""
     if runner != "auto":
         return runner == "pooling"
     name = facts.architecture

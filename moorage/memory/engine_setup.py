@@ -6,17 +6,16 @@ Source: `engine/arg_utils.py`: `get_batch_defaults` and
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from moorage.common.units import GIB
-from moorage.common.values import Value
 from moorage.memory.dtypes import pools
 from moorage.memory.facts import Facts
 from moorage.memory.layers import is_bidirectional
+from moorage.memory.need import Batch, MemoryQuery
 from moorage.memory.options import CacheOptions, MemoryOptions, MemorySettings
+from moorage.models.config import Config
 
 CPU_TOKENS, CPU_SEQS = 2048, 128
 """Of a scheduler step on CPU, for each rank."""
@@ -25,56 +24,12 @@ CPU_BLOCK = 128
 """Tokens of a KV block on CPU (`platforms/cpu.py`)."""
 
 
-class Batch(Value):
-    """One scheduler step.
-
-    Attributes:
-        tokens: Tokens, at most (`max_num_batched_tokens`).
-        seqs: Requests, at most (`max_num_seqs`).
-    """
-
-    tokens: int
-    seqs: int
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryQuery:
-    """A question to a memory model.
-
-    Attributes:
-        total: Bytes of the accelerator's memory; vLLM schedules more at once on a larger one.
-        tokens: Longest request (`max_model_len`).
-        device_name: The accelerator's name; vLLM keeps batches small on an A100.
-        tensor: Tensor-parallel ranks.
-        pipeline: Pipeline stages.
-        concurrency: Requests of that length that the KV cache holds at once.
-    """
-
-    total: int
-    tokens: int
-    device_name: str = ""
-    tensor: int = 1
-    pipeline: int = 1
-    concurrency: int = 1
-
-    @property
-    def ranks(self) -> int:
-        """Accelerators that share the model."""
-        return self.tensor * self.pipeline
-
-
-Config = Mapping[str, Any]
-
-
 @dataclass(frozen=True)
 class EngineSetup:
     """One engine.
 
     Attributes:
         config: Configuration as the engine sees it.
-        options: What the spec says.
-        batch: One scheduler step.
-        query: Ranks, length and number of the requests.
         block: Tokens of a KV block where the options leave it open; None = vLLM's on CUDA.
     """
 
@@ -129,13 +84,12 @@ def setup_on_cpu(config: Config, options: MemoryOptions, query: MemoryQuery) -> 
 
 
 def _batch(config: Config, options: MemoryOptions, default: Batch, length: int) -> Batch:
-    factor, cuts = 2 if options.throughput else 1, _cuts_prompts(config, options)
+    factor = 2 if options.throughput else 1
+    cuts = _cuts_prompts(config, options)
     seqs = options.max_seqs or default.seqs * factor
     tokens = options.batched_tokens
     if not tokens:
-        tokens = default.tokens * factor
-        if not cuts:
-            tokens = max(length, tokens)
+        tokens = default.tokens * factor if cuts else max(length, default.tokens * factor)
         tokens = min(tokens, seqs * length)
     return Batch(tokens=tokens, seqs=options.max_seqs or min(seqs, tokens))
 

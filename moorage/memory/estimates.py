@@ -10,10 +10,10 @@ from collections.abc import Callable
 
 from moorage.common.refusal import Refusal
 from moorage.common.units import MIB, human_bytes
-from moorage.common.values import Value
 from moorage.memory.engine_setup import EngineSetup
 from moorage.memory.facts import Facts
 from moorage.memory.layer_caches import uses_mla
+from moorage.memory.need import Term
 from moorage.memory.options import MemoryOptions
 from moorage.memory.refusal import unknown
 
@@ -43,32 +43,8 @@ ACTIVE_WHEN_UNKNOWN = 8
 EXPERT_WIDTH_KEYS = ("moe_intermediate_size", "expert_ffn_hidden_size", "ffn_hidden_size")
 
 
-class Term(Value):
-    """One part of the memory of one accelerator.
-
-    Attributes:
-        name: `weights`, `kv_cache`, `lora`, `draft`, `activation`, `cuda_graphs`, `buffers`,
-            `redundancy`, `context`, `nccl`; on CPU `processes`.
-        bytes: Its size.
-        exact: Whether it follows from vLLM's own accounting; else it is an estimate, or stated.
-        inside: Whether it counts within `--gpu-memory-utilization`.
-        reason: The formula with its numbers.
-    """
-
-    name: str
-    bytes: int
-    exact: bool
-    inside: bool = True
-    reason: str
-
-
 def inner_terms(setup: EngineSetup, caches: bool) -> tuple[Term, ...]:
-    """The estimates that count within the engine's budget.
-
-    Args:
-        setup: The engine.
-        caches: Whether it keeps a KV cache; graphs are captured only then.
-    """
+    """The estimates that count within the engine's budget; graphs need a KV cache (`caches`)."""
     stated = setup.options.stated
     return (
         _term("activation", stated.activation, lambda: activation(setup)),
@@ -98,14 +74,13 @@ def activation(setup: EngineSetup) -> tuple[int, str]:
     hidden, tokens = setup.facts.require("hidden_size"), setup.batch.tokens
     stream = tokens * hidden * ELEMENT
     layer = 3 * stream + max(_attention(setup), _feed_forward(setup))
-    if setup.pools:
-        return layer, f"a layer with {tokens} tokens of width {hidden}"
-    rows = min(setup.batch.seqs, tokens)
-    words = setup.facts.require("vocab_size")
-    logits = rows * words * LOGIT_BYTES + stream
-    if logits < layer:
-        return layer, f"a layer with {tokens} tokens of width {hidden}"
-    return logits, f"{rows} requests x {words} logits x {LOGIT_BYTES} B + {human_bytes(stream)}"
+    if not setup.pools:
+        rows, words = min(setup.batch.seqs, tokens), setup.facts.require("vocab_size")
+        logits = rows * words * LOGIT_BYTES + stream
+        if logits >= layer:
+            formula = f"{rows} requests x {words} logits x {LOGIT_BYTES} B"
+            return logits, f"{formula} + {human_bytes(stream)}"
+    return layer, f"a layer with {tokens} tokens of width {hidden}"
 
 
 def cuda_graphs(setup: EngineSetup, caches: bool) -> tuple[int, str]:
@@ -155,12 +130,12 @@ def _attention(setup: EngineSetup) -> int:
 
 def _feed_forward(setup: EngineSetup) -> int:
     facts, tokens, hidden = setup.facts, setup.batch.tokens, setup.facts.require("hidden_size")
-    width = _first(facts, ("intermediate_size",)) or 4 * hidden
+    width = facts.positive(("intermediate_size",), largest=True) or 4 * hidden
     if not facts.experts:
         return 3 * tokens * width * ELEMENT // setup.query.tensor
-    width = 2 * (_first(facts, EXPERT_WIDTH_KEYS) or width)
+    width = 2 * (facts.positive(EXPERT_WIDTH_KEYS, largest=True) or width)
     width //= 1 if setup.options.enable_expert_parallel else setup.query.tensor
-    active = _first(facts, ACTIVE_KEYS) or min(ACTIVE_WHEN_UNKNOWN, facts.experts)
+    active = facts.positive(ACTIVE_KEYS, largest=True) or min(ACTIVE_WHEN_UNKNOWN, facts.experts)
     slots = max(width // 2, hidden) + max(width, hidden)
     return tokens * (active * slots + hidden) * ELEMENT
 
@@ -191,13 +166,3 @@ def _rotated(facts: Facts) -> int:
         return facts.require("qk_rope_head_dim")
     share = facts.get("partial_rotary_factor")
     return int(facts.head_size * share) if isinstance(share, float) else facts.head_size
-
-
-def _first(facts: Facts, keys: tuple[str, ...]) -> int:
-    for key in keys:
-        value = facts.get(key)
-        if isinstance(value, list):
-            value = max((item for item in value if isinstance(item, int)), default=0)
-        if isinstance(value, int) and value > 0:
-            return value
-    return 0

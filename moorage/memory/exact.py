@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from moorage.common.refusal import Refusal
 from moorage.common.units import human_bytes
 from moorage.common.values import Value
-from moorage.memory.engine_setup import Batch, EngineSetup, MemoryQuery
-from moorage.memory.estimates import Term
+from moorage.memory.engine_setup import EngineSetup
 from moorage.memory.facts import Facts
 from moorage.memory.layers import stage_layers
 from moorage.memory.lora import lora_bytes
-from moorage.memory.need import MemoryPrediction
+from moorage.memory.need import Batch, MemoryPrediction, MemoryQuery, Term
 from moorage.memory.options import MemoryOptions
 from moorage.memory.predict import exact_prediction
 from moorage.memory.refusal import caught, rejected, unknown
 from moorage.memory.sharding import parse_name
-from moorage.memory.weights import CachedTensors
+from moorage.memory.weights import Tensors
+from moorage.models.config import Config
 from moorage.models.source import TensorHeader, WeightSummary
 
 
@@ -30,7 +29,6 @@ class RankWeights(Value):
         adapters: Of the buffers for LoRA adapters, of each stage.
         exact: Whether they follow from tensor headers.
         adapters_exact: Whether the buffers do: those of experts depend on how vLLM merges them.
-        reason: What was weighed.
     """
 
     stages: tuple[int, ...]
@@ -52,16 +50,16 @@ class Scale:
 
     def __init__(
         self,
-        config: Mapping[str, Any],
+        config: Config,
         headers: Mapping[str, TensorHeader],
         files: WeightSummary | None,
         options: MemoryOptions,
     ) -> None:
-        self._config = config
-        wanted = _without_towers(headers) if options.language_model_only else headers
-        self._headers = CachedTensors(wanted)
-        self._files = files
-        self._options = options
+        if options.language_model_only:
+            # vLLM makes nothing for pictures and sound.
+            headers = {k: header for k, header in headers.items() if not parse_name(k).tower}
+        self._config, self._files, self._options = config, files, options
+        self._tensors = Tensors(headers)
         self._cache: dict[tuple[int, int], RankWeights | Refusal] = {}
 
     def weigh(self, tensor: int, pipeline: int) -> RankWeights:
@@ -79,20 +77,19 @@ class Scale:
         return found
 
     def _weigh(self, tensor: int, pipeline: int) -> RankWeights:
-        facts, lora = Facts(self._config), self._options.lora
-        if self._headers:
+        facts, lora, headers = Facts(self._config), self._options.lora, self._tensors.headers
+        if headers:
             stages = self._stages(tensor, pipeline)
             ranks = f" over {tensor} ranks" if tensor > 1 else ""
-            reason = f"{len(self._headers)} tensors{ranks}"
+            reason = f"{len(headers)} tensors{ranks}"
         else:
             stages, reason = self._stages_of_files(facts, tensor, pipeline)
-        adapters = (0,) * pipeline
-        if lora is not None:
-            adapters = lora_bytes(facts, self._headers, lora, tensor, pipeline)
         return RankWeights(
             stages=stages,
-            adapters=adapters,
-            exact=bool(self._headers),
+            adapters=lora_bytes(facts, headers, lora, tensor, pipeline)
+            if lora
+            else (0,) * pipeline,
+            exact=bool(headers),
             adapters_exact=not facts.experts,
             reason=reason,
         )
@@ -101,7 +98,7 @@ class Scale:
         # Weights depend on no length; the shortest is always allowed.
         query = MemoryQuery(total=0, tokens=1, tensor=tensor, pipeline=pipeline)
         setup = EngineSetup(self._config, self._options, Batch(tokens=1, seqs=1), query)
-        found = exact_prediction(self._config, self._headers, setup.settings())
+        found = exact_prediction(self._config, self._tensors, setup.settings())
         return tuple(stage.weight_bytes for stage in found.stages)
 
     def _stages_of_files(
@@ -118,11 +115,6 @@ class Scale:
         return (each,) * pipeline, reason
 
 
-def _without_towers(headers: Mapping[str, TensorHeader]) -> dict[str, TensorHeader]:
-    """With `--language-model-only` vLLM makes nothing for pictures and sound."""
-    return {name: header for name, header in headers.items() if not parse_name(name).tower}
-
-
 STAND_IN = {"model.norm.weight": TensorHeader(dtype="BF16", shape=(1,))}
 """Headers for the exact rules where only the cache is needed, which does not depend on them:
 weighing a large model takes a second."""
@@ -132,7 +124,6 @@ class Pool(Value):
     """The KV cache of an engine.
 
     Attributes:
-        prediction: The exact numbers.
         stages: Bytes of the pool on one rank of each pipeline stage.
         formula: How the number of blocks follows; empty = the size was given.
     """
@@ -159,27 +150,22 @@ def pool_for(setup: EngineSetup) -> Pool:
         Refusal: When the rules do not cover the model, or vLLM refuses the settings, a cache whose
             size is given and too small among them.
     """
-    found = exact_prediction(setup.config, STAND_IN, setup.settings())
-    if setup.options.kv_bytes is not None and found.bytes_per_block:
-        return _stated_pool(found, setup.options.kv_bytes)
-    request, concurrency = found.blocks_per_full_request, setup.query.concurrency
-    blocks = concurrency * request + 1
-    return Pool(
-        prediction=found,
-        stages=tuple(blocks * stage.bytes_per_block for stage in found.stages),
-        formula=f"({concurrency} x {request} + 1)",
-    )
-
-
-def _stated_pool(found: MemoryPrediction, size: int) -> Pool:
-    blocks = size // found.bytes_per_block
-    if found.blocks_per_full_request >= blocks:
-        raise rejected(
-            f"the KV cache of {size} B has {blocks} blocks, one of them held back; a request of "
-            f"{found.max_model_len} tokens takes {found.blocks_per_full_request}"
-        )
-    stages = tuple(size if stage.bytes_per_block else 0 for stage in found.stages)
-    return Pool(prediction=found, stages=stages, formula="")
+    found = exact_prediction(setup.config, Tensors(STAND_IN), setup.settings())
+    size, request = setup.options.kv_bytes, found.blocks_per_full_request
+    if size is not None and found.bytes_per_block:
+        blocks, formula = size // found.bytes_per_block, ""
+        if request >= blocks:
+            raise rejected(
+                f"the KV cache of {size} B has {blocks} blocks, one of them held back; a request"
+                f" of {found.max_model_len} tokens takes {request}"
+            )
+        stages = tuple(size if stage.bytes_per_block else 0 for stage in found.stages)
+    else:
+        concurrency = setup.query.concurrency
+        formula = f"({concurrency} x {request} + 1)"
+        blocks = concurrency * request + 1
+        stages = tuple(blocks * stage.bytes_per_block for stage in found.stages)
+    return Pool(prediction=found, stages=stages, formula=formula)
 
 
 def exact_terms(weighed: RankWeights, pool: Pool, options: MemoryOptions) -> tuple[Term, ...]:

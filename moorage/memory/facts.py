@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from moorage.memory.config_defaults import FILLED_IN, class_default
+from moorage.memory.config_defaults import class_default
 from moorage.memory.refusal import rejected, unknown
-from moorage.models.config import architectures, text_config
+from moorage.models.config import LENGTH_KEYS, Config, architectures, text_config
 from moorage.models.rope import RopeRule, rope_factor, rope_settings, rope_type, scaled_length
-
-Config = Mapping[str, Any]
 
 ALIASES: dict[str, tuple[str, ...]] = {
     "num_hidden_layers": ("n_layer", "n_layers", "num_layers", "decoder_layers"),
@@ -28,17 +26,9 @@ ALIASES: dict[str, tuple[str, ...]] = {
 }
 """Other names of the same fact, by the name used here."""
 
-LENGTH_KEYS = (
-    *("max_position_embeddings", "n_positions", "max_seq_len", "seq_length"),
-    *("model_max_length", "max_target_positions", "max_sequence_length", "max_seq_length"),
-    "seq_len",
-)
 LENGTH_WHEN_UNKNOWN = 2048
 ANY_LENGTH = 1 << 62
 """Where a configuration says nothing about lengths, any length is allowed."""
-
-HEAD_SIZE_KEYS = {"zamba2": "attention_head_dim"}
-"""Model types that call the size of a head otherwise."""
 
 KV_HEAD_KEYS = (
     *("n_head_kv", "num_kv_heads", "num_key_value_heads", "multi_query_group_num"),
@@ -46,18 +36,13 @@ KV_HEAD_KEYS = (
 )
 EXPERT_KEYS = ("num_experts", "moe_num_experts", "n_routed_experts", "num_local_experts")
 
-
+HEAD_SIZE_KEYS = {"zamba2": "attention_head_dim"}
 LAYER_KEYS = {"longcat_flash": "num_layers"}
-"""Where a model type keeps the number of its layers, if not in `num_hidden_layers`."""
+"""Model types that call the size of a head, or the number of layers, otherwise."""
 
 
 class Facts:
-    """Reads one configuration; every lookup that fails is a refusal.
-
-    Args:
-        config: Content of config.json.
-        rope: Whose rule of rope scaling.
-    """
+    """Reads one configuration; every lookup that fails is a refusal."""
 
     def __init__(self, config: Config, rope: RopeRule = RopeRule.HELD) -> None:
         self.config, self.rope_rule = config, rope
@@ -79,13 +64,8 @@ class Facts:
                 return self.text[name]
         if any(name in self.text for name in names):
             return None
-        defaults = FILLED_IN.get(self.model_type, {})
-        for name in names:
-            if defaults.get(name) is not None:
-                return defaults[name]
-        if (value := class_default(self.model_type, key)) is not None:
-            return value
-        return self.config.get(key)
+        default = class_default(self.model_type, *names)
+        return self.config.get(key) if default is None else default
 
     def require(self, key: str) -> int:
         """A fact that must be a whole number.
@@ -103,17 +83,24 @@ class Facts:
         value = self.get(key)
         return value if isinstance(value, int) else 0
 
+    def positive(self, keys: Sequence[str], *, largest: bool = False) -> int:
+        """The first of several facts above 0, of a list its first or largest item; 0 = none."""
+        for key in keys:
+            value = self.get(key)
+            items = value if isinstance(value, list) else [value]
+            numbers = [item for item in (items if largest else items[:1]) if isinstance(item, int)]
+            if (number := max(numbers, default=0)) > 0:
+                return number
+        return 0
+
     def sequence(self, key: str, part: str = "") -> Sequence[Any]:
         """A fact that is a list, or a text with a letter for each layer; else empty.
 
-        Args:
-            key: Its name.
-            part: The mapping that holds it; empty = the configuration itself.
+        With `part`, the mapping of that name holds it.
         """
-        mapping = self.get(part) if part else None
-        value = (
-            mapping.get(key) if isinstance(mapping, Mapping) else None if part else self.get(key)
-        )
+        value = self.get(part or key)
+        if part:
+            value = value.get(key) if isinstance(value, Mapping) else None
         return value if isinstance(value, list | tuple | str) else ()
 
     @property
@@ -156,12 +143,8 @@ class Facts:
     @property
     def experts(self) -> int:
         """Routed experts of a layer; 0 in dense models."""
-        for key in EXPERT_KEYS:
-            value = self.get(key)
-            if isinstance(value, list) and value:
-                value = value[0]
-            if isinstance(value, int) and value > 0:
-                return value
+        if experts := self.positive(EXPERT_KEYS):
+            return experts
         layer = self.text.get("ffn_config")
         value = layer.get("moe_num_experts") if isinstance(layer, Mapping) else None
         return value if isinstance(value, int) else 0
@@ -169,15 +152,14 @@ class Facts:
     @property
     def longest(self) -> int:
         """Longest context in tokens that vLLM derives. Source: `_get_and_verify_max_len`."""
-        length = self._written_length
-        if not length:
+        length = int(self._written_length)
+        if not self._written_length:
             return LENGTH_WHEN_UNKNOWN
-        ropes = self.ropes
-        if any(kind == "longrope" for kind, _ in ropes):
-            return self.number("original_max_position_embeddings") or int(length)
+        if self._has_longrope:
+            return self.number("original_max_position_embeddings") or length
         if "gemma3" in str(self.config.get("model_type") or ""):
-            return int(length)
-        return scaled_length(int(length), self.text, self.rope_rule)
+            return length
+        return scaled_length(length, self.text, self.rope_rule)
 
     @property
     def _written_length(self) -> float:
@@ -188,11 +170,15 @@ class Facts:
     @property
     def longest_allowed(self) -> int:
         """Longest context that a user may ask for; larger than `longest` with long rope."""
-        if any(kind == "longrope" for kind, _ in self.ropes):
+        if self._has_longrope:
             return self.require("max_position_embeddings")
         if not self._written_length:
             return ANY_LENGTH
         return max(self.longest, self.number("model_max_length"))
+
+    @property
+    def _has_longrope(self) -> bool:
+        return any(kind == "longrope" for kind, _ in self.ropes)
 
     @property
     def ropes(self) -> list[tuple[str, float | None]]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from moorage.memory.numbers import divide_up, largest
+from moorage.memory.need import largest
 from moorage.memory.refusal import rejected
 
 
@@ -33,7 +33,6 @@ class KVSpec:
     """The cache of one layer on one rank. There is one for each layer of each prediction: light.
 
     Attributes:
-        kind: Kind of cache.
         block_size: Tokens of one block.
         page_bytes: Bytes of one block.
         window: Tokens that a sliding or chunked layer sees; None = all.
@@ -49,26 +48,22 @@ class KVSpec:
     encoder_tokens: int = 0
 
     def blocks_for(self, tokens: int, in_flight: int) -> int:
-        """Blocks that one request holds at most.
+        """Blocks that one request of so many tokens holds at most.
 
-        Args:
-            tokens: Length of the request.
-            in_flight: Tokens scheduled but not yet settled; a local layer keeps them in
-                addition to its window, because blocks are freed only when a step is settled.
+        A local layer keeps the tokens in flight (scheduled but not yet settled) in addition to its
+        window, because blocks are freed only when a step is settled.
         """
-        window = self.window or 0
-        match self.kind:
-            case KVKind.MAMBA:
-                return self.states
-            case KVKind.CROSS:
-                return divide_up(self.encoder_tokens, self.block_size)
-            case KVKind.SLIDING:
-                # One more: a window need not start where a block starts.
-                return divide_up(min(window - 1 + in_flight, tokens), self.block_size) + 1
-            case KVKind.CHUNKED:
-                return divide_up(min(window + in_flight, tokens), self.block_size)
-            case KVKind.FULL | KVKind.MLA:
-                return divide_up(tokens, self.block_size)
+        if self.kind is KVKind.MAMBA:
+            return self.states
+        kept, more = tokens, 0
+        if self.kind is KVKind.CROSS:
+            kept = self.encoder_tokens
+        elif self.kind is KVKind.SLIDING:
+            # One more block: a window need not start where a block starts.
+            kept, more = min((self.window or 0) - 1 + in_flight, tokens), 1
+        elif self.kind is KVKind.CHUNKED:
+            kept = min((self.window or 0) + in_flight, tokens)
+        return -(-kept // self.block_size) + more
 
 
 PADDING_LIMIT = 1.5
@@ -82,12 +77,7 @@ LOCAL = (KVKind.SLIDING, KVKind.CHUNKED)
 
 @dataclass(frozen=True, slots=True)
 class LayerCache:
-    """The cache of one layer.
-
-    Attributes:
-        layer: Index of the decoder layer.
-        spec: Its cache.
-    """
+    """The cache of the decoder layer with an index."""
 
     layer: int
     spec: KVSpec
@@ -95,11 +85,7 @@ class LayerCache:
 
 @dataclass(frozen=True, slots=True)
 class KVGroup:
-    """Layers that share one block table.
-
-    Attributes:
-        members: Its layers, in the model's order.
-    """
+    """Layers that share one block table, in the model's order."""
 
     members: tuple[LayerCache, ...]
 
@@ -119,23 +105,25 @@ class KVGroup:
 
 
 def group_layers(caches: Sequence[LayerCache], hybrid: bool) -> tuple[KVGroup, ...]:
-    """Split the layers of the whole model into groups.
+    """Split the layers of the whole model, in the order of their creation, into groups.
 
-    Args:
-        caches: The caches in the order in which the model creates them.
-        hybrid: Whether local layers may keep less than full layers.
+    With `hybrid`, local layers may keep less than full layers.
     """
-    if not hybrid:
-        caches = _promote(caches)
     if not caches:
         return ()
+    specs = _distinct(caches)
+    if not hybrid and not _uniform(specs):
+        if any(spec.kind in SAME_TOKENS for spec in specs):
+            caches = _map_specs(caches, _as_full)
+        if not _uniform(_distinct(caches)):
+            raise rejected("Failed to promote local KV cache specs to one unified type.")
     if _uniform(_distinct(caches)):
         return (KVGroup(members=tuple(caches)),)
-    return _equal_groups(_unify(caches))
+    largest = max(spec.page_bytes for spec in specs)
+    return _equal_groups(_map_specs(caches, lambda spec: _with_page(spec, largest)))
 
 
 def _distinct(caches: Sequence[LayerCache]) -> list[KVSpec]:
-    """The caches without those that are as one before."""
     return list(dict.fromkeys(cache.spec for cache in caches))
 
 
@@ -147,35 +135,19 @@ def _map_specs(
 
 
 def _uniform(specs: Sequence[KVSpec]) -> bool:
-    first = specs[0]
     if len(specs) == 1:
         return True
     if len({spec.block_size for spec in specs}) > 1:
         return False
     if all(spec.kind in SAME_TOKENS for spec in specs):
         return True
-    same = all((spec.kind, spec.window) == (first.kind, first.window) for spec in specs)
-    return same and (first.kind is not KVKind.MAMBA or len({s.page_bytes for s in specs}) == 1)
-
-
-def _promote(caches: Sequence[LayerCache]) -> Sequence[LayerCache]:
-    specs = _distinct(caches)
-    if not specs or _uniform(specs):
-        return caches
-    if any(spec.kind in SAME_TOKENS for spec in specs):
-        caches = _map_specs(caches, _as_full)
-    if not _uniform(_distinct(caches)):
-        raise rejected("Failed to promote local KV cache specs to one unified type.")
-    return caches
+    if len({(spec.kind, spec.window) for spec in specs}) > 1:
+        return False
+    return specs[0].kind is not KVKind.MAMBA or len({spec.page_bytes for spec in specs}) == 1
 
 
 def _as_full(spec: KVSpec) -> KVSpec:
     return replace(spec, kind=KVKind.FULL) if spec.kind in LOCAL else spec
-
-
-def _unify(caches: Sequence[LayerCache]) -> list[LayerCache]:
-    largest = max(spec.page_bytes for spec in _distinct(caches))
-    return _map_specs(caches, lambda spec: _with_page(spec, largest))
 
 
 def _with_page(spec: KVSpec, page: int) -> KVSpec:
@@ -194,21 +166,21 @@ def _with_page(spec: KVSpec, page: int) -> KVSpec:
 
 def _equal_groups(caches: Sequence[LayerCache]) -> tuple[KVGroup, ...]:
     buckets: dict[KVSpec, list[LayerCache]] = {}
-    keys = {spec: _merge_key(spec) for spec in _distinct(caches)}
+    # Full layers are one kind, whatever window they had.
+    keys = {
+        spec: replace(spec, window=None) if spec.kind is KVKind.FULL else spec
+        for spec in _distinct(caches)
+    }
     for cache in caches:
         buckets.setdefault(keys[cache.spec], []).append(cache)
     counts = [len(bucket) for bucket in buckets.values()]
     size = max(counts) if max(counts) < min(counts) * PADDING_LIMIT else min(counts)
     groups = []
     for bucket in buckets.values():
-        number = divide_up(len(bucket), size)
+        number = -(-len(bucket) // size)
         # Every n-th layer, so that each pipeline stage has its share of each group.
         groups += [KVGroup(members=tuple(bucket[start::number])) for start in range(number)]
     return tuple(groups)
-
-
-def _merge_key(spec: KVSpec) -> KVSpec:
-    return replace(spec, window=None) if spec.kind is KVKind.FULL else spec
 
 
 def bytes_per_block(groups: Sequence[KVGroup]) -> int:

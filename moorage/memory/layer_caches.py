@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from moorage.memory.architectures import MLA_TYPES
-from moorage.memory.dtypes import size_of
+from moorage.memory.dtypes import kv_dtype, size_of
 from moorage.memory.facts import Facts
 from moorage.memory.kv import KVKind, KVSpec, LayerCache
 from moorage.memory.layers import Mixer, attention_of, layer_mixers, stage_layers, window
-from moorage.memory.numbers import divide_up
 from moorage.memory.options import MemorySettings
 from moorage.memory.refusal import unknown
 from moorage.memory.states import blocks_kept, state_bytes
@@ -25,16 +24,12 @@ INDEX_SCALE_BYTES = 4
 INDEX_SCALE_SPAN = 128
 """A sparse indexer keeps fp8 keys, and a float32 scale for each span of them."""
 
-SPLIT_HEADS = ("minicpm3",)
-"""Model types with compressed weights, but a KV cache of whole heads (`minicpm3.py`)."""
-
 
 @dataclass(frozen=True)
 class HeadKeys:
     """Where a kind of layer keeps the sizes of its heads; a dot leads into a mapping.
 
     Attributes:
-        number: Key of the key/value heads.
         size: Key of the elements of a key.
         value: Key of the elements of a value; empty = as many as in a key.
         gate: Key that must be true for `number` to count, else the model's own heads do.
@@ -66,20 +61,16 @@ def uses_mla(facts: Facts) -> bool:
 
 
 def token_bytes(facts: Facts, mixer: Mixer, tp: int, element: int) -> int:
-    """Bytes of one token in one layer on one rank.
+    """Bytes of one token in one layer on one of `tp` ranks, each of which keeps at least one head.
 
-    Args:
-        facts: The model.
-        mixer: Kind of the layer.
-        tp: Tensor-parallel ranks; each keeps at least one head.
-        element: Bytes of one element.
+    `element` are the bytes of one element.
     """
     if mixer is Mixer.INDEX:
         size = facts.require("index_head_dim")
         return size + size // INDEX_SCALE_SPAN * INDEX_SCALE_BYTES
     if uses_mla(facts):
         return (facts.require("kv_lora_rank") + facts.require("qk_rope_head_dim")) * element
-    if facts.model_type in SPLIT_HEADS:
+    if facts.model_type == "minicpm3":  # compressed weights, but a cache of whole heads
         size = facts.require("qk_nope_head_dim") + facts.require("qk_rope_head_dim")
         return max(1, facts.heads // tp) * 2 * size * element
     heads, key, value = _heads(facts, mixer)
@@ -88,8 +79,7 @@ def token_bytes(facts: Facts, mixer: Mixer, tp: int, element: int) -> int:
 
 def kv_heads_of(facts: Facts, layer: int | None) -> int:
     """Key/value heads of one layer over all ranks; of the whole model outside of its layers."""
-    types = {model_type for model_type, _ in HEADS}
-    if layer is None or facts.model_type not in types:
+    if layer is None or facts.model_type not in {model_type for model_type, _ in HEADS}:
         return facts.kv_heads
     mixer = attention_of(facts, layer)
     return facts.kv_heads if mixer is None else _heads(facts, mixer)[0]
@@ -122,9 +112,6 @@ DEFAULT_BLOCK = 16
 MLA_HYBRID_BLOCK = 128
 """Tokens; MLA kernels next to a state need whole kernel blocks of it."""
 
-MODEL_DTYPE = ("falcon",)
-"""Model types whose cache always has the element type of the model (`falcon.py`)."""
-
 KINDS = {
     Mixer.FULL: KVKind.FULL,
     Mixer.SLIDING: KVKind.SLIDING,
@@ -136,21 +123,18 @@ KINDS = {
 
 
 def layer_caches(
-    facts: Facts, settings: MemorySettings, dtype: str, kv_dtype: str, tokens: int, prefix: bool
+    facts: Facts, settings: MemorySettings, dtype: str, tokens: int, prefix: bool
 ) -> list[LayerCache]:
     """The caches of all layers in the order in which the model creates them.
 
-    Args:
-        facts: The model.
-        settings: The engine.
-        dtype: Element type of the model.
-        kv_dtype: Element type of the KV cache.
-        tokens: `max_model_len`.
-        prefix: Whether prefixes are cached, which keeps more states per request.
+    With `prefix`, prefixes are cached, which keeps more states per request. `tokens` is
+    `max_model_len`.
     """
     mixers = layer_mixers(facts)
     kinds = {mixer for layer in mixers for mixer in layer}
-    element = size_of(dtype if facts.model_type in MODEL_DTYPE else kv_dtype)
+    # `falcon.py` always keeps the element type of the model.
+    requested = dtype if facts.model_type == "falcon" else settings.kv_cache_dtype
+    element = size_of(kv_dtype(facts, requested, dtype))
     tp = settings.tensor_parallel_size
     per_token = {mixer: token_bytes(facts, mixer, tp, element) for mixer in kinds - {Mixer.STATE}}
     block = usual_block(settings)
@@ -193,25 +177,23 @@ def _state(block: int, page: int, states: int) -> KVSpec:
 
 
 def _hybrid_block(block: int, state: int, per_token: int, mla: bool) -> int:
-    align = max(DEFAULT_BLOCK, block)
-    if mla:
-        align = max(align, MLA_HYBRID_BLOCK)
-    return max(block, align * divide_up(state, align * per_token))
+    align = max(DEFAULT_BLOCK, block, MLA_HYBRID_BLOCK if mla else 0)
+    return max(block, align * -(-state // (align * per_token)))
 
 
 def _attention(
     facts: Facts, mixer: Mixer, block: int, page: int, settings: MemorySettings
 ) -> KVSpec:
-    kind = KVKind.MLA if mixer is Mixer.FULL and uses_mla(facts) else KINDS[mixer]
-    sizes = {
-        Mixer.SLIDING: window(facts),
-        Mixer.CHUNKED: facts.number("attention_chunk_size") or None,
-    }
+    size = None
+    if mixer is Mixer.SLIDING:
+        size = window(facts)
+    elif mixer is Mixer.CHUNKED:
+        size = facts.number("attention_chunk_size") or None
     return KVSpec(
-        kind=kind,
+        kind=KVKind.MLA if mixer is Mixer.FULL and uses_mla(facts) else KINDS[mixer],
         block_size=block,
         page_bytes=page,
-        window=sizes.get(mixer),
+        window=size,
         # `config/scheduler.py`: max_num_encoder_input_tokens = max_num_batched_tokens.
         encoder_tokens=settings.max_num_batched_tokens if mixer is Mixer.CROSS else 0,
     )

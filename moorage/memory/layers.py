@@ -6,8 +6,10 @@ Source: the `layer_types` of the configuration classes of transformers 5, the co
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from functools import lru_cache
+from itertools import accumulate
 
 from moorage.memory.architectures import ENCODERS
 from moorage.memory.facts import Facts
@@ -43,22 +45,18 @@ NAMES: dict[str, tuple[Mixer, ...]] = {
 }
 """Mixers of a layer by the names that configurations use."""
 
+WINDOW_PERIOD = "sliding_window_pattern"
+
 PERIODS: dict[str, tuple[str, int, Mixer]] = {
-    "gemma2": ("sliding_window_pattern", 2, Mixer.SLIDING),
-    "gemma3_text": ("sliding_window_pattern", 6, Mixer.SLIDING),
-    "gemma3n_text": ("sliding_window_pattern", 5, Mixer.SLIDING),
-    "cohere2": ("sliding_window_pattern", 4, Mixer.SLIDING),
-    "exaone4": ("sliding_window_pattern", 4, Mixer.SLIDING),
-    "olmo3": ("sliding_window_pattern", 4, Mixer.SLIDING),
+    **dict.fromkeys(("gemma2", "gpt_oss", "vaultgemma"), (WINDOW_PERIOD, 2, Mixer.SLIDING)),
+    **dict.fromkeys(
+        ("cohere2", "cohere2_moe", "cwm", "exaone4", "exaone_moe", "granite_swa", "olmo3"),
+        (WINDOW_PERIOD, 4, Mixer.SLIDING),
+    ),
+    "gemma3n_text": (WINDOW_PERIOD, 5, Mixer.SLIDING),
+    **dict.fromkeys(("gemma3_text", "gemma4_text"), (WINDOW_PERIOD, 6, Mixer.SLIDING)),
     "afmoe": ("global_attn_every_n_layers", 4, Mixer.SLIDING),
-    "exaone_moe": ("sliding_window_pattern", 4, Mixer.SLIDING),
-    "cohere2_moe": ("sliding_window_pattern", 4, Mixer.SLIDING),
-    "vaultgemma": ("sliding_window_pattern", 2, Mixer.SLIDING),
-    "gemma4_text": ("sliding_window_pattern", 6, Mixer.SLIDING),
     "smollm3": ("no_rope_layer_interval", 4, Mixer.FULL),
-    "cwm": ("sliding_window_pattern", 4, Mixer.SLIDING),
-    "granite_swa": ("sliding_window_pattern", 4, Mixer.SLIDING),
-    "gpt_oss": ("sliding_window_pattern", 2, Mixer.SLIDING),
     "llama4_text": ("no_rope_layer_interval", 4, Mixer.CHUNKED),
     **dict.fromkeys(
         ("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text", "olmo_hybrid"),
@@ -70,26 +68,8 @@ PERIODS: dict[str, tuple[str, int, Mixer]] = {
 FULL_FIRST = ("cwm", "granite_swa")
 """Model types whose full layer comes first in each period, not last."""
 
-LOCAL_AT_PERIOD = ("smollm3",)
-"""Model types whose every n-th layer slides and whose others are full."""
-
 FULL_BY_DEFAULT = ("laguna", "mellum")
 """Model types that have a window, but use it only where `layer_types` says so."""
-
-TWICE = ("longcat_flash",)
-"""Model types whose every layer has two full attentions."""
-
-INDEXED = ("deepseek_v32", "glm_moe_dsa")
-"""Model types whose every attention has a sparse indexer with a cache of its own."""
-
-ALL_STATE = ("mamba", "mamba2", "falcon_mamba")
-"""Model types without attention."""
-
-PARALLEL = ("falcon_h1",)
-"""Model types whose every layer has a state and full attention side by side."""
-
-MAYBE_BIDIRECTIONAL = ("Gemma3TextModel",)
-"""Architectures that are encoders where `use_bidirectional_attention` says so."""
 
 WINDOW_OFF_BY_DEFAULT = ("qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "smollm3")
 """Model types that slide only where `use_sliding_window` says so."""
@@ -97,15 +77,15 @@ WINDOW_OFF_BY_DEFAULT = ("qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "smollm3")
 WINDOW_PLUS_ONE = ("cohere2", "modernbert")
 """Model types whose window also counts the token itself (`commandr.py`, `modernbert.py`)."""
 
-BLOCK_NAME_KEYS = (
-    *("layer_types", "layers_block_type", "hybrid_override_pattern", "hybrid_layer_pattern"),
-)
+LAYER_NAMES = ("layer_types", "layers_block_type")
+LAYER_PATTERNS = ("hybrid_override_pattern", "hybrid_layer_pattern")
 
 WHOLE_MODELS: dict[str, tuple[Mixer, ...]] = {
-    **dict.fromkeys(PARALLEL, (Mixer.FULL, Mixer.STATE)),
-    **dict.fromkeys(ALL_STATE, (Mixer.STATE,)),
-    **dict.fromkeys(TWICE, (Mixer.FULL, Mixer.FULL)),
-    **dict.fromkeys(INDEXED, (Mixer.INDEX, Mixer.FULL)),
+    "falcon_h1": (Mixer.FULL, Mixer.STATE),
+    **dict.fromkeys(("mamba", "mamba2", "falcon_mamba"), (Mixer.STATE,)),
+    "longcat_flash": (Mixer.FULL, Mixer.FULL),
+    # Every attention has a sparse indexer with a cache of its own.
+    **dict.fromkeys(("deepseek_v32", "glm_moe_dsa"), (Mixer.INDEX, Mixer.FULL)),
 }
 """Mixers of model types whose layers are all alike."""
 
@@ -115,16 +95,12 @@ def stage_layers(layers: int, stages: int) -> tuple[range, ...]:
 
     What remains goes to the stages from the last but one backwards: the last has the norm and
     the head, the first the embedding.
-
-    Args:
-        layers: Decoder layers of the model.
-        stages: Pipeline stages.
     """
     counts = [layers // stages] * stages
     for back in range(2, layers % stages + 2):
         counts[-back] += 1
-    starts = [sum(counts[:stage]) for stage in range(stages)]
-    return tuple(range(start, start + count) for start, count in zip(starts, counts, strict=True))
+    ends = accumulate(counts)
+    return tuple(range(end - count, end) for end, count in zip(ends, counts, strict=True))
 
 
 def layer_mixers(facts: Facts) -> list[tuple[Mixer, ...]]:
@@ -167,9 +143,8 @@ def is_bidirectional(facts: Facts) -> bool:
     """Whether no layer keeps a KV cache, as each token sees those after it."""
     if facts.architecture in ENCODERS or facts.get("is_causal") is False:
         return True
-    return facts.architecture in MAYBE_BIDIRECTIONAL and bool(
-        facts.get("use_bidirectional_attention")
-    )
+    bidirectional = facts.get("use_bidirectional_attention")
+    return facts.architecture == "Gemma3TextModel" and bool(bidirectional)
 
 
 def window(facts: Facts) -> int | None:
@@ -194,34 +169,32 @@ def _each(facts: Facts) -> list[tuple[Mixer, ...]]:
 
 
 def _named(facts: Facts) -> list[tuple[Mixer, ...]] | None:
-    if facts.model_type == "llama4_text":
-        ropes = facts.sequence("no_rope_layers")
-        if not ropes:
-            return None
+    """What the configuration says of each layer."""
+    kind = facts.model_type
+    if kind == "llama4_text":
         local = Mixer.CHUNKED if facts.get("attention_chunk_size") else Mixer.FULL
-        return [(local,) if rope else (Mixer.FULL,) for rope in ropes]
-    if facts.model_type == "jamba":
-        period, offset = (
-            max(1, facts.require("attn_layer_period")),
-            facts.require("attn_layer_offset"),
-        )
-        return [
-            (Mixer.FULL,) if i % period == offset else (Mixer.STATE,) for i in range(facts.layers)
-        ]
-    if facts.model_type == "kimi_linear":
+        ropes = facts.sequence("no_rope_layers")
+        return [(local,) if rope else (Mixer.FULL,) for rope in ropes] or None
+    if kind == "jamba":
+        period = max(1, facts.require("attn_layer_period"))
+        offset = facts.require("attn_layer_offset")
+        return _full_or_state([i % period == offset for i in range(facts.layers)])
+    if kind == "kimi_linear":
         full = set(map(str, facts.sequence("full_attn_layers", "linear_attn_config")))
-        return [
-            (Mixer.FULL,) if str(i + 1) in full else (Mixer.STATE,) for i in range(facts.layers)
-        ]
-    if facts.model_type == "lfm2" and facts.get("full_attn_idxs") is not None:
+        return _full_or_state([str(i + 1) in full for i in range(facts.layers)])
+    if kind == "lfm2" and facts.get("full_attn_idxs") is not None:
         full = set(map(str, facts.sequence("full_attn_idxs")))
-        return [(Mixer.FULL,) if str(i) in full else (Mixer.STATE,) for i in range(facts.layers)]
-    if facts.model_type in WINDOW_OFF_BY_DEFAULT and window(facts) is None:
+        return _full_or_state([str(i) in full for i in range(facts.layers)])
+    if kind in WINDOW_OFF_BY_DEFAULT and window(facts) is None:
         return [(Mixer.FULL,)] * facts.layers
-    for key in BLOCK_NAME_KEYS:
+    for key in (*LAYER_NAMES, *LAYER_PATTERNS):
         if names := facts.sequence(key):
             return [_mixers(facts, str(name)) for name in names[: facts.layers]]
     return None
+
+
+def _full_or_state(full: Sequence[bool]) -> list[tuple[Mixer, ...]]:
+    return [(Mixer.FULL,) if is_full else (Mixer.STATE,) for is_full in full]
 
 
 def _mixers(facts: Facts, name: str) -> tuple[Mixer, ...]:
@@ -241,8 +214,9 @@ def _periodic(facts: Facts) -> list[tuple[Mixer, ...]] | None:
     if other is Mixer.SLIDING and window(facts) is None:
         other = Mixer.FULL
     shift = 0 if facts.model_type in FULL_FIRST else 1
-    local = facts.model_type in LOCAL_AT_PERIOD and window(facts) is not None
-    nth = Mixer.SLIDING if local else Mixer.FULL
+    # Of smollm3, every n-th layer slides and the others are full.
+    slides = facts.model_type == "smollm3" and window(facts) is not None
+    nth = Mixer.SLIDING if slides else Mixer.FULL
     return [(other,) if (i + shift) % period else (nth,) for i in range(facts.layers)]
 
 
@@ -250,7 +224,5 @@ def _uniform(facts: Facts) -> list[tuple[Mixer, ...]]:
     size = window(facts)
     if size is None or facts.model_type in FULL_BY_DEFAULT:
         return [(Mixer.FULL,)] * facts.layers
-    first = 0
-    if facts.model_type in WINDOW_OFF_BY_DEFAULT:
-        first = facts.number("max_window_layers")
+    first = facts.number("max_window_layers") if facts.model_type in WINDOW_OFF_BY_DEFAULT else 0
     return [(Mixer.SLIDING,) if i >= first else (Mixer.FULL,) for i in range(facts.layers)]

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from math import ceil, prod
 from typing import Any
 
+from moorage.memory.dtypes import quantisation, quantisation_method
 from moorage.memory.facts import Facts
 from moorage.memory.layers import stage_layers
 from moorage.memory.options import LoraOptions
@@ -50,31 +51,25 @@ PACKED_NAMES = {
 def lora_bytes(
     facts: Facts,
     tensors: Mapping[str, TensorHeader],
-    options: LoraOptions,
+    options: LoraOptions | None,
     tensor: int,
     pipeline: int,
 ) -> tuple[int, ...]:
-    """Bytes of the buffers on one rank of each pipeline stage.
+    """Bytes of the buffers on one rank of each pipeline stage; without options there are none.
 
     Those of experts are an upper bound: vLLM makes fewer where experts are spread whole, or where
     gate and up are one tensor.
 
-    Args:
-        facts: The model.
-        tensors: Headers of the checkpoint.
-        options: How many adapters, of which rank, for which layers.
-        tensor: Tensor-parallel ranks.
-        pipeline: Pipeline stages.
-
     Raises:
         Refusal: When a target's shape is not known.
     """
-    stages = stage_layers(facts.layers, pipeline)
-    totals = [0] * len(stages)
+    totals = [0] * pipeline
+    if options is None:
+        return tuple(totals)
     slots = options.max_loras * options.max_rank * ELEMENT
     for name, header in _targets(facts, tensors, options):
         amount = slots * _width(facts, name, header, options, tensor)
-        for stage, layers in enumerate(stages):
+        for stage, layers in enumerate(stage_layers(facts.layers, pipeline)):
             if name.layer in layers:
                 totals[stage] += amount
     for module, stage in (("embed_tokens", 0), ("lm_head", -1)):
@@ -131,22 +126,13 @@ def _sides(facts: Facts, name: TensorName, header: TensorHeader) -> tuple[int, i
     pack = PACKED_BITS // _bits(facts)
     if name.leaf == "weight_packed":
         return second * pack, first, copies
-    if _method(facts) == "awq":
+    if quantisation_method(facts) == "awq":
         return first, second * pack, copies
     return first * pack, second, copies
 
 
-def _settings(facts: Facts) -> Mapping[str, Any]:
-    found = facts.config.get("quantization_config")
-    return found if isinstance(found, Mapping) else {}
-
-
-def _method(facts: Facts) -> str:
-    return str(_settings(facts).get("quant_method") or "")
-
-
 def _bits(facts: Facts) -> int:
-    settings = _settings(facts)
+    settings = quantisation(facts)
     groups = settings.get("config_groups")
     group: Any = next(iter(groups.values()), None) if isinstance(groups, Mapping) else None
     weights: Any = group.get("weights") if isinstance(group, Mapping) else None

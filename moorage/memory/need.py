@@ -1,12 +1,63 @@
-"""The results of the predictor: the exact numbers, and the memory that one rank needs."""
+"""A question to a memory model, and its answers: the exact numbers, and what one rank needs."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from math import ceil
 
 from moorage.common.values import Value
-from moorage.memory.engine_setup import Batch, MemoryQuery
-from moorage.memory.estimates import Term
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryQuery:
+    """A question to a memory model.
+
+    Attributes:
+        total: Bytes of the accelerator's memory; vLLM schedules more at once on a larger one.
+        tokens: Longest request (`max_model_len`).
+        device_name: The accelerator's name; vLLM keeps batches small on an A100.
+        tensor: Tensor-parallel ranks.
+        pipeline: Pipeline stages.
+        concurrency: Requests of that length that the KV cache holds at once.
+    """
+
+    total: int
+    tokens: int
+    device_name: str = ""
+    tensor: int = 1
+    pipeline: int = 1
+    concurrency: int = 1
+
+    @property
+    def ranks(self) -> int:
+        """Accelerators that share the model."""
+        return self.tensor * self.pipeline
+
+
+class Batch(Value):
+    """One scheduler step: `max_num_batched_tokens` and `max_num_seqs`."""
+
+    tokens: int
+    seqs: int
+
+
+class Term(Value):
+    """One part of the memory of one accelerator.
+
+    Attributes:
+        name: `weights`, `kv_cache`, `lora`, `draft`, `activation`, `cuda_graphs`, `buffers`,
+            `redundancy`, `context`, `nccl`; on CPU `processes`.
+        exact: Whether it follows from vLLM's own accounting; else it is an estimate, or stated.
+        inside: Whether it counts within `--gpu-memory-utilization`.
+        reason: The formula with its numbers.
+    """
+
+    name: str
+    bytes: int
+    exact: bool
+    inside: bool = True
+    reason: str
 
 
 class GroupMemory(Value):
@@ -35,7 +86,6 @@ class StageMemory(Value):
     Attributes:
         pp_rank: Number of the stage, from 0.
         layers: Decoder layers it runs.
-        weight_bytes: Bytes of its parameters on one rank.
         bytes_per_block: Bytes that one block id costs here; 0 without a KV cache.
         full_request_bytes: Bytes of one request of `max_model_len` tokens.
         num_blocks_alone: Blocks that its pool holds; None without a KV cache.
@@ -54,8 +104,6 @@ class MemoryPrediction(Value):
 
     Attributes:
         dtype: Element type of the parameters that are not quantised.
-        max_model_len: Longest request.
-        enable_prefix_caching: As vLLM resolves it.
         max_in_flight_tokens: Tokens scheduled but not yet settled, at most.
         weight_bytes_per_rank: Parameters as created, of the largest stage.
         block_size: Tokens of a block of the attention groups, or those that they would have; None
@@ -67,8 +115,6 @@ class MemoryPrediction(Value):
         concurrency: Full requests that the pool holds at once.
         max_fit_len: Longest single request that fits, at most `max_model_len`.
         full_request_fits: Whether vLLM would start with this pool.
-        groups: The KV groups.
-        stages: The pipeline stages.
     """
 
     dtype: str
@@ -96,10 +142,6 @@ class Need(Value):
     """The memory of one rank, of the pipeline stage that needs most.
 
     Attributes:
-        tokens: Longest request (`max_model_len`).
-        concurrency: Requests of that length that the KV cache holds at once.
-        tensor_parallel_size: Ranks that share each layer.
-        pipeline_parallel_size: Stages that share the layers.
         batch: The scheduler step that was counted with.
         terms: The parts, in the order in which they are shown.
         stated: Bytes that the spec states for all of it; None = nothing is stated.
@@ -167,15 +209,10 @@ class Need(Value):
         return next((term for term in self.terms if term.name == name), None)
 
     def utilization(self, total: int) -> float:
-        """The smallest share, in thousandths, that gives the engine its budget.
+        """The smallest share of `total` bytes, in thousandths, that gives the engine its budget.
 
-        vLLM takes `ceil(total x share)`. A stated claim gives it all but what lies outside.
-
-        Args:
-            total: Bytes of the accelerator's memory.
-
-        Returns:
-            The share; above 1 when the accelerator is too small.
+        vLLM takes `ceil(total x share)`. A stated claim gives it all but what lies outside. The
+        share is above 1 when the accelerator is too small.
         """
         if self.stated is not None:
             return max(1, (self.stated - self.outside) * STEPS // total) / STEPS
@@ -191,26 +228,13 @@ class Need(Value):
         return ceil(total * self.utilization(total)) + self.outside
 
     def fits(self, total: int, budget: int) -> bool:
-        """Whether the claim is within a budget, and the parts are within a stated claim.
-
-        Args:
-            total: Bytes of the accelerator's memory.
-            budget: Bytes that may be claimed of it.
-        """
+        """Whether the claim is within a budget of bytes, and the parts within a stated claim."""
         within = self.stated is None or self.inside + self.outside <= self.stated
         return within and self.claim(total) <= budget
 
 
 class CpuNeed(Value):
-    """The RAM of one engine on CPU.
-
-    Attributes:
-        tokens: Longest request.
-        concurrency: Requests of that length that the KV cache holds at once.
-        batch: The scheduler step that was counted with.
-        terms: The parts.
-        cache_bytes: Bytes of the KV cache, in whole GiB, as passed to the engine.
-    """
+    """The RAM of one engine on CPU; `cache_bytes` of it, whole GiB, are passed to the engine."""
 
     tokens: int
     concurrency: int
@@ -222,3 +246,16 @@ class CpuNeed(Value):
     def ram(self) -> int:
         """Bytes in all."""
         return sum(term.bytes for term in self.terms)
+
+
+def largest(fits: Callable[[int], bool], at_most: int) -> int:
+    """The largest number from 1 to `at_most` that fits, where a smaller one always fits too.
+
+    Returns:
+        The number; 0 when not even 1 fits.
+    """
+    low, high = 0, at_most
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle - 1)
+    return low

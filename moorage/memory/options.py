@@ -1,25 +1,29 @@
-"""The engine settings that decide about memory."""
+"""The engine settings that decide about memory, and how a spec states them.
+
+A spec may use any spelling of vLLM's arguments.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field
 
 from moorage.common.units import GIB
 from moorage.common.values import Value
+from moorage.models.assets import AssetRole
 from moorage.models.config import apply_overrides
-from moorage.models.rope import RopeRule
-from moorage.spec import MemorySpec
+from moorage.models.rope import RopeRule, rope_rule
+from moorage.models.source import Companion
+from moorage.spec import MemorySpec, Mode, ModelSpec
+from moorage.spec.arguments import EngineArguments
 
 Count = Annotated[int, Field(ge=1)]
 
 KVDtype = Literal[
     "auto", "bfloat16", "float16", "float32", "fp8", "fp8_e4m3", "fp8_e5m2", "fp8_inc"
 ]
-
-
 SsmDtype = Literal["auto", "float32", "float16", "bfloat16"]
 Runner = Literal["auto", "generate", "pooling"]
 
@@ -35,7 +39,6 @@ class CacheOptions(Value):
         mamba_ssm_cache_dtype: Element type of the recurrent state; `auto` = the model's choice.
         block_size: Tokens of one KV block; None = 16.
         runner: Whether the engine generates or pools; `auto` = what the architecture says.
-        rope: How rope scaling stretches the longest context.
     """
 
     enable_expert_parallel: bool = False
@@ -52,8 +55,6 @@ class MemorySettings(CacheOptions):
     """Settings of one engine, named after vLLM's flags.
 
     Attributes:
-        tensor_parallel_size: Ranks that share each layer.
-        pipeline_parallel_size: Stages that share the layers.
         max_model_len: Longest request in tokens; None = the model's own.
         max_num_batched_tokens: Tokens of one scheduler step.
         kv_pool_bytes: Bytes given to the KV cache on every rank.
@@ -88,7 +89,6 @@ class LoraOptions(Value):
 
     Attributes:
         max_loras: Adapters in one batch.
-        max_rank: Largest rank of an adapter.
         targets: Names of the layers that can be adapted; None = all that vLLM can adapt.
         fully_sharded: Whether both factors are spread over the ranks.
     """
@@ -128,8 +128,6 @@ class MemoryOptions(CacheOptions):
         kv_bytes: Bytes of the KV cache on each rank; None = as many as the requests need.
         language_model_only: Whether the parts for pictures and sound are left out.
         overrides: Keys of config.json that are replaced (`--hf-overrides`).
-        lora: Adapters; None = none.
-        draft: Speculative decoding; None = none.
         uncovered: Why these options are not covered by the rules; empty = they are.
         stated: What the spec states instead of an estimate.
     """
@@ -156,3 +154,137 @@ class MemoryOptions(CacheOptions):
         if self.dtype:
             changed["torch_dtype"] = self.dtype
         return changed
+
+
+CACHED_TOKENS = 32_768
+"""Tokens that the KV cache holds at least where the spec says `concurrency: auto`."""
+
+POOLING = (Mode.EMBEDDING, Mode.RERANKING, Mode.CLASSIFICATION)
+
+UNCOVERED = {
+    "--quantization": "quantises the weights while they are loaded",
+    "--cpu-offload-gb": "keeps a part of the weights in RAM",
+    "--decode-context-parallel-size": "spreads the KV cache over tensor-parallel ranks",
+    "--prefill-context-parallel-size": "spreads a prompt over ranks",
+    "--kv-cache-dtype-skip-layers": "mixes element types in the KV cache",
+    "--enable-eplb": "adds redundant experts",
+}
+"""Arguments whose effect on memory is not covered by the rules here."""
+
+DTYPES = {"half": "float16", "float16": "float16", "bfloat16": "bfloat16", "auto": ""}
+
+COVERED_VALUES = {
+    "--kv-cache-dtype": get_args(KVDtype),
+    "--mamba-ssm-cache-dtype": get_args(SsmDtype),
+    "--dtype": tuple(DTYPES),
+}
+
+
+def memory_options(
+    spec: ModelSpec, mode: Mode = Mode.AUTO, companions: Sequence[Companion] = ()
+) -> MemoryOptions:
+    """Read the options of a spec.
+
+    Args:
+        spec: What the user wrote.
+        mode: What the model is served for, where the spec leaves it open.
+        companions: Its adapters as they were read: they give ranks that the spec leaves open.
+
+    Raises:
+        Failure: `BAD_SPEC` when a value is malformed.
+    """
+    args = spec.engine.arguments
+    sizes = args.values("--cudagraph-capture-sizes")
+    return MemoryOptions(
+        batched_tokens=args.whole_number("--max-num-batched-tokens"),
+        max_seqs=args.whole_number("--max-num-seqs"),
+        throughput=args.value("--performance-mode") == "throughput",
+        chunked_prefill=args.switch("--enable-chunked-prefill"),
+        dtype=DTYPES.get(args.value("--dtype") or "auto", ""),
+        kv_cache_dtype=_covered(args, "--kv-cache-dtype"),
+        mamba_ssm_cache_dtype=_covered(args, "--mamba-ssm-cache-dtype"),
+        enforce_eager=bool(args.switch("--enforce-eager")),
+        graph_limit=args.whole_number("--max-cudagraph-capture-size"),
+        graph_sizes=None if sizes is None else len(sizes),
+        enable_expert_parallel=bool(args.switch("--enable-expert-parallel")),
+        block_size=args.whole_number("--block-size") or None,  # 0: vLLM chooses
+        kv_bytes=args.whole_number("--kv-cache-memory-bytes"),
+        hybrid_kv_cache_manager=not args.switch("--disable-hybrid-kv-cache-manager"),
+        enable_prefix_caching=args.switch("--enable-prefix-caching"),
+        runner=_runner(spec, mode),
+        language_model_only=bool(args.switch("--language-model-only")),
+        rope=rope_rule(spec),
+        overrides=args.json_object("--hf-overrides") or {},
+        lora=_lora(spec, companions),
+        draft=_draft(spec),
+        uncovered=_uncovered(args),
+        stated=spec.memory,
+    )
+
+
+def wanted_concurrency(spec: ModelSpec, tokens: int) -> int:
+    """Requests of `tokens` tokens that the KV cache must hold at once."""
+    if spec.concurrency != "auto":
+        return spec.concurrency
+    return max(1, -(-CACHED_TOKENS // tokens))
+
+
+def _covered(args: EngineArguments, flag: str) -> Any:
+    value = args.value(flag)
+    return value if value in COVERED_VALUES[flag] else "auto"
+
+
+def _uncovered(args: EngineArguments) -> str:
+    for flag, effect in UNCOVERED.items():
+        if args.values(flag) is not None:
+            return f"{flag} {effect}"
+    for flag, covered in COVERED_VALUES.items():
+        value = args.value(flag)
+        if value is not None and value not in covered:
+            return f"{flag} {value} is not covered"
+    return ""
+
+
+def _runner(spec: ModelSpec, mode: Mode) -> Runner:
+    requested = spec.engine.arguments.value("--runner")
+    if requested in ("generate", "pooling"):
+        return "generate" if requested == "generate" else "pooling"
+    served = mode if spec.mode == Mode.AUTO else spec.mode
+    return "pooling" if served in POOLING else "auto"
+
+
+def _lora(spec: ModelSpec, companions: Sequence[Companion]) -> LoraOptions | None:
+    """The user's own numbers win, as in the launch."""
+    args, later = spec.engine.arguments, spec.lora_updates
+    is_users_own = args.switch("--enable-lora")
+    if not (is_users_own or spec.lora or later):
+        return None
+    number = rank = 0
+    if not is_users_own:
+        # All may be in one batch, those that are loaded later too.
+        number = len(spec.lora) + (later.max if later else 0)
+        real = {item.name: item.rank for item in companions if item.role == AssetRole.ADAPTER}
+        ranks = [adapter.rank or real.get(adapter.name) or 0 for adapter in spec.lora]
+        rank = max([*ranks, later.rank if later else 0])
+    default = LoraOptions()
+    return LoraOptions(
+        max_loras=args.whole_number("--max-loras") or number or default.max_loras,
+        max_rank=args.whole_number("--max-lora-rank") or allowed_rank(rank or default.max_rank),
+        targets=args.values("--lora-target-modules"),
+        fully_sharded=bool(args.switch("--fully-sharded-loras")),
+    )
+
+
+def _draft(spec: ModelSpec) -> DraftOptions | None:
+    """The arguments win over the spec's own field."""
+    args, wanted = spec.engine.arguments, spec.speculative
+    content = args.json_object("--speculative-config") or {}
+    method = args.value("--spec-method") or content.get("method")
+    model = args.value("--spec-model") or content.get("model")
+    number = args.whole_number("--spec-tokens") or content.get("num_speculative_tokens")
+    if method or model:
+        steps = number if isinstance(number, int) else 1
+        return DraftOptions(method=str(method or ""), model=str(model or ""), tokens=steps)
+    if wanted is None:
+        return None
+    return DraftOptions(method=wanted.method, model=wanted.model or "", tokens=wanted.tokens or 1)

@@ -14,14 +14,9 @@ from math import gcd
 
 from moorage.common.refusal import Refusal
 from moorage.memory.architectures import CLASSIFIER_ENDINGS
-from moorage.memory.dtypes import (
-    quantisation,
-    quantisation_block,
-    quantisation_method,
-)
+from moorage.memory.dtypes import quantisation, quantisation_block, quantisation_method
 from moorage.memory.facts import Facts
 from moorage.memory.layers import Mixer, attention_of
-from moorage.memory.numbers import divide_up, round_up
 from moorage.memory.options import MemorySettings
 from moorage.memory.refusal import rejected
 from moorage.memory.sharding import TensorName
@@ -58,9 +53,6 @@ CLASSIFIERS = (
 )
 """Modules of a classifier's head, which is float32 (`head_dtype`)."""
 
-NATIVE_FLOAT: dict[str, tuple[str, ...]] = {"olmo_hybrid": ("A_log",)}
-"""Names that a model type keeps in the engine's type after all."""
-
 FLOAT32_BY_TYPE: dict[str, tuple[str, ...]] = {
     "kimi_linear": ("q_conv1d", "k_conv1d", "v_conv1d", "dt_bias"),
     "lfm2_moe": ("expert_bias",),
@@ -70,46 +62,34 @@ FLOAT32_BY_TYPE: dict[str, tuple[str, ...]] = {
 """Names that one model type keeps in float32."""
 
 
-BIASED = {"whisper": ("k_proj",)}
-"""Layers that get a bias when they are merged with others that have one."""
-
-
 @dataclass(frozen=True)
 class Kind:
-    """A tensor without the numbers in its name: equal ones are counted once.
-
-    Attributes:
-        name: Its name.
-        header: Its element type and shape.
-    """
+    """A tensor without the numbers in its name: equal ones are counted once."""
 
     name: TensorName
     header: TensorHeader
 
 
 def created_dtype(facts: Facts, kind: Kind, dtype: str, packed: bool) -> str:
-    """Element type of a parameter.
+    """Element type of the parameter for a tensor; `dtype` is that of unquantised ones.
 
-    Args:
-        facts: The model.
-        kind: The tensor in the checkpoint.
-        dtype: Element type of unquantised parameters.
-        packed: Whether several weights share one element, which leaves scales in `dtype`.
+    With `packed`, several weights share one element, which leaves scales in `dtype`.
     """
-    name = kind.name
-    own = FLOAT32_BY_TYPE.get(facts.model_type, ())
-    if name.last in own or name.last_two in own:
+    name, names = kind.name, {kind.name.last, kind.name.last_two}
+    if names.intersection(FLOAT32_BY_TYPE.get(facts.model_type, ())):
         return "F32"
-    if name.last in FLOAT32_NAMES and name.last not in NATIVE_FLOAT.get(facts.model_type, ()):
+    is_native = (facts.model_type, name.last) == ("olmo_hybrid", "A_log")
+    if name.last in FLOAT32_NAMES and not is_native:
         return "F32"
     if kind.header.dtype in KEPT:
         return kind.header.dtype
     if name.leaf in FLOAT32_LEAVES and not packed:
         return "F32"
-    if name.last in ROUTERS or name.last_two in ROUTERS:
-        return _router_dtype(facts, dtype)
-    classifies = facts.architecture.endswith(CLASSIFIER_ENDINGS)
-    if classifies and (name.last in CLASSIFIERS or name.last_two in CLASSIFIERS):
+    if names.intersection(ROUTERS):
+        key, default = FLOAT32_ROUTERS.get(facts.model_type, ("", None))
+        own = (facts.get(key) if key else None) or default
+        return "F32" if own in ("float32", "fp32") else dtype
+    if facts.architecture.endswith(CLASSIFIER_ENDINGS) and names.intersection(CLASSIFIERS):
         return "F32"
     return dtype
 
@@ -124,7 +104,8 @@ def created_with(facts: Facts, kind: Kind) -> list[Kind]:
     if name.last == "k_proj" and _stands_for_values(facts, name):
         module = name.module.removesuffix(name.last) + "v_proj"
         return [kind, Kind(replace(name, module=module), kind.header)]
-    if name.last in BIASED.get(facts.model_type, ()) and name.leaf == "weight":
+    if (facts.model_type, name.last, name.leaf) == ("whisper", "k_proj", "weight"):
+        # It is merged with others that have a bias.
         return [kind, _sibling(kind, "bias", shape[:1])]
     if name.module == "cls.predictions" and name.leaf == "bias":
         # `bert.py:BertMLMHead` has a decoder of its own, where the checkpoint has the embedding.
@@ -140,15 +121,7 @@ def _stands_for_values(facts: Facts, name: TensorName) -> bool:
 
 
 def _sibling(kind: Kind, leaf: str, shape: tuple[int, ...]) -> Kind:
-    name = kind.name
-    other = TensorName(name.layer, name.module, leaf, expert=name.expert, stacked=name.stacked)
-    return Kind(other, TensorHeader(dtype="F16", shape=shape))
-
-
-def _router_dtype(facts: Facts, dtype: str) -> str:
-    key, default = FLOAT32_ROUTERS.get(facts.model_type, ("", None))
-    named = (facts.get(key) if key else None) or default
-    return "F32" if named in ("float32", "fp32") else dtype
+    return Kind(replace(kind.name, leaf=leaf), TensorHeader(dtype="F16", shape=shape))
 
 
 SMALLEST_BLOCK = 32
@@ -168,11 +141,6 @@ def expert_factor(facts: Facts, kind: Kind, settings: MemorySettings) -> Fractio
 
     Where a rank's part of an expert cuts a block or a group, vLLM makes them smaller, so there
     are more scales; some kernels and classes pad the part itself.
-
-    Args:
-        facts: The model.
-        kind: A tensor of routed experts.
-        settings: The engine.
 
     Raises:
         Refusal: When no allowed size divides the part.
@@ -194,11 +162,11 @@ def expert_factor(facts: Facts, kind: Kind, settings: MemorySettings) -> Fractio
 
 
 def _block_factor(facts: Facts, kind: Kind, settings: MemorySettings) -> Fraction:
-    block, width = quantisation_block(facts), _expert_width(facts)
+    block, width = quantisation_block(facts), facts.positive(EXPERT_WIDTH_KEYS)
     if not block or not width:
         return Fraction(1)
     hidden = facts.require("hidden_size")
-    tp = 1 if settings.enable_expert_parallel else settings.tensor_parallel_size
+    tp = _ranks_of_expert(settings)
     part = width // tp
     if part % block[0] == 0 and (tp == 1 or part % block[1] == 0):
         return Fraction(1)
@@ -210,10 +178,10 @@ def _block_factor(facts: Facts, kind: Kind, settings: MemorySettings) -> Fractio
 
 
 def _group_factor(facts: Facts, settings: MemorySettings) -> Fraction:
-    group, width = quantisation(facts).get("group_size"), _expert_width(facts)
+    group, width = quantisation(facts).get("group_size"), facts.positive(EXPERT_WIDTH_KEYS)
     if not isinstance(group, int) or not group or not width:
         return Fraction(1)
-    tp = 1 if settings.enable_expert_parallel else settings.tensor_parallel_size
+    tp = _ranks_of_expert(settings)
     part, size = width // tp, group
     while part % size or facts.require("hidden_size") % size:
         size //= 2
@@ -224,16 +192,17 @@ def _group_factor(facts: Facts, settings: MemorySettings) -> Fraction:
 
 def _padding_factor(facts: Facts, kind: Kind, settings: MemorySettings) -> Fraction:
     """Source: `oracle/mxfp4.py:mxfp4_round_up_hidden_size_and_intermediate_size`, last case."""
-    width = _expert_width(facts)
-    tp = 1 if settings.enable_expert_parallel else settings.tensor_parallel_size
+    width = facts.positive(EXPERT_WIDTH_KEYS)
+    tp = _ranks_of_expert(settings)
     if not width or (kind.name.last == "down_proj" and kind.name.leaf == "bias"):
         return Fraction(1)
-    return Fraction(round_up(divide_up(width, tp), MXFP4_WIDTH) * tp, width)
+    padded = -(-width // (tp * MXFP4_WIDTH)) * MXFP4_WIDTH
+    return Fraction(padded * tp, width)
 
 
 def _width_factor(facts: Facts, settings: MemorySettings) -> Fraction:
     """Source: `models/kimi_k3/nvidia/model.py`, `padded_moe_intermediate_size`."""
-    width, tp = _expert_width(facts), settings.tensor_parallel_size
+    width, tp = facts.positive(EXPERT_WIDTH_KEYS), settings.tensor_parallel_size
     key, default = LEAST_WIDTHS[facts.model_type]
     least = facts.number(key) or default
     if settings.enable_expert_parallel or width // tp >= least:
@@ -241,14 +210,9 @@ def _width_factor(facts: Facts, settings: MemorySettings) -> Fraction:
     return Fraction(least * tp, width)
 
 
+def _ranks_of_expert(settings: MemorySettings) -> int:
+    return 1 if settings.enable_expert_parallel else settings.tensor_parallel_size
+
+
 def _cut(part: int, size: int) -> Refusal:
     return rejected(f"an expert's part of {part} on each rank cuts quantisation blocks of {size}")
-
-
-def _expert_width(facts: Facts) -> int:
-    for key in EXPERT_WIDTH_KEYS:
-        value = facts.get(key)
-        value = value[0] if isinstance(value, list) and value else value
-        if isinstance(value, int) and value > 0:
-            return value
-    return 0

@@ -7,7 +7,6 @@ Source of the refusals: `config/model.py` (`verify_with_parallel_config`,
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from moorage.common.refusal import Refusal
 from moorage.memory.architectures import (
@@ -19,12 +18,11 @@ from moorage.memory.architectures import (
     UNCOVERED,
     UNSUPPORTED,
 )
-from moorage.memory.dtypes import engine_dtype, kv_dtype, pools
+from moorage.memory.dtypes import engine_dtype, pools
 from moorage.memory.facts import Facts
 from moorage.memory.kv import (
     KVGroup,
     KVKind,
-    KVSpec,
     LayerCache,
     blocks_per_request,
     bytes_per_block,
@@ -43,15 +41,12 @@ from moorage.memory.layers import (
 from moorage.memory.need import GroupMemory, MemoryPrediction, StageMemory
 from moorage.memory.options import MemorySettings
 from moorage.memory.refusal import caught, consistent, rejected, unknown
-from moorage.memory.weights import stage_weights
+from moorage.memory.weights import Tensors, stage_weights
+from moorage.models.config import Config
 from moorage.models.source import TensorHeader
 
 ONE_KIND_OF_WINDOW = ("qwen2", "qwen3")
 """Model types whose window holds for all layers or for none (`qwen2.py:Qwen2Model`)."""
-
-
-TIES_ON_EACH_STAGE = ("Ernie4_5_MoeForCausalLM",)
-"""Architectures that tie the head on each stage, though only the last has one, and fail so."""
 
 
 def require_startable(facts: Facts, settings: MemorySettings) -> None:
@@ -79,7 +74,9 @@ def require_startable(facts: Facts, settings: MemorySettings) -> None:
         )
     if settings.pipeline_parallel_size > 1 and name in NO_PIPELINE:
         raise rejected("Pipeline parallelism is not supported for this model.")
-    if settings.pipeline_parallel_size > 1 and _ties_everywhere(facts):
+    tied = facts.get("tie_word_embeddings") is not False
+    if settings.pipeline_parallel_size > 1 and tied and name == "Ernie4_5_MoeForCausalLM":
+        # Its class ties the head on each stage, though only the last has one.
         raise rejected(f"{name} cannot tie its head to its embedding over several stages")
     if settings.pipeline_parallel_size > facts.layers:
         raise rejected(
@@ -91,27 +88,6 @@ def require_startable(facts: Facts, settings: MemorySettings) -> None:
     _require_owners_on_stage(facts, settings)
     if facts.model_type in UNCOVERED:
         raise unknown(f"model type {facts.model_type}: {UNCOVERED[facts.model_type]}")
-
-
-def require_length(settings: MemorySettings, tokens: int, in_pieces: bool) -> None:
-    """Refuse requests that no step can hold. Source: `config/scheduler.py:verify_max_model_len`.
-
-    Args:
-        settings: The engine.
-        tokens: `max_model_len`.
-        in_pieces: Whether a prompt may be spread over several steps.
-
-    Raises:
-        Refusal: When a prompt cannot be spread and a step holds fewer tokens.
-    """
-    step = settings.max_num_batched_tokens
-    if step < tokens and not in_pieces:
-        raise rejected(f"max_num_batched_tokens ({step}) is smaller than max_model_len ({tokens}).")
-
-
-def _ties_everywhere(facts: Facts) -> bool:
-    tied = facts.get("tie_word_embeddings") is not False
-    return tied and facts.architecture in TIES_ON_EACH_STAGE
 
 
 def _only_pools(facts: Facts) -> bool:
@@ -138,24 +114,15 @@ def _require_one_kind_of_window(facts: Facts) -> None:
 
 
 def predict_memory(
-    config: Mapping[str, Any], tensors: Mapping[str, TensorHeader], settings: MemorySettings
+    config: Config, tensors: Mapping[str, TensorHeader], settings: MemorySettings
 ) -> MemoryPrediction | Refusal:
-    """Predict what vLLM 0.32 takes for weights and KV cache on each rank.
-
-    Args:
-        config: Content of config.json.
-        tensors: Headers of the checkpoint, by tensor name.
-        settings: The engine.
-
-    Returns:
-        The numbers, or the reason why there are none.
-    """
-    return caught(lambda: exact_prediction(config, tensors, settings))
+    """Predict what vLLM 0.32 takes for weights and KV cache on each rank, or why it is unknown."""
+    return caught(lambda: exact_prediction(config, Tensors(tensors), settings))
 
 
 @consistent()
 def exact_prediction(
-    config: Mapping[str, Any], tensors: Mapping[str, TensorHeader], settings: MemorySettings
+    config: Config, tensors: Tensors, settings: MemorySettings
 ) -> MemoryPrediction:
     """The numbers of `predict_memory`.
 
@@ -164,32 +131,76 @@ def exact_prediction(
     """
     facts = Facts(config, settings.rope)
     require_startable(facts, settings)
-    pooling = pools(facts, settings.runner)
-    dtype = engine_dtype(facts, pooling)
-    tokens = facts.resolve_length(settings.max_model_len)
-    require_length(settings, tokens, _spreads_prompts(facts, pooling))
+    dtype = engine_dtype(facts, pools(facts, settings.runner))
+    tokens = _longest_request(facts, settings)
     prefix = _caches_prefixes(facts, settings)
-    element = kv_dtype(facts, settings.kv_cache_dtype, dtype)
-    caches = layer_caches(facts, settings, dtype, element, tokens, prefix)
+    caches = layer_caches(facts, settings, dtype, tokens, prefix)
     groups = group_layers(caches, settings.hybrid_kv_cache_manager)
     ranges = stage_layers(facts.layers, settings.pipeline_parallel_size)
     weights = stage_weights(facts, tensors, settings, dtype, ranges)
-    request = blocks_per_request(groups, tokens, settings.in_flight_tokens)
-    stages = _stages(groups, ranges, weights, request, settings)
-    return _prediction(dtype, tokens, prefix, groups, stages, settings)
+    in_flight, pool = settings.in_flight_tokens, settings.kv_pool_bytes
+    request = blocks_per_request(groups, tokens, in_flight)
+    stages = _stages(groups, ranges, weights, request, pool)
+    block = max(stage.bytes_per_block for stage in stages)
+    number = pool // block if block else None
+    return MemoryPrediction(
+        dtype=dtype,
+        max_model_len=tokens,
+        enable_prefix_caching=prefix,
+        max_in_flight_tokens=in_flight,
+        weight_bytes_per_rank=max(weights),
+        block_size=_block_size(groups, settings),
+        bytes_per_block=block,
+        blocks_per_full_request=request,
+        full_request_bytes=block * request,
+        num_blocks=number,
+        concurrency=None if number is None else number / request,
+        # One block, the null block, is always held back.
+        max_fit_len=None if number is None else longest_fit(groups, number - 1, tokens, in_flight),
+        full_request_fits=number is None or request <= number - 1,
+        groups=tuple(_group(group.members, tokens, in_flight) for group in groups),
+        stages=stages,
+    )
 
 
-def _spreads_prompts(facts: Facts, pooling: bool) -> bool:
-    """Source: `config/model.py:is_chunked_prefill_supported`."""
-    if facts.get("is_encoder_decoder"):
-        return False
-    return not (pooling and is_bidirectional(facts))
+def _stages(
+    groups: Sequence[KVGroup],
+    ranges: Sequence[range],
+    weights: Sequence[int],
+    request: int,
+    pool: int,
+) -> tuple[StageMemory, ...]:
+    blocks = [bytes_per_block([group.on_stage(layers) for group in groups]) for layers in ranges]
+    return tuple(
+        StageMemory(
+            pp_rank=rank,
+            layers=len(ranges[rank]),
+            weight_bytes=weights[rank],
+            bytes_per_block=block,
+            full_request_bytes=block * request,
+            num_blocks_alone=pool // block if block else None,
+        )
+        for rank, block in enumerate(blocks)
+    )
+
+
+def _longest_request(facts: Facts, settings: MemorySettings) -> int:
+    """`max_model_len`, which a step has to hold where a prompt cannot be spread over several.
+
+    Source: `config/scheduler.py:verify_max_model_len`,
+    `config/model.py:is_chunked_prefill_supported`.
+    """
+    tokens, step = facts.resolve_length(settings.max_model_len), settings.max_num_batched_tokens
+    whole = pools(facts, settings.runner) and is_bidirectional(facts)
+    if step < tokens and (whole or facts.get("is_encoder_decoder")):
+        raise rejected(f"max_num_batched_tokens ({step}) is smaller than max_model_len ({tokens}).")
+    return tokens
 
 
 def _caches_prefixes(facts: Facts, settings: MemorySettings) -> bool:
     """Source: `config/model.py:is_prefix_caching_supported`."""
-    kinds = {mixer for layer in layer_mixers(facts) for mixer in layer}
     pooling = pools(facts, settings.runner)
+    kinds = {mixer for layer in layer_mixers(facts) for mixer in layer}
     if Mixer.CROSS in kinds and not pooling:
         return False
     if settings.enable_prefix_caching is not None:
@@ -200,82 +211,22 @@ def _caches_prefixes(facts: Facts, settings: MemorySettings) -> bool:
     return True
 
 
-def _stages(
-    groups: Sequence[KVGroup],
-    ranges: Sequence[range],
-    weights: Sequence[int],
-    request: int,
-    settings: MemorySettings,
-) -> tuple[StageMemory, ...]:
-    stages = []
-    for rank, layers in enumerate(ranges):
-        block = bytes_per_block([group.on_stage(layers) for group in groups])
-        stages.append(
-            StageMemory(
-                pp_rank=rank,
-                layers=len(layers),
-                weight_bytes=weights[rank],
-                bytes_per_block=block,
-                full_request_bytes=block * request,
-                num_blocks_alone=settings.kv_pool_bytes // block if block else None,
-            )
-        )
-    return tuple(stages)
-
-
-def _prediction(
-    dtype: str,
-    tokens: int,
-    prefix: bool,
-    groups: Sequence[KVGroup],
-    stages: Sequence[StageMemory],
-    settings: MemorySettings,
-) -> MemoryPrediction:
-    block = max(stage.bytes_per_block for stage in stages)
-    alone = [s.num_blocks_alone for s in stages if s.num_blocks_alone is not None]
-    number = min(alone, default=None)
-    in_flight = settings.in_flight_tokens
-    request = blocks_per_request(groups, tokens, in_flight)
-    # One block, the null block, is always held back.
-    fit = None if number is None else longest_fit(groups, number - 1, tokens, in_flight)
-    attention = [
-        group.members[0].spec.block_size
-        for group in groups
-        if group.members[0].spec.kind is not KVKind.MAMBA
-    ]
-    return MemoryPrediction(
-        dtype=dtype,
-        max_model_len=tokens,
-        enable_prefix_caching=prefix,
-        max_in_flight_tokens=in_flight,
-        weight_bytes_per_rank=max(stage.weight_bytes for stage in stages),
-        block_size=min(attention, default=usual_block(settings) if groups else None),
-        bytes_per_block=block,
-        blocks_per_full_request=request,
-        full_request_bytes=block * request,
-        num_blocks=number,
-        concurrency=None if number is None else number / request,
-        max_fit_len=fit,
-        full_request_fits=number is None or request <= number - 1,
-        groups=tuple(_group(group.members, tokens, in_flight) for group in groups),
-        stages=tuple(stages),
-    )
+def _block_size(groups: Sequence[KVGroup], settings: MemorySettings) -> int | None:
+    specs = [group.members[0].spec for group in groups]
+    attention = [spec.block_size for spec in specs if spec.kind is not KVKind.MAMBA]
+    return min(attention, default=usual_block(settings) if groups else None)
 
 
 def _group(members: Sequence[LayerCache], tokens: int, in_flight: int) -> GroupMemory:
-    spec = members[0].spec
+    specs = [member.spec for member in members]
+    first = specs[0]
+    # A group that is kept whole has the window of any of its layers.
+    is_mixed = len({spec.page_bytes for spec in specs}) > 1
     return GroupMemory(
         layers=len(members),
-        kind=spec.kind.value,
-        block_size=spec.block_size,
-        page_bytes=spec.page_bytes,
-        window=_common_window([member.spec for member in members]),
-        blocks_per_full_request=spec.blocks_for(tokens, in_flight),
+        kind=first.kind.value,
+        block_size=first.block_size,
+        page_bytes=first.page_bytes,
+        window=first.window if is_mixed else next(filter(None, (s.window for s in specs)), None),
+        blocks_per_full_request=first.blocks_for(tokens, in_flight),
     )
-
-
-def _common_window(specs: Sequence[KVSpec]) -> int | None:
-    """The window of a group; one that is kept whole has that of any of its layers."""
-    if len({spec.page_bytes for spec in specs}) > 1:
-        return specs[0].window
-    return next((spec.window for spec in specs if spec.window), None)

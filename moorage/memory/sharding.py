@@ -46,7 +46,6 @@ class TensorName:
         layer: Index of its decoder layer; None outside of them.
         module: Name of its module without numbers.
         leaf: Its own name, such as `weight`.
-        expert: Whether it belongs to routed experts.
         stacked: Whether it holds all experts of a layer at once.
     """
 
@@ -98,31 +97,26 @@ def _index(match: re.Match[str] | None) -> int | None:
 
 
 class Split(StrEnum):
-    """How a tensor is split."""
+    """How a tensor is split over the ranks.
+
+    Attributes:
+        COLUMN: By output: weight and bias.
+        ROW: By input: the weight; the bias is whole.
+        KV: By key/value heads, of which each rank has at least one.
+        QKV: Queries by heads, keys and values by key/value heads, in one tensor.
+        VOCABULARY: By tokens, after padding.
+        STATE: Input of a Mamba 2 layer: inner width and heads split, groups at least one per rank.
+        SKIPPED: vLLM does not create it.
+    """
 
     WHOLE = "whole"
-    """On every rank."""
-
     COLUMN = "column"
-    """By output: weight and bias."""
-
     ROW = "row"
-    """By input: the weight; the bias is whole."""
-
     KV = "kv"
-    """By key/value heads, of which each rank has at least one."""
-
     QKV = "qkv"
-    """Queries by heads, keys and values by key/value heads, in one tensor."""
-
     VOCABULARY = "vocabulary"
-    """By tokens, after padding."""
-
     STATE = "state"
-    """Input of a Mamba 2 layer: inner width and heads split, groups at least one per rank."""
-
     SKIPPED = "skipped"
-    """vLLM does not create it."""
 
 
 MODULES: dict[str, Split] = {
@@ -213,7 +207,6 @@ NORM = re.compile(r"(?i)norm|^ln_|_ln$|^ln$")
 
 MASKS = re.compile(r"(?:^|\.)(?:attn|attention|rotary_emb)\.(?:bias|masked_bias|inv_freq)$")
 """Buffers that old checkpoints hold: vLLM makes its own."""
-
 
 SKIPPED_TOWER_PART = re.compile(r"vision_(?:tower|model)\.head\.")
 """The pooling head of a SigLIP tower."""

@@ -10,18 +10,14 @@ from __future__ import annotations
 from fractions import Fraction
 from math import prod
 
-from moorage.memory.dtypes import (
-    quantisation_block,
-    quantisation_method,
-)
+from moorage.memory.dtypes import quantisation_block, quantisation_method
 from moorage.memory.facts import Facts
 from moorage.memory.layer_caches import kv_heads_of
-from moorage.memory.numbers import divide_up, round_up
 from moorage.memory.options import MemorySettings
 from moorage.memory.parameters import Kind, expert_factor
 from moorage.memory.refusal import rejected, unknown
 from moorage.memory.sharding import Split
-from moorage.memory.states import mamba2_sizes, mamba_groups
+from moorage.memory.states import mamba2_sizes
 
 GROUP_AXES = {"scales": 0, "weight_scale": 1}
 """Dimension in which the scales of a quantised layer run over the groups of its input."""
@@ -72,9 +68,6 @@ VOCABULARY_PADDING = 64
 WHOLE_IN_ROWS = ("bias", "weight_scale", "input_scale", "weight_shape", "k_scale", "v_scale")
 """Leaves of a row-parallel layer that are whole on every rank, unless they come in groups."""
 
-ONE_RANK_PER_HEAD = ("gpt_oss",)
-"""Model types whose class cannot put one key/value head on several ranks."""
-
 PER_TENSOR = ("input_scale", "weight_shape")
 
 
@@ -83,39 +76,29 @@ def rank_elements(
 ) -> Fraction:
     """Elements of one tensor on one rank; a fraction where merged layers round up together.
 
-    Args:
-        facts: The model.
-        kind: The tensor.
-        split: How it is split; None when no rule knows.
-        settings: The engine.
-
     Raises:
-        Refusal: When it cannot be divided, or no rule knows how it is.
+        Refusal: When it cannot be divided, or no rule knows how it is split (`split` is None).
     """
     tp = settings.tensor_parallel_size
     elements = Fraction(kind.header.elements)
     if split is Split.VOCABULARY and kind.header.shape:
-        return _vocabulary(kind, tp)
+        rows, *rest = kind.header.shape
+        padded = -(-rows // VOCABULARY_PADDING) * VOCABULARY_PADDING
+        if padded % tp:
+            raise rejected(f"the padded vocabulary ({padded}) is not divisible by {tp} ranks")
+        return Fraction(padded * prod(rest), tp)
     if split is Split.WHOLE:
         return elements
     if kind.name.expert:
         elements *= expert_factor(facts, kind, settings)
         if settings.enable_expert_parallel:
-            return elements * divide_up(facts.experts, tp) / facts.experts
+            return elements * -(-facts.experts // tp) / facts.experts
     if tp == 1:
         return elements
     if split is None:
         raise unknown(f"how {kind.name.module!r} is split over ranks is not known")
     _require_divisible(facts, kind, split, tp)
     return elements * _share(facts, kind, split, tp)
-
-
-def _vocabulary(kind: Kind, tp: int) -> Fraction:
-    rows, *rest = kind.header.shape
-    padded = round_up(rows, VOCABULARY_PADDING)
-    if padded % tp:
-        raise rejected(f"the padded vocabulary ({padded}) is not divisible by {tp} ranks")
-    return Fraction(padded * prod(rest), tp)
 
 
 def _share(facts: Facts, kind: Kind, split: Split, tp: int) -> Fraction:
@@ -148,8 +131,7 @@ def _state_share(facts: Facts, module: str, tp: int) -> Fraction:
     sizes = mamba2_sizes(facts)
     if sizes is None:
         return Fraction(1, tp)
-    inner, width, heads = sizes
-    groups = mamba_groups(facts)
+    inner, width, heads, groups = sizes
     if groups % tp and groups != 1:
         # `mamba_mixer2.py:MambaMixer2`
         raise rejected(f"{groups} state groups cannot be spread over {tp} ranks; one could")
@@ -169,7 +151,7 @@ def _require_divisible(facts: Facts, kind: Kind, split: Split, tp: int) -> None:
         kv_heads = _kv_heads(facts, kind)
         if kv_heads % tp and tp % kv_heads:
             raise rejected(f"{kv_heads} key/value heads cannot be spread over {tp} ranks")
-        if tp > kv_heads and facts.model_type in ONE_RANK_PER_HEAD:
+        if tp > kv_heads and facts.model_type == "gpt_oss":  # its class has no rule for copies
             raise rejected(f"{kv_heads} key/value heads cannot be copied to {tp} ranks")
     require_whole_blocks(facts, kind, split, tp)
     if kind.header.dtype == "U8":

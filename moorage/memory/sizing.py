@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 from moorage.common.refusal import Refusal
 from moorage.common.units import GIB, MIB, parse_bytes
 from moorage.common.values import Value
 from moorage.memory.demand import MemoryModel
-from moorage.memory.engine_setup import MemoryQuery
 from moorage.memory.kv import KVKind
-from moorage.memory.need import Need
-from moorage.memory.numbers import largest
+from moorage.memory.need import MemoryQuery, Need, largest
 
 COMMON_SIZES = tuple(size * GIB for size in (16, 24, 40, 48, 80, 96, 141, 192))
 """Bytes."""
@@ -39,23 +37,18 @@ REPORTED_MIB = {
 
 
 class Device(Value):
-    """An accelerator to count for.
-
-    Attributes:
-        name: Its name; empty when only its size is known.
-        total: Bytes of its memory.
-    """
+    """An accelerator to count for: its name, where one is known, and the bytes of its memory."""
 
     name: str = ""
     total: int
 
+    def query(self, question: MemoryQuery) -> MemoryQuery:
+        """A question, asked of this accelerator."""
+        return replace(question, total=self.total, device_name=self.name)
+
 
 def find_device(text: str) -> Device | None:
-    """Read a size such as `24GiB`, or a name or a part of one such as `h100`.
-
-    Returns:
-        The device; the first in the table of which all words match; None when there is none.
-    """
+    """Read a size such as `24GiB`, or words of a name such as `h100`; the first match counts."""
     try:
         size = parse_bytes(text)
     except ValueError:
@@ -76,44 +69,12 @@ GROWING = (KVKind.FULL, KVKind.MLA)
 """Kinds of KV cache that grow with every token."""
 
 
-class Question(Value):
-    """The use for which a model is sized.
-
-    Attributes:
-        tensor: Tensor-parallel ranks.
-        pipeline: Pipeline stages.
-        tokens: Longest request.
-        concurrency: Requests of that length at once.
-        at_most: Longest context of the model.
-    """
-
-    tensor: int
-    pipeline: int
-    tokens: int
-    concurrency: int
-    at_most: int
-
-    def on(self, device: Device) -> MemoryQuery:
-        """The question for one accelerator."""
-        return MemoryQuery(
-            total=device.total,
-            device_name=device.name,
-            tensor=self.tensor,
-            pipeline=self.pipeline,
-            tokens=self.tokens,
-            concurrency=self.concurrency,
-        )
-
-
 class Answer(Value):
-    """One accelerator.
+    """What a model takes of one accelerator.
 
     Attributes:
-        device: The accelerator.
         need: What one rank needs of it.
         claim: Bytes that are taken of each accelerator.
-        utilization: `--gpu-memory-utilization`.
-        fits: Whether that is no more than there is.
         longest: Longest context in tokens that fits at this concurrency.
         most_requests: Requests of the given length that fit at once.
         token_bytes: Bytes of KV cache that each further token takes on one rank.
@@ -131,9 +92,11 @@ class Answer(Value):
     flags: tuple[str, ...]
 
 
-def answer(model: MemoryModel, device: Device, use: Question) -> Answer | Refusal:
-    """Count for one accelerator."""
-    query, total = use.on(device), device.total
+def answer(
+    model: MemoryModel, device: Device, query: MemoryQuery, longest: int
+) -> Answer | Refusal:
+    """Count for one accelerator; `longest` is the longest context of the model, in tokens."""
+    query, total = device.query(query), device.total
     need = model.need(query)
     if isinstance(need, Refusal):
         return need
@@ -143,31 +106,26 @@ def answer(model: MemoryModel, device: Device, use: Question) -> Answer | Refusa
         claim=need.claim(total),
         utilization=need.utilization(total),
         fits=need.fits(total, total),
-        longest=model.longest(replace(query, tokens=use.at_most), budget=total),
+        longest=model.longest(replace(query, tokens=longest), budget=total),
         most_requests=_most_requests(model, query) if need.has_cache else 0,
         token_bytes=token_bytes(need),
         flags=tuple(_flags(model, need, total)),
     )
 
 
-def smallest(model: MemoryModel, device: Device, use: Question) -> Answer | Refusal:
+def smallest(
+    model: MemoryModel, device: Device, query: MemoryQuery, longest: int
+) -> Answer | Refusal:
     """Count with the fewest tensor-parallel ranks with which it fits; else with the most."""
-    best = use
+    best = query
     for ranks in range(1, MOST_RANKS + 1):
-        spread = use.model_copy(update={"tensor": ranks})
-        need = model.need(spread.on(device))
+        spread = replace(query, tensor=ranks)
+        need = model.need(device.query(spread))
         if isinstance(need, Need):
             best = spread
             if need.fits(device.total, device.total):
                 break
-    return answer(model, device, best)
-
-
-def sizes(
-    model: MemoryModel, devices: Sequence[Device], use: Question
-) -> tuple[tuple[Device, Answer | Refusal], ...]:
-    """The smallest answer for each of several accelerators."""
-    return tuple((device, smallest(model, device, use)) for device in devices)
+    return answer(model, device, best, longest)
 
 
 def token_bytes(need: Need) -> int:

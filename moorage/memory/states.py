@@ -6,93 +6,51 @@ Source: `model_executor/layers/mamba/mamba_utils.py:MambaStateShapeCalculator` a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 from moorage.memory.dtypes import size_of
 from moorage.memory.facts import Facts
 from moorage.memory.refusal import rejected, unknown
 
-Key = str | tuple[str, ...]
 
+class Mamba2(NamedTuple):
+    """Keys of the sizes of a Mamba 2 layer.
 
-@dataclass(frozen=True)
-class Mamba1:
-    """Keys of a Mamba 1 state: `inner` is a key or the factors of a product."""
+    The inner width is the product of two keys, unless the key `width` is set.
+    """
 
-    inner: Key
-    state: str
-    conv: str
-
-
-@dataclass(frozen=True)
-class Mamba2:
-    """Keys of a Mamba 2 state; `inner` names factors, the first key that is set wins."""
-
-    inner: tuple[Key, ...]
+    inner: tuple[str, str]
     groups: str
     heads: str
     head: str
     state: str
     conv: str
+    width: str = ""
 
 
-@dataclass(frozen=True)
-class GatedDelta:
-    """A gated delta net; its keys are the same in every model that has one."""
+_HYBRID = Mamba2(
+    ("mamba_expand", "hidden_size"),
+    *("mamba_n_groups", "mamba_n_heads", "mamba_d_head", "mamba_d_state", "mamba_d_conv"),
+)
 
-
-@dataclass(frozen=True)
-class ShortConv:
-    """Keys of a short convolution."""
-
-    width: str
-    conv: str
-
-
-@dataclass(frozen=True)
-class Kda:
-    """Kimi delta attention; its sizes lie in `linear_attn_config`."""
-
-
-STATES: dict[str, Mamba1 | Mamba2 | GatedDelta | ShortConv | Kda] = {
-    **dict.fromkeys(
-        ("mamba", "falcon_mamba"), Mamba1("intermediate_size", "state_size", "conv_kernel")
-    ),
-    "jamba": Mamba1(("mamba_expand", "hidden_size"), "mamba_d_state", "mamba_d_conv"),
+MAMBA2: dict[str, Mamba2] = {
     "mamba2": Mamba2(
-        (("expand", "hidden_size"),),
-        "n_groups",
-        "num_heads",
-        "head_dim",
-        "state_size",
-        "conv_kernel",
+        ("expand", "hidden_size"),
+        *("n_groups", "num_heads", "head_dim", "state_size", "conv_kernel"),
     ),
     "nemotron_h": Mamba2(
-        (("mamba_num_heads", "mamba_head_dim"),),
+        ("mamba_num_heads", "mamba_head_dim"),
         *("n_groups", "mamba_num_heads", "mamba_head_dim", "ssm_state_size", "conv_kernel"),
     ),
-    "granitemoehybrid": Mamba2(
-        (("mamba_expand", "hidden_size"),),
-        *("mamba_n_groups", "mamba_n_heads", "mamba_d_head", "mamba_d_state", "mamba_d_conv"),
-    ),
-    "falcon_h1": Mamba2(
-        ("mamba_d_ssm", ("mamba_expand", "hidden_size")),
-        *("mamba_n_groups", "mamba_n_heads", "mamba_d_head", "mamba_d_state", "mamba_d_conv"),
-    ),
+    "granitemoehybrid": _HYBRID,
+    "falcon_h1": _HYBRID._replace(width="mamba_d_ssm"),
     "zamba2": Mamba2(
-        (("mamba_expand", "hidden_size"),),
+        ("mamba_expand", "hidden_size"),
         *("mamba_ngroups", "n_mamba_heads", "mamba_headdim", "mamba_d_state", "mamba_d_conv"),
     ),
-    **dict.fromkeys(
-        ("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text", "qwen3_5", "qwen3_5_moe", "olmo_hybrid"),
-        GatedDelta(),
-    ),
-    **dict.fromkeys(("lfm2", "lfm2_moe"), ShortConv("conv_dim", "conv_L_cache")),
-    "kimi_linear": Kda(),
 }
-"""Where each model type keeps the sizes of its state."""
+"""Model types with Mamba 2 layers."""
 
 SSM_DTYPE_KEYS = {
     "nemotron_h": ("mamba_ssm_cache_dtype", "float32"),
@@ -105,15 +63,14 @@ SSM_DTYPE_KEYS = {
 
 
 def state_bytes(facts: Facts, tp: int, dtype: str, ssm_dtype: str) -> int:
-    """Bytes of the state of one layer on one rank.
+    """Bytes of the state of one layer on one of `tp` ranks.
 
-    Args:
-        facts: The model.
-        tp: Tensor-parallel ranks.
-        dtype: Element type of the model, which convolutions keep.
-        ssm_dtype: Element type requested for the recurrent part, or `auto`.
+    Convolutions keep the model's `dtype`; for the recurrent part another or `auto` is requested.
     """
-    conv, recurrent = _elements(facts, tp)
+    rule = ELEMENTS.get(facts.model_type)
+    if rule is None:
+        raise unknown(f"the recurrent state of model type {facts.model_type!r} is not known")
+    conv, recurrent = rule(facts, tp)
     if ssm_dtype == "auto":
         key, default = SSM_DTYPE_KEYS.get(facts.model_type, ("", "auto"))
         ssm_dtype = str(facts.get(key) or default) if key else default
@@ -122,90 +79,32 @@ def state_bytes(facts: Facts, tp: int, dtype: str, ssm_dtype: str) -> int:
 
 
 def blocks_kept(facts: Facts, prefix: bool) -> int:
-    """Blocks that one request holds of a state.
+    """Blocks that one request holds of a state; with `prefix`, prefixes are cached.
 
     Source: `v1/kv_cache_interface.py:MambaSpec.max_memory_usage_bytes`; a Mamba 2 layer keeps a
     checkpoint of its prefill as well (`mamba_mixer2.py:get_kv_cache_spec`).
-
-    Args:
-        facts: The model.
-        prefix: Whether prefixes are cached.
     """
     if not prefix:
         return 1
-    return 3 if isinstance(STATES.get(facts.model_type), Mamba2) else 2
+    return 3 if facts.model_type in MAMBA2 else 2
 
 
-def mamba2_sizes(facts: Facts) -> tuple[int, int, int] | None:
-    """Inner width, width of all groups and heads of a Mamba 2 layer; None in other models."""
-    keys = STATES.get(facts.model_type)
-    if not isinstance(keys, Mamba2):
+def mamba2_sizes(facts: Facts) -> tuple[int, int, int, int] | None:
+    """Inner width, width of all groups, heads and groups of a Mamba 2 layer; else None."""
+    keys = MAMBA2.get(facts.model_type)
+    if keys is None:
         return None
     width = facts.require(keys.groups) * facts.require(keys.state)
-    return _first(facts, keys.inner), width, facts.require(keys.heads)
+    return _inner(facts, keys), width, facts.require(keys.heads), facts.require(keys.groups)
 
 
-def mamba_groups(facts: Facts) -> int:
-    """Groups of a Mamba 2 layer."""
-    keys = STATES.get(facts.model_type)
-    return facts.require(keys.groups) if isinstance(keys, Mamba2) else 1
+def _inner(facts: Facts, keys: Mamba2) -> int:
+    if keys.width and facts.get(keys.width):
+        return facts.require(keys.width)
+    return _product(facts, *keys.inner)
 
 
-def _elements(facts: Facts, tp: int) -> tuple[int, int]:
-    match STATES.get(facts.model_type):
-        case Mamba1() as keys:
-            inner = _share(_product(facts, keys.inner), tp)
-            return inner * (facts.require(keys.conv) - 1), inner * facts.require(keys.state)
-        case Mamba2() as keys:
-            groups = facts.require(keys.groups)
-            if groups % tp and groups != 1:
-                raise rejected(
-                    f"{groups} groups of a Mamba 2 layer cannot be spread over {tp} ranks"
-                )
-            groups += tp - groups if groups % tp else 0
-            state = facts.require(keys.state)
-            width = _share(_first(facts, keys.inner) + 2 * groups * state, tp)
-            heads = _share(facts.require(keys.heads), tp)
-            return width * (facts.require(keys.conv) - 1), heads * facts.require(keys.head) * state
-        case GatedDelta():
-            key = facts.require("linear_key_head_dim")
-            value = facts.require("linear_value_head_dim")
-            heads = facts.require("linear_num_value_heads")
-            width = _share(2 * key * facts.require("linear_num_key_heads") + value * heads, tp)
-            conv = width * (facts.require("linear_conv_kernel_dim") - 1)
-            return conv, _share(heads, tp) * key * value
-        case Kda():
-            return _kda_elements(facts, tp)
-        case ShortConv() as keys:
-            return _share(facts.require(keys.width), tp) * (facts.require(keys.conv) - 1), 0
-        case _:
-            raise unknown(f"the recurrent state of model type {facts.model_type!r} is not known")
-
-
-def _kda_elements(facts: Facts, tp: int) -> tuple[int, int]:
-    sizes = facts.get("linear_attn_config")
-    names = ("num_heads", "head_dim", "short_conv_kernel_size")
-    found: list[Any] = [sizes.get(name) for name in names] if isinstance(sizes, Mapping) else []
-    if not found or not all(isinstance(value, int) and value for value in found):
-        raise unknown("the configuration does not say `linear_attn_config`")
-    heads, size, kernel = found
-    width = _share(3 * heads * size, tp)
-    return width * (kernel - 1), _share(heads, tp) * size * size
-
-
-def _first(facts: Facts, choices: tuple[Key, ...]) -> int:
-    for choice in choices[:-1]:
-        if isinstance(choice, str) and facts.get(choice):
-            return facts.require(choice)
-    return _product(facts, choices[-1])
-
-
-def _product(facts: Facts, key: Key) -> int:
-    if isinstance(key, str):
-        if key == "intermediate_size" and facts.get(key) is None:
-            return int(facts.require("expand") * facts.require("hidden_size"))
-        return facts.require(key)
-    left, right = key
+def _product(facts: Facts, left: str, right: str) -> int:
     factor = facts.get(left)
     if not isinstance(factor, int | float):
         raise unknown(f"the configuration does not say `{left}`")
@@ -216,3 +115,63 @@ def _share(amount: int, tp: int) -> int:
     if amount % tp:
         raise rejected(f"{amount} is not divisible by {tp}")
     return amount // tp
+
+
+def _mamba1(facts: Facts, tp: int) -> tuple[int, int]:
+    if facts.get("intermediate_size") is None:
+        inner = _share(facts.require("expand") * facts.require("hidden_size"), tp)
+    else:
+        inner = _share(facts.require("intermediate_size"), tp)
+    return inner * (facts.require("conv_kernel") - 1), inner * facts.require("state_size")
+
+
+def _jamba(facts: Facts, tp: int) -> tuple[int, int]:
+    inner = _share(_product(facts, "mamba_expand", "hidden_size"), tp)
+    return inner * (facts.require("mamba_d_conv") - 1), inner * facts.require("mamba_d_state")
+
+
+def _mamba2(facts: Facts, tp: int) -> tuple[int, int]:
+    keys = MAMBA2[facts.model_type]
+    groups = facts.require(keys.groups)
+    if groups % tp and groups != 1:
+        raise rejected(f"{groups} groups of a Mamba 2 layer cannot be spread over {tp} ranks")
+    groups = tp if groups % tp else groups
+    state = facts.require(keys.state)
+    width = _share(_inner(facts, keys) + 2 * groups * state, tp)
+    heads = _share(facts.require(keys.heads), tp)
+    return width * (facts.require(keys.conv) - 1), heads * facts.require(keys.head) * state
+
+
+def _gated_delta(facts: Facts, tp: int) -> tuple[int, int]:
+    key, value = facts.require("linear_key_head_dim"), facts.require("linear_value_head_dim")
+    heads = facts.require("linear_num_value_heads")
+    width = _share(2 * key * facts.require("linear_num_key_heads") + value * heads, tp)
+    conv = width * (facts.require("linear_conv_kernel_dim") - 1)
+    return conv, _share(heads, tp) * key * value
+
+
+def _short_conv(facts: Facts, tp: int) -> tuple[int, int]:
+    return _share(facts.require("conv_dim"), tp) * (facts.require("conv_L_cache") - 1), 0
+
+
+def _kimi_delta(facts: Facts, tp: int) -> tuple[int, int]:
+    sizes = facts.get("linear_attn_config")
+    names = ("num_heads", "head_dim", "short_conv_kernel_size")
+    found: list[Any] = [sizes.get(name) for name in names] if isinstance(sizes, Mapping) else []
+    if not found or not all(isinstance(value, int) and value for value in found):
+        raise unknown("the configuration does not say `linear_attn_config`")
+    heads, size, kernel = found
+    width = _share(3 * heads * size, tp)
+    return width * (kernel - 1), _share(heads, tp) * size * size
+
+
+ELEMENTS: dict[str, Callable[[Facts, int], tuple[int, int]]] = {
+    **dict.fromkeys(("mamba", "falcon_mamba"), _mamba1),
+    "jamba": _jamba,
+    **dict.fromkeys(MAMBA2, _mamba2),
+    **dict.fromkeys(("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text"), _gated_delta),
+    **dict.fromkeys(("qwen3_5", "qwen3_5_moe", "olmo_hybrid"), _gated_delta),
+    **dict.fromkeys(("lfm2", "lfm2_moe"), _short_conv),
+    "kimi_linear": _kimi_delta,
+}
+"""Elements of convolution and recurrent part on one rank, by model type and number of ranks."""

@@ -7,7 +7,7 @@ Source: the constructors in `model_executor/models/`, `make_layers` and `PPMissi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import ceil
 
 from moorage.memory.architectures import (
@@ -29,6 +29,7 @@ from moorage.models.source import TensorHeader
 HEADS = ("lm_head", "embed_out", "output_layer", "output")
 
 PARTS = {
+    **dict.fromkeys(HEADS, Part.HEAD),
     **dict.fromkeys(("wte", "wpe", "project_in", "conv1", "conv2"), Part.EMBEDDING),
     "per_layer_model_projection": Part.EMBEDDING,
     "per_layer_projection_norm": Part.EMBEDDING,
@@ -38,13 +39,7 @@ PARTS = {
 
 
 def stages_of(facts: Facts, name: TensorName, tied: bool, stages: Sequence[range]) -> Sequence[int]:
-    """Numbers of the stages that hold a tensor.
-
-    Args:
-        facts: The model.
-        name: Name of the tensor.
-        tied: Whether the head is the embedding.
-        stages: Layers of each stage.
+    """Numbers of the stages that hold a tensor; `tied`: the head is the embedding.
 
     Raises:
         Refusal: When no rule knows.
@@ -67,8 +62,6 @@ def stages_of(facts: Facts, name: TensorName, tied: bool, stages: Sequence[range
 
 
 def _part(facts: Facts, name: TensorName) -> Part:
-    if name.last in HEADS:
-        return Part.HEAD
     if part := PARTS.get(name.last):
         return part
     if split_of(name, facts.model_type) is Split.VOCABULARY or "emb" in name.module:
@@ -89,16 +82,11 @@ HEADS_OF: dict[str, tuple[str, ...]] = {
 }
 """Ends of the architectures that create a module; others leave it in the checkpoint."""
 
-MASKED = "ForMaskedLM"
-
 HEADED_CLASSIFIERS = ("JambaForSequenceClassification",)
 """Classifiers that keep the head of the model that they extend."""
 
 HEADED_MODELS = ("LlamaModel", "MistralModel", "Qwen2Model", "Gemma2Model", *HEADED_CLASSIFIERS)
 """Architectures without a head that vLLM runs with a class that has one."""
-
-HEAD_WITHOUT_BIAS = ("phi",)
-"""Model types whose head gets no bias in vLLM, though the checkpoint has one."""
 
 UNUSED_LEAVES = {"gptq": ("g_idx",)}
 """Leaves for which a quantisation method creates nothing."""
@@ -107,32 +95,44 @@ MERGED_LEAVES = ("weight_g_idx", "weight_shape")
 MERGED_AWAY = ("k_proj", "v_proj", "up_proj", "w3")
 """Layers that are merged into the one before them and have no such leaf of their own."""
 
-
 MOST_KINDS = 20_000
 """Tensors that differ in more than the number of their expert: a layer has some twenty."""
 
 
+class Tensors:
+    """The headers of a checkpoint, counted once, with one configuration: there may be 100,000."""
+
+    def __init__(self, headers: Mapping[str, TensorHeader]) -> None:
+        self.headers = headers
+        self._kinds: Counter[Kind] | None = None
+
+    def kinds(self, facts: Facts) -> Counter[Kind]:
+        """How many parameters of each kind the engine creates.
+
+        Raises:
+            Refusal: When there are no headers, or more kinds than any model has.
+        """
+        if not self.headers:
+            raise unknown("there are no tensor headers")
+        if self._kinds is None:
+            self._kinds = _count(facts, self.headers)
+        return self._kinds.copy()
+
+
 def stage_weights(
     facts: Facts,
-    tensors: Mapping[str, TensorHeader],
+    tensors: Tensors,
     settings: MemorySettings,
     dtype: str,
     stages: Sequence[range],
 ) -> tuple[int, ...]:
-    """Bytes of the parameters of one rank, for each pipeline stage.
-
-    Args:
-        facts: The model.
-        tensors: Headers of the checkpoint, by tensor name.
-        settings: The engine.
-        dtype: Element type of unquantised parameters.
-        stages: Layers of each stage.
+    """Bytes of the parameters of one rank, for each pipeline stage, given by its layers.
 
     Raises:
         Refusal: When a tensor cannot be divided, or no rule knows how it is.
     """
     require_known(facts)
-    counts = _kinds(facts, tensors)
+    counts = tensors.kinds(facts)
     packed = any(kind.name.leaf == "weight_packed" for kind in counts)
     counts.update(_unlisted_head(facts, counts))
     tied = _is_tied(facts, counts)
@@ -147,37 +147,6 @@ def stage_weights(
         for stage in stages_of(facts, kind.name, tied, stages):
             totals[stage] += ceil(amount)
     return tuple(totals)
-
-
-class CachedTensors(Mapping[str, TensorHeader]):
-    """The headers of a checkpoint, counted once: there may be 100,000.
-
-    Args:
-        tensors: The headers. They are read with one configuration only.
-    """
-
-    def __init__(self, tensors: Mapping[str, TensorHeader]) -> None:
-        self._tensors = tensors
-        self.counts: Counter[Kind] | None = None
-
-    def __getitem__(self, name: str) -> TensorHeader:
-        return self._tensors[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._tensors)
-
-    def __len__(self) -> int:
-        return len(self._tensors)
-
-
-def _kinds(facts: Facts, tensors: Mapping[str, TensorHeader]) -> Counter[Kind]:
-    if not tensors:
-        raise unknown("there are no tensor headers")
-    if not isinstance(tensors, CachedTensors):
-        return _count(facts, tensors)
-    if tensors.counts is None:
-        tensors.counts = _count(facts, tensors)
-    return tensors.counts.copy()
 
 
 def _count(facts: Facts, tensors: Mapping[str, TensorHeader]) -> Counter[Kind]:
@@ -207,8 +176,8 @@ def _is_created(facts: Facts, name: TensorName, layers: int) -> bool:
         return False
     if name.module.startswith("mtp.") or ".mtp." in name.module:
         return False
-    if name.last in HEADS and name.leaf == "bias" and facts.model_type in HEAD_WITHOUT_BIAS:
-        return False
+    if facts.model_type == "phi" and name.last in HEADS and name.leaf == "bias":
+        return False  # the checkpoint has one
     return facts.architecture.endswith(HEADS_OF.get(name.last_two, ("",)))
 
 
@@ -216,20 +185,22 @@ def _unlisted_head(facts: Facts, counts: Counter[Kind]) -> Counter[Kind]:
     """The head that a class for generating has, where the checkpoint is without."""
     architecture = facts.architecture
     untied = architecture in HEADED_MODELS and not facts.get("tie_word_embeddings")
-    if not (untied or architecture in NEVER_TIED) or any(
-        kind.name.last in HEADS for kind in counts
-    ):
+    if not (untied or architecture in NEVER_TIED) or _has_head(counts):
         return Counter()
     name = TensorName(None, HEADS[0], "weight", expert=False, stacked=False)
     heads = [Kind(name, kind.header) for kind in counts if kind.name.last == "embed_tokens"]
     return Counter(heads[:1])
 
 
+def _has_head(counts: Counter[Kind]) -> bool:
+    return any(kind.name.last in HEADS for kind in counts)
+
+
 def _is_headless(facts: Facts, settings: MemorySettings) -> bool:
     name = facts.architecture
     if name in HEADED_CLASSIFIERS:
         return False
-    return pools(facts, settings.runner) or name.endswith(MASKED)
+    return pools(facts, settings.runner) or name.endswith("ForMaskedLM")
 
 
 def _is_tied(facts: Facts, counts: Counter[Kind]) -> bool:
@@ -237,7 +208,6 @@ def _is_tied(facts: Facts, counts: Counter[Kind]) -> bool:
         return False
     tied = facts.config.get("tie_word_embeddings", facts.get("tie_word_embeddings"))
     if tied is None:
-        heads = any(kind.name.last in HEADS for kind in counts)
         classifies = facts.architecture.endswith(CLASSIFIER_ENDINGS)
-        return facts.model_type in TIED_BY_DEFAULT or not (heads or classifies)
+        return facts.model_type in TIED_BY_DEFAULT or not (_has_head(counts) or classifies)
     return bool(tied)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any
 
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Value
@@ -21,30 +21,11 @@ class AssetRole(StrEnum):
     DRAFT = "draft"
 
 
-class SourceRequest(Protocol):
-    """A source and its revision: of a spec, or of one of its assets."""
-
-    @property
-    def source(self) -> str:
-        """`hf://org/repo` or `file://directory`."""
-
-    @property
-    def revision(self) -> str | None:
-        """Branch, tag or commit; None = the default branch."""
-
-    @property
-    def trust_remote_code(self) -> bool:
-        """Whether Python code that comes with it may run."""
-
-
 class Asset(Value):
     """Something that has to be on the host.
 
     Attributes:
-        role: What it is to the model.
         name: Name of the model or adapter; `draft` for the draft model.
-        source: As in the spec.
-        revision: As in the spec.
         trust_remote_code: Whether Python code that comes with it may run.
         rank: Rank that the spec states for an adapter.
         anything: Whether a directory without a configuration will do: a custom engine may know it.
@@ -64,13 +45,15 @@ class Asset(Value):
         return "" if self.role == AssetRole.MODEL else f" {self.name}"
 
 
+SourceRequest = ModelSpec | Asset
+"""What names a source and its revision."""
+
+
 class Pin(Value):
     """What a companion of the model was pinned to.
 
     Attributes:
-        role: What it is to the model.
         name: Name of the adapter; `draft` for the draft model.
-        source: As in the spec.
         revision: Commit on the hub, or the fingerprint of a local directory.
         rank: Largest rank of an adapter; None = unknown, or no adapter.
     """
@@ -92,7 +75,18 @@ def assets_of(spec: ModelSpec) -> tuple[Asset, ...]:
         trust_remote_code=spec.trust_remote_code,
         anything=spec.engine.stated_name == EngineName.CUSTOM,
     )
-    return (model, *map(adapter_asset, spec.lora), *_draft(spec))
+    adapters = map(adapter_asset, spec.lora)
+    wanted = spec.speculative
+    if wanted is None or wanted.model is None:
+        return (model, *adapters)
+    draft = Asset(
+        role=AssetRole.DRAFT,
+        name=DRAFT_NAME,
+        source=wanted.model,
+        revision=wanted.revision,
+        trust_remote_code=spec.trust_remote_code,
+    )
+    return (model, *adapters, draft)
 
 
 def adapter_asset(adapter: AdapterSpec) -> Asset:
@@ -106,23 +100,8 @@ def adapter_asset(adapter: AdapterSpec) -> Asset:
     )
 
 
-def _draft(spec: ModelSpec) -> tuple[Asset, ...]:
-    wish = spec.speculative
-    if wish is None or wish.model is None:
-        return ()
-    draft = Asset(
-        role=AssetRole.DRAFT,
-        name=DRAFT_NAME,
-        source=wish.model,
-        revision=wish.revision,
-        trust_remote_code=spec.trust_remote_code,
-    )
-    return (draft,)
-
-
 LORA = "LORA"
 """The only `peft_type` that engines load; PEFT has some thirty."""
-
 
 LARGEST_RANK = 512
 """What vLLM takes for `--max-lora-rank` ends there (0.32, `config/lora.py`)."""
@@ -184,11 +163,7 @@ def is_made_for(base: str, source: str) -> bool:
     """Whether an adapter's base model seems to be a source.
 
     Where either is a directory, only the last part of the path is compared: it is all that the
-    maker's machine and this one may have in common.
-
-    Args:
-        base: As `base_model` gives it; empty counts as any.
-        source: Source of the model that is served.
+    maker's machine and this one may have in common. An empty base counts as any.
     """
     if not base:
         return True

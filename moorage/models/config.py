@@ -1,107 +1,31 @@
-"""Reading a model's configuration: architecture, mode, context length, sizes.
+"""A model's configuration: its parts, its context length, and the limits of its fields.
 
-Sources of the rules: vLLM 0.32 (`config/model.py`) for the context length, the architecture names
-of transformers for the mode.
+The limits are checked once where a configuration is read. What decides about memory, time or what
+is printed has a type and bounds; anything else may be whatever JSON is. A check of a list is one of
+each of its items: some models give a number for every layer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from moorage.common.failures import Cause, Failure
-from moorage.common.values import Origin
-from moorage.models.config_limits import require_limits
-from moorage.models.profile import ModelProfile, categories_of
-from moorage.models.rope import POSITIONS, ROPE_KEYS, RopeRule, rope_rule, scaled_length
-from moorage.models.source import ResolvedModel
-from moorage.spec import Mode, ModelSpec
+from moorage.common.printable import short
+from moorage.models.rope import ROPE_KEYS, RopeRule, scaled_length
 
 Config = Mapping[str, Any]
 
-CONTEXT_KEYS = (
-    "max_position_embeddings",
-    "n_positions",
-    "max_seq_len",
-    "seq_length",
-    "model_max_length",
-    "max_sequence_length",
-    "max_seq_length",
-    "max_target_positions",
+LENGTH_KEYS = (
+    *("max_position_embeddings", "n_positions", "max_seq_len", "seq_length"),
+    *("model_max_length", "max_target_positions", "max_sequence_length", "max_seq_length"),
     "seq_len",
 )
-CONTEXT_WHEN_UNKNOWN = 2048
-EXTEND = "extend the model's rope scaling"
-
 TEXT_CONFIG_KEYS = ("llm_config", "text_config", "thinker_config", "language_config")
 PARTS = (*TEXT_CONFIG_KEYS, "vision_config", "audio_config")
 """Keys under which a configuration holds further ones."""
-
-MODE_BY_ARCHITECTURE: tuple[tuple[str, Mode], ...] = (
-    ("ForSequenceClassification", Mode.RERANKING),
-    ("ForRewardModel", Mode.RERANKING),
-    ("EmbeddingModel", Mode.EMBEDDING),
-    ("ForMaskedLM", Mode.EMBEDDING),
-    ("EncoderModel", Mode.EMBEDDING),
-    ("ForCausalLM", Mode.COMPLETION),
-    ("ForConditionalGeneration", Mode.COMPLETION),
-    ("LMHeadModel", Mode.COMPLETION),
-    ("ChatModel", Mode.COMPLETION),
-    ("ChatGLMModel", Mode.COMPLETION),
-    ("Model", Mode.EMBEDDING),
-)
-"""What the end of an architecture's name says; the first match wins."""
-
-LABELS_WHEN_UNKNOWN = 2
-"""Of a classifier whose configuration names none (transformers)."""
-
-
-def derive_profile(spec: ModelSpec, model: ResolvedModel) -> ModelProfile:
-    """Read everything that later steps need from a resolved model.
-
-    Raises:
-        Failure: `BAD_SPEC` when the spec asks for a longer context than the model can have, or
-            overrides a field with what no model has.
-    """
-    # What overrides the configuration for the engine overrides it for every decision here.
-    overrides = spec.engine.arguments.json_object("--hf-overrides") or {}
-    require_limits(overrides, "engine.args: --hf-overrides", Cause.BAD_SPEC)
-    config = apply_overrides(model.config, overrides)
-    text = text_config(config)
-    warnings: list[str] = []
-    mode, mode_origin = _mode(spec, model, config, warnings)
-    context, origin, reason = _context(spec, config, warnings)
-    return ModelProfile(
-        architectures=architectures(config),
-        model_type=str(config.get("model_type") or ""),
-        mode=mode,
-        mode_origin=mode_origin,
-        context=context,
-        context_origin=origin,
-        context_reason=reason,
-        **_sizes(text),
-        vision_heads=vision_heads(config),
-        dtype=_dtype(config, text),
-        quantization=_quantization(config, text),
-        weight_bytes=model.weights.bytes,
-        has_chat_template=model.has_chat_template,
-        categories=categories_of(mode, architectures(config)),
-        warnings=tuple(warnings),
-    )
-
-
-def _sizes(text: Config) -> dict[str, Any]:
-    heads = _first_int(text, "num_attention_heads", "n_head", "n_heads", "num_heads")
-    kv_heads = _first_int(text, "num_key_value_heads", "num_kv_heads", "multi_query_group_num")
-    hidden = _first_int(text, "hidden_size", "n_embd", "d_model")
-    return {
-        "layers": _first_int(text, "num_hidden_layers", "n_layer", "n_layers", "num_layers"),
-        "attention_heads": heads,
-        "kv_heads": kv_heads or heads,
-        "head_dim": _first_int(text, "head_dim") or (hidden // heads if hidden and heads else None),
-        "hidden_size": hidden,
-        "vocab_size": _first_int(text, "vocab_size", "padded_vocab_size"),
-    }
 
 
 def architectures(config: Config) -> tuple[str, ...]:
@@ -110,16 +34,6 @@ def architectures(config: Config) -> tuple[str, ...]:
     if isinstance(named, str):
         return (named,)
     return tuple(map(str, named)) if isinstance(named, list | tuple) else ()
-
-
-def vision_heads(config: Config) -> int | None:
-    """Attention heads of the vision tower, with those that pad it; None where there is none."""
-    vision = config.get("vision_config")
-    if not isinstance(vision, Mapping):
-        return None
-    heads = _first_int(vision, "num_attention_heads", "num_heads")
-    dummies = _first_int(vision, "num_dummy_heads") or 0
-    return heads + max(0, dummies) if heads else None
 
 
 def text_config(config: Config) -> Config:
@@ -158,13 +72,10 @@ def context_length(
 ) -> int | None:
     """Longest context in tokens that a configuration stands for; None when it does not say.
 
-    Args:
-        config: The configuration.
-        unknown: Length that is scaled where it names none; None = that is no answer.
-        rule: Whose rule of rope scaling.
+    Where it names no length, `unknown` is scaled.
     """
     text = text_config(config)
-    lengths = [length for key in CONTEXT_KEYS if (length := _first_int(text, key))]
+    lengths = [length for key in LENGTH_KEYS if (length := first_int(text, key))]
     length = min(lengths, default=unknown)
     kinds = (str(part.get("model_type") or "") for part in (config, text))
     if length is None or any("gemma3" in kind for kind in kinds):
@@ -172,70 +83,8 @@ def context_length(
     return scaled_length(length, text, rule)
 
 
-def _context(spec: ModelSpec, config: Config, warnings: list[str]) -> tuple[int, Origin, str]:
-    rule = rope_rule(spec)
-    longest = context_length(config, rule=rule)
-    scaled = _if_multiplied(config, longest, rule)
-    if spec.context != "auto":
-        if longest and spec.context > longest:
-            raise Failure(
-                Cause.BAD_SPEC,
-                f"context: {spec.context} tokens are requested, the model ends at {longest}",
-                suggestion=f"Lower `context` to {longest}, or {scaled or EXTEND}.",
-            )
-        return spec.context, Origin.USER, "context in the spec"
-    if longest:
-        if scaled:
-            warnings.append(f"context: {longest} tokens hold the model's yarn scaling; {scaled}")
-        return longest, Origin.DERIVED, "the longest that the model's configuration stands for"
-    assumed = context_length(config, CONTEXT_WHEN_UNKNOWN, rule) or CONTEXT_WHEN_UNKNOWN
-    warnings.append(f"the configuration names no context length; {assumed} tokens are assumed")
-    return assumed, Origin.DEFAULT, "the configuration names none"
-
-
-def _if_multiplied(config: Config, longest: int | None, rule: RopeRule) -> str:
-    """How to get the context of a `yarn` that is not multiplied any more; empty = it is all there.
-
-    Model cards from before tell to write only the factor into the configuration.
-    """
-    longer = context_length(config)
-    if rule == RopeRule.MULTIPLIED or not longest or not longer or longer <= longest:
-        return ""
-    if text_config(config) is not config:
-        return f"state {POSITIONS} {longer} in the model's configuration"
-    return f'`--hf-overrides {{"{POSITIONS}": {longer}}}` in `engine.args` serves {longer}'
-
-
-def _mode(
-    spec: ModelSpec, model: ResolvedModel, config: Config, warnings: list[str]
-) -> tuple[Mode, Origin]:
-    if spec.mode != Mode.AUTO:
-        return spec.mode, Origin.USER
-    if model.is_sentence_encoder:
-        return Mode.EMBEDDING, Origin.DERIVED
-    for name in architectures(config):
-        for ending, mode in MODE_BY_ARCHITECTURE:
-            if name.endswith(ending):
-                many = name.endswith("ForSequenceClassification") and _labels(config) > 1
-                return (Mode.CLASSIFICATION if many else mode), Origin.DERIVED
-    warnings.append("the architecture does not tell what the model is for; completion is assumed")
-    return Mode.COMPLETION, Origin.DEFAULT
-
-
-def _labels(config: Config) -> int:
-    """What a classifier tells apart; vLLM scores and ranks only with a single label.
-
-    A classifier made of two tokens of a language model gives one score (vLLM 0.32, `adapters.py`).
-    """
-    if config.get("method") == "from_2_way_softmax":
-        return 1
-    for names in ("classifier_from_token", "id2label"):
-        if isinstance(config.get(names), Mapping | list) and config[names]:
-            return len(config[names])
-    return _first_int(config, "num_labels") or LABELS_WHEN_UNKNOWN
-
-
-def _first_int(config: Config, *keys: str) -> int | None:
+def first_int(config: Config, *keys: str) -> int | None:
+    """The first of several fields that is a whole number above 0."""
     for key in keys:
         value = config.get(key)
         if isinstance(value, int) and not isinstance(value, bool) and value > 0:
@@ -243,17 +92,158 @@ def _first_int(config: Config, *keys: str) -> int | None:
     return None
 
 
-def _dtype(config: Config, text: Config) -> str:
-    for part in (config, text):
-        value = part.get("dtype") or part.get("torch_dtype")
-        if value:
-            return str(value).removeprefix("torch.")
+Check = Callable[[Any], str]
+"""Says what is wrong with a value that is no list, mapping or null; empty = nothing."""
+
+MOST_LAYERS = 1_000
+MOST_LABELS = 100_000
+LARGEST_SIZE = 1 << 40
+LARGEST_LENGTH = 10**31
+"""Tokens. Tokenizers write 10**30 where there is no limit."""
+
+LARGEST_FACTOR = 1e6
+LONGEST_NAME = 1024
+LONGEST_LIST = 10_000
+
+
+def require_limits(config: Mapping[str, Any], place: str, cause: Cause) -> None:
+    """Check every field of a configuration, those of its parts included.
+
+    `place` is where it was read, for messages.
+
+    Raises:
+        Failure: With the path of the first field that is beyond its limits.
+    """
+    for path, key, value in _fields(config):
+        if problem := _problem(key, value):
+            raise Failure(cause, f"{place}: {short('.'.join(path))} {problem}")
+
+
+def _fields(config: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str, Any]]:
+    """Each field with its path, those of nested mappings and of lists of mappings too."""
+    waiting: list[tuple[tuple[str, ...], Any]] = [((), config)]
+    while waiting:
+        path, part = waiting.pop()
+        for key, value in part.items() if isinstance(part, Mapping) else ():
+            yield (*path, key), key, value
+            inner = value if isinstance(value, list) else [value]
+            waiting += [((*path, key), item) for item in inner if isinstance(item, Mapping)]
+
+
+def _problem(key: str, value: Any) -> str:
+    check = CHECKS.get(key) or (_looped if LOOPED.search(key) else None)
+    if check is None:
+        return ""
+    if isinstance(value, list | Mapping) and len(value) > LONGEST_LIST:
+        return f"has {len(value):,} items, more than {LONGEST_LIST:,}"
+    return next(filter(None, map(check, _plain(value))), "")
+
+
+def _plain(value: Any) -> Iterator[Any]:
+    """The value, or those in it; nulls say nothing."""
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, list):
+            waiting += item
+        elif isinstance(item, Mapping):
+            waiting += item.values()
+        elif item is not None:
+            yield item
+
+
+def _between(least: float, most: float) -> Check:
+    def check(value: Any) -> str:
+        if not isinstance(value, int | float):
+            return f"is {short(repr(value))}, and no number"
+        if isinstance(value, float) and not math.isfinite(value):
+            return f"is {value}, and no finite number"
+        if value < least:
+            return f"is {short(str(value))}, less than {least:,}"
+        return f"is {short(str(value))}, more than {most:,}" if value > most else ""
+
+    return check
+
+
+def _name(value: Any) -> str:
+    if not isinstance(value, str):
+        return f"is {short(repr(value))}, and no text"
+    if len(value) > LONGEST_NAME:
+        return f"has {len(value):,} characters, more than {LONGEST_NAME}"
+    return "" if value.isprintable() else f"is {short(repr(value))}, with characters of no name"
+
+
+def _looped(value: Any) -> str:
+    """Numbers of layers, under any name: configuration classes count up to them."""
+    if isinstance(value, str) and len(value) > LONGEST_LIST:
+        return f"has {len(value):,} characters, more than {LONGEST_LIST:,}"
+    if isinstance(value, int | float) and not abs(value) <= MOST_LABELS:
+        return f"is {short(str(value))}, beyond {MOST_LABELS:,}"
     return ""
 
 
-def _quantization(config: Config, text: Config) -> str:
-    for part in (config, text):
-        settings = part.get("quantization_config") or part.get("compression_config")
-        if isinstance(settings, Mapping):
-            return str(settings.get("quant_method") or settings.get("format") or "unknown")
-    return ""
+LOOPED = re.compile(
+    r"layers?$|depths?$|blocks$|stages$|labels$|first_k|indices$|idxs$|types?$|pattern$|interval$"
+)
+
+CHECKS: dict[str, Check] = {
+    **dict.fromkeys(
+        (
+            *("num_hidden_layers", "n_layer", "n_layers", "num_layers", "decoder_layers"),
+            "num_kv_shared_layers",
+        ),
+        _between(0, MOST_LAYERS),
+    ),
+    "num_labels": _between(0, MOST_LABELS),
+    **dict.fromkeys(
+        (
+            *("num_attention_heads", "n_head", "n_heads", "num_heads", "decoder_attention_heads"),
+            *("num_key_value_heads", "num_kv_heads", "n_head_kv", "multi_query_group_num"),
+            *("num_attention_groups", "kv_n_heads", "num_global_key_value_heads"),
+            *("swa_num_key_value_heads", "num_dummy_heads", "hidden_size", "n_embd", "d_model"),
+            *("vocab_size", "padded_vocab_size", "intermediate_size", "n_inner", "ffn_dim"),
+            *("head_dim", "swa_head_dim", "v_head_dim", "swa_v_head_dim", "global_head_dim"),
+            *("attention_head_dim", "index_head_dim", "kv_lora_rank", "qk_rope_head_dim"),
+            *("qk_nope_head_dim", "num_experts", "moe_num_experts", "n_routed_experts"),
+            *("num_local_experts", "num_experts_per_tok", "moe_topk", "moe_top_k", "moe_k"),
+            *("top_k_experts", "moe_intermediate_size", "expert_ffn_hidden_size"),
+            *("ffn_hidden_size", "min_moe_intermediate_per_partition", "r"),
+            *("linear_key_head_dim", "linear_value_head_dim", "linear_num_value_heads"),
+            *("linear_num_key_heads", "mamba_d_ssm", "mamba_num_heads", "mamba_n_heads"),
+            *("n_mamba_heads", "mamba_head_dim", "mamba_d_head", "mamba_headdim", "n_groups"),
+            *("mamba_n_groups", "mamba_ngroups", "state_size", "ssm_state_size", "mamba_d_state"),
+            *("conv_kernel", "mamba_d_conv", "linear_conv_kernel_dim", "conv_L_cache", "conv_dim"),
+            *("short_conv_kernel_size", "max_window_layers", "attn_layer_offset"),
+            *("attn_layer_period", "max_source_positions"),
+        ),
+        _between(0, LARGEST_SIZE),
+    ),
+    **dict.fromkeys(
+        (
+            *("sliding_window", "attention_chunk_size", "sliding_window_pattern"),
+            *("_sliding_window_pattern", "global_attn_every_n_layers", "group_size"),
+            *("no_rope_layer_interval", "full_attention_interval"),
+        ),
+        _between(-1, LARGEST_SIZE),
+    ),
+    **dict.fromkeys(
+        (
+            *("max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "seq_len"),
+            *("model_max_length", "max_sequence_length", "max_seq_length"),
+            *("max_target_positions", "original_max_position_embeddings"),
+        ),
+        _between(-1, LARGEST_LENGTH),
+    ),
+    **dict.fromkeys(
+        ("factor", "partial_rotary_factor", "expand", "mamba_expand"), _between(0, LARGEST_FACTOR)
+    ),
+    **dict.fromkeys(
+        (
+            *("model_type", "architectures", "dtype", "torch_dtype", "quant_method", "peft_type"),
+            *("rope_type", "base_model_name_or_path", "kv_cache_quant_algo", "router_dtype"),
+            *("moe_router_dtype", "mamba_ssm_dtype", "mamba_ssm_cache_dtype"),
+        ),
+        _name,
+    ),
+}
+"""Checks by the name of the field, wherever in the configuration it is."""

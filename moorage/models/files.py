@@ -1,9 +1,9 @@
-"""Which files of a repository an engine needs: the metadata and exactly one weight family."""
+"""Which files of a directory an engine needs: metadata and one weight family, or a LoRA adapter."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
@@ -12,14 +12,15 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.printable import short
 from moorage.common.strict_json import JsonError, JsonLimits, decode
 from moorage.common.units import MIB
+from moorage.models.assets import AssetRole
 from moorage.models.source import ModelFile, SkippedFile
 
-WEIGHT_FAMILIES: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("safetensors", (".safetensors",)),
-    ("bin", (".bin",)),
-    ("pt", (".pt", ".pth")),
-    ("gguf", (".gguf",)),
-)
+WEIGHT_FAMILIES: dict[str, tuple[str, ...]] = {
+    "safetensors": (".safetensors",),
+    "bin": (".bin",),
+    "pt": (".pt", ".pth"),
+    "gguf": (".gguf",),
+}
 """Families in the order in which engines prefer them; vLLM and transformers agree on it."""
 
 NOT_LOADED = ("gguf",)
@@ -48,30 +49,30 @@ INDEX_LIMITS = JsonLimits(size=64 * MIB, depth=8, entries=600_000)
 LARGEST_TOTAL = 1 << 63
 LONGEST_NAME = 1024
 
+ADAPTER_WEIGHTS = "adapter_model.safetensors"
+ADAPTER_CONFIG = "adapter_config.json"
+NAMES_SHOWN = 8
+
 Split = tuple[tuple[ModelFile, ...], tuple[SkippedFile, ...]]
-"""The chosen files and the skipped ones."""
+"""The chosen files, and the skipped ones with their reasons."""
+
+Choice = tuple[str, tuple[ModelFile, ...], tuple[SkippedFile, ...]]
+"""The weight family, then a `Split`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """What an index of weight files says.
+    """The weight files that an index names, by their paths inside the model.
 
-    Attributes:
-        files: The weight files, by their paths inside the model.
-        total_size: Bytes of all tensors; None = it does not say.
+    `total_size` are the bytes of all tensors; None = it does not say.
     """
 
     files: frozenset[str]
     total_size: int | None = None
 
 
-def choose_files(
-    files: Sequence[ModelFile],
-) -> tuple[str, tuple[ModelFile, ...], tuple[SkippedFile, ...]]:
+def choose_files(files: Sequence[ModelFile]) -> Choice:
     """Split the files of a model into those to have and those to leave.
-
-    Returns:
-        The weight family, the chosen files and the skipped ones, each with its reason.
 
     Raises:
         Failure: `SOURCE_INCOMPLETE` when there is no config.json or no weight file.
@@ -84,9 +85,49 @@ def choose_files(
     if not any(file.name == "config.json" for file in chosen):
         raise Failure(Cause.SOURCE_INCOMPLETE, "there is no config.json")
     family = _main_family(files, families)
-    if family == "gguf":
-        _require_one(file.name for file in chosen if is_weight(file.name))
+    models = {SHARD.sub("", file.name) for file in chosen if is_weight(file.name)}
+    if family == "gguf" and len(models) > 1:
+        # Several GGUF models in one place are several quantisations of one.
+        listed = ", ".join(sorted(models)[:NAMES_SHOWN])
+        raise Failure(Cause.SOURCE_INCOMPLETE, f"which of several GGUF models is meant: {listed}")
     return family, chosen, skipped
+
+
+def choose_adapter_files(files: Sequence[ModelFile]) -> Choice:
+    """Split the files of a LoRA adapter: engines read its configuration and its weights.
+
+    Raises:
+        Failure: `SOURCE_INCOMPLETE` when one of the two is not there.
+    """
+    needed = (ADAPTER_CONFIG, ADAPTER_WEIGHTS)
+    present = sorted(file.name for file in files)
+    for name in needed:
+        if name not in present:
+            found = ", ".join(present[:NAMES_SHOWN]) or "nothing"
+            raise Failure(
+                Cause.SOURCE_INCOMPLETE,
+                f"there is no {name}; found {found}",
+                suggestion="A LoRA adapter is a folder with both, as PEFT saves it.",
+            )
+    reasons = {name: "no part of the adapter" for name in present if name not in needed}
+    return "safetensors", *_split(files, reasons)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """One kind of directory: the name of its configuration, and how its files are chosen."""
+
+    config: str
+    choose: Callable[[Sequence[ModelFile]], Choice]
+
+
+MODEL = Layout("config.json", choose_files)
+ADAPTER = Layout(ADAPTER_CONFIG, choose_adapter_files)
+
+
+def layout_of(role: AssetRole) -> Layout:
+    """The layout of what has a role."""
+    return ADAPTER if role == AssetRole.ADAPTER else MODEL
 
 
 def require_loadable(family: str) -> None:
@@ -114,11 +155,7 @@ def index_files(family: str, chosen: Sequence[ModelFile]) -> tuple[str, ...]:
 
 
 def read_index(name: str, content: bytes) -> Index:
-    """Read an index of weight files.
-
-    Args:
-        name: Its path inside the model.
-        content: Its content.
+    """Read an index of weight files; its name is its path inside the model.
 
     Raises:
         Failure: `SOURCE_CORRUPT` when it is malformed, or larger than any index.
@@ -146,18 +183,13 @@ def follow_indexes(
 ) -> Split:
     """Keep the weight files that the indexes name: with an index, engines load no others.
 
-    Args:
-        chosen: As `choose_files` left them.
-        skipped: As `choose_files` left them.
-        indexes: Each of `index_files`.
-
     Raises:
         Failure: `SOURCE_INCOMPLETE` when an index names files that are not there.
     """
     wanted = frozenset().union(*(index.files for index in indexes.values()))
     if missing := sorted(wanted - {file.name for file in chosen}):
-        more = f" and {len(missing) - 8} more" if missing[8:] else ""
-        listed = ", ".join(map(short, missing[:8])) + more
+        more = f" and {len(missing) - NAMES_SHOWN} more" if missing[NAMES_SHOWN:] else ""
+        listed = ", ".join(map(short, missing[:NAMES_SHOWN])) + more
         detail = f"{', '.join(indexes)} names missing files: {listed}"
         raise Failure(Cause.SOURCE_INCOMPLETE, detail)
     folders = {_folder(name): name for name in indexes}
@@ -195,31 +227,25 @@ def _split(files: Sequence[ModelFile], reasons: Mapping[str, str]) -> Split:
 
 
 def _families_by_folder(candidates: Sequence[ModelFile]) -> dict[str, str]:
-    """Choose one family for each folder that holds weights."""
+    """The family that engines prefer, for each folder that holds weights."""
     present = {(_folder(file.name), _family_of(file.name)) for file in candidates}
-    best: dict[str, str] = {}
-    for family, _ in WEIGHT_FAMILIES:
-        for folder in (folder for folder, found in present if found == family):
-            best.setdefault(folder, family)
-    return best
+    # The last one that is set wins.
+    return {
+        folder: family
+        for family in reversed(WEIGHT_FAMILIES)
+        for folder, found in present
+        if found == family
+    }
 
 
 def _main_family(files: Sequence[ModelFile], families: Mapping[str, str]) -> str:
     if "" in families:
         return families[""]
-    for family, _ in WEIGHT_FAMILIES:
+    for family in WEIGHT_FAMILIES:
         if family in families.values():
             return family
-    names = ", ".join(sorted(file.name for file in files)[:8]) or "nothing"
+    names = ", ".join(sorted(file.name for file in files)[:NAMES_SHOWN]) or "nothing"
     raise Failure(Cause.SOURCE_INCOMPLETE, f"there are no weight files; found {names}")
-
-
-def _require_one(names: Iterable[str]) -> None:
-    """Several GGUF models in one place are several quantisations of one."""
-    different = sorted({SHARD.sub("", name) for name in names})
-    if len(different) > 1:
-        listed = ", ".join(different[:8])
-        raise Failure(Cause.SOURCE_INCOMPLETE, f"which of several GGUF models is meant: {listed}")
 
 
 def _reason_to_skip_weights(name: str, families: Mapping[str, str]) -> str:
@@ -240,7 +266,7 @@ def _folder(name: str) -> str:
 def _family_of(name: str) -> str:
     if PurePosixPath(name).name.startswith(BIN_NOT_WEIGHTS):
         return ""
-    return next((family for family, ends in WEIGHT_FAMILIES if name.endswith(ends)), "")
+    return next((family for family, ends in WEIGHT_FAMILIES.items() if name.endswith(ends)), "")
 
 
 def _reason_to_skip(name: str) -> str:

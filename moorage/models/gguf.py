@@ -53,11 +53,7 @@ class NeedsMore(Exception):
 
 
 def read_gguf(data: bytes | bytearray, file: ModelFile) -> WeightSummary:
-    """Read the tensors of one GGUF file.
-
-    Args:
-        data: The file from its first byte on.
-        file: The file, for its size and for messages.
+    """Read the tensors of one GGUF file, of which `data` is the beginning.
 
     Raises:
         NeedsMore: When the header is longer than `data`.
@@ -146,14 +142,11 @@ class _Reader:
         data, at, last = self._data, self._at, len(self._data) - LENGTH.size
         for _ in range(count):
             if at > last:
-                break
+                self._at = at
+                self.skip(LENGTH.size)
             at += LENGTH.size + LENGTH.unpack_from(data, at)[0]
-        else:
-            self._at = at
-            self.skip(0)
-            return
         self._at = at
-        self.skip(LENGTH.size)
+        self.skip(0)
 
     def tensor(self) -> tuple[str, int]:
         """Type and bytes of the next tensor."""

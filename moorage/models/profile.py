@@ -1,11 +1,49 @@
-"""A model as the later steps need to know it."""
+"""A model as the later steps need to know it: what it is for, its context, its sizes.
+
+Sources of the rules: vLLM 0.32 (`config/model.py`) for the context length, the architecture names
+of transformers for the mode.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin, Value
-from moorage.spec import Mode
+from moorage.models.config import (
+    Config,
+    apply_overrides,
+    architectures,
+    context_length,
+    first_int,
+    require_limits,
+    text_config,
+)
+from moorage.models.rope import POSITIONS, RopeRule, rope_rule
+from moorage.models.source import ResolvedModel
+from moorage.spec import Mode, ModelSpec
+
+CONTEXT_WHEN_UNKNOWN = 2048
+EXTEND = "extend the model's rope scaling"
+
+MODE_BY_ARCHITECTURE: tuple[tuple[str, Mode], ...] = (
+    ("ForSequenceClassification", Mode.RERANKING),
+    ("ForRewardModel", Mode.RERANKING),
+    ("EmbeddingModel", Mode.EMBEDDING),
+    ("ForMaskedLM", Mode.EMBEDDING),
+    ("EncoderModel", Mode.EMBEDDING),
+    ("ForCausalLM", Mode.COMPLETION),
+    ("ForConditionalGeneration", Mode.COMPLETION),
+    ("LMHeadModel", Mode.COMPLETION),
+    ("ChatModel", Mode.COMPLETION),
+    ("ChatGLMModel", Mode.COMPLETION),
+    ("Model", Mode.EMBEDDING),
+)
+"""What the end of an architecture's name says; the first match wins."""
+
+LABELS_WHEN_UNKNOWN = 2
+"""Of a classifier whose configuration names none (transformers)."""
 
 TRANSCRIBERS = frozenset(
     f"{name}ForConditionalGeneration"
@@ -27,37 +65,20 @@ BY_MODE = {
 }
 
 
-def categories_of(mode: Mode, architectures: Sequence[str]) -> tuple[str, ...]:
-    """The categories of a model that is served in a mode."""
-    if mode == Mode.COMPLETION and TRANSCRIBERS & set(architectures):
-        return (SPEECH_TO_TEXT,)
-    return (BY_MODE.get(mode, LLM),)
-
-
 class ModelProfile(Value):
     """What step `derive` makes.
 
     Attributes:
         architectures: As in config.json, such as `("LlamaForCausalLM",)`.
-        model_type: As in config.json, such as `llama`.
-        mode: What the model is served for, and where that comes from.
         mode_origin: `user` or `derived`.
         context: Longest context in tokens.
         context_origin: `user`, `derived` (from the configuration) or `default` (nothing there).
-        context_reason: One line of why.
         layers: Number of hidden layers; None = unknown, as for all the counts below.
-        attention_heads: Number of attention heads.
-        kv_heads: Number of key/value heads.
-        vision_heads: Number of attention heads of the vision tower; None = there is none.
-        head_dim: Size of one head.
-        hidden_size: Size of the hidden state.
-        vocab_size: Number of tokens in the vocabulary.
+        vision_heads: Attention heads of the vision tower; None = there is none.
         dtype: Dtype of the weights as configured, such as `bfloat16`; empty = unknown.
         quantization: Quantization method, such as `fp8`, `awq`; empty = none.
         weight_bytes: Bytes of the weights as stored.
-        has_chat_template: Whether conversations can be formatted.
         categories: What it is in the words of the peer's rules, such as `llm`; empty = unknown.
-        warnings: What a person should know.
     """
 
     architectures: tuple[str, ...]
@@ -87,3 +108,145 @@ class ModelProfile(Value):
         if not (self.layers and self.kv_heads and self.head_dim):
             return None
         return 2 * self.layers * self.kv_heads * self.head_dim * 2
+
+
+def derive_profile(spec: ModelSpec, model: ResolvedModel) -> ModelProfile:
+    """Read everything that later steps need from a resolved model.
+
+    Raises:
+        Failure: `BAD_SPEC` when the spec asks for a longer context than the model can have, or
+            overrides a field with what no model has.
+    """
+    # What overrides the configuration for the engine overrides it for every decision here.
+    overrides = spec.engine.arguments.json_object("--hf-overrides") or {}
+    require_limits(overrides, "engine.args: --hf-overrides", Cause.BAD_SPEC)
+    config = apply_overrides(model.config, overrides)
+    text = text_config(config)
+    warnings: list[str] = []
+    mode, mode_origin = _mode(spec, model, config, warnings)
+    context, origin, reason = _context(spec, config, warnings)
+    return ModelProfile(
+        architectures=architectures(config),
+        model_type=str(config.get("model_type") or ""),
+        mode=mode,
+        mode_origin=mode_origin,
+        context=context,
+        context_origin=origin,
+        context_reason=reason,
+        **_sizes(text),
+        vision_heads=_vision_heads(config),
+        dtype=_dtype(config, text),
+        quantization=_quantization(config, text),
+        weight_bytes=model.weights.bytes,
+        has_chat_template=model.has_chat_template,
+        categories=_categories(mode, architectures(config)),
+        warnings=tuple(warnings),
+    )
+
+
+def _sizes(text: Config) -> dict[str, Any]:
+    heads = first_int(text, "num_attention_heads", "n_head", "n_heads", "num_heads")
+    kv_heads = first_int(text, "num_key_value_heads", "num_kv_heads", "multi_query_group_num")
+    hidden = first_int(text, "hidden_size", "n_embd", "d_model")
+    return {
+        "layers": first_int(text, "num_hidden_layers", "n_layer", "n_layers", "num_layers"),
+        "attention_heads": heads,
+        "kv_heads": kv_heads or heads,
+        "head_dim": first_int(text, "head_dim") or (hidden // heads if hidden and heads else None),
+        "hidden_size": hidden,
+        "vocab_size": first_int(text, "vocab_size", "padded_vocab_size"),
+    }
+
+
+def _vision_heads(config: Config) -> int | None:
+    """With the heads that pad the tower."""
+    vision = config.get("vision_config")
+    if not isinstance(vision, Mapping):
+        return None
+    heads = first_int(vision, "num_attention_heads", "num_heads")
+    return heads + (first_int(vision, "num_dummy_heads") or 0) if heads else None
+
+
+def _categories(mode: Mode, names: Sequence[str]) -> tuple[str, ...]:
+    if mode == Mode.COMPLETION and TRANSCRIBERS & set(names):
+        return (SPEECH_TO_TEXT,)
+    return (BY_MODE.get(mode, LLM),)
+
+
+def _context(spec: ModelSpec, config: Config, warnings: list[str]) -> tuple[int, Origin, str]:
+    rule = rope_rule(spec)
+    longest = context_length(config, rule=rule)
+    scaled = _if_multiplied(config, longest, rule)
+    if spec.context != "auto":
+        if longest and spec.context > longest:
+            raise Failure(
+                Cause.BAD_SPEC,
+                f"context: {spec.context} tokens are requested, the model ends at {longest}",
+                suggestion=f"Lower `context` to {longest}, or {scaled or EXTEND}.",
+            )
+        return spec.context, Origin.USER, "context in the spec"
+    if longest:
+        if scaled:
+            warnings.append(f"context: {longest} tokens hold the model's yarn scaling; {scaled}")
+        return longest, Origin.DERIVED, "the longest that the model's configuration stands for"
+    assumed = context_length(config, CONTEXT_WHEN_UNKNOWN, rule) or CONTEXT_WHEN_UNKNOWN
+    warnings.append(f"the configuration names no context length; {assumed} tokens are assumed")
+    return assumed, Origin.DEFAULT, "the configuration names none"
+
+
+def _if_multiplied(config: Config, longest: int | None, rule: RopeRule) -> str:
+    """How to get the context of a `yarn` that is not multiplied any more; empty = it is all there.
+
+    Model cards from before tell to write only the factor into the configuration.
+    """
+    longer = context_length(config)
+    if rule == RopeRule.MULTIPLIED or not longest or not longer or longer <= longest:
+        return ""
+    if text_config(config) is not config:
+        return f"state {POSITIONS} {longer} in the model's configuration"
+    return f'`--hf-overrides {{"{POSITIONS}": {longer}}}` in `engine.args` serves {longer}'
+
+
+def _mode(
+    spec: ModelSpec, model: ResolvedModel, config: Config, warnings: list[str]
+) -> tuple[Mode, Origin]:
+    if spec.mode != Mode.AUTO:
+        return spec.mode, Origin.USER
+    if model.is_sentence_encoder:
+        return Mode.EMBEDDING, Origin.DERIVED
+    for name in architectures(config):
+        for ending, mode in MODE_BY_ARCHITECTURE:
+            if name.endswith(ending):
+                many = name.endswith("ForSequenceClassification") and _labels(config) > 1
+                return (Mode.CLASSIFICATION if many else mode), Origin.DERIVED
+    warnings.append("the architecture does not tell what the model is for; completion is assumed")
+    return Mode.COMPLETION, Origin.DEFAULT
+
+
+def _labels(config: Config) -> int:
+    """What a classifier tells apart; vLLM scores and ranks only with a single label.
+
+    A classifier made of two tokens of a language model gives one score (vLLM 0.32, `adapters.py`).
+    """
+    if config.get("method") == "from_2_way_softmax":
+        return 1
+    for names in ("classifier_from_token", "id2label"):
+        if isinstance(config.get(names), Mapping | list) and config[names]:
+            return len(config[names])
+    return first_int(config, "num_labels") or LABELS_WHEN_UNKNOWN
+
+
+def _dtype(config: Config, text: Config) -> str:
+    for part in (config, text):
+        value = part.get("dtype") or part.get("torch_dtype")
+        if value:
+            return str(value).removeprefix("torch.")
+    return ""
+
+
+def _quantization(config: Config, text: Config) -> str:
+    for part in (config, text):
+        settings = part.get("quantization_config") or part.get("compression_config")
+        if isinstance(settings, Mapping):
+            return str(settings.get("quant_method") or settings.get("format") or "unknown")
+    return ""

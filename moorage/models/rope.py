@@ -32,19 +32,16 @@ class RopeRule(StrEnum):
 
 
 HELD_BY = {
-    RopeRule.HELD: frozenset(
-        {
-            *("su", "longrope", "llama3", "yarn"),
-            *("telechat3-yarn", "deepseek_yarn", "deepseek_llama_scaling"),
-        }
+    RopeRule.HELD: (
+        *("su", "longrope", "llama3", "yarn"),
+        *("telechat3-yarn", "deepseek_yarn", "deepseek_llama_scaling"),
     ),
-    RopeRule.MULTIPLIED: frozenset({"su", "longrope", "llama3", "proportional"}),
+    RopeRule.MULTIPLIED: ("su", "longrope", "llama3", "proportional"),
 }
 """Rope types whose factor is in the configured length already, or is no stretch of it.
 
 Source: `_get_and_verify_max_len` of vLLM 0.20, 0.29, 0.30 and 0.32; GPUStack knows `proportional`.
 """
-
 
 LEGACY_LAYER_TYPES = {
     "mamba": "linear_attention",
@@ -70,13 +67,7 @@ def rope_rule(spec: ModelSpec) -> RopeRule:
 
 
 def scaled_length(length: int, text: Mapping[str, Any], rule: RopeRule) -> int:
-    """A configured length with its scaling, in tokens.
-
-    Args:
-        length: As the configuration names it.
-        text: The part of the configuration about the language model.
-        rule: Whose rule.
-    """
+    """A configured length with its scaling, in tokens; `text` describes the language model."""
     whole = _written(text)
     factor: float | None = None
     for rope in rope_settings(text):

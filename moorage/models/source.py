@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from math import prod
 from typing import Any
 
@@ -14,12 +15,7 @@ from moorage.models.assets import Asset, AssetRole, Pin, largest_rank
 
 
 class TensorHeader(Value):
-    """What a header says about one tensor.
-
-    Attributes:
-        dtype: Name of the element type as in safetensors, such as `BF16`.
-        shape: Lengths of the dimensions; empty for a scalar.
-    """
+    """What a header says about one tensor; its element type is named as in safetensors."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -34,22 +30,15 @@ class TensorHeaders(Mapping[str, TensorHeader]):
     """The headers of a model, by tensor name.
 
     Neither a dict nor a value on purpose: what looks into the arguments of tasks does not look
-    into this, and a model may have 100,000 tensors. Equal headers are kept once.
-
-    Args:
-        headers: Names, element types and shapes; a name that comes again replaces the one before.
+    into this, and a model may have 100,000 tensors. Equal headers are kept once. A name that comes
+    again replaces the one before.
     """
 
     __slots__ = ("_by_name",)
 
     def __init__(self, headers: Iterable[tuple[str, str, tuple[int, ...]]] = ()) -> None:
-        known: dict[tuple[str, tuple[int, ...]], TensorHeader] = {}
-        self._by_name: dict[str, TensorHeader] = {}
-        for name, dtype, shape in headers:
-            key = (dtype, shape)
-            if key not in known:
-                known[key] = TensorHeader(dtype=dtype, shape=shape)
-            self._by_name[name] = known[key]
+        header = cache(lambda dtype, shape: TensorHeader(dtype=dtype, shape=shape))
+        self._by_name = {name: header(dtype, shape) for name, dtype, shape in headers}
 
     def __getitem__(self, name: str) -> TensorHeader:
         return self._by_name[name]
@@ -69,7 +58,6 @@ class ModelFile(Value):
 
     Attributes:
         name: Path inside the model, with forward slashes.
-        size: Bytes.
         sha256: Checksum that the source announces for a large (LFS) file, else empty.
         git_oid: Git's blob id (SHA-1) that the source announces for a small file, else empty.
         md5: ETag of a file in an S3 bucket, where that is made of MD5 checksums, else empty.
@@ -121,7 +109,6 @@ class ResolvedModel(Value):
     """What step `resolve` makes.
 
     Attributes:
-        source: As in the spec.
         revision: Commit on the hub, or the fingerprint of a local directory.
         asked_revision: Revision in the spec; empty = the default branch.
         path: Directory that holds the model, or will hold it once its weights are staged.
@@ -132,7 +119,6 @@ class ResolvedModel(Value):
         config_origin: Who read the configuration: `transformers` or `config.json`.
         is_sentence_encoder: Whether the model carries a sentence-transformers pooling setup.
         has_chat_template: Whether the tokenizer can format a conversation.
-        weights: Summary of the weight headers.
         headers: The weight headers themselves; empty where the format has none, or where they were
             not read. No part of any record.
         companions: Adapters and draft model; they have no companions of their own.
@@ -174,10 +160,7 @@ class ResolvedModel(Value):
 class Companion(Value):
     """A LoRA adapter or the draft model: resolved, staged and loaded with the model.
 
-    Attributes:
-        role: What it is to the model.
-        name: Name of the adapter; `draft` for the draft model.
-        model: Its files. The configuration of an adapter is its `adapter_config.json`.
+    The draft model's name is `draft`. The configuration of an adapter is its `adapter_config.json`.
     """
 
     role: AssetRole
@@ -205,12 +188,7 @@ ResolvedModel.model_rebuild()
 
 
 def join_companions(assets: Sequence[Asset], found: Sequence[ResolvedModel]) -> ResolvedModel:
-    """The model with its companions.
-
-    Args:
-        assets: As `assets_of` gives them, the model first.
-        found: Each of them, resolved or staged.
-    """
+    """The model with its companions; both lists are in the order of `assets_of`."""
     model, *others = found
     companions = tuple(
         Companion(role=asset.role, name=asset.name, model=other)
@@ -220,15 +198,16 @@ def join_companions(assets: Sequence[Asset], found: Sequence[ResolvedModel]) -> 
 
 
 def on_host(model: ResolvedModel, store: str) -> ResolvedModel:
-    """A model and its companions, at their paths on a host.
+    """A model and its companions at their paths on a host, below the directory of all its models.
 
-    Args:
-        model: As it was found from here.
-        store: Directory of all models on the host; empty = it is this machine.
+    Without a store it is this machine.
     """
     if not store:
         return model
-    companions = tuple(_companion(companion, store) for companion in model.companions)
+    companions = tuple(
+        companion.model_copy(update={"model": _at_store(companion.model, store, companion.role)})
+        for companion in model.companions
+    )
     return _at_store(model, store).model_copy(
         update={"companions": companions, "updates_folder": ""}
     )
@@ -239,16 +218,8 @@ def folder_of(role: AssetRole, store: str) -> str:
     return f"{store.rstrip('/')}/{'adapters' if role == AssetRole.ADAPTER else 'models'}"
 
 
-def _companion(companion: Companion, store: str) -> Companion:
-    moved = _at_store(companion.model, store, companion.role)
-    return companion.model_copy(update={"model": moved})
-
-
 def _at_store(model: ResolvedModel, store: str, role: AssetRole = AssetRole.MODEL) -> ResolvedModel:
     path = model_directory(folder_of(role, store), model.source, model.revision)
-    return model.model_copy(update={"path": path, "files": tuple(map(_real, model.files))})
-
-
-def _real(file: ModelFile) -> ModelFile:
-    """What is a link here is a file there."""
-    return file.model_copy(update={"target": ""})
+    # What is a link here is a file there.
+    files = tuple(file.model_copy(update={"target": ""}) for file in model.files)
+    return model.model_copy(update={"path": path, "files": files})

@@ -58,7 +58,6 @@ class FileWeights:
     """What one weight file tells.
 
     Attributes:
-        summary: Its bytes.
         tensors: Element type and shape by tensor name; empty where the format has no header.
         folder: Folder of the model in which it lies, empty at the top: what is there belongs to a
             module behind the model.
@@ -70,14 +69,9 @@ class FileWeights:
 
 
 def header_end(start: bytes, file: ModelFile) -> int:
-    """Tell where the header of a safetensors file ends.
+    """Offset of the first byte after the header of a safetensors file.
 
-    Args:
-        start: At least the first 8 bytes of the file.
-        file: The file, for its size and for messages.
-
-    Returns:
-        Offset of the first byte after the header.
+    `start` are at least the first 8 bytes of the file.
 
     Raises:
         Failure: `SOURCE_CORRUPT` when no safetensors file starts like this, `SOURCE_INCOMPLETE`
@@ -97,9 +91,7 @@ def header_end(start: bytes, file: ModelFile) -> int:
 def read_header(data: bytes, file: ModelFile) -> FileWeights:
     """Read the header of one safetensors file.
 
-    Args:
-        data: The file from its first byte to the end of its header.
-        file: The file, for its size and for messages.
+    `data` is the file from its first byte to the end of its header.
 
     Raises:
         Failure: `SOURCE_CORRUPT` when the header is malformed or speaks of another size.
@@ -118,14 +110,11 @@ def read_header(data: bytes, file: ModelFile) -> FileWeights:
     if len(by_dtype) > MOST_DTYPES:
         raise _malformed(file, f"its header has {len(by_dtype):,} types of elements")
     _require_whole(spans, file.size - len(data), file)
+    total, number = by_dtype.total(), len(spans)
     summary = WeightSummary(
-        family="safetensors",
-        bytes=by_dtype.total(),
-        tensors=len(spans),
-        bytes_by_dtype=dict(by_dtype),
+        family="safetensors", bytes=total, tensors=number, bytes_by_dtype=dict(by_dtype)
     )
-    ordered = dict(reversed(tensors.items()))
-    return FileWeights(summary, ordered, file.name.rpartition("/")[0])
+    return FileWeights(summary, dict(reversed(tensors.items())), file.name.rpartition("/")[0])
 
 
 def from_size(family: str, file: ModelFile) -> FileWeights:
@@ -147,17 +136,13 @@ def summarize(
 ) -> WeightSummary:
     """Add up the summaries of the weight files of one model.
 
-    Args:
-        family: Format of the weights.
-        parts: One for each file.
-        announced: Bytes of all tensors that an index announces. It is believed only where the
-            format has no header, and only if the files can hold so much.
+    The bytes that an index announces are believed only where the format has no header, and only if
+    the files can hold so much.
 
     Raises:
         Failure: `SOURCE_INCOMPLETE` when they hold nothing at all.
     """
-    tensors = 0
-    total = 0
+    tensors = total = 0
     by_dtype: Counter[str] = Counter()
     for part in parts:
         total += part.bytes
@@ -219,8 +204,7 @@ def _require_whole(spans: list[tuple[int, int]], room: int, file: ModelFile) -> 
     last = max((end for _, end in spans), default=0)
     if last != room:
         raise _malformed(file, f"it holds {room:,} bytes of tensors, its header says {last:,}")
-    ordered = sorted(spans)
-    if any(before[1] != after[0] for before, after in pairwise([(0, 0), *ordered])):
+    if any(before[1] != after[0] for before, after in pairwise([(0, 0), *sorted(spans)])):
         raise _malformed(file, "its tensors overlap or leave a hole")
 
 

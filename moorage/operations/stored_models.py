@@ -1,7 +1,8 @@
-"""What stores hold, and which of it may go."""
+"""The models in the stores, and which of them may be removed."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
@@ -13,7 +14,7 @@ from moorage.spec import ModelSpec
 
 
 class StoredState(StrEnum):
-    """How much of a model is there."""
+    """How much of a model a store has."""
 
     COMPLETE = "complete"
     PARTIAL = "partial"
@@ -25,13 +26,10 @@ class Stored(Value):
     """One revision of one model in one store.
 
     Attributes:
-        host: Whose store it is.
         path: Its directory below the store.
-        source: Where it is from; of what is not complete, the name of its folder.
+        source: Its source; the name of its folder where it is not complete.
         revision: Commit, digest or fingerprint.
-        bytes: Size of all its files.
         used: When it was last deployed, in seconds since the epoch.
-        state: How much of it is there.
         used_by: Releases, containers or downloads that need it.
     """
 
@@ -49,10 +47,9 @@ class Need(Value):
     """A model that a release needs.
 
     Attributes:
-        release: The release.
         folder: Folder of its source.
-        revision: Which; empty = any: it is not known yet.
-        hosts: Where; empty = anywhere: it is not known yet.
+        revision: Empty = not known yet, so any.
+        hosts: Empty = not known yet, so any.
     """
 
     release: str
@@ -61,57 +58,46 @@ class Need(Value):
     hosts: frozenset[str] = frozenset()
 
     def concerns(self, stored: Stored, *, anywhere: bool) -> bool:
-        """Whether it needs something that is stored.
-
-        Args:
-            stored: What is stored.
-            anywhere: Do not ask on which host: several may share the store.
-        """
+        """Whether it needs a stored model, on its hosts or `anywhere`: hosts may share a store."""
         here = anywhere or not self.hosts or stored.host in self.hosts
         revision = self.revision in ("", stored.revision)
         return here and revision and stored.path.split("/")[1:2] == [self.folder]
 
 
 def needs(rows: Iterable[ReleaseRow], specs: Mapping[str, ModelSpec]) -> tuple[Need, ...]:
-    """What releases that serve, start or stop need.
-
-    Args:
-        rows: Those releases.
-        specs: Their specs, by release.
-    """
+    """The models that releases which serve, start or stop need; `specs` are theirs, by release."""
     return tuple(need for row in rows for need in _needs(row, specs[row.id]))
 
 
 def to_prune(
     stored: Iterable[Stored], *, keep: int | None, older_than: float | None, now: float
 ) -> tuple[Stored, ...]:
-    """What may go: nothing that is used, and what was used longest ago first.
+    """The models to remove, the least recently used first; never one that is in use.
 
     Args:
         stored: All that is stored.
-        keep: Bytes that each host may keep; None = it may keep all.
-        older_than: What was not used for more seconds goes in any case; None = nothing does.
+        keep: Bytes that each host may keep; None = all.
+        older_than: Seconds; what was not used for longer is removed in any case. None = nothing is.
         now: Seconds since the epoch.
     """
-    going: list[Stored] = []
-    left: dict[str, int] = {}
-    everything = sorted(stored, key=lambda one: one.used)
-    for one in everything:
-        left[one.host] = left.get(one.host, 0) + one.bytes
-    for one in everything:
+    pruned: list[Stored] = []
+    oldest_first = sorted(stored, key=lambda one: one.used)
+    left = Counter[str]()
+    for one in oldest_first:
+        left[one.host] += one.bytes
+    for one in oldest_first:
         too_old = older_than is not None and now - one.used > older_than
         too_much = keep is not None and left[one.host] > keep
         if not one.used_by and (too_old or too_much or one.state == StoredState.GOING):
-            going.append(one)
+            pruned.append(one)
             left[one.host] -= one.bytes
-    return tuple(going)
+    return tuple(pruned)
 
 
 def _needs(row: ReleaseRow, spec: ModelSpec) -> Iterable[Need]:
-    serves = row.state == ReleaseState.RUNNING and row.release is not None
-    hosts = frozenset(workload.host for workload in row.workloads) if serves else frozenset()
-    if not serves or row.release is None:
+    if row.state != ReleaseState.RUNNING or row.release is None:
         return [Need(release=row.id, folder=folder_name(one.source)) for one in assets_of(spec)]
+    hosts = frozenset(workload.host for workload in row.workloads)
     pins = [(pin.source, pin.revision) for pin in row.release.companions]
     return [
         Need(release=row.id, folder=folder_name(source), revision=revision, hosts=hosts)

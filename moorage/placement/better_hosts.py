@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from moorage.common.units import GIB, human_bytes
 from moorage.inventory.snapshot import Accelerator, FleetSnapshot
-from moorage.memory import MemoryModel
+from moorage.memory.demand import MemoryModel
 from moorage.placement.candidates import MOST_ON_ONE_HOST
 from moorage.placement.placement import Seat
 from moorage.placement.request import Request

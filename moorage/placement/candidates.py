@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from moorage.common.refusal import Reason, Refusal
 from moorage.inventory.claims import Resource
-from moorage.memory.numbers import largest
+from moorage.memory.need import largest
 from moorage.placement.demand import Split
 from moorage.placement.fit import holders
 from moorage.placement.request import Request

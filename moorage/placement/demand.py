@@ -7,13 +7,11 @@ from math import ceil
 
 from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import human_bytes
-from moorage.memory import MemoryModel
-from moorage.memory.engine_setup import MemoryQuery
-from moorage.memory.need import CpuNeed, Need
+from moorage.memory.demand import MemoryModel
+from moorage.memory.need import CpuNeed, MemoryQuery, Need
 from moorage.models.profile import ModelProfile
 from moorage.placement.engine import EngineTraits
-from moorage.placement.memory_models import Memory
-from moorage.placement.memory_request import MemoryRequest
+from moorage.placement.memory import Memory, MemoryRequest
 from moorage.placement.view import AcceleratorKind
 from moorage.spec import Policy
 

@@ -8,7 +8,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.refusal import Reason
 from moorage.common.values import Origin
 from moorage.inventory.snapshot import FleetSnapshot
-from moorage.memory import MemoryModel
+from moorage.memory.demand import MemoryModel
 from moorage.placement.baseline.place import place_by_rules, rank_by_rules
 from moorage.placement.baseline.terms import by_baseline_rules
 from moorage.placement.better_hosts import Trial

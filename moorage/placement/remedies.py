@@ -10,15 +10,13 @@ from typing import Any
 from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import human_bytes
 from moorage.inventory.snapshot import FleetSnapshot
-from moorage.memory import MemoryModel
-from moorage.memory.engine_setup import MemoryQuery
-from moorage.memory.need import Need
-from moorage.memory.spec_options import wanted_concurrency
+from moorage.memory.demand import MemoryModel
+from moorage.memory.need import MemoryQuery, Need
+from moorage.memory.options import wanted_concurrency
 from moorage.placement.better_hosts import Trial, empty_or_extended_host, larger_accelerators
 from moorage.placement.demand import Demand, Split
 from moorage.placement.explanation import Verdict
-from moorage.placement.memory_models import ExactOrEstimatedMemory, Memory
-from moorage.placement.memory_request import MemoryRequest
+from moorage.placement.memory import ExactOrEstimatedMemory, Memory, MemoryRequest
 from moorage.placement.request import Request
 from moorage.placement.view import view_of
 from moorage.spec import EngineName

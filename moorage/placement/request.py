@@ -6,22 +6,22 @@ from dataclasses import dataclass, replace
 
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.snapshot import FleetSnapshot
-from moorage.memory import MemoryModel
 from moorage.memory.calibration import Measurement
+from moorage.memory.demand import MemoryModel
 from moorage.models.profile import ModelProfile
 from moorage.placement.baseline.terms import by_baseline_rules, read_terms
 from moorage.placement.demand import CpuDemand, Demand
 from moorage.placement.engine import (
     EngineTraits,
 )
-from moorage.placement.memory_models import (
+from moorage.placement.memory import (
     CalibratedMemory,
     EstimatedMemory,
     ExactOrEstimatedMemory,
     Memory,
     StatedMemory,
+    memory_request,
 )
-from moorage.placement.memory_request import memory_request
 from moorage.placement.parallelism import Parallelism, stated_parallelism
 from moorage.spec import Distributed, ModelSpec
 

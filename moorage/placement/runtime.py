@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from moorage.common.failures import Failure
 from moorage.common.refusal import Reason, Refusal
-from moorage.images.choice import choose_image
-from moorage.images.image import Image, ImageQuestion
+from moorage.images.image import Image, ImageQuestion, choose_image
 from moorage.inventory.devices import device_kind, process_refusal
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.engine import EngineTraits

@@ -15,7 +15,7 @@ from moorage.placement.placement import CPU, Placement, Seat
 from moorage.placement.request import Request
 from moorage.placement.runtime import choose_runtime
 from moorage.placement.view import HostView, view_of
-from moorage.spec import Strategy
+from moorage.spec import Policy, Strategy
 
 
 def seats_of(request: Request, candidate: Candidate, replica: int) -> tuple[Seat, ...]:
@@ -59,6 +59,9 @@ def _cpu_seat(request: Request, candidate: Candidate, at: int, replica: int) -> 
         candidate.split.tensor,
     )
     ask = request.cpu_demand.fitted(candidate.budget, ranks)
+    tokens = ask.tokens
+    if request.spec.placement.policy == Policy.BASELINE:
+        tokens = min(tokens, request.demand.request.capped_context)
     part = f", one of {ranks} ranks," if ranks > 1 else ""
     threads = "shares the cores" if cores == "auto" else f"{cores} cores"
     return Seat(
@@ -68,12 +71,12 @@ def _cpu_seat(request: Request, candidate: Candidate, at: int, replica: int) -> 
         ram_bytes=ask.bytes,
         cores=0 if cores == "auto" else cores,
         port=port_on(request, host),
-        tokens=ask.tokens,
+        tokens=tokens,
         cache_bytes=ask.cache,
         tensor=ranks,
         cpu_need=ask.need,
         reason=f"on CPU{part} with {human_bytes(ask.bytes)} of RAM, {threads},"
-        f" {ask.tokens} tokens{_cut(request, ask.tokens)}",
+        f" {tokens} tokens{_cut(request, tokens)}",
     )
 
 

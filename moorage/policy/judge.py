@@ -1,8 +1,8 @@
-"""The judgement: what of a request a policy does not allow."""
+"""The violations of a policy in a request."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from moorage.inventory.fleet import Fleet, Host
 from moorage.policy.names import (
@@ -22,7 +22,7 @@ Finding = tuple[str, str, object, object]
 
 
 def violations(policy: EffectivePolicy, request: Request) -> tuple[Violation, ...]:
-    """Everything of a request that the policy does not allow; empty = it may go on."""
+    """All violations of the policy in a request; empty = it is allowed."""
     channel = request.submission.channel
     rules, spec = policy.policy.rules(channel), request.spec
     found = (
@@ -40,51 +40,41 @@ def violations(policy: EffectivePolicy, request: Request) -> tuple[Violation, ..
 def size_violations(
     policy: EffectivePolicy, channel: Channel, held: Usage, others: Usage
 ) -> tuple[Violation, ...]:
-    """The same for what a model holds once it is placed.
-
-    Args:
-        policy: The policy.
-        channel: How its spec was submitted.
-        held: Its replicas and accelerators.
-        others: Those of the other models of its owner.
-    """
-    return _as_violations(
-        policy, channel, tuple(_of_size(policy.policy.rules(channel), held, others))
-    )
+    """The violations by what a placed model and the other models of its owner hold."""
+    return _as_violations(policy, channel, _of_size(policy.policy.rules(channel), held, others))
 
 
 def folder_violations(
     policy: EffectivePolicy, channel: Channel, folders: Folders, roots: Sequence[str]
 ) -> tuple[Violation, ...]:
-    """The same for `file://` sources that come without a spec, such as that of an adapter."""
-    return _as_violations(policy, channel, tuple(_of_folders(folders, roots)))
+    """The violations by `file://` sources without a spec, such as that of an adapter."""
+    return _as_violations(policy, channel, _of_folders(folders, roots))
 
 
 def parameter_violations(
     policy: EffectivePolicy, channel: Channel, **refused: object
 ) -> tuple[Violation, ...]:
-    """The parameters of a run that its rules do not allow, by rule."""
+    """Violations by refused parameters of a run; `refused` holds their values by rule."""
     rules = policy.policy.rules(channel)
-    found = tuple(
+    found = (
         (rule, PARAMETERS[rule], value, getattr(rules, rule)) for rule, value in refused.items()
     )
     return _as_violations(policy, channel, found)
 
 
 PARAMETERS = {"own_fleet": "fleet", "spec_folders": "files"}
-"""By rule the parameter of a flow that it is about."""
+"""The parameter of a flow that each rule is about."""
 
 
 def allowed_hosts(rules: Rules, fleet: Fleet) -> Fleet:
-    """A fleet without the hosts that the rules leave out; it may have none left."""
+    """A fleet without the hosts that the rules exclude; it may have none left."""
     hosts = tuple(host for host in fleet.hosts if _has_host(rules, host))
     return fleet if hosts == fleet.hosts else fleet.model_copy(update={"hosts": hosts})
 
 
 def _as_violations(
-    policy: EffectivePolicy, channel: Channel, found: tuple[Finding, ...]
+    policy: EffectivePolicy, channel: Channel, found: Iterable[Finding]
 ) -> tuple[Violation, ...]:
-    """Findings with the name of the rule and of its file."""
     return tuple(
         Violation(
             rule=f"{channel}.{rule}",
@@ -182,7 +172,7 @@ def _of_place(rules: Rules, request: Request) -> Iterator[Finding]:
 
 
 def _runtimes(spec: ModelSpec) -> set[RuntimeName]:
-    """What may start it. What `auto` becomes is known when it is placed: any of them."""
+    """The runtimes that may start it. The placement decides what `auto` means."""
     if spec.placement.cluster or spec.engine.runtime == RuntimeName.RAY:
         return {RuntimeName.RAY}
     if spec.engine.runtime != RuntimeName.AUTO:

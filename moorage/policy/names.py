@@ -1,4 +1,4 @@
-"""Whether a rule's list has a name, an image, an option or a folder."""
+"""Whether the list of a rule contains a name, an image, an option or a folder."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ use-tqdm-on-load uvicorn-log-level
 SAFE_OPTIONS = frozenset(
     {*(f"--{name}" for name in _OPTIONS.split()), "-tp", "-pp", "-dp", "-ep", "-dcp", "-pcp", "-q"}
 )
-"""Options that decide about numbers, types and switches alone, in full and in vLLM's short forms.
+"""Options that only set numbers, types and switches, in full and in vLLM's short forms.
 
 `--no-` in front of a switch is safe too.
 """
@@ -63,25 +63,25 @@ VLLM_USE_V1 VLLM_WORKER_MULTIPROC_METHOD
 AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY AWS_SESSION_TOKEN HF_TOKEN VLLM_API_KEY
 """
 SAFE_VARIABLES = frozenset(_VARIABLES.split())
-"""Variables that make no engine run, read or ask anything else; the last line is for `secrets`."""
+"""Variables that make no engine run, read or request anything else; the last line is for `secrets`.
+"""
 
 
 def has_name(patterns: Iterable[str], name: str) -> bool:
-    """Whether one of the patterns stands for a name; `*` stands for any text."""
+    """Whether a name matches one of the patterns; `*` stands for any text."""
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def has_variable(patterns: Sequence[str], name: str) -> bool:
-    """The same of an environment variable, where `safe` stands for a list."""
+    """The same for an environment variable, where `safe` stands for a list."""
     return (SAFE in patterns and name in SAFE_VARIABLES) or has_name(patterns, name)
 
 
 def refused_words(patterns: Sequence[str], entries: Sequence[str]) -> Iterator[str]:
     """The words of `engine.args` that a rule does not allow.
 
-    An option is compared as it is written, `_` as `-`: an abbreviation is none of the list, and so
-    is refused whatever it stands for. So are words of which nobody knows what an engine makes: a
-    file of arguments (`@file`), and what stands before the first option.
+    Options are compared as written, with `_` as `-`. So an abbreviation is refused, whatever it
+    stands for. A file of arguments (`@file`) and words before the first option are refused too.
     """
     if ANY in patterns:
         return
@@ -106,26 +106,21 @@ def _has_option(patterns: Sequence[str], word: str) -> bool:
 
 
 def has_image(prefixes: Sequence[str], reference: str, fleet: Fleet) -> bool:
-    """Whether an image lies at one of the registries, or in one of their parts."""
+    """Whether an image is in one of the registries, or in one of their parts."""
     if ANY in prefixes:
         return True
-    written = [prefix for prefix in prefixes if prefix != OFFICIAL]
     image = _full_name(reference)
-    if OFFICIAL in prefixes and image in {*map(_full_name, _official(fleet))}:
-        return True
-    return any(
-        image == part or image.startswith(f"{part}/") for one in written for part in _parts(one)
-    )
-
-
-def _official(fleet: Fleet) -> Iterator[str]:
-    yield from OFFICIAL_IMAGES
-    for versions in fleet.engines.values():
-        yield from (one.image for one in versions.versions.values() if one.image)
+    if OFFICIAL in prefixes:
+        versions = (one for engine in fleet.engines.values() for one in engine.versions.values())
+        official = (*OFFICIAL_IMAGES, *(one.image for one in versions if one.image))
+        if image in map(_full_name, official):
+            return True
+    parts = (part for prefix in prefixes if prefix != OFFICIAL for part in _parts(prefix))
+    return any(image == part or image.startswith(f"{part}/") for part in parts)
 
 
 def _full_name(reference: str) -> str:
-    """Registry and repository, with what goes without saying; hosts know no capital letters."""
+    """Registry and repository, with Docker Hub's defaults filled in and the host in lower case."""
     parsed = parse_reference(reference)
     registry = parsed.registry.lower()
     if registry not in HUB_NAMES:
@@ -135,7 +130,7 @@ def _full_name(reference: str) -> str:
 
 
 def _parts(prefix: str) -> Iterator[str]:
-    """What a prefix stands for: a registry where its first part looks like one, else Docker Hub."""
+    """The full names of a prefix: at a registry where it names one, else at Docker Hub."""
     first, _, rest = prefix.rstrip("/").partition("/")
     if "." in first or ":" in first or first == "localhost":
         host = DOCKER_HUB if first.lower() in HUB_NAMES else first.lower()

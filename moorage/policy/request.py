@@ -1,4 +1,4 @@
-"""A request that a policy judges: who submits it, how, and what it wants."""
+"""A request that a policy judges, and its violations."""
 
 from __future__ import annotations
 
@@ -14,20 +14,18 @@ from moorage.spec import ModelSpec
 
 
 class Channel(StrEnum):
-    """Who brought a spec: the user of the command line, or somebody through Prefect's API."""
+    """How a spec was submitted: by the command line, or through Prefect's API."""
 
     CLI = "cli"
     API = "api"
 
 
 class Submission(Value):
-    """How the spec of a release was submitted.
-
-    Records of before do not tell: they count as the command line's.
+    """How the spec of a release was submitted. Older records count as the command line's.
 
     Attributes:
-        channel: Through which door. A redeploy, a rollback or a reconcile leaves it as it was.
-        owner: Whom its replicas and accelerators are counted for.
+        channel: A redeploy, a rollback or a reconcile leaves it as it was.
+        owner: Whose quota its replicas and accelerators count for.
     """
 
     channel: Channel = Channel.CLI
@@ -52,13 +50,11 @@ class Usage(Value):
 
 
 class Request(Value):
-    """A spec, who brought it, and what has been found out about it.
+    """A spec, its submission, and the facts that a policy judges.
 
     Attributes:
-        spec: The spec.
-        submission: How it was submitted.
         fleet: The hosts that it may be placed on.
-        applied_from: Set of files that it says it is from.
+        applied_from: Set of files that it claims to be from.
         folders: Its `file://` sources.
         roots: The folders of `file_roots`, links followed.
         variables: Names in `secrets` that are environment variables of this process.
@@ -76,7 +72,7 @@ class Request(Value):
 
 
 def usage_of(spec: ModelSpec, placement: Placement | None = None) -> Usage:
-    """What a model holds: as it is placed, else the least that its spec asks for."""
+    """What a model holds: as it is placed, else the least that its spec requests."""
     scaling = spec.engine.application.autoscaling if spec.engine.application else None
     replicas = scaling.max_replicas if scaling else spec.replicas
     if placement is None or not placement.fits:
@@ -106,9 +102,7 @@ class Violation(Value):
     Attributes:
         rule: Path of the rule in the policy, such as `api.commands`.
         field: Path of the field of the spec, or the name of the run's parameter.
-        found: What stands there.
-        allowed: What the rule allows.
-        file: Where the rule is written, or `the default policy`.
+        file: File of the rule, or `the default policy`.
     """
 
     rule: str
@@ -124,7 +118,7 @@ class Violation(Value):
 
 
 class PolicyRefused(Failure):
-    """That a policy does not allow a run; `violations` holds each reason."""
+    """A policy does not allow a run; `violations` holds each reason."""
 
     def __init__(self, violations: Sequence[Violation]) -> None:
         super().__init__(Cause.POLICY_REFUSED, "\n".join(map(str, violations)))

@@ -1,4 +1,4 @@
-"""The policy of a site: one set of rules for each door, with defaults of its own."""
+"""The policy of a site: a set of rules for each channel, with its own defaults."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Limit = Annotated[int, Field(ge=0)]
 
 
 class Rules(InputValue):
-    """What specs that come through Prefect's API may ask for. `*` stands for any text in names."""
+    """What specs that come through Prefect's API may request. `*` stands for any text in names."""
 
     runtimes: tuple[RuntimeName, ...] = Field(
         (RuntimeName.DOCKER, RuntimeName.PROCESS, RuntimeName.RAY),
@@ -42,11 +42,11 @@ class Rules(InputValue):
     )
     commands: bool = Field(
         False,
-        description="Whether a spec may bring what is executed: `engine.command`,"
+        description="Whether a spec may set what is executed: `engine.command`,"
         " `engine.entrypoint`, and `import_path`, `args`, `deployments` and `runtime_env` of"
         " `engine.application`.",
     )
-    packages: bool = Field(False, description="Whether a spec may bring `engine.packages`.")
+    packages: bool = Field(False, description="Whether a spec may set `engine.packages`.")
     args: tuple[Entry, ...] = Field(
         (SAFE,),
         description="Options that `engine.args` may hold, written in full. `safe` stands for those"
@@ -55,13 +55,13 @@ class Rules(InputValue):
     env: tuple[Entry, ...] = Field(
         (SAFE,),
         description="Variables that `engine.env` and `secrets` may set. `safe` stands for those"
-        " that make no engine run, read or ask anything else, and those of the keys for hub, bucket"
-        " and vLLM.",
+        " that make no engine run, read or request anything else, and the keys of hub, bucket and"
+        " vLLM.",
     )
     variables: tuple[Entry, ...] = Field(
         ("HF_TOKEN",),
         description="Environment variables of the worker that `secrets` may name. Prefect's Secret"
-        " blocks may be named in any case: whoever has the login can read them there.",
+        " blocks are always allowed: anybody with the login can read them there.",
     )
     privileged: bool = Field(False, description="Whether a container may be privileged.")
     host_network: bool = Field(False, description="Whether a container may use the host's network.")
@@ -72,36 +72,37 @@ class Rules(InputValue):
         (), description="Capabilities that a container may get."
     )
     groups: tuple[Entry, ...] = Field(
-        (), description="Groups that a container may be in; they open devices of the host."
+        (),
+        description="Groups that a container may be in; they give access to devices of the host.",
     )
     file_roots: tuple[Entry, ...] = Field(
         ("store", "models"),
-        description="Folders in which `file://` sources have to lie, of the model, its adapters and"
-        " its draft model, once links are followed. `store` stands for those of `MOORAGE_HOME`;"
-        " relative ones start in the project's folder.",
+        description="Folders that `file://` sources of the model, its adapters and its draft model"
+        " must be in, after links are followed. `store` stands for the stores of `MOORAGE_HOME`."
+        " Relative folders start in the project's folder.",
     )
     trust_remote_code: bool = Field(
         False, description="Whether Python code that comes with a model may run."
     )
     hosts: tuple[Entry, ...] = Field(
         (ANY,),
-        description="Hosts, and Ray clusters, that specs are placed on. Others of the fleet are"
-        " left out.",
+        description="Hosts and Ray clusters that specs are placed on. Others of the fleet are"
+        " excluded.",
     )
     host_labels: dict[str, tuple[Entry, ...]] = Field(
         {},
-        description="Labels with the values of which a host has to carry one, such as"
-        ' `{"pool": ["batch"]}`. Other hosts are left out.',
+        description="Labels with their allowed values, such as"
+        ' `{"pool": ["batch"]}`. Hosts without them are excluded.',
     )
     own_fleet: bool = Field(
         False,
-        description="Whether a run may bring a `fleet`; else it gets the worker's. A fleet names"
+        description="Whether a run may name a `fleet`; else it gets the worker's. A fleet names"
         " addresses, keys, registries, and commands of engines.",
     )
     spec_folders: tuple[Entry, ...] = Field(
         ("deployments",),
-        description="Folders in which `files` of `redeploy-models` has to lie. Specs found there"
-        " are the site's own, as if the command line had brought them.",
+        description="Folders that `files` of `redeploy-models` must be in. Specs in them count as"
+        " submitted by the command line.",
     )
     applied_from: tuple[Entry, ...] = Field(
         (ANY,), description="Names that a run may give to a set of files (`applied_from`)."
@@ -123,10 +124,10 @@ def _open(name: str, default: Any) -> Any:
 
 
 class CliRules(Rules):
-    """What specs of the command line may ask for: anything, unless it is written here.
+    """What specs of the command line may request: anything that these rules do not exclude.
 
-    Whoever runs the command line could as well start programs without it; these rules keep that
-    person from mistakes, not from harm.
+    A user of the command line can start programs without it. These rules prevent mistakes, not
+    harm.
     """
 
     registries: tuple[Images, ...] = _open("registries", (ANY,))
@@ -154,26 +155,21 @@ class Policy(InputValue):
         description="Fleet file of the worker, for runs that come through the API without a"
         " fleet; a relative path starts in the project's folder. Empty = this machine.",
     )
-    api: Rules = Field(Rules(), description="Rules for what comes through Prefect's API.")
-    cli: CliRules = Field(CliRules(), description="Rules for what the command line brings.")
+    api: Rules = Field(Rules(), description="Rules for specs that come through Prefect's API.")
+    cli: CliRules = Field(CliRules(), description="Rules for specs of the command line.")
 
     def rules(self, channel: Channel) -> Rules:
-        """The rules for what comes through a door."""
+        """The rules for a channel."""
         return self.cli if channel == Channel.CLI else self.api
 
 
 class EffectivePolicy(Value):
-    """The policy that counts here.
-
-    Attributes:
-        policy: The rules.
-        file: Where they are written; empty = these are the defaults.
-    """
+    """The policy in force. `file` is empty where it is the default policy."""
 
     policy: Policy = Policy()
     file: str = ""
 
     @property
     def source(self) -> str:
-        """Where they come from, in words."""
+        """The file, in words."""
         return self.file or "the default policy"

@@ -22,13 +22,10 @@ FINISHED = ("stop", "length")
 
 
 class Unreadable(Value):
-    """What stands in the place of an answer that is not taken in.
-
-    Attributes:
-        why: What is wrong with it; completes "the answer ...".
-    """
+    """What stands in the place of an answer that is not taken in."""
 
     why: str
+    """What is wrong with it; completes "the answer ..." as a sentence."""
 
     def __str__(self) -> str:
         return f"the answer {self.why}"
@@ -36,19 +33,15 @@ class Unreadable(Value):
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """The text in an answer.
-
-    Attributes:
-        text: What was generated, as in the answer.
-        finish: Why the engine ended it.
-        tokens: Tokens as the engine counts them; None = it does not count.
-        wrong: Why it is no answer at all; empty = it is one.
-    """
+    """The text in an answer, and why the engine ended it."""
 
     text: Any = None
     finish: Any = None
     tokens: int | None = None
+    """Tokens as the engine counts them; None = it does not count."""
+
     wrong: str = ""
+    """Why it is no answer at all; empty = it is one."""
 
     @property
     def content(self) -> str:

@@ -14,17 +14,12 @@ from moorage.common.values import Value
 
 
 class LogCause(Value):
-    """A text that gives a cause away.
-
-    Attributes:
-        pattern: Regular expression, searched line by line.
-        cause: What it means.
-        suggestion: What to do; may use the pattern's named groups. Empty = the cause's own.
-    """
+    """A regular expression that shows a cause; it is searched line by line."""
 
     pattern: str
     cause: Cause
     suggestion: str = ""
+    """What to do; may use the pattern's named groups. Empty = the cause's own."""
 
 
 TAIL_LINES, TAIL_CHARACTERS = 200, 2000

@@ -157,13 +157,10 @@ class EngineFacts(Value):
     """One replica, as its engine describes it; None or empty = it does not say.
 
     Attributes:
-        workload: Name of the container or process.
-        version: Version of the engine.
-        planned_version: Version that was planned; empty = unknown.
+        planned_version: Empty = unknown.
         names: Names that it serves, LoRA adapters included.
         context: Longest request in tokens.
-        planned_context: The same as it was planned; None = the engine was to decide.
-        kv_cache_bytes: Size of its KV cache.
+        planned_context: None = the engine was to decide.
         kv_tokens: Tokens that the cache holds.
     """
 

@@ -24,14 +24,12 @@ class Phase(StrEnum):
 
 
 class Probe(Value):
-    """One request to the engine.
+    """One request to the engine; it proves a phase when the answer is good.
 
     Attributes:
-        phase: What is proven when the answer is good.
         deadline: Which deadline of the spec applies: `load_seconds`, `warm_up_seconds`, or
             `on_cluster_seconds`.
         method: HTTP method; empty = only a TCP connection.
-        path: HTTP path.
         body: JSON to send.
         expects: Kind of answer: `running` (of the runtime, not the engine), `status`, `listed`,
             `text`, `vector`, `scores`, `labels`.
@@ -50,51 +48,36 @@ class Probe(Value):
 
 
 class ProbeResult(Value):
-    """How a phase was passed.
-
-    Attributes:
-        phase: The phase.
-        seconds: From the start of the engine until the phase was passed.
-        attempts: Requests that were sent.
-        detail: What was answered.
-    """
+    """How a phase was passed, and what was answered."""
 
     phase: Phase
     seconds: float
+    """From the start of the engine until the phase was passed."""
+
     attempts: int
     detail: str = ""
 
 
 class Readiness(Value):
-    """What step `verify` makes: the proof for every replica.
-
-    Attributes:
-        workload: Name of the container or process.
-        endpoint: Base URL.
-        probes: Each phase with its time.
-        first_token_seconds: Duration of the request that was answered; 0 = no request.
-    """
+    """What step `verify` makes: the proof for every replica."""
 
     workload: str
     endpoint: str
     probes: tuple[ProbeResult, ...]
     first_token_seconds: float = 0.0
+    """Duration of the request that was answered; 0 = no request."""
 
 
 def readiness_probes(
     spec: ModelSpec, profile: ModelProfile, *, lists_models: bool
 ) -> tuple[Probe, ...]:
     """The probes for a model, in order."""
-    probes = [
+    path = spec.readiness.probe.path
+    return (
         Probe(phase=Phase.LISTENING, deadline="load_seconds"),
-        Probe(
-            phase=Phase.HEALTHY,
-            deadline="load_seconds",
-            method="GET",
-            path=spec.readiness.probe.path,
-        ),
-    ]
-    return (*probes, *_answers(spec, profile, lists_models=lists_models))
+        Probe(phase=Phase.HEALTHY, deadline="load_seconds", method="GET", path=path),
+        *_answers(spec, profile, lists_models=lists_models),
+    )
 
 
 def application_probes(

@@ -16,29 +16,24 @@ SHOWN = 300
 
 
 class Answer(Value):
-    """One golden prompt and what became of it.
-
-    Attributes:
-        asked: The question, cut.
-        answered: The answer, cut.
-        seconds: How long the whole answer took.
-        tokens: Tokens of the answer; None = the engine does not tell.
-        wrong: Why it does not pass; empty = it does.
-    """
+    """One golden prompt and its answer, both cut."""
 
     asked: str
     answered: str = ""
     seconds: float
+    """How long the whole answer took."""
+
     tokens: int | None = None
+    """None = the engine does not count them."""
+
     wrong: str = ""
+    """Why it does not pass; empty = it does."""
 
 
 class Gate(Value):
     """How one replica passed the gate, or did not.
 
     Attributes:
-        workload: Name of the container or process.
-        answers: One for each golden prompt.
         tokens_per_second: Over all of them; None = the engine does not count its tokens.
         before: The same of the release before, over its replicas; None = it did not measure it
             with these prompts.
@@ -72,17 +67,14 @@ class Gate(Value):
 
 
 def request_of(spec: ModelSpec, prompt: PromptSpec, *, chat: bool) -> tuple[str, dict[str, Any]]:
-    """The HTTP path and the body that ask a golden prompt.
+    """The HTTP path and the body of a golden prompt.
 
-    Args:
-        spec: Of the model.
-        prompt: The golden prompt.
-        chat: Whether the model has a chat template; one without gets a conversation line by line.
+    A model without a chat template gets a conversation line by line.
     """
     body = {"model": spec.name, "max_tokens": prompt.max_tokens, "temperature": 0, "stream": False}
     if chat:
-        summary = [message.model_dump() for message in prompt.messages]
-        messages = summary or [{"role": "user", "content": prompt.prompt}]
+        stated = [message.model_dump() for message in prompt.messages]
+        messages = stated or [{"role": "user", "content": prompt.prompt}]
         return "/v1/chat/completions", {**body, "messages": messages}
     return "/v1/completions", {**body, "prompt": prompt_text(prompt)}
 
@@ -109,13 +101,9 @@ def read_answer(status: int, answer: Any) -> Generation:
 def judge_answer(
     prompt: PromptSpec, back: Generation, seconds: float, found: bool | None
 ) -> Answer:
-    """Compare what came back with what a golden prompt expects.
+    """Compare what came back after some seconds with what a golden prompt expects.
 
-    Args:
-        prompt: The prompt.
-        back: What came back.
-        seconds: After how long.
-        found: Whether its pattern was found; None = the search took too long.
+    `found` says whether its pattern is in it; None = the search took too long.
     """
     return Answer(
         asked=cut(prompt_text(prompt)),
@@ -133,11 +121,11 @@ def gate_of(
     before: tuple[str, float] | None = None,
     least: float | None = None,
 ) -> Gate:
-    """The outcome of a replica.
+    """The outcome of a replica, with one answer for each golden prompt.
 
     Args:
-        workload: Its name.
-        answers: One for each golden prompt.
+        workload: Name of its container or process.
+        answers: The answers.
         before: The release before and its tokens per second; None = nothing to compare with.
         least: Least share of that; None = any.
     """

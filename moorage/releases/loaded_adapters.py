@@ -1,4 +1,4 @@
-"""Which adapters a running release has been given, and whether it may be given another one."""
+"""The adapters that were loaded into a running release, and whether it can take another one."""
 
 from __future__ import annotations
 
@@ -25,18 +25,13 @@ def require_updates(row: ReleaseRow) -> Release:
 
 
 def loaded(row: ReleaseRow) -> tuple[Pin, ...]:
-    """The adapters that were loaded into a release since it serves, each once."""
+    """The adapters that were loaded into a release after its start, each once."""
     pins = (pin for workload in row.serving for pin in workload.adapters)
     return tuple({pin.name: pin for pin in pins}.values())
 
 
 def lacking(row: ReleaseRow, pin: Pin, listed: Listed) -> tuple[Workload, ...]:
-    """The replicas into which an adapter has yet to be loaded.
-
-    Args:
-        row: The release that serves.
-        pin: The adapter.
-        listed: What the replicas serve.
+    """The replicas that an adapter is not loaded into yet.
 
     Raises:
         Failure: `ADAPTER_NAME_TAKEN`, `ADAPTERS_FULL` or `ADAPTERS_FIXED`.
@@ -46,8 +41,7 @@ def lacking(row: ReleaseRow, pin: Pin, listed: Listed) -> tuple[Workload, ...]:
     others = {other.name for other in loaded(row)} - {pin.name}
     if updates and len(others) >= updates.max:
         names = ", ".join(sorted(others))
-        detail = f"{row.id} has room for {updates.max}, and holds {names}"
-        raise Failure(Cause.ADAPTERS_FULL, detail)
+        raise Failure(Cause.ADAPTERS_FULL, f"{row.id} has {updates.max} at most: {names}")
     return tuple(
         workload
         for workload in row.serving
@@ -56,16 +50,16 @@ def lacking(row: ReleaseRow, pin: Pin, listed: Listed) -> tuple[Workload, ...]:
 
 
 def holding(row: ReleaseRow, name: str, listed: Listed) -> tuple[Workload, ...]:
-    """The replicas from which an adapter has to be unloaded.
+    """The replicas that hold an adapter.
 
     Raises:
-        Failure: `UNKNOWN_ADAPTER` when none has it, `ADAPTERS_FIXED` when it is of the spec.
+        Failure: `UNKNOWN_ADAPTER` when none has it, `ADAPTERS_FIXED` when the spec names it.
     """
     if name in _own_names(require_updates(row)):
         raise Failure(
             Cause.ADAPTERS_FIXED,
             f"{name} is in the spec of {row.id}",
-            suggestion="Take it out of `lora` in the spec and deploy that.",
+            suggestion="Remove it from `lora` in the spec, and deploy the spec.",
         )
     found = tuple(
         workload
@@ -73,19 +67,19 @@ def holding(row: ReleaseRow, name: str, listed: Listed) -> tuple[Workload, ...]:
         if name in listed[workload.name] or _loaded_pin(workload, name)
     )
     if not found:
-        names = ", ".join(pin.name for pin in loaded(row)) or "nothing"
-        raise Failure(Cause.UNKNOWN_ADAPTER, f"{name}; {row.id} was given {names}")
+        names = ", ".join(pin.name for pin in loaded(row)) or "none"
+        raise Failure(Cause.UNKNOWN_ADAPTER, f"{name}; adapters loaded into {row.id}: {names}")
     return found
 
 
 def with_adapter(workload: Workload, pin: Pin) -> Workload:
-    """The workload once an adapter is loaded into it."""
+    """The workload with an adapter loaded."""
     others = without_adapter(workload, pin.name).adapters
     return workload.model_copy(update={"adapters": (*others, pin)})
 
 
 def without_adapter(workload: Workload, name: str) -> Workload:
-    """The workload once an adapter is unloaded from it."""
+    """The workload with an adapter unloaded."""
     left = tuple(pin for pin in workload.adapters if pin.name != name)
     return workload.model_copy(update={"adapters": left})
 
@@ -94,16 +88,12 @@ def _require_free_name(row: ReleaseRow, pin: Pin, listed: Listed) -> None:
     if pin.name in _own_names(require_updates(row)):
         raise Failure(Cause.ADAPTER_NAME_TAKEN, f"{pin.name} is in the spec of {row.id}")
     for workload in row.serving:
-        pin_there = _loaded_pin(workload, pin.name)
-        if pin.name not in listed[workload.name] or pin_there == pin:
-            continue
-        what = (
-            f"{pin_there.source} at {pin_there.revision}"
-            if pin_there
-            else "an adapter that the ledger does not know"
-        )
-        detail = f"{pin.name} is {what} in {workload.name}"
-        raise Failure(Cause.ADAPTER_NAME_TAKEN, detail)
+        other = _loaded_pin(workload, pin.name)
+        if pin.name in listed[workload.name] and other != pin:
+            unknown = "an adapter that the ledger does not know"
+            what = f"{other.source} at {other.revision}" if other else unknown
+            detail = f"{pin.name} is {what} in {workload.name}"
+            raise Failure(Cause.ADAPTER_NAME_TAKEN, detail)
 
 
 def _own_names(release: Release) -> frozenset[str]:

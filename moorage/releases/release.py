@@ -5,11 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Self
 
-from moorage.common.failures import Cause
+from moorage.common.failures import Cause, Failure
 from moorage.common.values import Value
 from moorage.engines.launch import LaunchPlan, Workload, serving
 from moorage.engines.recovery import Correction
+from moorage.engines.stopping import Ending, ending
 from moorage.images.image import Image
+from moorage.inventory.claims import Claim
 from moorage.memory.calibration import Measurement
 from moorage.models.assets import Pin
 from moorage.models.profile import ModelProfile
@@ -19,18 +21,8 @@ from moorage.readiness.engine_facts import EngineFacts
 from moorage.readiness.protocol import Readiness
 from moorage.readiness.smoke_test import Gate
 from moorage.releases.requester import Requester
-from moorage.releases.states import ReleaseState
-from moorage.spec import ModelSpec
-
-__all__ = [
-    "FailureRecord",
-    "Release",
-    "ReleaseRow",
-    "ReleaseState",
-    "Restart",
-    "StepRecord",
-    "release_id",
-]
+from moorage.releases.states import ReleaseState as ReleaseState
+from moorage.spec import ModelSpec, StoppingSpec
 
 
 class StepRecord(Value):
@@ -51,14 +43,7 @@ class FailureRecord(Value):
 
 
 class Restart(Value):
-    """That what died of a release was started again.
-
-    Attributes:
-        at: When, UTC.
-        replicas: Which ones.
-        reason: What was seen of them.
-        flow_run_id: Prefect flow run that did it.
-    """
+    """A restart of dead replicas; `at` is UTC."""
 
     at: datetime
     replicas: tuple[int, ...]
@@ -69,41 +54,29 @@ class Restart(Value):
 class Release(Value):
     """The audit record, written once when the release runs or has failed.
 
-    What comes later is added: adapters that are loaded, and starts after a death.
+    Adapters that are loaded later and restarts are added. Times are UTC.
 
     Attributes:
         id: `NAME.vN`.
-        model: Name of the model.
-        spec: The spec as it was deployed.
-        spec_digest: Its fingerprint.
         revision: Commit on the hub, or fingerprint of the local directory; empty when the model
             could not be resolved.
-        companions: What its adapters and its draft model were pinned to.
-        profile: What the model is; None when the flow did not get that far, as all below.
-        placement: Where it runs, and why nowhere else.
-        image: The image, with digest where the runtime could tell; None for a process.
-        plan: What was executed, each flag with its origin.
-        workloads: What was started.
+        companions: Pinned revisions of its adapters and its draft model.
+        profile: None when the flow failed before; so are the fields below.
+        image: With its digest where the runtime knows it; None for a process.
         readiness: The proof for each replica.
-        facts: What each engine says about itself now that it serves.
-        corrections: What the second try changed, where the engine named a number; one at most.
-        measured: What the engines logged about memory, with what was predicted.
-        steps: Each step with its time.
+        facts: What each serving engine reports about itself.
+        corrections: Changes of the second attempt, where the engine named a value; one at most.
+        measured: Memory as the engines logged it, with the prediction.
         replaced: Release that this one took over from; empty = none.
         replacement: How: new while old serves, a share first, or stop-first and why.
-        downtime_seconds: How long nobody was sent to any release of the name while this one took
-            the place of another, or failed to; None = there was none to replace, or nobody
-            measured it.
-        gate: How each replica answered the golden prompts; empty = there are none.
+        downtime_seconds: How long no release of the name got requests during the replacement; None
+            = there was none to replace, or it was not measured.
+        gate: Each replica's answers to the golden prompts; empty = there are none.
         rolled_back_to: Earlier release that it runs again; empty = it was planned anew.
         applied_from: Set of files that it was applied from; empty = it was deployed by itself.
-        submission: Channel through which its spec came in, and the owner whose quota it counts for.
-        restarts: Each start again of what died, oldest first; the newest hundred are kept.
-        failure: Why it failed; None when it runs.
-        flow_run_id: Prefect flow run that made it.
-        requester: Who requested it; None = an older moorage did not record it.
-        created_at: When it was begun, UTC.
-        finished_at: When it was running, or had failed, UTC.
+        restarts: Oldest first; the newest hundred are kept.
+        requester: None = an older moorage did not record it.
+        finished_at: When it was running, or had failed.
     """
 
     id: str
@@ -146,16 +119,7 @@ class Release(Value):
         old: ReleaseRow | None,
         **facts: Any,
     ) -> Self:
-        """The record of a release of which nothing but its spec is known.
-
-        Args:
-            identity: Its id.
-            spec: What the user wrote.
-            flow_run_id: Prefect flow run that makes it.
-            at: When it was begun, UTC.
-            old: The release that it will replace.
-            facts: Fields that say where it comes from.
-        """
+        """The record of a release of which only the spec and the release to replace are known."""
         return cls(
             id=identity,
             model=spec.name,
@@ -176,7 +140,7 @@ class Release(Value):
 
     @property
     def serving(self) -> tuple[Workload, ...]:
-        """What answers requests: one of each replica."""
+        """The leader of each replica, which answers requests."""
         return serving(self.workloads)
 
 
@@ -213,11 +177,11 @@ class ReleaseRow(Value):
 
     @property
     def serving(self) -> tuple[Workload, ...]:
-        """What answers requests: one of each replica."""
+        """The leader of each replica, which answers requests."""
         return serving(self.workloads)
 
     def is_of(self, spec: ModelSpec, revision: str, companions: tuple[Pin, ...]) -> bool:
-        """Whether it serves this very spec at these revisions, as far as its record tells."""
+        """Whether its record says that it serves this spec at these revisions."""
         same = (self.spec_digest, self.revision) == (spec.digest, revision)
         return same and self.release is not None and self.release.companions == companions
 
@@ -225,3 +189,46 @@ class ReleaseRow(Value):
 def release_id(model: str, number: int) -> str:
     """The id of the n-th release of a model."""
     return f"{model}.v{number}"
+
+
+SUPERSEDED = "superseded by"
+"""Begins the cause of a release that stops for its successor (`tasks/replace.py`)."""
+
+ENDING = "its engines were told to end"
+"""Goes on in that cause while engines are stopped: one that still runs may be about to end."""
+
+
+def successor_of(row: ReleaseRow) -> str:
+    """The release for which a release stops; empty = it does not stop for one."""
+    if row.state != ReleaseState.STOPPING or not row.cause.startswith(SUPERSEDED):
+        return ""
+    return row.cause.removeprefix(SUPERSEDED).split()[0].strip(",;")
+
+
+def replaceable(old: ReleaseRow | None) -> str:
+    """The release that may be stopped first: only one that could be started again."""
+    return old.id if old and old.release and old.release.plan else ""
+
+
+def claims_of(row: ReleaseRow | None) -> tuple[str, tuple[Claim, ...]]:
+    """A release that may have had to make room, with its claims; both empty for none."""
+    if row is None or row.release is None or row.release.placement is None:
+        return "", ()
+    return row.id, row.release.placement.claims
+
+
+def plan_of(row: ReleaseRow) -> LaunchPlan:
+    """The launch plan of a release.
+
+    Raises:
+        Failure: `UNKNOWN_RELEASE` when its record has none.
+    """
+    if row.release is None or row.release.plan is None:
+        raise Failure(Cause.UNKNOWN_RELEASE, f"{row.id} has no plan to restart from")
+    return row.release.plan
+
+
+def ending_of(row: ReleaseRow) -> Ending:
+    """How a release is ended: as its record says, or by default."""
+    record = row.release
+    return ending(record.spec.stopping, record.plan) if record else ending(StoppingSpec(), None)

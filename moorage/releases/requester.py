@@ -1,4 +1,4 @@
-"""The requester of a flow run: what is known of it, and what it only claims."""
+"""The requester of a flow run: known facts and unverified claims."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Claim = Annotated[
 
 
 def one_line(text: str) -> str:
-    """A name that somebody else has chosen, as one line of text that shows all that it holds."""
+    """A name from outside as one line, with hidden characters written out."""
     return " ".join(printable(text).split())[:LONGEST_CLAIM]
 
 
@@ -35,14 +35,14 @@ class Requester(Value):
     """The requester of a flow run.
 
     Attributes:
-        user: Operating system's user of the command; empty = it was no command of moorage's.
-        host: Name of the machine of the command.
-        created_by: Who created the flow run, as Prefect knows it: kind, display value and id. A
-            server with one login for all knows none.
-        deployment: Prefect deployment that it is a run of, by id.
-        parent: Task run of the flow run that began it, by id.
-        scheduled: Whether a schedule began it.
-        claimed: What the parameter `requested_by` says; nobody has checked it.
+        user: Operating system's user of the command; empty = it was not started by a command.
+        host: Machine of the command.
+        created_by: Creator of the flow run in Prefect: kind, display value and id. A server with
+            one login for all knows none.
+        deployment: Id of its Prefect deployment.
+        parent: Id of the task run that started it.
+        scheduled: Whether a schedule started it.
+        claimed: The parameter `requested_by`, unverified.
     """
 
     user: str = ""
@@ -55,7 +55,7 @@ class Requester(Value):
 
     @property
     def account(self) -> str:
-        """The user and the machine of a command; empty = it was none."""
+        """The user and the machine of a command; empty where there was no command."""
         return f"{self.user}@{self.host}" if self.user else ""
 
     @property

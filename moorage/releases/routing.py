@@ -1,8 +1,8 @@
-"""Who answers for a model name now, and the seam behind which that changes.
+"""The routes of model names, and the interface that changes them.
 
-A router decides where requests for a name go. Its switch is one step: before it everybody is sent
-to the old release, after it to the new one, and at no moment to both or to neither. The ledger is
-one (`adapters/ledger/routes.py`): a client that looks the endpoint up is its own gateway.
+A router decides where requests for a name go. It switches in one step: no request goes to both
+releases or to neither. The ledger is a router too (`adapters/ledger/releases.py`): clients look the
+endpoint up there.
 """
 
 from __future__ import annotations
@@ -17,11 +17,9 @@ from moorage.releases.states import ReleaseState
 
 
 class Route(Value):
-    """A model name and what answers for it.
+    """A model name and the release that serves it.
 
     Attributes:
-        model: The name.
-        release: The release that serves it.
         state: `running`, or `unreachable`: its host does not answer, but it may still serve.
         endpoints: Base URLs, one for each replica; requests may go to any of them.
         adapters: Names of LoRA adapters that every replica serves in addition to the model.
@@ -40,36 +38,33 @@ class Router(Protocol):
     """Where requests for model names go."""
 
     def switch(self, release: Release) -> Release:
-        """In one step: requests for its model go to a release, and no more to the one it replaces.
-
-        Args:
-            release: One that was proven to answer, with its record.
+        """Send requests for a model to a verified release instead of the one it replaces.
 
         Returns:
-            The record as it was kept.
+            The record as it was stored.
 
         Raises:
-            Failure: When the switch was not made; then nothing has changed.
+            Failure: The switch failed; nothing has changed.
         """
         ...
 
     def close(self, release: str, cause: str) -> None:
-        """Send nobody to a release any more, though no other one answers in its place."""
+        """Send no more requests to a release, though no other one serves in its place."""
         ...
 
     def reopen(self, release: str, cause: str) -> None:
-        """Send everybody to a release again that was closed."""
+        """Send requests to a closed release again."""
         ...
 
     def routes(self, model: str = "") -> tuple[Route, ...]:
-        """Who answers now, by name; for one model one or none."""
+        """The current routes, by name; at most one for a single model."""
         ...
 
 
 def models_listing(routes: Iterable[Route]) -> dict[str, Any]:
-    """The names as `GET /v1/models` of OpenAI's API lists them, with what answers for each.
+    """The routes in the format of `GET /v1/models` of OpenAI's API.
 
-    An adapter is a model of its own there, with the name of its model as `parent`, as in vLLM.
+    An adapter is listed as a model with its base model as `parent`, as in vLLM.
     """
     return {"object": "list", "data": [entry for route in routes for entry in _entries(route)]}
 

@@ -1,10 +1,11 @@
-"""The states of a release, the table of the moves between them, and the moves that it made."""
+"""The states of a release, the allowed transitions, and the transitions that it made."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
+from itertools import pairwise
 from typing import NamedTuple
 
 from moorage.common.values import Value
@@ -48,7 +49,7 @@ class ReleaseState(StrEnum):
 
 
 class Edge(NamedTuple):
-    """A move that is allowed, and when it is made."""
+    """An allowed transition, and when it happens."""
 
     before: ReleaseState
     after: ReleaseState
@@ -85,36 +86,31 @@ EDGES: tuple[Edge, ...] = (
     ),
     Edge(_S.STOPPING, _S.ERROR, "it can neither be ended nor serve again"),
 )
-"""Every move there is. The ledger's database holds the same pairs and allows nothing else."""
+"""All transitions. The ledger's database holds the same pairs and refuses others."""
 
 TRANSITIONS: dict[ReleaseState, frozenset[ReleaseState]] = {
     state: frozenset(edge.after for edge in EDGES if edge.before == state) for state in ReleaseState
 }
-"""Where each state may lead."""
+"""The states that may follow each state."""
 
 FINAL = frozenset(state for state, after in TRANSITIONS.items() if not after)
-"""States that lead nowhere."""
+"""States without a successor."""
 
 SERVING = frozenset({ReleaseState.RUNNING, ReleaseState.UNREACHABLE})
 """States in which a release holds the name of its model; one release at a time is in them."""
 
 UNFINISHED = frozenset(ReleaseState) - FINAL - SERVING
-"""States in which only a living flow may leave a release."""
+"""States that only a living flow may leave a release in."""
 
 
 class Transition(Value):
     """One change of state, as the ledger logged it.
 
     Attributes:
-        release: Which release.
-        model: Name of its model.
         sequence: Its number among the changes of this release, from 1.
-        before: The state that it left.
-        after: The state that it is in from then on.
-        at: When, UTC.
-        cause: Why; empty where the states say it.
-        flow_run_id: Prefect flow run that did it; empty when none did, or an older moorage that
-            did not log it.
+        at: UTC.
+        cause: Empty where the states say it.
+        flow_run_id: Empty when no flow run made it, or an older moorage that did not log it.
         requested_by: The requester in one line; empty as above.
         hosts: Hosts on which the release held something then; only known while it is made.
     """
@@ -135,11 +131,9 @@ class Stay(Value):
     """A state of a release, and how long it was in it.
 
     Attributes:
-        state: The state.
-        since: When it came there, UTC.
-        seconds: How long it stayed; None = it is there still, or for good.
-        cause: Why it came there.
-        flow_run_id: What brought it there.
+        since: UTC.
+        seconds: None = it is in this state still.
+        cause: Why it came into it.
         requested_by: The requester in one line; empty = not recorded.
     """
 
@@ -159,43 +153,41 @@ def stays(begun: datetime, by: str, transitions: Sequence[Transition]) -> tuple[
         by: The flow run that began it.
         transitions: All its changes of state, in order.
     """
-    begin = next((one.requested_by for one in transitions if one.flow_run_id == by), "")
-    came = [(ReleaseState.PENDING, begun, "", by, begin)]
-    came += [
-        (one.after, one.at, one.cause, one.flow_run_id, one.requested_by) for one in transitions
-    ]
-    ends = [one.at for one in transitions]
-    return tuple(
+    requester = next((one.requested_by for one in transitions if one.flow_run_id == by), "")
+    first = Stay(state=ReleaseState.PENDING, since=begun, flow_run_id=by, requested_by=requester)
+    later = (
         Stay(
-            state=state,
-            since=since,
-            seconds=round((ends[at] - since).total_seconds(), 3) if at < len(ends) else None,
-            cause=cause,
-            flow_run_id=flow_run_id,
-            requested_by=requested_by,
+            state=one.after,
+            since=one.at,
+            cause=one.cause,
+            flow_run_id=one.flow_run_id,
+            requested_by=one.requested_by,
         )
-        for at, (state, since, cause, flow_run_id, requested_by) in enumerate(came)
+        for one in transitions
     )
+    found = [first, *later]
+    ended = [
+        stay.model_copy(update={"seconds": round((after.since - stay.since).total_seconds(), 3)})
+        for stay, after in pairwise(found)
+    ]
+    return (*ended, found[-1])
 
 
 def outage(transitions: Sequence[Transition], since: datetime, until: datetime) -> float:
-    """How long a release that was to be stopped first has served nobody, in seconds.
+    """How long a release that was stopped first got no requests, in seconds.
 
-    From its last `stopping`, when nobody is sent there any more, until it serves again or another
-    one does in its place; 0 = it served until then.
+    The time begins with its last `stopping` and ends when it serves again or another release does
+    in its place. 0 = it served until then.
 
     Args:
         transitions: All its changes of state, in order.
-        since: When the one that takes its place was begun, UTC; what was before is not looked at.
-        until: When another one serves, or now, UTC.
+        since: When its successor was begun, UTC; earlier transitions are ignored.
+        until: When another release serves, or now, UTC.
     """
-    closed = [
-        at
-        for at, one in enumerate(transitions)
-        if one.after == ReleaseState.STOPPING and one.at >= since
-    ]
-    if not closed:
-        return 0.0
-    last = closed[-1]
-    again = (one.at for one in transitions[last + 1 :] if one.after == ReleaseState.RUNNING)
-    return round((next(again, until) - transitions[last].at).total_seconds(), 3)
+    closed = reopened = None
+    for one in transitions:
+        if one.after == ReleaseState.STOPPING and one.at >= since:
+            closed, reopened = one.at, None
+        elif one.after == ReleaseState.RUNNING:
+            reopened = reopened or one.at
+    return round(((reopened or until) - closed).total_seconds(), 3) if closed else 0.0

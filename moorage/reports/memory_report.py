@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import GIB, human_bytes
 from moorage.memory.calibration import LOADED, STAYING, Measurement, charged_graphs
-from moorage.memory.estimates import Term
-from moorage.memory.sizing import Answer, Device, Question
+from moorage.memory.need import MemoryQuery, Term
+from moorage.memory.sizing import Answer, Device
 from moorage.reports.document import Document, Section, facts
 
 COMPARED_COLUMNS = ("workload", "memory", "predicted", "measured", "difference")
@@ -24,7 +24,7 @@ def _compared(one: Measurement) -> list[tuple[str, ...]]:
     measured = one.measured
     sizes = (
         ("weights", LOADED, measured.weights_bytes),
-        ("weights and what stays with them", STAYING, measured.consumed_bytes),
+        ("weights and fixed buffers", STAYING, measured.consumed_bytes),
         ("activation", ("activation",), measured.activation_bytes),
         ("CUDA graphs", ("cuda_graphs",), charged_graphs(measured)),
         ("KV cache", ("kv_cache",), measured.kv_cache_bytes),
@@ -75,13 +75,13 @@ def answer_document(model: str, found: Answer) -> Document:
             _table("Exact, by vLLM's own accounting", [t for t in need.terms if t.exact]),
             _table("Estimated, within the engine's budget", [t for t in estimated if t.inside]),
             _table("Estimated, outside of it", [t for t in estimated if not t.inside]),
-            Section(title="Flags under which this holds", code=flags),
+            Section(title="Flags of this estimate", code=flags),
         ),
     )
 
 
 def sizes_document(
-    model: str, question: Question, rows: Sequence[tuple[Device, Answer | Refusal]]
+    model: str, question: MemoryQuery, rows: Sequence[tuple[Device, Answer | Refusal]]
 ) -> Document:
     """Common sizes, each with the fewest ranks with which the model fits."""
     wanted = _requests(question.tokens, question.concurrency)
@@ -89,7 +89,7 @@ def sizes_document(
         title=f"Memory of {model}",
         sections=(
             Section(
-                text=f"{wanted}; the fewest tensor-parallel ranks with which that fits.",
+                text=f"{wanted}; the smallest number of tensor-parallel ranks that fits.",
                 header=SIZE_COLUMNS,
                 rows=tuple(_size(device, found) for device, found in rows),
             ),

@@ -1,4 +1,4 @@
-"""What runs over many models did, as pages and tables: apply, reconcile, redeploy."""
+"""What operations found or did, as pages and tables: compare, apply, reconcile, redeploy."""
 
 from __future__ import annotations
 
@@ -6,11 +6,24 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from moorage.common.units import human_seconds
 from moorage.common.values import Value
+from moorage.operations.history.changes import Change
+from moorage.operations.history.comparison import Comparison
 from moorage.operations.history.desired import Applied
 from moorage.operations.reconcile.actions import QUIET, ActionOutcome
 from moorage.operations.reconcile.cluster_state import ClusterState
 from moorage.operations.redeploy.intent import ModelOutcome, Redeployed, summary
 from moorage.reports.document import Document, Section
+
+COMPARED_PARTS = {
+    "spec": "Spec",
+    "revision": "Revisions",
+    "image": "Image",
+    "flags": "Flags",
+    "environment": "Environment",
+    "placement": "Placement",
+    "measured": "Measured",
+}
+"""Parts of a comparison, and what they are called."""
 
 RECONCILE_COLUMNS = ("what", "about", "why", "outcome")
 WAVE_COLUMNS = ("model", "outcome", "from", "to", "took", "why")
@@ -18,6 +31,18 @@ WAVE_COLUMNS = ("model", "outcome", "from", "to", "took", "why")
 AT = "%Y-%m-%d %H:%M:%S"
 
 Row = tuple[str, ...]
+
+
+def comparison_document(comparison: Comparison) -> Document:
+    """What differs, part by part; parts without a difference are left out."""
+    same = "Both run the same in the same place." if comparison.is_same else ""
+    header = ("", comparison.before, comparison.after, "")
+    parts = (
+        Section(title=title, header=header, rows=tuple(map(_change_row, getattr(comparison, name))))
+        for name, title in COMPARED_PARTS.items()
+    )
+    title = f"{comparison.before} and {comparison.after}"
+    return Document(title=title, sections=(Section(text=same), *parts))
 
 
 def applied_document(ended: Sequence[Applied]) -> Document:
@@ -54,11 +79,11 @@ def reconcile_summary(cluster: ClusterState, outcomes: Iterable[ActionOutcome]) 
     hosts = len({one.place.host for one in cluster.observations})
     counted = f"{_counted(hosts, 'host')} and {_counted(len(cluster.releases), 'release')}"
     if not acted:
-        return f"{counted} looked at: nothing to do"
+        return f"{counted} checked: nothing to do"
     done = [f"{one.action.kind} {one.action.about}" for one in acted if one.done]
     left = len(acted) - len(done)
     rest = f"; {left} left" if left else ""
-    return f"{counted} looked at: {', '.join(done) or 'nothing done'}{rest}"
+    return f"{counted} checked: {', '.join(done) or 'nothing done'}{rest}"
 
 
 def hosts_table(cluster: ClusterState) -> list[dict[str, str]]:
@@ -67,8 +92,8 @@ def hosts_table(cluster: ClusterState) -> list[dict[str, str]]:
         {
             "host": one.place.host,
             "runtime": one.place.runtime,
-            "seen": f"no, since {one.unseen_since:{AT}}" if one.unseen_since else "yes",
-            "workloads": str(sum(not workload.helper for workload in one.found)),
+            "seen": f"no, since {one.unreachable_since:{AT}}" if one.unreachable_since else "yes",
+            "workloads": str(sum(not workload.helper for workload in one.workloads)),
             "detail": one.detail,
         }
         for one in cluster.observations
@@ -101,11 +126,7 @@ def redeployment_page(
 ) -> Document:
     """What becomes of every model: what failed first, then wave by wave, then what was left.
 
-    Args:
-        title: Of the run.
-        waves: All of them, also those that are not begun.
-        ended: What has ended so far, in whatever order.
-        linked: Where the run and the record of a model are.
+    All waves are shown, also those that are not begun.
     """
     by_model = {one.model: one for one in ended}
     rows = {one.model: _row(one, linked(one)) for one in ended}
@@ -119,6 +140,19 @@ def redeployment_page(
         *_others(ended, rows),
     )
     return Document(title=title, sections=sections)
+
+
+def _change_row(change: Change) -> tuple[str, ...]:
+    origins = [str(one) for one in (change.origin_before, change.origin_after) if one]
+    parts = [" -> ".join(dict.fromkeys(origins))]
+    parts += [f"only {', '.join(change.where)}"] if change.where else []
+    parts += [f"{change.ratio:g} times"] if change.ratio is not None else []
+    note = "; ".join(part for part in parts if part)
+    return change.what, _side(change.before), _side(change.after), note
+
+
+def _side(text: str | None) -> str:
+    return "-" if text is None else text or "(on)"
 
 
 def _failed(ended: Sequence[Redeployed], rows: Mapping[str, Row]) -> Section:

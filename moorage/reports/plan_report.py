@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 
 from moorage.common.units import human_bytes
-from moorage.engines.isolation import Isolation
-from moorage.engines.launch import ContainerSpec, LaunchPlan
-from moorage.memory.estimates import Term
+from moorage.engines.launch import ContainerSpec, Isolation, LaunchPlan
+from moorage.memory.need import Term
 from moorage.placement.explanation import rows, summary
 from moorage.placement.placement import Placement, Seat
 from moorage.reports.document import Document, Section, facts

@@ -14,7 +14,7 @@ from moorage.inventory.fleet import PATTERNS_IN_WORDS as FLEET_PATTERNS
 from moorage.policy.rules import PATTERNS_IN_WORDS as POLICY_PATTERNS
 from moorage.releases.requester import PLAIN_TEXT_PATTERN
 from moorage.spec import PATTERNS_IN_WORDS as SPEC_PATTERNS
-from moorage.spec.safe import IN_CLEAR
+from moorage.spec.patterns import IN_CLEAR
 
 UNKNOWN = Redactor({})
 """Takes out what looks like a secret."""
@@ -38,14 +38,9 @@ MOST_MISTAKES = 50
 
 
 class Problem(Value):
-    """One mistake.
+    """One mistake: the path of the field, what stands there, what is allowed, and what is close.
 
-    Attributes:
-        file: File it stands in, or empty when the value did not come from a file.
-        path: Path of the field, such as `engine.name`.
-        found: What stands there.
-        message: What is wrong, and what is allowed.
-        nearest: The closest allowed writing, if one is close.
+    The file is empty when the value did not come from one.
     """
 
     file: str
@@ -75,14 +70,12 @@ def problems_of(error: ValidationError, model: type[BaseModel], file: str = "") 
         other = problem.message.removeprefix(f"found {problem.found}; ").removeprefix("allowed: ")
         if other not in before.message:
             message = clipped(f"{before.message.rstrip('.')}, or {other}", LONGEST_MESSAGE)
-            nearest = before.nearest or problem.nearest
-            merged[problem.path] = before.model_copy(
-                update={"message": message, "nearest": nearest}
-            )
+            both = {"message": message, "nearest": before.nearest or problem.nearest}
+            merged[problem.path] = before.model_copy(update=both)
     # Where one branch of a union was meant, its inner mistake says more than the others' refusals.
     found = [found for path, found in merged.items() if not _has_inner(path, merged)]
     if (more := len(entries) - MOST_MISTAKES) > 0:
-        found.append(Problem(file=file, path="", found="", message=f"and {more} mistakes more."))
+        found.append(Problem(file=file, path="", found="", message=f"and {more} more mistakes."))
     return found
 
 
@@ -107,7 +100,9 @@ def _problem(entry: Mapping[str, Any], model: type[BaseModel], file: str) -> Pro
     elif kind == IN_CLEAR:
         message = f"{entry['msg']}."
     elif kind == "string_pattern_mismatch":
-        wanted = PATTERNS_IN_WORDS.get(context["pattern"], f"a text like {context['pattern']}")
+        wanted = PATTERNS_IN_WORDS.get(
+            context["pattern"], f"a text that matches {context['pattern']}"
+        )
         message = f"found {found}; allowed: {wanted}."
     else:
         text = entry["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
@@ -140,7 +135,7 @@ def _walk(
             steps.append(shown_step(step))
             field = current.model_fields.get(step)
             current = (_inner_model(field.annotation) or field.annotation) if field else None
-        elif _is_mapping(current) and step != "[key]":
+        elif getattr(current, "__origin__", None) is dict and step != "[key]":
             steps.append(shown_step(step))
             current = None
     return steps, owner
@@ -148,10 +143,6 @@ def _walk(
 
 def _is_model(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, BaseModel)
-
-
-def _is_mapping(kind: Any) -> bool:
-    return getattr(kind, "__origin__", None) is dict
 
 
 def _inner_model(annotation: Any) -> type[BaseModel] | None:

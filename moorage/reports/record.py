@@ -15,26 +15,23 @@ from moorage.readiness.engine_facts import EngineFacts
 from moorage.readiness.protocol import Readiness
 from moorage.readiness.smoke_test import Gate
 from moorage.releases.release import FailureRecord, Release
-from moorage.releases.states import Stay
+from moorage.releases.states import FINAL, Stay
 from moorage.reports.document import Document, Section, facts
-from moorage.reports.history_report import timeline_section
 from moorage.reports.memory_report import COMPARED_COLUMNS, comparison_rows
 from moorage.reports.plan_report import placement_sections, plan_sections
 from moorage.spec import ModelSpec
 
 LOG_LINES_SHOWN = 60
 UNKNOWN = "unknown"
+STATE_COLUMNS = ("state", "since", "for", "why", "flow run", "requested by")
 
 
 def release_document(
     release: Release, states: Sequence[Stay] = (), now: datetime | None = None
 ) -> Document:
-    """The audit record of a release.
+    """The audit record of a release, and the states that it went through as far as they are given.
 
-    Args:
-        release: The record.
-        states: The states that it went through; none = they are left out.
-        now: End of the last state; None = its duration is left out.
+    The last state lasts until now; None = its duration is left out.
     """
     failure = release.failure
     outcome = "failed" if failure else f"serves {release.model}"
@@ -49,7 +46,11 @@ def release_document(
         _readiness(release.readiness, "Readiness"),
         _gate(release.gate),
         _engine_facts(release.facts),
-        _memory(release),
+        Section(
+            title="Memory: predicted against measured",
+            header=COMPARED_COLUMNS,
+            rows=comparison_rows(release.measured),
+        ),
         _steps(release),
         timeline_section(states, now),
         _restarts(release),
@@ -68,8 +69,8 @@ def failure_document(model: str, failure: Failure, release: str) -> Document:
     """A failure: cause, suggestion, evidence, log tail."""
     rows = [("Model", model), ("Release", release or "none yet"), ("Cause", str(failure.cause))]
     if failure.evidence:
-        rows.append(("The line that tells", failure.evidence))
-    return Document(title=failure.facts.summary, sections=(facts(rows), *_failure("", failure)))
+        rows.append(("Evidence", failure.evidence))
+    return Document(title=failure.cause.summary, sections=(facts(rows), *_failure("", failure)))
 
 
 def profile_document(spec: ModelSpec, model: ResolvedModel, profile: ModelProfile) -> Document:
@@ -88,18 +89,36 @@ def profile_document(spec: ModelSpec, model: ResolvedModel, profile: ModelProfil
     used = tuple((file.name, human_bytes(file.size)) for file in model.files)
     left = tuple((file.name, human_bytes(file.size), file.reason) for file in model.skipped)
     return Document(
-        title=f"What {spec.name} is",
+        title=f"Profile of {spec.name}",
         sections=(
             facts(rows),
-            Section(title="Files that are used", header=("file", "size"), rows=used),
-            Section(title="Files that are left", header=("file", "size", "why"), rows=left),
+            Section(title="Files used", header=("file", "size"), rows=used),
+            Section(title="Files not used", header=("file", "size", "why"), rows=left),
         ),
     )
 
 
 def readiness_document(release: str, results: tuple[Readiness, ...]) -> Document:
     """How a release proved that it answers: each phase of each workload."""
-    return Document(title=f"How {release} proved that it answers", sections=(_readiness(results),))
+    return Document(title=f"Readiness of {release}", sections=(_readiness(results),))
+
+
+def timeline_section(states: Sequence[Stay], now: datetime | None = None) -> Section:
+    """The states as a table; the last one lasts until now (None = its duration is left out)."""
+    # A ledger of an older moorage has no requesters.
+    width = len(STATE_COLUMNS) - (not any(stay.requested_by for stay in states))
+    rows = tuple(
+        (
+            stay.state,
+            f"{stay.since:%Y-%m-%d %H:%M:%S}",
+            _lasted(stay, now),
+            stay.cause,
+            stay.flow_run_id,
+            stay.requested_by,
+        )[:width]
+        for stay in states
+    )
+    return Section(title="States (UTC)", header=STATE_COLUMNS[:width], rows=rows)
 
 
 def _facts(release: Release) -> Section:
@@ -119,7 +138,7 @@ def _facts(release: Release) -> Section:
     if release.replacement:
         rows.append(("Replaces", f"{release.replaced}: {release.replacement}"))
     if release.downtime_seconds is not None:
-        rows.append(("Nobody served for", human_seconds(release.downtime_seconds)))
+        rows.append(("Downtime", human_seconds(release.downtime_seconds)))
     optional = (
         ("Runs again", release.rolled_back_to),
         ("Applied from", release.applied_from),
@@ -170,7 +189,7 @@ def _corrections(corrections: Sequence[Correction]) -> Section:
         return Section()
     return Section(
         title="Second try",
-        text="The first try failed; the second one was started with what the engine had named.",
+        text="The first try failed. The second one used the value that the engine named.",
         header=("option", "first try", "second try", "came from", "why"),
         rows=tuple(
             (
@@ -215,14 +234,14 @@ def _gate(gates: Sequence[Gate]) -> Section:
         for answer in gate.answers
     )
     text = "\n".join(f"{gate.workload}: {gate.summary}" for gate in gates if not gate.wrong)
-    header = ("workload", "asked", "answered", "took", "tokens", "wrong")
+    header = ("workload", "prompt", "answer", "took", "tokens", "problem")
     return Section(title="Golden prompts", text=text, header=header, rows=rows)
 
 
 def _engine_facts(found: Sequence[EngineFacts]) -> Section:
     """What each engine says about itself, and what of it was not planned."""
     return Section(
-        title="What the engines say",
+        title="Facts from the engines",
         text="\n".join(text for one in found for text in one.surprises),
         header=("workload", "version", "names", "context", "KV cache"),
         rows=tuple(map(_engine_row, found)),
@@ -243,7 +262,7 @@ def _loaded(release: Release) -> Section:
         for pin in workload.adapters
     )
     header = ("adapter", "source", "revision", "rank", "workload")
-    return Section(title="Adapters loaded since it serves", header=header, rows=rows)
+    return Section(title="Adapters loaded later", header=header, rows=rows)
 
 
 def _restarts(release: Release) -> Section:
@@ -257,14 +276,17 @@ def _restarts(release: Release) -> Section:
         for one in release.restarts
     )
     header = ("at", "replicas", "why", "flow run")
-    return Section(title="Started again (UTC)", header=header, rows=rows)
-
-
-def _memory(release: Release) -> Section:
-    rows = comparison_rows(release.measured)
-    return Section(title="Memory: predicted against measured", header=COMPARED_COLUMNS, rows=rows)
+    return Section(title="Restarts (UTC)", header=header, rows=rows)
 
 
 def _steps(release: Release) -> Section:
     rows = tuple((step.name, human_seconds(step.seconds), step.summary) for step in release.steps)
     return Section(title="Steps", header=("step", "took", "found"), rows=rows)
+
+
+def _lasted(stay: Stay, now: datetime | None) -> str:
+    if stay.seconds is not None:
+        return human_seconds(stay.seconds)
+    if now is None or stay.state in FINAL:
+        return ""
+    return f"{human_seconds((now - stay.since).total_seconds())} so far"

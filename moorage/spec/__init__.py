@@ -3,7 +3,6 @@
 Every field has a description: it is the form in the Prefect UI and the reference in docs/spec.md.
 """
 
-from moorage.spec.companions import AdapterSpec, AdapterUpdatesSpec, DraftMethod, SpeculativeSpec
 from moorage.spec.container import ContainerSettings, IpcMode, NetworkMode, RestartPolicy
 from moorage.spec.engine import ApiKey, Distributed, EngineName, EngineSpec, RuntimeName
 from moorage.spec.lifecycle import (
@@ -16,25 +15,18 @@ from moorage.spec.lifecycle import (
     StoppingSpec,
     WhenDead,
 )
-from moorage.spec.model import BESIDE, Mode, ModelSpec, slug
+from moorage.spec.model import (
+    BESIDE,
+    AdapterSpec,
+    AdapterUpdatesSpec,
+    DraftMethod,
+    Mode,
+    ModelSpec,
+    SpeculativeSpec,
+    slug,
+)
 from moorage.spec.patterns import (
-    ACCELERATOR_PATTERN,
-    CAPABILITY_PATTERN,
-    FOLDER_PATTERN,
-    GROUP_PATTERN,
-    IMAGE_PATTERN,
-    IMPORT_PATTERN,
-    KIND_PATTERN,
-    NAME_PATTERN,
-    PACKAGE_PATTERN,
-    PATH_PATTERN,
     PATTERNS_IN_WORDS,
-    REVISION_PATTERN,
-    SECRET_PATTERN,
-    SOURCE_PATTERN,
-    ULIMIT_PATTERN,
-    VARIABLE_PATTERN,
-    VERSION_PATTERN,
     AcceleratorId,
     FilePath,
     Folder,
@@ -61,24 +53,8 @@ from moorage.spec.readiness import (
 )
 
 __all__ = [
-    "ACCELERATOR_PATTERN",
     "BESIDE",
-    "CAPABILITY_PATTERN",
-    "FOLDER_PATTERN",
-    "GROUP_PATTERN",
-    "IMAGE_PATTERN",
-    "IMPORT_PATTERN",
-    "KIND_PATTERN",
-    "NAME_PATTERN",
-    "PACKAGE_PATTERN",
-    "PATH_PATTERN",
     "PATTERNS_IN_WORDS",
-    "REVISION_PATTERN",
-    "SECRET_PATTERN",
-    "SOURCE_PATTERN",
-    "ULIMIT_PATTERN",
-    "VARIABLE_PATTERN",
-    "VERSION_PATTERN",
     "AcceleratorId",
     "AdapterSpec",
     "AdapterUpdatesSpec",

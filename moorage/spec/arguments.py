@@ -26,16 +26,14 @@ NUMBER = re.compile(r"(\d+(?:\.\d+)?)([kKmMgGtT]?)")
 
 
 class Option(Value):
-    """One option of a command line.
-
-    Attributes:
-        name: Its full name, with the keys behind it: `--hf-overrides.rope_theta`.
-        written: The name as the user writes it: `--hf_over.rope_theta`.
-        values: The words that belong to it.
-    """
+    """One option of a command line, and the words that belong to it."""
 
     name: str
+    """Its full name, with the keys behind it: `--hf-overrides.rope_theta`."""
+
     written: str
+    """The name as the user writes it: `--hf_over.rope_theta`."""
+
     values: tuple[str, ...] = ()
 
 
@@ -45,10 +43,6 @@ class EngineArguments(Value):
     Options are found by their full long name, however they are written: `-tp 2`,
     `--tensor_parallel_size=2` and `--tensor-par 2` are all `--tensor-parallel-size`. Where an
     option is repeated, the last one counts.
-
-    Attributes:
-        words: The words of the command line.
-        options: Its options, in their order.
     """
 
     words: tuple[str, ...] = ()
@@ -156,10 +150,7 @@ def full_name(written: str) -> str:
 
     vLLM's parser takes an option that is cut short, as long as no other begins so. Whoever looks
     for `--gpu-memory-utilization` has to find `--gpu-memory-util` too: else the engine would take
-    more than what was claimed.
-
-    Args:
-        written: With its dashes, without value and keys.
+    more than what was claimed. It is `written` with its dashes, without value and keys.
     """
     found = [written]
     if written not in SHORTEST and written.startswith("--"):
@@ -215,12 +206,9 @@ def _merged(content: dict[str, Any], path: Sequence[str], value: Any) -> dict[st
     key, *rest = path
     if not rest and key.endswith("+"):
         there = content.get(key[:-1])
-        return {**content, key[:-1]: [*(there if isinstance(there, list) else ()), *_parts(value)]}
+        more = str(value).split(",")
+        return {**content, key[:-1]: [*(there if isinstance(there, list) else ()), *more]}
     if not rest:
         return {**content, key: value}
     below = content.get(key)
     return {**content, key: _merged(below if isinstance(below, dict) else {}, rest, value)}
-
-
-def _parts(value: Any) -> Sequence[str]:
-    return str(value).split(",")

@@ -18,9 +18,6 @@ from moorage.spec.patterns import (
     Name,
     PackageName,
     VariableName,
-)
-from moorage.spec.ray_cluster import ApplicationSpec
-from moorage.spec.safe import (
     no_data_directory,
     no_secret_options,
     plain_arguments,
@@ -28,6 +25,7 @@ from moorage.spec.safe import (
     plain_words,
     starts_with_a_program,
 )
+from moorage.spec.ray_cluster import ApplicationSpec
 
 DEFAULT_SHM = ByteSize(10 * GIB)
 

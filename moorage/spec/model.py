@@ -1,4 +1,4 @@
-"""One model, as it is meant to be served."""
+"""One model, as it is meant to be served, with its LoRA adapters and draft model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from moorage.common.values import InputValue
-from moorage.spec.companions import AdapterSpec, AdapterUpdatesSpec, SpeculativeSpec
 from moorage.spec.engine import EngineSpec
 from moorage.spec.lifecycle import RedeploySpec, ReplaceSpec, RestartSpec, StoppingSpec
 from moorage.spec.patterns import Name, Port, Revision, SecretName, SecretVariable, Source
@@ -29,6 +28,95 @@ class Mode(StrEnum):
     RERANKING = "reranking"
     CLASSIFICATION = "classification"
     IMAGE_GENERATION = "image-generation"
+
+
+class AdapterSpec(InputValue):
+    """A LoRA adapter that is served with the model."""
+
+    name: Name = Field(description="Name under which the adapter is served.")
+    source: Source = Field(
+        description="Where the adapter comes from: `hf://org/repo`, `s3://...` or `file://...`, as"
+        " for the model. It has `adapter_config.json` and `adapter_model.safetensors`.",
+    )
+    revision: Revision | None = Field(
+        None,
+        description="Branch, tag or commit of the adapter on the hub; pinned to a commit when"
+        " deployed. Empty = the default branch.",
+    )
+    rank: int | None = Field(
+        None,
+        ge=1,
+        description="Rank to make room for; it is rounded up to one that the engine takes."
+        " Empty = the adapter's own, which is the least that is taken.",
+    )
+
+
+class AdapterUpdatesSpec(InputValue):
+    """Room for LoRA adapters that are loaded while the model serves."""
+
+    max: int = Field(
+        4,
+        ge=1,
+        le=64,
+        description="Adapters that may be loaded at once, in addition to those of `lora`; the"
+        " engine reserves memory for all of them when it starts.",
+    )
+    rank: int = Field(
+        16,
+        ge=1,
+        le=512,
+        description="Largest rank that such an adapter may have; it is rounded up to one that the"
+        " engine takes.",
+    )
+
+
+class DraftMethod(StrEnum):
+    """How speculative decoding makes its drafts."""
+
+    EAGLE3 = "eagle3"
+    MTP = "mtp"
+    NGRAM = "ngram"
+    DRAFT_MODEL = "draft_model"
+
+
+class SpeculativeSpec(InputValue):
+    """Speculative decoding: drafts of several tokens are made cheaply and checked in one step."""
+
+    method: DraftMethod = Field(
+        description="How drafts are made: `ngram` looks them up in the prompt, `mtp` uses layers of"
+        " the model itself, `eagle3` and `draft_model` a model of their own."
+    )
+    tokens: int | None = Field(
+        None, ge=1, le=64, description="Tokens of a draft. Only `mtp` can do without."
+    )
+    ngram_min: int | None = Field(
+        None, ge=1, description="Fewest tokens that must match in the prompt (`ngram`)."
+    )
+    ngram_max: int | None = Field(
+        None, ge=1, description="Most tokens that are matched in the prompt (`ngram`)."
+    )
+    model: Source | None = Field(
+        None,
+        description="The draft model: `hf://org/repo`, `s3://...` or `file://...`, as for the"
+        " model.",
+    )
+    revision: Revision | None = Field(
+        None,
+        description="Branch, tag or commit of the draft model on the hub; pinned to a commit when"
+        " deployed. Empty = the default branch.",
+    )
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> SpeculativeSpec:
+        if self.method != DraftMethod.MTP and not self.tokens:
+            raise ValueError(f"{self.method} needs `tokens`")
+        if self.method in (DraftMethod.EAGLE3, DraftMethod.DRAFT_MODEL) and not self.model:
+            raise ValueError(f"{self.method} needs `model`")
+        if self.ngram_min and self.ngram_max and self.ngram_min > self.ngram_max:
+            raise ValueError(f"`ngram_min` {self.ngram_min} is more than `ngram_max`")
+        if self.revision and not self.model:
+            raise ValueError("`revision` is of the draft model, and there is no `model`")
+        return self
 
 
 BESIDE = ("labels", "redeploy", "replace", "restart")

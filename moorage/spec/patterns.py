@@ -1,12 +1,19 @@
-"""The words that a spec is written in: what each may look like."""
+"""What the fields of a spec may hold: their patterns, and what is refused in them.
+
+Refused are secrets in clear, ways out of a folder, and words that would be options. All checks
+here raise `ValueError`, and its message shows no secret.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Mapping
 from typing import Annotated
 
 from pydantic import AfterValidator, Field, StringConstraints
+from pydantic_core import PydanticCustomError
 
-from moorage.spec.safe import a_name, own_folder, secret_variable, stays_below
+from moorage.common.redaction import has_password, looks_like_a_secret
 
 NAME_PATTERN = r"^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$"
 SOURCE_PATTERN = (
@@ -63,6 +70,137 @@ PATTERNS_IN_WORDS = {
     ULIMIT_PATTERN: "a limit such as memlock, nofile or stack",
 }
 """What each pattern asks for, in the words of an error message."""
+
+
+IN_CLEAR = "secret_in_clear"
+"""Type of the error; whoever shows it leaves out what was found."""
+
+SECRET_NAME = re.compile(
+    r"(?i)(^|_)(TOKEN|PASSWORD|PASSWD|SECRET|API_?KEY|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY)$"
+)
+SECRET_OPTION = re.compile(r"--(api[-_]key|hf[-_]token|token|password|secret)")
+NO_SECRET = re.compile(r"(?i)|\d+|true|false|yes|no|on|off|none|/.*")
+"""Values of such variables that tell nothing: switches, numbers and paths."""
+
+DATA_DIRECTORY = re.compile(r"\{\s*data_dir\s*\}")
+
+RESERVED = re.compile(r"MOORAGE_.*|BASH_ENV|ENV|SHELLOPTS|IFS|LD_AUDIT")
+"""Variables that are moorage's own, or change what a shell or loader does before the engine."""
+
+LOADERS = re.compile(r"LD_.*|DYLD_.*|PATH|PYTHON.*|BASHOPTS|PERL5.*|NODE_OPTIONS")
+"""Variables that say which code runs; no secret belongs there."""
+
+SYSTEM = re.compile(r"/(proc|sys|etc|boot|run|dev(?!/shm/)|var/run)?(/.*)?")
+"""Folders of a system: no model lies there, and a container would read them."""
+
+
+def plain_environment(env: Mapping[str, str]) -> None:
+    """Refuse variables that hold secrets or are not the user's to set, without showing values."""
+    for name, value in env.items():
+        if RESERVED.fullmatch(name):
+            raise ValueError(f"{name} is not to be set")
+        if SECRET_NAME.search(name) and not NO_SECRET.fullmatch(value):
+            raise _in_clear(name, f"secrets: {{{name}: NAME}}")
+        _require_plain(name, value)
+
+
+def plain_words(words: Iterable[str]) -> None:
+    """Refuse secrets and zero bytes in words of a command line, without showing the word."""
+    for word in words:
+        _require_plain("a word", word)
+
+
+def no_data_directory(words: Iterable[str]) -> None:
+    """Refuse GPUStack's placeholder of a directory that no engine sees here."""
+    if any(DATA_DIRECTORY.search(word) for word in words):
+        raise ValueError(
+            "`{data_dir}` is filled in by GPUStack alone; an engine sees the directory of its model"
+            " and no other. Put the file there: `{{model_path}}` is that directory in"
+            " `engine.command` and `engine.entrypoint`, `/models/NAME` in the `engine.args` of a"
+            " container. Adapters belong in `lora`, a draft model in `speculative.model`"
+        )
+
+
+def no_secret_options(words: Iterable[str]) -> None:
+    """Refuse options whose value is a secret: records, logs and processes show command lines."""
+    if option := secret_option(words):
+        raise PydanticCustomError(
+            IN_CLEAR,
+            "{option} would show its secret on the command line; use `secrets`, and where the"
+            " program reads no variable `sh -c 'exec PROGRAM {option} \"$NAME\"'`",
+            {"option": option},
+        )
+
+
+def secret_option(words: Iterable[str]) -> str:
+    """The first option whose value is a secret, without that; empty where there is none."""
+    options = (word.partition("=")[0] for word in words)
+    return next(filter(SECRET_OPTION.fullmatch, options), "")
+
+
+def plain_arguments(words: Iterable[str]) -> None:
+    """Refuse what `plain_words` refuses, and the word that ends the options."""
+    if "--" in (words := tuple(words)):
+        raise ValueError("'--' would end the options, derived ones too")
+    plain_words(words)
+
+
+def starts_with_a_program(words: Iterable[str]) -> None:
+    """Refuse a command line whose first word is empty or an option, and so no program."""
+    first = next(iter(words), "x")
+    if not first or first.startswith("-"):
+        raise ValueError(f"the first word is the program, and {first!r} is none")
+
+
+def secret_variable(name: str) -> str:
+    """Refuse a variable for a secret that is not the user's to set, or says which code runs."""
+    if RESERVED.fullmatch(name) or LOADERS.fullmatch(name):
+        raise ValueError(f"{name} is no variable for a secret")
+    return name
+
+
+def a_name(name: str) -> str:
+    """Refuse the name of a secret that looks like the secret itself, without showing it."""
+    if looks_like_a_secret(name):
+        raise PydanticCustomError(IN_CLEAR, "holds the secret itself; only its name belongs here")
+    return name
+
+
+def stays_below(path: str) -> str:
+    """Refuse a path with `.`, `..`, empty steps or control characters."""
+    if any(step in ("", ".", "..") for step in path.strip("/").split("/")) and path != "/":
+        raise ValueError("must not contain '.', '..' or '//'")
+    if not path.isprintable():
+        raise ValueError("must not contain control characters")
+    return path
+
+
+def own_folder(path: str) -> str:
+    """Refuse a folder of the system for a model or a store."""
+    stays_below(path)
+    if is_of_the_system(path):
+        raise ValueError(
+            f"{path} is a folder of the system, which no `file_roots` of a policy can allow"
+        )
+    return path
+
+
+def is_of_the_system(path: str) -> bool:
+    """Whether an absolute path is a folder of the operating system, or lies in one."""
+    return bool(SYSTEM.fullmatch(path))
+
+
+def _require_plain(what: str, value: str) -> None:
+    if "\0" in value:
+        raise ValueError(f"{what} must not contain a zero byte")
+    if looks_like_a_secret(value) or has_password(value):
+        raise _in_clear(what, "secrets")
+
+
+def _in_clear(what: str, field: str) -> PydanticCustomError:
+    return PydanticCustomError(
+        IN_CLEAR, "{what} holds a secret in clear; use `{field}`", {"what": what, "field": field}
+    )
 
 
 def _is_absolute(source: str) -> str:

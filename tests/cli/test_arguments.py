@@ -1,4 +1,4 @@
-"""A mistake in `engine.args` is told at once: nothing is imported for it that takes seconds."""
+"""A mistake in `engine.args` is reported at once, before any slow import."""
 
 from __future__ import annotations
 

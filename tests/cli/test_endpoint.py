@@ -28,7 +28,7 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
         yield ledger
 
 
-def asked(*arguments: str, code: int = 0) -> Result:
+def endpoint(*arguments: str, code: int = 0) -> Result:
     result = CliRunner().invoke(app, ["endpoint", *arguments])
     assert result.exit_code == code, result.output
     return result
@@ -36,17 +36,17 @@ def asked(*arguments: str, code: int = 0) -> Result:
 
 def test_each_replica_is_a_line_that_an_openai_client_takes(ledger: Ledger) -> None:
     switch(ledger, started(ledger, replicas=2))
-    assert asked("tiny").output == "http://gpu-1:40000/v1\nhttp://gpu-1:40001/v1\n"
-    entry = json.loads(asked("tiny", "--json").output)
+    assert endpoint("tiny").output == "http://gpu-1:40000/v1\nhttp://gpu-1:40001/v1\n"
+    entry = json.loads(endpoint("tiny", "--json").output)
     assert (entry["id"], entry["release"]) == ("tiny", "tiny.v1")
     assert entry["endpoints"] == ["http://gpu-1:40000/v1", "http://gpu-1:40001/v1"]
 
 
 def test_all_models_are_listed(ledger: Ledger) -> None:
-    assert "Nothing is served." in asked("--all").output
+    assert "No model is running." in endpoint("--all").output
     switch(ledger, started(ledger))
-    assert "http://gpu-1:40000/v1" in asked("--all").output
-    listing = json.loads(asked("--all", "--json").output)
+    assert "http://gpu-1:40000/v1" in endpoint("--all").output
+    listing = json.loads(endpoint("--all", "--json").output)
     assert (listing["object"], [one["id"] for one in listing["data"]]) == ("list", ["tiny"])
 
 
@@ -56,7 +56,7 @@ def test_all_models_are_listed(ledger: Ledger) -> None:
     [(("tiny",), "unknown-release"), ((), "bad-setting"), (("tiny", "--all"), "bad-setting")],
 )
 def test_nothing_to_send_requests_to_is_an_error(arguments: tuple[str, ...], cause: str) -> None:
-    result = asked(*arguments, "--json", code=ExitCode.BAD_INPUT)
+    result = endpoint(*arguments, "--json", code=ExitCode.BAD_INPUT)
     assert json.loads(result.output)["error"]["cause"] == cause
 
 
@@ -64,7 +64,7 @@ def test_a_name_that_nobody_serves_is_told_with_the_nearest_that_somebody_does(
     ledger: Ledger,
 ) -> None:
     switch(ledger, started(ledger))
-    error = json.loads(asked("tinny", "--json", code=ExitCode.BAD_INPUT).output)["error"]
+    error = json.loads(endpoint("tinny", "--json", code=ExitCode.BAD_INPUT).output)["error"]
     assert "Did you mean 'tiny'?" in error["suggestion"]
 
 

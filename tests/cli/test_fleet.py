@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from ruamel.yaml import YAML
 from typer.testing import CliRunner, Result
 
@@ -94,9 +97,9 @@ def test_what_leads_to_a_host_but_its_address_is_not_shown(
     way = {"key": "NAME_OF_A_SECRET", "known_hosts": "/path/to/known"}
     file = written(Fleet.model_validate({"hosts": [{**host, "ssh": way}]}), tmp_path)
     for arguments in (("--json",), ()):
-        said = run("--fleet", file, *arguments).output
-        assert "ssh://nobody@no-such-host.invalid" in said.replace("\n", "")
-        assert not any(part in said for part in ("/path/to/known", "SECRET", "the secret"))
+        output = run("--fleet", file, *arguments).output
+        assert "ssh://nobody@no-such-host.invalid" in output.replace("\n", "")
+        assert not any(part in output for part in ("/path/to/known", "SECRET", "the secret"))
 
 
 @pytest.mark.parametrize("order", ["before", "after"])
@@ -133,9 +136,9 @@ def test_a_ray_cluster_is_a_row_and_is_checked_like_a_host(
     assert re.search(
         r"big\b.*http://127.0.0.1:1.*unreachable.*refused", run("--fleet", file).output
     )
-    host, told = json.loads(run("--fleet", file, "--json").stdout)
-    assert (host["kind"], told["kind"], told["name"]) == ("host", "cluster", "big")
-    assert "refused" in told["unreachable"]
+    host, cluster = json.loads(run("--fleet", file, "--json").stdout)
+    assert (host["kind"], cluster["kind"], cluster["name"]) == ("host", "cluster", "big")
+    assert "refused" in cluster["unreachable"]
     checked = run("check", "--fleet", file, "--json")
     assert checked.exit_code == 8
     well, ill = json.loads(checked.stdout)
@@ -155,3 +158,19 @@ def test_a_fleet_file_with_a_mistake_is_told_as_ever(tmp_path: Path) -> None:
 )
 def test_indexes_are_written_as_ranges(numbers: list[int], shown: str) -> None:
     assert commands._ranges(numbers) == shown
+
+
+@pytest.mark.parametrize(
+    ("quiet", "terminal", "is_shown"), [(0.0, True, True), (60.0, True, False), (0.0, False, False)]
+)
+def test_hosts_are_counted_while_they_answer(
+    monkeypatch: pytest.MonkeyPatch, quiet: float, terminal: bool, is_shown: bool
+) -> None:
+    monkeypatch.setattr(commands, "QUIET_SECONDS", quiet)
+    screen = io.StringIO()
+    console = Console(file=screen, force_terminal=terminal, width=80)
+    with commands.counting(console, "surveying hosts", 3) as done:
+        done()
+        time.sleep(0.3)
+    assert ("surveying hosts" in screen.getvalue()) == is_shown
+    assert is_shown or screen.getvalue() == ""

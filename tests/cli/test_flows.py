@@ -1,21 +1,31 @@
-"""How the command line shows what ends a flow from outside."""
+"""How the command line shows what ends a flow from outside, and a flow's question."""
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import re
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import httpx
 import pytest
+from prefect import Flow
 from prefect.client.schemas.objects import State
 from prefect.exceptions import TerminationSignal
+from rich.console import Console
 
 from moorage.adapters.system.settings import Settings
-from moorage.cli.flows import exit_on_failure, run_flow
+from moorage.cli import flows
+from moorage.cli.flows import StepPrinter, run_flow
 from moorage.cli.options import existing
+from moorage.cli.output import exit_on_failure
 from moorage.common.failures import Failure
+from moorage.operations.redeploy.intent import Answer, Question
+
+QUESTION = Question(models=("tiny",), plan="It would replace tiny.v1.", seconds=60)
 
 
 async def losing_its_api() -> State[None]:
@@ -51,10 +61,10 @@ def test_whatever_a_library_makes_of_a_signal_it_is_an_interruption(
 
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(
-    ("name", "hint"), [("lama", "Did you mean 'llama'?"), ("zzz", "There are: llama, qwen.")]
+    ("name", "hint"), [("lama", "Did you mean 'llama'?"), ("zzz", "Known specs: llama, qwen.")]
 )
 def test_a_name_without_a_file_is_told_with_those_that_there_are(name: str, hint: str) -> None:
-    with pytest.raises(Failure, match=f"there is no deployments/{name}.yaml") as refused:
+    with pytest.raises(Failure, match=f"neither deployments/{name}.yaml") as refused:
         existing(Path(name))
     assert refused.value.suggestion == hint
 
@@ -78,3 +88,47 @@ def test_a_wrong_setting_is_told_by_the_name_of_its_variable(
     assert json.loads(capsys.readouterr().out)["error"]["detail"].startswith(
         f"{name}: found 'soon'"
     )
+
+
+class Terminal(io.StringIO):
+    """What a person types, or sees."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def answer() -> Answer | None:
+    return StepPrinter(Console(file=io.StringIO())).ask(QUESTION)
+
+
+def test_where_nobody_is_there_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))
+    assert answer() is None
+
+
+@pytest.mark.parametrize(("typed", "approve"), [("y\n", True), ("n\n", False), ("\n", False)])
+def test_a_person_sees_the_plan_and_answers(
+    monkeypatch: pytest.MonkeyPatch, typed: str, approve: bool
+) -> None:
+    seen = Terminal()
+    monkeypatch.setattr(sys, "stdin", Terminal(typed))
+    monkeypatch.setattr(sys, "stderr", seen)
+    monkeypatch.setattr(flows, "err", Console(file=seen))
+    assert answer() == Answer(approve=approve)
+    assert "replace tiny.v1" in seen.getvalue()
+
+
+CALLED = {
+    name
+    for file in Path(flows.__file__).parent.glob("*.py")
+    for name in re.findall(r'(?:call_flow|_run_on_spec)\(\s*"(\w+)"', file.read_text())
+}
+
+
+def test_nine_flows_are_called_by_name() -> None:
+    assert len(CALLED) == 9
+
+
+@pytest.mark.parametrize("name", sorted(CALLED))
+def test_each_flow_that_a_command_calls_is_there(name: str) -> None:
+    assert isinstance(getattr(import_module(f"flows.{name}"), name), Flow)

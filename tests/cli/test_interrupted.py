@@ -55,5 +55,8 @@ def test_while_prefect_is_loaded_it_says_that_nothing_was_begun(
     done = interrupted_at(module, tmp_path, "reconcile", "--json")
     assert done.returncode == 130, done.stderr
     error = json.loads(done.stdout)["error"]
-    assert (error["cause"], "before anything was begun" in error["detail"]) == ("interrupted", True)
+    assert (error["cause"], "before anything was started" in error["detail"]) == (
+        "interrupted",
+        True,
+    )
     assert "Traceback" not in done.stderr

@@ -125,7 +125,7 @@ def test_a_backup_is_taken_and_brought_back(
     assert run("ledger", "check").exit_code == ExitCode.MACHINE
     restored = run("ledger", "restore", backup)
     assert restored.exit_code == ExitCode.OK, restored.stdout
-    assert "kept in" in restored.stdout
+    assert "The old ledger is in" in restored.stdout
     assert run("ledger", "check").stdout.endswith("is sound\n")
     assert as_json(run("show", release, "--json"))["state"] == "running"
 

@@ -97,9 +97,9 @@ def test_the_same_as_json(run: Run, golden: Golden) -> None:
 def test_what_the_spec_says_is_asked_and_the_command_line_wins(run: Run) -> None:
     engine = {"args": ["--tensor-parallel-size=4", "--max-num-seqs=8"]}
     spec = {"engine": engine, "context": 2048, "concurrency": 5}
-    said = json.loads(run("--accelerator", "24GiB", "--json", **spec).output)["need"]
-    assert (said["tensor_parallel_size"], said["tokens"], said["concurrency"]) == (4, 2048, 5)
-    assert said["batch"]["seqs"] == 8
+    need = json.loads(run("--accelerator", "24GiB", "--json", **spec).output)["need"]
+    assert (need["tensor_parallel_size"], need["tokens"], need["concurrency"]) == (4, 2048, 5)
+    assert need["batch"]["seqs"] == 8
     args = ("--tp", "2", "--context", "1024", "--concurrency", "6")
     won = json.loads(run("--accelerator", "24GiB", "--json", *args, **spec).output)["need"]
     assert (won["tensor_parallel_size"], won["tokens"], won["concurrency"]) == (2, 1024, 6)

@@ -1,4 +1,4 @@
-"""What a person means by a name at the command line, and what is said where that is nothing."""
+"""Names on the command line, and the suggestions for unknown ones."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_model_an_id_or_how_it_begins(ledger: Ledger, text: str) -> None:
 def test_what_stands_for_nothing_is_told_with_the_nearest_name(
     ledger: Ledger, text: str, hint: str
 ) -> None:
-    with pytest.raises(Failure, match=f"named '{text}'") as failure:
+    with pytest.raises(Failure, match=f"has the name '{text}'") as failure:
         release_of(ledger, text)
     assert hint in failure.value.suggestion
 
@@ -51,9 +51,9 @@ def test_that_no_log_is_left_is_told_beside_the_output(ledger: Ledger) -> None:
     ledger.releases.end("tiny.v1", ReleaseState.STOPPED)
     for workload in ledger.releases.get("tiny.v1").workloads:
         ledger.workloads.drop(workload.name)
-    told = CliRunner().invoke(app, ["logs", "tiny"])
-    assert (told.exit_code, told.stdout) == (0, "")
-    assert "no log is left of tiny.v1: it is stopped" in told.stderr
+    result = CliRunner().invoke(app, ["logs", "tiny"])
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "the log of tiny.v1 was removed: it is stopped" in result.stderr
 
 
 @pytest.mark.usefixtures("ledger")

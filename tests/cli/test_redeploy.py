@@ -18,8 +18,8 @@ from moorage.common.failures import ExitCode
         (("--wave", "0"), "--wave 0: allowed: a number such as 4"),
         (("--wave", "150%"), "--wave 150%: allowed"),
         (("--stop-at", "x"), "--stop-at x: allowed: first, never"),
-        (("--files", "nowhere"), "--files nowhere: there is no such folder"),
-        (("tiny-*",), "--all, or tiny-*: one of the two"),
+        (("--files", "nowhere"), "--files nowhere: the folder does not exist"),
+        (("tiny-*",), "--all, or tiny-* exclude each other"),
         (("--label", "tier"), "--label tier: a label is KEY=VALUE"),
     ],
 )

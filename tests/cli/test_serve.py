@@ -54,7 +54,7 @@ def test_a_new_login_is_printed_once_and_into_no_log(
     text = StringIO()
     console = Console(file=text, force_terminal=is_terminal, no_color=True, width=200)
     monkeypatch.setattr(serve, "out", console)
-    serve._tell("http://127.0.0.1:4200/api", login, is_new=is_new)
+    serve._print_address("http://127.0.0.1:4200/api", login, is_new=is_new)
     assert "http://127.0.0.1:4200\n" in text.getvalue()
     assert (LOGIN in text.getvalue()) is printed
     assert ("--show-login" in text.getvalue()) is bool(login)

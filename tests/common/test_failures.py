@@ -4,20 +4,19 @@ import pickle
 
 import pytest
 
-from moorage.common.failures import CAUSES, Cause, ExitCode, Failure
+from moorage.common.failures import Cause, ExitCode, Failure
 
 
 @pytest.mark.parametrize("cause", Cause)
 def test_every_cause_has_facts_that_help(cause: Cause) -> None:
-    facts = CAUSES[cause]
-    assert facts.exit_code not in (ExitCode.OK, ExitCode.INTERNAL)
-    assert facts.summary
-    assert not facts.summary.endswith(".")
-    assert facts.suggestion.endswith(".")
+    assert cause.exit_code not in (ExitCode.OK, ExitCode.INTERNAL)
+    assert cause.summary
+    assert not cause.summary.endswith(".")
+    assert cause.suggestion.endswith(".")
 
 
 def test_only_what_may_pass_by_itself_is_retryable() -> None:
-    assert {cause for cause, facts in CAUSES.items() if facts.retryable} == {
+    assert {cause for cause in Cause if cause.retryable} == {
         Cause.HUB_RATE_LIMITED,
         Cause.HUB_UNAVAILABLE,
         Cause.DOWNLOAD_CORRUPT,
@@ -38,8 +37,8 @@ def test_the_names_of_causes_are_stable() -> None:
 def test_a_failure_reads_as_summary_and_detail() -> None:
     failure = Failure(Cause.NO_FIT, "gpu-1: too small")
     assert str(failure) == "The model fits nowhere: gpu-1: too small"
-    assert failure.suggestion == CAUSES[Cause.NO_FIT].suggestion
-    assert failure.facts.exit_code == ExitCode.NO_FIT
+    assert failure.suggestion == Cause.NO_FIT.suggestion
+    assert failure.cause.exit_code == ExitCode.NO_FIT
 
 
 def test_a_failure_survives_a_pickle_whole() -> None:

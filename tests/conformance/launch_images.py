@@ -11,8 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from moorage.images.catalogue import runner_rows
-from moorage.images.choice import resolve_image
-from moorage.images.image import Image, ImageQuestion
+from moorage.images.image import Image, ImageQuestion, resolve_image
 from moorage.inventory.fleet_engines import CatalogueRow
 from moorage.inventory.registries import Registries
 from moorage.spec import EngineName

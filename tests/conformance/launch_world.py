@@ -13,17 +13,18 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.units import GIB
 from moorage.common.values import Origin
 from moorage.engines.registry import ENGINES
-from moorage.engines.vllm.seat_context import arguments_of
+from moorage.engines.vllm.context import arguments_of
 from moorage.inventory.fleet_engines import EngineVersion, EngineVersions
 from moorage.inventory.snapshot import Accelerator, FleetSnapshot, HostSnapshot
 from moorage.models.assets import AssetRole
-from moorage.models.config import TEXT_CONFIG_KEYS, derive_profile
-from moorage.models.profile import ModelProfile
+from moorage.models.config import TEXT_CONFIG_KEYS
+from moorage.models.profile import ModelProfile, derive_profile
 from moorage.models.source import Companion, ResolvedModel, WeightSummary
+from moorage.placement.memory import memory_request
 from moorage.placement.parallelism import split_over_hosts, stated_parallelism
 from moorage.placement.placement import Links, Placed, Placement, Role, Seat
 from moorage.spec import Distributed, EngineName, Mode, ModelSpec, RuntimeName
-from moorage.spec.safe import plain_environment
+from moorage.spec.patterns import plain_environment
 from tests.conformance.launch_words import written_entries
 
 Json = Mapping[str, Any]
@@ -45,16 +46,17 @@ def a_placed(given: Json) -> Placed:
     _require_one_type(given)
     model, spec = given["model"], a_spec(given)
     resolved = _resolved(model, spec)
+    profile = _profile(model, spec, resolved)
     return Placed(
         spec=spec,
         model=resolved,
-        profile=_profile(model, spec, resolved),
+        profile=profile,
         placement=Placement(
             engine=EngineName.VLLM,
             engine_origin=Origin.USER,
             engine_reason="",
             policy=spec.placement.policy,
-            seats=_seats(given, spec),
+            seats=_seats(given, spec, profile),
             verdicts=(),
         ),
         snapshot=FleetSnapshot(hosts=_hosts(given)),
@@ -214,7 +216,7 @@ def _profile(model: Json, spec: ModelSpec, resolved: ResolvedModel) -> ModelProf
     return profile.model_copy(update=answer)
 
 
-def _seats(given: Json, spec: ModelSpec) -> tuple[Seat, ...]:
+def _seats(given: Json, spec: ModelSpec, profile: ModelProfile) -> tuple[Seat, ...]:
     """The case's placement; the ports that it lists are those of the host that it is about."""
     placement, kind = given["placement"], accelerator_type(given)
     members = [placement["leader"]]
@@ -228,6 +230,7 @@ def _seats(given: Json, spec: ModelSpec) -> tuple[Seat, ...]:
     split = split_over_hosts(counts, natively=natively)
     if stated:
         split = (stated.tensor, stated.pipeline)
+    tokens = memory_request(spec, profile).capped_context
     return tuple(
         Seat(
             replica=0,
@@ -242,6 +245,7 @@ def _seats(given: Json, spec: ModelSpec) -> tuple[Seat, ...]:
             port=(given.get("ports") or [0])[0],
             links=_links(given, spec) if len(members) > 1 else None,
             utilization=0.9,
+            tokens=tokens,
             tensor=split[0],
             pipeline=split[1],
             reason="",

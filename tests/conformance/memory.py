@@ -15,16 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from moorage.common.refusal import Reason, Refusal
-from moorage.memory import (
-    MemoryPrediction,
-    MemorySettings,
-    predict_memory,
-)
 from moorage.memory.demand import memory_model
-from moorage.memory.engine_setup import Batch, EngineSetup, MemoryQuery
-from moorage.models.config import derive_profile
+from moorage.memory.engine_setup import EngineSetup
+from moorage.memory.need import Batch, MemoryPrediction, MemoryQuery
+from moorage.memory.options import MemorySettings
+from moorage.memory.predict import predict_memory
+from moorage.models.profile import derive_profile
 from moorage.models.source import ResolvedModel, TensorHeaders, WeightSummary
-from moorage.placement.memory_request import memory_request
+from moorage.placement.memory import memory_request
 from moorage.spec import ModelSpec
 
 EXACT = (

@@ -29,7 +29,7 @@ from tests.e2e.interrupted import arm
 from tests.e2e.outages import kill_whole
 
 LATE = (
-    "moorage.adapters.ledger.migrating",
+    "moorage.adapters.ledger.migrations",
     "flows.rollback_model",
     "prefect.engine",
     "prefect.task_engine",

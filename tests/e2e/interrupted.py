@@ -28,7 +28,7 @@ POINTS: dict[str, tuple[str, str, str]] = {
     "after the claim": ("after", "moorage.adapters.ledger.claims", "Claims.commit"),
     "image": ("before", "tasks.image", "_image"),
     "stage": ("before", "tasks.stage", "step"),
-    "plan": ("before", "flows.plan_model", "plan_release"),
+    "plan": ("before", "flows.deploy_model", "plan_release"),
     "before the start": ("before", "tasks.launch", "start"),
     "workload written down": ("after", "moorage.adapters.ledger.releases", "Workloads.begin"),
     "engine started": ("after", "tasks.workloads", "runtime_for.start"),
@@ -89,7 +89,7 @@ HALFWAY: dict[str, tuple[str, str, str]] = {
 
 RECONCILING: dict[str, tuple[str, str, str]] = {
     "undoing: given up": ("after", "moorage.adapters.ledger.releases", "Releases.give_up"),
-    "bringing back: started": ("before", "moorage.adapters.ledger.routes", "Routes.reopen"),
+    "bringing back: started": ("before", "moorage.adapters.ledger.releases", "Routes.reopen"),
     "restarting: stopped": ("before", "tasks.restart", "start_part"),
 }
 """Points of a reconcile, which is killed itself while it puts right what another kill has left."""

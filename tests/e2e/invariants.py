@@ -11,9 +11,8 @@ import docker
 import httpx
 
 from moorage.engines.launch import LABEL_LEDGER, LABEL_MODEL
-from moorage.releases.release import ReleaseRow
+from moorage.releases.release import ReleaseRow, claims_of
 from moorage.releases.states import EDGES, SERVING, ReleaseState
-from moorage.releases.succession import claims_of
 from tests.e2e.drill import HALF
 from tests.e2e.workplace import Workplace
 

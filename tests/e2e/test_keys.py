@@ -49,7 +49,7 @@ def test_releases_and_replicas_share_a_key_that_the_commands_use(
     assert "everybody who reaches 0.0.0.0" in " ".join(planned.split())
     (workload,) = exposed.json("deploy", spec)["release"]["workloads"]
     assert status(workload["endpoint"]) == 200
-    assert "asks for no key" in exposed.run("key", name, code=2).stderr
+    assert "needs no key" in exposed.run("key", name, code=2).stderr
 
 
 @pytest.mark.process

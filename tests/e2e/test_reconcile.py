@@ -80,7 +80,7 @@ def test_a_release_that_died_is_started_again_where_it_was_and_not_too_often(
     assert (restart.replicas, restart.reason) == ((0,), answer["reason"])
     assert after.release.model_copy(update={"restarts": ()}) == before.release
     assert (after.id, after.state) == (before.id, "running")
-    assert "Started again" in place.run("show", before.id).stdout
+    assert "Restarts" in place.run("show", before.id).stdout
     assert {claim.release for claim in place.claims()} == {before.id}
 
     engine_of(place).kill()
@@ -127,7 +127,7 @@ def test_what_nobody_owns_is_removed_after_a_while_and_what_is_owned_stays(
     place.ledger.releases.end(row.id, ReleaseState.STOPPED)
     place.ledger.workloads.drop(row.workloads[0].name)
     place.environment["MOORAGE_ORPHAN_SECONDS"] = "600"
-    assert "nobody owns it; removed from" in reconcile(place)["wait"]["reason"]
+    assert "it has no owner; removed after" in reconcile(place)["wait"]["reason"]
     assert len(place.running()) == 2
     place.environment["MOORAGE_ORPHAN_SECONDS"] = "0"
     assert reconcile(place)["remove"]["done"]

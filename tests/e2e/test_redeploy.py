@@ -140,10 +140,10 @@ def test_by_force_a_model_is_replaced_though_nothing_has_moved(
 @pytest.mark.parametrize(
     ("arguments", "answer"),
     [
-        ((), "which models?"),
+        ((), "no models selected"),
         (("--label", "tier"), "a label is KEY=VALUE"),
         (("nobody",), "nothing serves nobody"),
-        (("--all", "--files", "/there/is/no/folder"), "there is no such folder"),
+        (("--all", "--files", "/there/is/no/folder"), "the folder does not exist"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(

@@ -129,9 +129,9 @@ def test_what_cannot_be_gone_back_to_is_refused_and_the_old_one_serves_on(
     name = named(workplace)
     refused = {
         f"{name}.v2": (2, "cannot-roll-back", "never ran"),
-        f"{workplace.named('other')}.v1": (2, "cannot-roll-back", "is no release of"),
-        f"{name}.v9": (2, "cannot-roll-back", "is no release of"),
-        f"{name}.v1": (4, "source-missing", "not there any more"),
+        f"{workplace.named('other')}.v1": (2, "cannot-roll-back", "has no release"),
+        f"{name}.v9": (2, "cannot-roll-back", "has no release"),
+        f"{name}.v1": (4, "source-missing", "the source now has"),
     }
     for to, (code, cause, words) in refused.items():
         error = rolled_back(workplace, "--to", to, code=code)["error"]

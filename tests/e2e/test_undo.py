@@ -17,7 +17,6 @@ from moorage.releases.states import SERVING
 from tasks import context
 from tasks.adapters import tidy
 from tasks.cleanup import recover
-from tasks.journal import Journal
 from tasks.replace import abandon, finish_switch, free_claims, undo_stop
 from tests.e2e.command_server import FAILS, STOPS
 from tests.e2e.conftest import installed_engine
@@ -159,7 +158,7 @@ def nothing_is_left(drill: Drill) -> None:
 
 def undo_again(old: ReleaseRow, new: ReleaseRow) -> None:
     """Every undo, in the order in which a saga runs them, and what reconciling does."""
-    finish_switch(old, new.id, Journal([]))
+    finish_switch(old, new.id)
     abandon(new.id)
     undo_stop(old, new.id)
     tidy(new.model)

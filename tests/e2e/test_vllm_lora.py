@@ -93,7 +93,7 @@ def test_adapters_of_the_spec_and_adapters_that_come_and_go(
         "poet": ("spec", 1),
         "later": ("loaded", 1),
     }
-    assert "Adapters loaded since it serves" in workplace.run("show", name).stdout
+    assert "Adapters loaded later" in workplace.run("show", name).stdout
     assert workplace.json("deploy", spec)["outcome"] == "unchanged"
 
     _refused_loads(workplace, name, make_lora)

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from moorage.adapters.engines.argument_check import check_early
+from moorage.adapters.engines.schemas import check_early
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import LABEL_REPLICA, ContainerSpec, LaunchPlan
 from moorage.engines.plan import plan_launch

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from moorage.engines.launch import LaunchPlan
-from moorage.engines.stopping import ending
+from moorage.engines.stopping import Drained, ending
 from moorage.engines.vllm.arguments import IN_FLIGHT
 from moorage.spec import EngineName, StoppingSpec
 from tests.builders import a_cpu_host, a_host, an_image
@@ -45,3 +45,18 @@ def test_an_engine_that_does_not_tell_what_it_has_in_flight_is_not_waited_for() 
 def test_what_has_no_record_gets_its_grace_alone() -> None:
     found = ending(StoppingSpec(), None)
     assert (found.grace_seconds, found.drain_seconds, found.busy) == (30, 0, None)
+
+
+@pytest.mark.parametrize(
+    ("drained", "summary"),
+    [
+        (Drained(), ""),
+        (Drained(seconds=30, waited=True), ""),
+        (Drained(seconds=0.3, left=0), "no request was in flight"),
+        (Drained(seconds=12.4, left=0, waited=True), "its last request ended after 12.4 s"),
+        (Drained(seconds=30, left=1, waited=True), "1 request still in flight after 30.0 s"),
+        (Drained(seconds=90, left=4, waited=True), "4 requests still in flight after 1 min 30 s"),
+    ],
+)
+def test_how_it_ended_is_one_line(drained: Drained, summary: str) -> None:
+    assert drained.summary == summary

@@ -6,7 +6,7 @@ import hashlib
 import os
 from pathlib import Path
 
-from moorage.adapters.sources import hub_mirror
+from moorage.adapters.sources.hub_client import HubClient
 from moorage.adapters.transfer.bring_model import job_of
 from moorage.adapters.transfer.host_store import HostStore
 from moorage.inventory.access import Access
@@ -51,7 +51,9 @@ def model(source: str, revision: str, path: str, files: dict[str, bytes]) -> Res
 
 def stage(store: HostStore, wanted: ResolvedModel, url: str = "", seconds: float = 60) -> str:
     """Have a model there, from a hub or handed over; gives its directory."""
-    mirrors = [hub_mirror(wanted, url, None)] if url else []
+    mirrors = (
+        [HubClient(wanted.source.removeprefix("hf://"), url).mirror(wanted, 60)] if url else []
+    )
     job = job_of(wanted, mirrors, workers=4, seconds=seconds)
     return store.stage(wanted, job, lambda *_: None, seconds).path
 

@@ -11,11 +11,10 @@ from typing import Any
 import httpx
 import pytest
 
-from moorage.adapters.sources import hub_mirror
-from moorage.adapters.transfer import lending
-from moorage.adapters.transfer.bring_model import Delivery, bring
+from moorage.adapters.sources.hub_client import HubClient
+from moorage.adapters.transfer import bring_model
+from moorage.adapters.transfer.bring_model import Delivery, bring, lend_model
 from moorage.adapters.transfer.host_store import Staged
-from moorage.adapters.transfer.lending import lend_model
 from moorage.inventory.access import Access
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.models.source import ResolvedModel
@@ -62,7 +61,7 @@ def brought(
     lender: HostSnapshot | None = None,
     lines: list[str] | None = None,
 ) -> Staged:
-    mirrors = [hub_mirror(wanted, hub.url, None)]
+    mirrors = [HubClient(wanted.source.removeprefix("hf://"), hub.url).mirror(wanted, 60)]
     delivery = Delivery(wanted, to, f"{to.store}/models", mirrors, lender, workers=4)
     say = (lines if lines is not None else []).append
     return bring(delivery, lambda *_: None, deadline_seconds=90, say=say)
@@ -113,7 +112,7 @@ def test_a_lender_that_is_damaged_is_left_for_the_hub(equipped: TestFleet, hub: 
 def test_a_lender_that_is_gone_is_passed_over(
     equipped: TestFleet, hub: Hub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lending, "ASK_SECONDS", 2)
+    monkeypatch.setattr(bring_model, "ASK_SECONDS", 2)
     hub.push(REPO, contents(SIZE))
     first, second, _ = (snapshot(equipped, host) for host in equipped.hosts)
     wanted = on_hub(hub, REPO)
@@ -143,8 +142,8 @@ def test_what_is_cut_half_way_goes_on_from_the_hub(equipped: TestFleet, hub: Hub
 def test_a_lender_ends_when_nobody_asks(
     equipped: TestFleet, hub: Hub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lending, "IDLE_SECONDS", 1)
-    monkeypatch.setattr(lending, "_remove", lambda *_: None)  # as if this machine were gone
+    monkeypatch.setattr(bring_model, "IDLE_SECONDS", 1)
+    monkeypatch.setattr(bring_model, "_remove", lambda *_: None)  # as if this machine were gone
     lender = snapshot(equipped, equipped.hosts[0])
     wanted = on_hub(hub, REPO)
     brought(hub, wanted, lender)

@@ -76,7 +76,7 @@ def test_a_model_that_ended_with_its_daemon_is_told_and_brought_back(
     host.daemon.start()
     seen = status(place)
     assert (seen["state"], seen["alive"]) == ("running", False)
-    assert "the container is exited" in seen["observed"]
+    assert "the container exited" in seen["observed"]
     assert "exit code" in seen["observed"]
     again = place.json("deploy", spec)["release"]
     assert again["id"] != first["id"]
@@ -99,5 +99,5 @@ def test_an_engine_that_ends_with_its_daemon_while_it_starts(
         output, _ = running.communicate(timeout=PATIENCE_SECONDS)
     assert running.returncode == 6, output
     assert "engine-exited" in output
-    assert "the container is exited" in output
+    assert "the container exited" in output
     leaves_nothing(place, mortal)

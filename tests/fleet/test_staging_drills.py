@@ -161,7 +161,7 @@ def test_a_local_directory_is_sent_anew_where_its_copy_was_overwritten(
     with pytest.raises(Failure) as caught:
         stage(store, wanted)
     assert caught.value.cause is Cause.DOWNLOAD_CORRUPT  # which is tried again
-    assert caught.value.facts.retryable
+    assert caught.value.cause.retryable
     assert there(stage(store, wanted)) == files
 
 

@@ -18,6 +18,7 @@ from docker.errors import APIError
 from moorage.adapters.docker.helper import LABEL_HELPER
 from moorage.adapters.transfer import host_store
 from moorage.inventory.access import Access
+from moorage.inventory.model_store import model_directory
 from tests.fleet.fleet import FleetHost, TestFleet
 from tests.fleet.sites import HELPER
 from tests.fleet.stores import WEIGHTS, contents, on_hub, stage, store_on, there
@@ -122,7 +123,8 @@ def test_whose_starter_died_before_it_began_is_not_waited_for(
     store, wanted = store_on(equipped, host), on_hub(hub, repo)
     monkeypatch.setattr(host_store, "FED_SECONDS", 3.0)
     client = host.daemon.client()
-    client.containers.create(HELPER, ["true"], name=store.name_for(wanted))
+    place = model_directory(str(folder(host)), wanted.source, wanted.revision)
+    client.containers.create(HELPER, ["true"], name=host_store.staging_name(place))
     began = time.monotonic()
     assert there(stage(store, wanted, hub.url)) == hub.commits[repo][wanted.revision]
     assert time.monotonic() - began < 20

@@ -20,6 +20,8 @@ from moorage.readiness.protocol import Readiness
 from moorage.readiness.smoke_test import Gate
 from moorage.releases.release import Release
 from moorage.spec import EngineName
+from tasks.journal import Journal
+from tasks.release import ReleaseDraft
 from tests.builders import a_container, a_profile, a_release, a_spec
 
 LENGTH = "--max-model-len"
@@ -103,15 +105,11 @@ def in_two_turns() -> LaunchPlan:
 def started(before: Release | None = None, back_to: str = "", **spec: Any) -> Release:
     """The release as it is known when it runs, or when it has failed."""
     plan = in_two_turns()
-    known = [a_release(spec=a_spec(**spec), plan=plan, rolled_back_to=back_to)]
-
-    async def run() -> None:
-        async for further in start_replicas(known[0], plan, a_profile(), before):
-            known.append(further)
-
+    draft = ReleaseDraft(Journal([]), None)
+    draft.release = a_release(spec=a_spec(**spec), plan=plan, rolled_back_to=back_to)
     with suppress(Failure):
-        asyncio.run(run())
-    return known[-1]
+        asyncio.run(start_replicas(draft, plan, a_profile(), before))
+    return draft.release
 
 
 def lengths(release: Release) -> list[str]:

@@ -223,7 +223,7 @@ class TestItsUser:
         planned = place.json("plan", place.spec("seen", engine=ENGINE))
         assert served.api.get(f"/flow_runs/{planned['flow_run_id']}")["deployment_id"] is None
         place.environment["PREFECT_API_URL"] = f"{served.site}/api"
-        assert place.run("approvals").stdout.strip() == "Nothing waits for approval."
+        assert place.run("approvals").stdout.strip() == "No flow run waits for approval."
 
     def test_with_another_home_the_command_says_what_is_missing(
         self, served: Served, tmp_path: Path

@@ -161,7 +161,7 @@ def test_the_file_of_this_folder_goes_before_that_of_the_checkout(
 def test_no_file_at_all_is_a_clear_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("moorage.cli.serve.flows.__file__", str(tmp_path / "flows" / "x.py"))
-    with pytest.raises(typer.BadParameter, match=r"no prefect\.yaml in"):
+    with pytest.raises(typer.BadParameter, match=r"has no prefect\.yaml"):
         project_file()
 
 

@@ -7,14 +7,14 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from moorage.adapters.engines.argument_check import check_early
-from moorage.adapters.engines.probe import ask, metrics_total, read_metrics, served_names
+from moorage.adapters.engines.engine_http import ask, metrics_total, read_metrics, served_names
+from moorage.adapters.engines.schemas import check_early
 from moorage.adapters.files.specs import load_fleet, load_spec
 from moorage.adapters.hosts.survey import describe, fleet_snapshot
 from moorage.adapters.sources import read_keys, resolve_all
 from moorage.adapters.system.settings import Settings
-from moorage.cli.flows import exit_on_failure
 from moorage.cli.options import existing
+from moorage.cli.output import exit_on_failure
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import GIB
 from moorage.engines.plan import plan_launch
@@ -22,7 +22,7 @@ from moorage.engines.registry import ENGINES
 from moorage.inventory.fleet import Host, StaticAccelerator
 from moorage.inventory.snapshot import Accelerator, HostSnapshot
 from moorage.memory.demand import memory_model
-from moorage.models.config import derive_profile
+from moorage.models.profile import derive_profile
 from moorage.placement.placement import Placed, Placement
 from moorage.placement.propose import propose
 from moorage.placement.request import Subject

@@ -19,7 +19,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from moorage.adapters.engines.engine_http import trusted_authorities
-from moorage.adapters.engines.schemas import SchemaStore
+from moorage.adapters.engines.schemas import shipped_schemas
 from moorage.cli.app import app
 from moorage.common.failures import ExitCode
 from tests.fuzz import chains
@@ -32,7 +32,7 @@ TOUCHED = ("claims", "releases", "locks", "workloads")
 LATE = (
     "transformers.models.auto.configuration_auto",
     "transformers.models.llama.configuration_llama",
-    "moorage.adapters.ledger.migrating",
+    "moorage.adapters.ledger.migrations",
     "anyio._backends._asyncio",
 )
 """What commands import once they need it: seconds of each one's time."""
@@ -45,7 +45,7 @@ def prepare() -> None:
     for name in LATE:
         import_module(name)
     trusted_authorities()
-    SchemaStore(Path("/nowhere")).every()
+    shipped_schemas()
     assert threading.active_count() == 1, "what has threads cannot be forked"
 
 

@@ -10,8 +10,7 @@ from pathlib import Path
 from moorage.common.failures import Failure
 from moorage.common.versions import version_key
 from moorage.images.catalogue import CATALOGUE, VARIANTS, runner_rows
-from moorage.images.choice import choose_image
-from moorage.images.image import Image, ImageQuestion
+from moorage.images.image import Image, ImageQuestion, choose_image
 from moorage.inventory.fleet_engines import CatalogueRow
 from moorage.spec import EngineName
 

@@ -59,7 +59,7 @@ def variables(container: ContainerSpec) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "nodes", "groups", "mounts", "told"),
+    ("kind", "nodes", "groups", "mounts", "environment"),
     [
         ("cuda", (), (), (), {}),
         ("rocm", ("/dev/kfd", "/dev/dri"), ("video",), (), {"HIP_VISIBLE_DEVICES": "1,3"}),
@@ -98,7 +98,7 @@ def test_a_container_gets_the_devices_of_its_type_and_no_others(
     nodes: tuple[str, ...],
     groups: tuple[str, ...],
     mounts: tuple[str, ...],
-    told: dict[str, str],
+    environment: dict[str, str],
 ) -> None:
     container = contained(kind)
     assert container.isolation.nodes == nodes
@@ -106,7 +106,7 @@ def test_a_container_gets_the_devices_of_its_type_and_no_others(
     driver = container.mounts[1:]
     assert tuple(mount.source for mount in driver) == mounts
     assert all(mount.read_only and mount.source == mount.target for mount in driver)
-    assert variables(container) == told
+    assert variables(container) == environment
     assert not container.isolation.privileged
 
 
@@ -126,8 +126,8 @@ def test_render_nodes_that_are_written_down_narrow_a_container_to_its_own(kind: 
 
 
 def test_a_container_that_sees_more_than_its_own_is_warned_about() -> None:
-    (told,) = planned("rocm", {"image": "own/vllm:1"}, a_fleet_of("rocm")).warnings
-    assert "/dev/dri as a whole" in told
+    (warning,) = planned("rocm", {"image": "own/vllm:1"}, a_fleet_of("rocm")).warnings
+    assert "/dev/dri as a whole" in warning
     assert not planned("cann", {"image": "own/vllm:1"}, a_fleet_of("cann")).warnings
 
 

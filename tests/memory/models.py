@@ -8,7 +8,9 @@ from typing import Any
 
 from moorage.common.refusal import Refusal
 from moorage.common.units import GIB
-from moorage.memory import MemoryModel, MemoryOptions, MemoryQuery, Need
+from moorage.memory.demand import MemoryModel
+from moorage.memory.need import MemoryQuery, Need
+from moorage.memory.options import MemoryOptions
 from moorage.models.source import TensorHeaders
 from tests.conformance.memory import Model
 

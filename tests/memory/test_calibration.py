@@ -18,7 +18,7 @@ from moorage.memory.calibration import (
 )
 from moorage.readiness.engine_facts import Measured
 from moorage.spec import EngineName, Mode
-from tests.builders import NOON, a_key, a_measurement, a_profile
+from tests.builders import a_key, a_measurement, a_profile
 
 PREDICTED = {
     "weights": 8 * GIB,
@@ -102,8 +102,8 @@ def test_what_was_learned_is_not_forgotten_when_the_last_prediction_was_right(
     kept: dict[str, int],
 ) -> None:
     terms = {"activation": 3 * GIB}
-    off = a_measurement(predicted=kept).residual(terms)
-    assert off == Residual(activation=-GIB, release="tiny.v1", measured_at=NOON)
+    off = residual(terms, a_measurement(predicted=kept).measured)
+    assert off == Residual(activation=-GIB)
     assert apply(terms, off) == {"activation": 2 * GIB}
 
 

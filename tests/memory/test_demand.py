@@ -9,18 +9,11 @@ from hypothesis import strategies as st
 
 from moorage.common.refusal import Reason
 from moorage.common.units import GIB
-from moorage.memory import (
-    CpuNeed,
-    Draft,
-    MemoryModel,
-    MemoryOptions,
-    MemoryPrediction,
-    MemoryQuery,
-    MemorySettings,
-    memory_model,
-    predict_memory,
-)
+from moorage.memory.demand import MemoryModel, memory_model
 from moorage.memory.exact import STAND_IN
+from moorage.memory.need import CpuNeed, MemoryPrediction, MemoryQuery
+from moorage.memory.options import MemoryOptions, MemorySettings
+from moorage.memory.predict import predict_memory
 from moorage.models.assets import assets_of
 from moorage.models.source import TensorHeader, TensorHeaders, WeightSummary
 from moorage.spec import MemorySpec, Mode
@@ -264,7 +257,8 @@ def test_a_given_cache_is_taken_as_it_is() -> None:
 
 
 def test_a_draft_model_is_counted_with_its_cache() -> None:
-    draft = Draft(config=known("qwen3-0.6b")[0], headers=dict(known("qwen3-0.6b")[1]))
+    small, tensors = known("qwen3-0.6b")
+    draft = a_model(small, headers=tensors)
     config, headers = known("qwen3-8b")
     options = MemoryOptions.model_validate({"draft": {"model": "small"}})
     need = needed(MemoryModel(config, headers, options, draft=draft), tokens=40960)
@@ -278,7 +272,7 @@ def test_a_draft_model_whose_split_is_not_known_counts_whole_on_each_rank() -> N
     config, headers = known("qwen3-8b")
     eagle = {**known("qwen3-0.6b")[0], "num_hidden_layers": 1}
     options = MemoryOptions.model_validate({"draft": {"method": "eagle3", "model": "eagle"}})
-    drafts = Draft(config=eagle, headers={}, weight_bytes=GIB)
+    drafts = a_model(eagle, weights=WeightSummary(family="bin", bytes=GIB))
     need = needed(MemoryModel(config, headers, options, draft=drafts), tensor=2)
     term = need.term("draft")
     assert term
@@ -290,7 +284,8 @@ def test_a_draft_model_whose_split_is_not_known_counts_whole_on_each_rank() -> N
 def test_a_draft_model_of_which_nothing_is_known_is_refused() -> None:
     config, headers = known("qwen3-8b")
     options = MemoryOptions.model_validate({"draft": {"method": "eagle3", "model": "eagle"}})
-    for draft in (None, Draft(config=known("qwen3-0.6b")[0], headers={})):
+    unknown = WeightSummary(family="bin", bytes=0)
+    for draft in (None, a_model(known("qwen3-0.6b")[0], weights=unknown)):
         assert refusal(MemoryModel(config, headers, options, draft=draft)).reason is (
             Reason.UNKNOWN
         )
@@ -298,7 +293,7 @@ def test_a_draft_model_of_which_nothing_is_known_is_refused() -> None:
 
 def test_on_cpu_a_draft_model_takes_ram_and_shares_the_cache() -> None:
     config, headers = known("qwen3-0.6b")
-    draft = Draft(config=config, headers=dict(headers))
+    draft = a_model(config, headers=headers)
     options = MemoryOptions.model_validate({"draft": {"model": "the same"}})
     alone = plain("qwen3-0.6b").cpu_need(tokens=4096, concurrency=8)
     both = MemoryModel(config, headers, options, draft=draft).cpu_need(tokens=4096, concurrency=8)

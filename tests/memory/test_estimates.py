@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from moorage.common.units import GIB, MIB
-from moorage.memory import MemoryOptions
-from moorage.memory.engine_setup import MemoryQuery, setup_on_accelerator, setup_on_cpu
+from moorage.memory.engine_setup import setup_on_accelerator, setup_on_cpu
+from moorage.memory.need import MemoryQuery
+from moorage.memory.options import MemoryOptions
 from moorage.spec import MemorySpec
 from tests.memory.models import gib, needed, plain, with_options
 

@@ -7,12 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moorage.common.refusal import Reason, Refusal
-from moorage.memory import (
-    MemoryPrediction,
-    MemorySettings,
-    TensorHeader,
-    predict_memory,
-)
 from moorage.memory.facts import Facts
 from moorage.memory.kv import (
     KVGroup,
@@ -25,6 +19,10 @@ from moorage.memory.kv import (
 )
 from moorage.memory.layer_caches import layer_caches
 from moorage.memory.layers import Mixer, layer_mixers
+from moorage.memory.need import MemoryPrediction
+from moorage.memory.options import MemorySettings
+from moorage.memory.predict import predict_memory
+from moorage.models.source import TensorHeader
 
 BASE: dict[str, Any] = {
     "architectures": ["LlamaForCausalLM"],
@@ -60,7 +58,7 @@ def predict(config: dict[str, Any], **settings: Any) -> MemoryPrediction | Refus
 
 def caches(config: dict[str, Any], prefix: bool = True, **settings: Any) -> list[LayerCache]:
     facts, chosen = Facts({**BASE, **config}), MemorySettings(**settings)
-    return layer_caches(facts, chosen, "bfloat16", "bfloat16", 4096, prefix)
+    return layer_caches(facts, chosen, "bfloat16", 4096, prefix)
 
 
 @given(spec=SPECS, tokens=TOKENS, more=st.integers(0, 100_000), in_flight=TOKENS)

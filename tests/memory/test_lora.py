@@ -4,8 +4,8 @@ import pytest
 
 from moorage.common.refusal import Refusal
 from moorage.common.units import GIB
-from moorage.memory import MemoryModel, MemoryOptions
-from moorage.memory.options import LoraOptions
+from moorage.memory.demand import MemoryModel
+from moorage.memory.options import LoraOptions, MemoryOptions
 from moorage.models.source import TensorHeaders
 from tests.memory.models import gib, known, needed, refusal, with_options
 
@@ -80,6 +80,19 @@ def test_packed_weights_have_the_sides_of_what_they_pack(
     }
     names = (f"model.layers.{layer}.self_attn.q_proj.{leaf}" for layer in range(32))
     headers = TensorHeaders((name, "I32", shape) for name in names)
+    options = MemoryOptions(lora=LoraOptions(targets=("q_proj",)))
+    found = needed(MemoryModel(config, headers, options))
+    assert gib(found, "lora") == 32 * 16 * 2 * (4096 + 2048) / GIB
+
+
+def test_the_packing_of_a_multimodal_model_is_read_where_its_language_model_is_described() -> None:
+    text = {**known("llama-3.1-8b")[0], "quantization_config": {"quant_method": "gptq", "bits": 4}}
+    config = {
+        "architectures": ["LlavaForConditionalGeneration"],
+        **{"model_type": "llava", "text_config": text, "torch_dtype": "bfloat16"},
+    }
+    names = (f"model.layers.{layer}.self_attn.q_proj.qweight" for layer in range(32))
+    headers = TensorHeaders((name, "I32", (512, 2048)) for name in names)
     options = MemoryOptions(lora=LoraOptions(targets=("q_proj",)))
     found = needed(MemoryModel(config, headers, options))
     assert gib(found, "lora") == 32 * 16 * 2 * (4096 + 2048) / GIB

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moorage.common.units import GIB, MIB
-from moorage.memory import Need, Term
-from moorage.memory.engine_setup import Batch
+from moorage.memory.need import Batch, Need, Term
 
 
 def a_need(inside: int, outside: int = 0, stated: int | None = None) -> Need:

@@ -5,18 +5,16 @@ from pathlib import Path
 import pytest
 
 from moorage.common.refusal import Reason, Refusal
-from moorage.memory import (
-    MemoryPrediction,
-    MemorySettings,
-    TensorHeader,
-    predict_memory,
-)
 from moorage.memory.dtypes import pools
 from moorage.memory.facts import Facts
 from moorage.memory.kv import KVKind, KVSpec, LayerCache, group_layers
 from moorage.memory.layers import Mixer, layer_mixers, stage_layers
+from moorage.memory.need import MemoryPrediction
+from moorage.memory.options import MemorySettings
+from moorage.memory.predict import predict_memory
 from moorage.memory.sharding import Split, parse_name, split_of
 from moorage.models.rope import RopeRule
+from moorage.models.source import TensorHeader
 
 LLAMA = {
     "architectures": ["LlamaForCausalLM"],

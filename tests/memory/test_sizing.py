@@ -1,17 +1,19 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from moorage.common.units import GIB, KIB, MIB
+from moorage.memory.need import MemoryQuery
 from moorage.memory.sizing import (
     COMMON_SIZES,
     REPORTED_MIB,
     Answer,
     Device,
-    Question,
     answer,
     find_device,
-    sizes,
+    smallest,
     token_bytes,
 )
 from tests.memory.models import needed, plain
@@ -50,7 +52,7 @@ def test_every_name_finds_itself() -> None:
     assert sorted(COMMON_SIZES) == list(COMMON_SIZES)
 
 
-LONG = Question(tensor=1, pipeline=1, tokens=131072, concurrency=1, at_most=131072)
+LONG = MemoryQuery(total=0, tokens=131072)
 
 
 @pytest.mark.parametrize(
@@ -74,25 +76,26 @@ def test_a_token_takes_what_the_layers_that_keep_all_take(name: str, kib: float)
 
 @pytest.mark.parametrize(("gib", "ranks"), [(16, 4), (24, 2), (40, 1), (80, 1)])
 def test_the_fewest_ranks_with_which_it_fits(gib: int, ranks: int) -> None:
-    ((_, found),) = sizes(plain("llama-3.1-8b"), [Device(total=gib * GIB)], LONG)
+    found = smallest(plain("llama-3.1-8b"), Device(total=gib * GIB), LONG, LONG.tokens)
     assert isinstance(found, Answer)
     assert found.need.tensor_parallel_size == ranks
     assert found.fits
 
 
 def test_what_fits_with_no_number_of_ranks_is_shown_with_the_most() -> None:
-    rows = sizes(plain("llama-3.1-70b"), [Device(total=size) for size in COMMON_SIZES[:2]], LONG)
-    answers = [found for _, found in rows if isinstance(found, Answer)]
+    model = plain("llama-3.1-70b")
+    rows = [smallest(model, Device(total=size), LONG, LONG.tokens) for size in COMMON_SIZES[:2]]
+    answers = [found for found in rows if isinstance(found, Answer)]
     fits = [(answer.fits, answer.need.tensor_parallel_size) for answer in answers]
     assert fits == [(True, 16), (True, 8)]
-    ((_, found),) = sizes(plain("llama-3.1-70b"), [Device(total=8 * GIB)], LONG)
+    found = smallest(model, Device(total=8 * GIB), LONG, LONG.tokens)
     assert isinstance(found, Answer)
     assert (found.fits, found.need.tensor_parallel_size) == (False, 16)
 
 
 def test_the_flags_are_those_that_were_counted_with() -> None:
-    use = LONG.model_copy(update={"tensor": 2, "pipeline": 2})
-    found = answer(plain("llama-3.1-8b"), Device(total=80 * GIB), use)
+    query = replace(LONG, tensor=2, pipeline=2)
+    found = answer(plain("llama-3.1-8b"), Device(total=80 * GIB), query, LONG.tokens)
     assert isinstance(found, Answer)
     assert found.flags == (
         "--tensor-parallel-size 2",

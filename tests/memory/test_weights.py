@@ -5,11 +5,12 @@ from types import MappingProxyType
 import pytest
 
 from moorage.common.refusal import Reason, Refusal
-from moorage.memory import MemorySettings, TensorHeader
 from moorage.memory.facts import Facts
+from moorage.memory.options import MemorySettings
 from moorage.memory.parameters import Kind, created_dtype, created_with, expert_factor
 from moorage.memory.sharding import parse_name
-from moorage.memory.weights import stage_weights, stages_of
+from moorage.memory.weights import Tensors, stage_weights, stages_of
+from moorage.models.source import TensorHeader
 
 BASE = {
     "architectures": ["LlamaForCausalLM"],
@@ -27,21 +28,19 @@ LAYER = "model.layers.0."
 EXPERT = LAYER + "mlp.experts.0."
 
 
-Tensors = Mapping[str, tuple[str, tuple[int, ...]]]
+Shapes = Mapping[str, tuple[str, tuple[int, ...]]]
 
 
 def facts(config: Mapping[str, object] = MappingProxyType({})) -> Facts:
     return Facts({**BASE, **config})
 
 
-def weigh(
-    tensors: Tensors, config: Mapping[str, object] = MappingProxyType({}), tp: int = 1
-) -> int:
+def weigh(tensors: Shapes, config: Mapping[str, object] = MappingProxyType({}), tp: int = 1) -> int:
     headers = {
         name: TensorHeader(dtype=dtype, shape=shape) for name, (dtype, shape) in tensors.items()
     }
     settings = MemorySettings(tensor_parallel_size=tp)
-    return stage_weights(facts(config), headers, settings, "bfloat16", [range(2)])[0]
+    return stage_weights(facts(config), Tensors(headers), settings, "bfloat16", [range(2)])[0]
 
 
 @pytest.mark.parametrize(
@@ -94,7 +93,7 @@ def test_some_classes_make_a_head_beside_an_embedding_that_is_tied(
 def test_a_classifier_without_a_head_has_its_embedding_on_the_first_stage() -> None:
     tensors = {"embed_tokens.weight": TensorHeader(dtype="BF16", shape=(256, 64))}
     silent = {"architectures": ["LlamaForSequenceClassification"], "tie_word_embeddings": None}
-    weights = stage_weights(facts(silent), tensors, MemorySettings(), "bfloat16", STAGES)
+    weights = stage_weights(facts(silent), Tensors(tensors), MemorySettings(), "bfloat16", STAGES)
     assert weights == (2 * 256 * 64, 0)
 
 
@@ -139,7 +138,7 @@ def test_a_copy_of_the_embedding_in_the_checkpoint_is_no_head(
 def test_a_pooling_engine_has_no_head() -> None:
     tensors = {"lm_head.weight": TensorHeader(dtype="BF16", shape=(256, 64))}
     settings = MemorySettings(runner="pooling")
-    assert stage_weights(facts(), tensors, settings, "bfloat16", [range(2)]) == (0,)
+    assert stage_weights(facts(), Tensors(tensors), settings, "bfloat16", [range(2)]) == (0,)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,8 @@ from typing import Any
 
 from prefect.utilities.collections import visit_collection
 
-from moorage.memory import MemoryModel, MemoryOptions
+from moorage.memory.demand import MemoryModel
+from moorage.memory.options import MemoryOptions
 from moorage.models.source import TensorHeader, TensorHeaders
 from tests.builders import a_model
 

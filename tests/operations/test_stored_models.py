@@ -12,7 +12,7 @@ NOW = 100 * DAY
 
 
 def stored(name: str, age: float, **fields: object) -> Stored:
-    told = {
+    values = {
         "host": "a",
         "path": f"models/{name}/abc",
         "source": f"hf://acme/{name}",
@@ -21,7 +21,7 @@ def stored(name: str, age: float, **fields: object) -> Stored:
         "used": NOW - age * DAY,
         "state": "complete",
     }
-    return Stored.model_validate(told | fields)
+    return Stored.model_validate(values | fields)
 
 
 ALL = (
@@ -57,8 +57,8 @@ def test_what_an_interrupted_prune_left_goes() -> None:
 
 
 def need(**fields: object) -> Need:
-    told = {"release": "tiny.v1", "folder": folder_name("hf://acme/old"), "revision": "abc"}
-    return Need.model_validate(told | fields)
+    values = {"release": "tiny.v1", "folder": folder_name("hf://acme/old"), "revision": "abc"}
+    return Need.model_validate(values | fields)
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,11 @@ from moorage.common.refusal import Reason, Refusal
 from moorage.common.values import Origin
 from moorage.engines.registry import ENGINES
 from moorage.inventory.snapshot import HostSnapshot
-from moorage.memory.engine_setup import Batch, MemoryQuery
-from moorage.memory.estimates import Term
-from moorage.memory.need import Need
+from moorage.memory.need import Batch, MemoryQuery, Need, Term
 from moorage.models.profile import ModelProfile
 from moorage.placement.demand import Demand
 from moorage.placement.engine import EngineTraits
-from moorage.placement.memory_models import Memory
+from moorage.placement.memory import Memory
 from moorage.placement.placement import Placement
 from moorage.placement.propose import place
 from moorage.placement.request import Request, Subject

@@ -11,10 +11,9 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.refusal import Refusal
 from moorage.common.units import GIB, KIB
 from moorage.common.values import Origin
-from moorage.models.config import derive_profile
+from moorage.models.profile import derive_profile
 from moorage.placement.demand import Allocation, Demand, Split
-from moorage.placement.memory_models import EstimatedMemory
-from moorage.placement.memory_request import LEAST_CONTEXT, MemoryRequest, memory_request
+from moorage.placement.memory import LEAST_CONTEXT, EstimatedMemory, MemoryRequest, memory_request
 from moorage.placement.view import AcceleratorKind
 from moorage.spec import Policy
 from tests.builders import a_model, a_profile, a_spec

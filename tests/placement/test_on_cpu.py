@@ -9,7 +9,8 @@ from moorage.common.units import GIB
 from moorage.engines.registry import ENGINES
 from moorage.inventory.claims import Resource
 from moorage.inventory.snapshot import HostSnapshot
-from moorage.memory import MemoryModel, memory_options
+from moorage.memory.demand import MemoryModel
+from moorage.memory.options import memory_options
 from moorage.placement.placement import CPU
 from moorage.placement.request import Request, Subject
 from moorage.spec import EngineName
@@ -105,10 +106,10 @@ def test_without_a_statement_the_engine_says_how_much_ram_it_takes(
     assert least * GIB <= request.cpu_demand.least().bytes < 2 * least * GIB
 
 
-def qwen() -> Request:
+def qwen(policy: str = "fitted") -> Request:
     """A model whose RAM is known for each context: 144 KiB for each token."""
     config, headers = known("qwen3-8b")
-    spec = a_spec(placement={"accelerators": 0})
+    spec = a_spec(placement={"accelerators": 0, "policy": policy})
     memory = MemoryModel(config, headers, memory_options(spec))
     model = Subject(spec, a_profile(context=40_960), memory)
     return model.request(ENGINES[EngineName.VLLM])
@@ -129,6 +130,11 @@ def test_on_processors_too_the_context_is_as_long_as_the_room_allows() -> None:
     assert (seat.host, seat.tokens) == ("large", 40_960)
     assert [v.refusal for v in placement.verdicts] == [Reason.RAM, Reason.RAM, None]
     assert all(v.needed > v.available for v in placement.verdicts[:2])
+
+
+def test_the_policy_baseline_caps_the_context_on_processors_too() -> None:
+    (seat,) = on_hosts(qwen("baseline"), a_host("large", 0)).seats
+    assert seat.tokens == 8192
 
 
 def test_accelerators_are_preferred_and_left_alone_when_none_are_wished() -> None:

@@ -12,7 +12,8 @@ from moorage.common.values import Origin
 from moorage.engines.registry import ENGINES
 from moorage.inventory.claims import Resource
 from moorage.inventory.snapshot import Accelerator, FleetSnapshot, HostSnapshot
-from moorage.memory import MemoryModel, memory_options
+from moorage.memory.demand import MemoryModel
+from moorage.memory.options import memory_options
 from moorage.placement.better_hosts import Trial
 from moorage.placement.placement import Placement
 from moorage.placement.propose import NoFit, propose, seats_for

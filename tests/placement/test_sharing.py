@@ -12,7 +12,7 @@ from moorage.engines.registry import ENGINES
 from moorage.inventory.claims import Claim
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.memory.demand import memory_model
-from moorage.models.config import derive_profile
+from moorage.models.profile import derive_profile
 from moorage.placement.placement import Placement
 from moorage.placement.propose import NoFit, propose
 from moorage.placement.request import Subject

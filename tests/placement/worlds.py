@@ -14,7 +14,7 @@ from moorage.inventory.claims import Claim, Resource
 from moorage.inventory.snapshot import FleetSnapshot, HostSnapshot
 from moorage.models.profile import ModelProfile
 from moorage.placement.fit import misfits
-from moorage.placement.memory_models import Memory
+from moorage.placement.memory import Memory
 from moorage.placement.placement import Placement
 from moorage.placement.request import Request
 from moorage.spec import EngineName, ModelSpec

@@ -170,7 +170,7 @@ def test_all_violations_are_told_at_once_and_survive_prefect() -> None:
     spec = {"engine": {**CUSTOM, "env": {"CC": "x"}}, "trust_remote_code": True}
     failure = PolicyRefused(violations(EffectivePolicy(), request(spec)))
     assert failure.cause is Cause.POLICY_REFUSED
-    assert failure.facts.exit_code is ExitCode.BAD_INPUT
+    assert failure.cause.exit_code is ExitCode.BAD_INPUT
     assert "`api.commands` of the default policy" in failure.detail
     assert len(failure.detail.splitlines()) == 3
     assert pickle.loads(pickle.dumps(failure)).violations == failure.violations

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from moorage.common.failures import CAUSES, Cause, Failure
+from moorage.common.failures import Cause, Failure
 from moorage.engines.registry import ENGINES
 from moorage.readiness.diagnosis import COMMON_CAUSES, TAIL_LINES, LogCause, diagnose
 from moorage.spec import EngineName
@@ -139,7 +139,7 @@ def diagnosed(log: str, engine: EngineName = EngineName.VLLM) -> Failure:
         (f"{CORE} {NO_KERNEL}", Cause.ENGINE_NO_DEVICE, "not built for this accelerator"),
         (f"{CORE} {NO_BFLOAT16}", Cause.ENGINE_UNSUPPORTED_SETTING, "--dtype half"),
         (f"{API} {OLD_DEVICE}", Cause.ENGINE_UNSUPPORTED_QUANTIZATION, "compute capability 75"),
-        (f"{API} {GATED}", Cause.SOURCE_GATED, "Ask for access"),
+        (f"{API} {GATED}", Cause.SOURCE_GATED, "Request access"),
         (
             "ValueError: current platform cpu does not support ray.",
             Cause.ENGINE_UNSUPPORTED_SETTING,
@@ -231,7 +231,7 @@ def test_the_log_gives_the_cause_away(line: str, cause: Cause, advice: str) -> N
 def test_a_suggestion_uses_only_what_its_pattern_names(entry: LogCause) -> None:
     groups = re.compile(entry.pattern).groupindex
     assert set(re.findall(r"\{(\w*)\}", entry.suggestion)) <= set(groups)
-    assert entry.suggestion or CAUSES[entry.cause].suggestion
+    assert entry.suggestion or entry.cause.suggestion
 
 
 HEALTHY_START = """\

@@ -239,7 +239,7 @@ def test_a_section_without_content_is_left_out() -> None:
 def test_a_start_after_a_death_is_told_with_its_cause() -> None:
     again = Restart(at=NOON, replicas=(0, 2), reason="exited: 137", flow_run_id="run-7")
     text = release_document(a_release().model_copy(update={"restarts": (again,)})).markdown()
-    assert "## Started again (UTC)" in text
+    assert "## Restarts (UTC)" in text
     assert f"| {NOON:%Y-%m-%d %H:%M:%S} | 0, 2 | exited: 137 | run-7 |" in text
 
 
@@ -277,6 +277,6 @@ def test_a_record_names_what_its_adapters_were_pinned_to_and_what_was_loaded_sin
     text = release_document(release).markdown()
     assert "| Adapter poet | hf://org/poet at a1b2, rank 8 |" in text
     assert "| Draft model | hf://org/small at c3d4 |" in text
-    assert "Adapters loaded since it serves" in text
+    assert "Adapters loaded later" in text
     assert "| later | hf://org/poet | a1b2 | 8 |" in text
     assert "Adapter poet" in plan_document(release).markdown()

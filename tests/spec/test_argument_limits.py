@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from moorage.adapters.engines.argument_check import check_early
+from moorage.adapters.engines.schemas import check_early
 from moorage.common.failures import Failure
 from moorage.inventory.fleet import Fleet
 from moorage.reports.problems import problems_of

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import string
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from moorage.adapters.engines.schemas import SchemaStore
+from moorage.adapters.engines.schemas import shipped_schemas
 from moorage.common.failures import Failure
 from moorage.engines.registry import ENGINES
 from moorage.engines.schema.argument import Rules
@@ -39,7 +38,6 @@ from tests.engines.planning import planned
 
 INSTALLED = Program(engine=EngineName.TRANSFORMERS, path="/opt/bin/transformers", version="5.23.0")
 RULES = ENGINES[EngineName.VLLM].argument_rules or Rules(title="vLLM")
-EVERY = SchemaStore(Path("/nowhere")).every
 TOKEN = "hf_" + "aB3" * 11
 KEY = "-----BEGIN OPENSSH PRIVATE KEY-----\nabc"
 
@@ -319,7 +317,7 @@ def test_arguments_do_not_open_an_engine_elsewhere(option: str) -> None:
         {"name": "tiny", "source": "hf://org/tiny", "engine": {"name": "vllm", "args": [option]}}
     )
     with pytest.raises(Failure, match="moorage decides how the engine is reached"):
-        check_likely(spec.engine, RULES, [None], EVERY)
+        check_likely(spec.engine, RULES, [None], shipped_schemas)
 
 
 @pytest.mark.parametrize("option", ["--host 0.0.0.0", "--port=1"])

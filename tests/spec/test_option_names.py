@@ -6,24 +6,24 @@ import pytest
 
 from moorage.engines.schema.reading import read
 from moorage.memory.calibration import calibration_key
-from moorage.placement.memory_request import memory_request
+from moorage.placement.memory import memory_request
 from moorage.placement.parallelism import stated_parallelism
 from moorage.spec import option_names
 from moorage.spec.arguments import full_name, parse_entries
 from moorage.spec.option_names import SECOND_NAMES, SHORT_NAMES, SHORTEST
 from scripts.make_option_names import option_names as made_from_schemas
 from tests.builders import a_profile, a_spec
-from tests.engines.schema.shipped import STORE
+from tests.engines.schema.shipped import shipped
 
 
-def test_the_names_are_those_of_the_shipped_schemas() -> None:
-    assert Path(option_names.__file__).read_text() == made_from_schemas(STORE.every())
+def test_the_names_are_those_of_the_shipped() -> None:
+    assert Path(option_names.__file__).read_text() == made_from_schemas(shipped())
 
 
 @pytest.mark.parametrize("full", list(SHORTEST))
 def test_no_version_takes_a_shorter_writing(full: str) -> None:
     least = SHORTEST[full]
-    versions = [schema for schema in STORE.every() if full in schema.options]
+    versions = [schema for schema in shipped() if full in schema.options]
 
     def is_taken(word: str) -> bool:
         fits = [[name for name in one.options if name.startswith(word)] for one in versions]
@@ -35,7 +35,7 @@ def test_no_version_takes_a_shorter_writing(full: str) -> None:
 
 @pytest.mark.parametrize(("other", "full"), [*SECOND_NAMES.items(), *SHORT_NAMES.items()])
 def test_both_writings_are_one_argument_of_vllm(other: str, full: str) -> None:
-    found = [schema.options[other] for schema in STORE.every() if other in schema.options]
+    found = [schema.options[other] for schema in shipped() if other in schema.options]
     assert found
     assert all(full.replace("--no-", "--", 1) in item.options for item in found)
 
@@ -43,7 +43,7 @@ def test_both_writings_are_one_argument_of_vllm(other: str, full: str) -> None:
 @pytest.mark.parametrize("words", ["--gpu-memory-util 0.9", "--device-memory-utilization=0.9"])
 def test_what_the_check_takes_for_an_option_is_read_as_that_option(words: str) -> None:
     args = parse_entries((words,))
-    assert not read(args.words, STORE.every()[1]).problems
+    assert not read(args.words, shipped()[1]).problems
     assert args.value("--gpu-memory-utilization") == "0.9"
     assert args.has("--gpu-memory-utilization")
     assert args.states("--gpu-memory-utilization")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from moorage.adapters.ledger.lock_owner import Owner
+from moorage.adapters.ledger.locks import Owner
 from moorage.operations.reconcile.actions import Action, ActionKind
 from moorage.releases.release import ReleaseState
 from tasks import repair, replace
 from tasks.cleanup import abandoned, recover, recover_others
 from tasks.context import ledger, router
-from tasks.journal import Journal
 from tasks.repair import _give_up
 from tasks.restart import lease_of
 from tasks.stopping import end_release
@@ -34,7 +33,7 @@ def test_a_deploy_of_another_model_does_not_end_one_that_is_to_come_back() -> No
     """It stopped first for a release whose flow was killed then: reconciling starts it again."""
     old, new = stopping_for_another()
     for _ in range(2):
-        recover_others("other", Journal([]))
+        recover_others("other")
         assert ledger().releases.get(new).state == S.ERROR
         assert ledger().releases.get(old.id).state == S.STOPPING
         assert claimed_by() == {old.id: len(PLACEMENT.claims)}, "nobody may take its place"
@@ -51,7 +50,7 @@ def test_a_stop_whose_successor_serves_is_finished_by_a_deploy_of_another_model(
     old, new = stopping_for_another()
     ledger().releases.move(new, S.STARTING)
     ledger().releases.move(new, S.RUNNING)
-    recover_others("other", Journal([]))
+    recover_others("other")
     assert ledger().releases.get(old.id).state == S.SUPERSEDED
     assert claimed_by() == {new: len(PLACEMENT.claims)}
 

@@ -7,7 +7,7 @@ from unittest.mock import Mock
 import pytest
 from prefect.states import Completed, Crashed, Failed
 
-from moorage.common.failures import CAUSES, Cause, Failure
+from moorage.common.failures import Cause, Failure
 from tasks.context import PLAIN, RETRIED, is_retryable, ledger, settings
 
 pytestmark = pytest.mark.usefixtures("own_home")
@@ -35,7 +35,7 @@ def retried(state: Any) -> bool:
 
 @pytest.mark.parametrize("cause", Cause)
 def test_the_taxonomy_decides_what_is_tried_again(cause: Cause) -> None:
-    assert retried(Failed(data=Failure(cause, ""))) is CAUSES[cause].retryable
+    assert retried(Failed(data=Failure(cause, ""))) is cause.retryable
 
 
 def test_a_failure_that_was_wrapped_as_a_result_is_found() -> None:

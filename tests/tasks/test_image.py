@@ -19,13 +19,22 @@ from moorage.engines.launch import LaunchPlan
 from moorage.images.image import Image
 from moorage.inventory.fleet import Fleet
 from moorage.inventory.registries import Registries
-from moorage.inventory.snapshot import FleetSnapshot
 from moorage.inventory.survey.facts import ARCHITECTURES
-from moorage.placement.placement import Placement
+from moorage.placement.placement import Placed
 from moorage.releases.release import ReleaseRow, ReleaseState
-from moorage.spec import EngineName, ModelSpec
+from moorage.spec import EngineName
 from tasks.image import choose_image, image_drift, pull_image, restore_image
-from tests.builders import NOON, a_container, a_fleet, a_host, a_placement, a_release, a_spec
+from tests.builders import (
+    NOON,
+    a_container,
+    a_fleet,
+    a_host,
+    a_model,
+    a_placement,
+    a_profile,
+    a_release,
+    a_spec,
+)
 from tests.local_registry import PASSWORD, USER, LocalRegistry, empty_image, require_registry
 from tests.uploads import layer, upload_image, upload_index
 
@@ -66,23 +75,22 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(SECRET, PASSWORD)
 
 
-def wanted(
-    image: str, registries: dict[str, Any] | None = None
-) -> tuple[ModelSpec, Placement, FleetSnapshot]:
+def wanted(image: str, registries: dict[str, Any] | None = None) -> Placed:
     spec = a_spec(engine={"name": "vllm", "runtime": "docker", "image": image})
     known = Registries.model_validate(registries or {})
     host = a_host(address="local", architecture=ARCHITECTURE, registries=known)
-    return spec, a_placement(spec, host), a_fleet(host)
+    placement = a_placement(spec, host)
+    return Placed(spec, a_model(), a_profile(), placement, a_fleet(host), "tiny.v1")
 
 
 async def planned(image: str, **more: Any) -> Image:
-    chosen = await choose_image.fn(*wanted(image, **more))
+    chosen = await choose_image.fn(wanted(image, **more))
     assert chosen
     return chosen
 
 
 async def pulled(image: str, **more: Any) -> Image:
-    chosen = await pull_image.fn(*wanted(image, **more))
+    chosen = await pull_image.fn(wanted(image, **more))
     assert chosen
     return chosen
 
@@ -260,7 +268,7 @@ async def test_a_registry_that_sends_something_else_for_a_digest_is_not_believed
     try:
         with pytest.raises(Failure) as caught:
             await pulled(f"{lying.host}/engine@{digest}")
-        assert caught.value.facts.exit_code == ExitCode.IMAGE
+        assert caught.value.cause.exit_code == ExitCode.IMAGE
         assert DockerImages("local").find(f"{lying.host}/engine@{digest}") is None
         assert not docker.from_env().images.list(f"{lying.host}/engine")
     finally:

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from moorage.adapters.hosts.observation import Observation
-from moorage.adapters.ledger.lock_owner import Owner
+from moorage.adapters.ledger.locks import Owner
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin
 from moorage.placement.placement import Placement, Seat
@@ -94,8 +94,8 @@ def running(placement: Placement) -> ReleaseRow:
 async def waits(mine: AcceleratorStartLock) -> list[str]:
     """Notes while it waits."""
     ear = Ear()
-    with journal(ear) as diary:
-        await mine.acquire(DEADLINES, diary)
+    with journal(ear):
+        await mine.acquire(DEADLINES)
     return ear.heard
 
 

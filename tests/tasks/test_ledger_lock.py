@@ -12,7 +12,6 @@ from moorage.adapters.system.threads import in_thread
 from tasks import compare
 from tasks.compare import sole_flow
 from tasks.context import ledger
-from tasks.journal import Journal
 from tests.tasks.test_launch import on, turn
 from tests.waiting import until
 
@@ -20,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("own_home")
 
 
 async def works_on_tiny() -> None:
-    async with sole_flow("tiny", "run", Journal([])):
+    async with sole_flow("tiny", "run"):
         await asyncio.sleep(60)
 
 

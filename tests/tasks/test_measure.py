@@ -15,6 +15,7 @@ from moorage.common.values import Origin
 from moorage.engines.flags import Variable
 from moorage.engines.launch import LaunchPlan, Workload, planned_workload
 from moorage.memory.calibration import Measurement
+from moorage.placement.placement import Placed
 from moorage.readiness.engine_facts import EngineFacts
 from moorage.spec import EngineName, RuntimeName
 from tasks import context
@@ -27,7 +28,10 @@ from tests.builders import (
     a_container,
     a_cpu_host,
     a_fleet,
+    a_host,
     a_measurement,
+    a_model,
+    a_placement,
     a_profile,
     a_release,
     a_spec,
@@ -69,26 +73,30 @@ def logged(home: Path, workload: str, text: str) -> None:
     (folder / "log").write_text(text)
 
 
-def measured(
-    plan: LaunchPlan, predicted: dict[str, int] | None = None
-) -> tuple[tuple[Measurement, ...], Ear]:
+PLACEMENT = a_placement(a_spec(), a_host())
+"""On an accelerator, whose memory is predicted."""
+
+
+def measured(plan: LaunchPlan) -> tuple[tuple[Measurement, ...], Ear]:
     ear = Ear()
     workloads: tuple[Workload, ...] = tuple(map(planned_workload, plan.containers))
     fleet = a_fleet(a_cpu_host("local"))
     with journal(ear):
-        found = asyncio.run(measure.fn(a_profile(), plan, workloads, fleet, predicted))
+        placed = Placed(a_spec(), a_model(), a_profile(), PLACEMENT, fleet, "tiny.v1")
+        found = asyncio.run(measure.fn(placed, plan, workloads))
     return found, ear
 
 
 def test_each_workload_is_recorded_with_what_it_said(home: Path) -> None:
     logged(home, "one", LOG)
     logged(home, "other", LOG.replace("1.0/", "2.0/"))
-    found, ear = measured(planned("one", "other"), {"kv_cache": GIB})
+    found, ear = measured(planned("one", "other"))
     assert [(one.workload, one.measured.kv_cache_bytes) for one in found] == [
         ("one", GIB),
         ("other", 2 * GIB),
     ]
-    assert found[0].predicted == {"kv_cache": GIB}
+    assert found[0].predicted == PLACEMENT.predicted
+    assert "kv_cache" in PLACEMENT.predicted
     assert (found[0].release, found[0].key.accelerator_type) == ("tiny.v1", "cpu")
     assert ear.heard == ["measure started", "measure ended: KV cache 1.0 GiB"]
 
@@ -125,8 +133,8 @@ def test_a_log_that_cannot_be_read_is_told_and_nothing_else(home: Path) -> None:
 def kept(release: str) -> tuple[str, Ear]:
     ear = Ear()
     record = a_release(release, measured=(a_measurement(release=release),))
-    with journal(ear) as diary:
-        record_measurements(record, diary)
+    with journal(ear):
+        record_measurements(record)
     found = ledger().measurements.latest(a_measurement().key)
     return found.release if found else "", ear
 

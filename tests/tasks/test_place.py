@@ -88,7 +88,8 @@ def outrun(
 
 async def placed(release: str) -> Placed:
     snapshot = await take_snapshot(FLEET)
-    return await place.fn(Analyzed(SPEC, a_model(), a_profile()), FLEET, snapshot, release, "")
+    analyzed = Analyzed(SPEC, a_model(), a_profile())
+    return await place.fn(analyzed, FLEET, snapshot, release, "")
 
 
 @pytest.mark.parametrize("times", [0, 1, CLAIM_ATTEMPTS - 1])

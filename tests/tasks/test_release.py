@@ -53,7 +53,7 @@ def test_a_release_whose_flow_fails_ends_with_the_cause_and_holds_nothing(
     error: BaseException, cause: str
 ) -> None:
     release = scheduled()
-    with pytest.raises(type(error)), close_on_failure(release, None, Journal([])):
+    with pytest.raises(type(error)), close_on_failure(release, None):
         raise error
     assert ledger().releases.get(release).cause == cause == cause_of(error)
     last = ledger().releases.transitions(release)[-1]
@@ -64,7 +64,7 @@ def test_a_release_whose_flow_fails_ends_with_the_cause_and_holds_nothing(
 def test_what_was_started_keeps_its_claims_until_it_is_gone() -> None:
     release = scheduled()
     ledger().workloads.put(release, a_workload(release=release))
-    with pytest.raises(Stopped), close_on_failure(release, None, Journal([])):
+    with pytest.raises(Stopped), close_on_failure(release, None):
         raise Stopped
     assert ledger().releases.get(release).state == S.ERROR
     assert holders() == {release}
@@ -76,7 +76,7 @@ def test_who_made_room_gets_its_claims_back_in_the_same_step() -> None:
     new = scheduled(instead_of=old)
     assert holders() == {new}
     row = ledger().releases.get(old)
-    with pytest.raises(Stopped), close_on_failure(new, row, Journal([])):
+    with pytest.raises(Stopped), close_on_failure(new, row):
         raise Stopped
     assert holders() == {old}
     assert ledger().releases.get(new).state == S.ERROR
@@ -84,7 +84,7 @@ def test_who_made_room_gets_its_claims_back_in_the_same_step() -> None:
 
 def test_a_release_that_took_over_is_left_alone() -> None:
     release = running()
-    with pytest.raises(Stopped), close_on_failure(release, None, Journal([])):
+    with pytest.raises(Stopped), close_on_failure(release, None):
         raise Stopped
     assert ledger().releases.get(release).state == S.RUNNING
     assert holders() == {release}

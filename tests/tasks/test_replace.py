@@ -15,12 +15,10 @@ from moorage.engines.launch import (
     Workload,
     planned_workload,
 )
-from moorage.releases.release import ReleaseRow, ReleaseState
-from moorage.releases.succession import ENDING, SUPERSEDED
+from moorage.releases.release import ENDING, SUPERSEDED, ReleaseRow, ReleaseState
 from moorage.spec import EngineName
 from tasks import replace, workloads
 from tasks.context import ledger, router
-from tasks.journal import Journal
 from tasks.release import close_begun
 from tasks.replace import finish_switch, restore_release, undo_stop
 from tests.builders import REVISION, a_container, a_fleet, a_host, a_placement, a_release, a_spec
@@ -28,7 +26,7 @@ from tests.builders import REVISION, a_container, a_fleet, a_host, a_placement, 
 pytestmark = pytest.mark.usefixtures("own_home")
 
 S = ReleaseState
-AWAY = Failure(Cause.RUNTIME_UNAVAILABLE, "").facts.summary
+AWAY = Failure(Cause.RUNTIME_UNAVAILABLE, "").cause.summary
 PLACEMENT = a_placement(a_spec(), a_host())
 
 
@@ -208,14 +206,14 @@ def test_a_switch_that_was_made_is_finished_and_one_that_was_not_leaves_the_old_
     ended: list[str] = []
     monkeypatch.setattr(replace, "_end_superseded", lambda one, *_: ended.append(one))
     old, new = stopping_for_another()
-    finish_switch(old, new, Journal([]))
+    finish_switch(old, new)
     assert ended == []
     ledger().releases.move(new, S.STARTING)
     ledger().releases.take_over(a_release(new, replaced=old.id))
-    finish_switch(old, new, Journal([]))
+    finish_switch(old, new)
     assert ended == [old.id]
     ledger().releases.end(old.id, S.SUPERSEDED)
-    finish_switch(old, new, Journal([]))
+    finish_switch(old, new)
     assert ended == [old.id]
 
 

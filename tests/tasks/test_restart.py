@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from moorage.adapters.ledger.lock_owner import this_process
+from moorage.adapters.ledger.locks import this_process
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import planned_workload
 from moorage.operations.reconcile.actions import Action, ActionKind

@@ -4,9 +4,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from moorage.engines.draining import Drained
 from moorage.engines.launch import Workload
-from moorage.engines.stopping import Ending
+from moorage.engines.stopping import Drained, Ending
 from moorage.engines.vllm.arguments import IN_FLIGHT
 from tasks.stopping import POLL_SECONDS, until_idle
 from tests.builders import a_workload

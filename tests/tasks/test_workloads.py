@@ -95,7 +95,7 @@ class Runtime:
 
     def observe(self, _workload: object) -> Observation:
         code = None if self._running else 1
-        return Observation(running=self._running, exit_code=code, detail="the container is exited")
+        return Observation(running=self._running, exit_code=code, detail="the container exited")
 
     def logs(self, _workload: object, _tail: int) -> str:
         return self._log

@@ -178,7 +178,7 @@ class TestDeployed:
         browser.page.locator("button[aria-haspopup=menu]").first.click()
         browser.page.get_by_role("menuitem", name="Resume").click()
         dialog = browser.page.get_by_role("dialog")
-        dialog.get_by_text("Whether it shall be done.").wait_for()
+        dialog.get_by_text("Whether the plan is approved.").wait_for()
         dialog.get_by_text(f"It would replace {serves}").first.wait_for()
         assert dialog.get_by_role("heading", name=f"Plan for {name}").is_visible()
         browser.picture("approval")

@@ -16,8 +16,7 @@ from docker.types import DeviceRequest, Ulimit
 from docker.types import Mount as DockerMount
 
 from moorage.common.failures import Cause, Failure
-from moorage.engines.isolation import Isolation
-from moorage.engines.launch import ContainerSpec, Preparation
+from moorage.engines.launch import ContainerSpec, Isolation, Preparation
 from moorage.inventory.devices import device_kind
 from moorage.spec import NetworkMode, RestartPolicy
 

@@ -144,9 +144,10 @@ def _observation(state: Mapping[str, Any], restarts: int) -> Observation:
     """A container that waits for its restart counts as running, and shows how it ended."""
     running = state["Status"] in ("running", "paused", "restarting")
     killed = bool(state.get("OOMKilled"))
-    words = [f"the container is {state['Status']}"]
+    exited = state["Status"] == "exited"
+    words = ["the container exited" if exited else f"the container is {state['Status']}"]
     if restarts:
-        words.append(f"it has ended and was started again {restarts} times")
+        words.append(f"Docker restarted it {restarts} times")
     if output := "it ran out of memory" if killed else state.get("Error"):
         words.append(output)
     return Observation(

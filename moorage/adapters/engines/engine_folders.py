@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import stat
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from itertools import chain
@@ -14,7 +15,7 @@ from requests.exceptions import RequestException
 
 from moorage.adapters.docker.errors import reach_failure
 from moorage.adapters.docker.helper import HelperJob, run_helper
-from moorage.adapters.sources.announced_files import verify
+from moorage.adapters.sources.store import verify
 from moorage.adapters.system.os_errors import disk_failures
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import ContainerSpec
@@ -42,7 +43,8 @@ def make_cache_folders(spec: ContainerSpec) -> None:
     """Make the cache folders of a container on this machine.
 
     Any user id of a container may write into such a folder. On the host only the owner can enter
-    the parent folder, because caches hold code that engines will run.
+    the parent folder, because caches hold code that engines will run. A link that a container may
+    have made is refused.
 
     Raises:
         Failure: `STORE_UNWRITABLE`.
@@ -50,6 +52,8 @@ def make_cache_folders(spec: ContainerSpec) -> None:
     for path, mode in _folders(spec):
         folder = Path(path)
         try:
+            if folder.is_symlink() and folder.parent.stat().st_mode & stat.S_IWOTH:
+                raise Failure(Cause.STORE_UNWRITABLE, f"{path} is a link")
             folder.mkdir(parents=True, exist_ok=True)
             if folder.stat().st_mode & ANYONE != mode:
                 folder.chmod(mode)
@@ -63,11 +67,7 @@ def has_caches(spec: ContainerSpec) -> bool:
 
 
 def make_remote_cache_folders(host: HostSnapshot, specs: Iterable[ContainerSpec]) -> None:
-    """Make the cache folders on a remote host, with a helper container. Its store exists.
-
-    Args:
-        host: The host; all folders are in its store.
-        specs: Containers that will run there.
+    """Make the cache folders in the store of a remote host, with a helper container.
 
     Raises:
         Failure: `STORE_UNWRITABLE`, or `RUNTIME_UNAVAILABLE` when the host does not answer.
@@ -126,11 +126,6 @@ def install_adapter(adapter: ResolvedModel, pin: Pin, folder: Path) -> Path:
     It is copied, not linked: a local directory may change or vanish while a server still needs the
     files, because a server that evicted an adapter reads them again.
 
-    Args:
-        adapter: The adapter, staged.
-        pin: What it was pinned to.
-        folder: The folder that is mounted into the servers.
-
     Raises:
         Failure: `DISK_FULL`, `STORE_UNWRITABLE`, or `DOWNLOAD_CORRUPT` when a file has changed.
     """
@@ -154,14 +149,9 @@ def remove_empty_folder(folder: Path) -> None:
         folder.rmdir()
 
 
-def remove_unused_adapters(folder: Path, kept: Collection[Pin]) -> None:
-    """Remove adapters that no server has loaded. The folder stays, because containers mount it.
-
-    Args:
-        folder: The folder.
-        kept: The adapters that are loaded.
-    """
-    places = {adapter_path(folder, pin) for pin in kept}
+def remove_unused_adapters(folder: Path, loaded: Collection[Pin]) -> None:
+    """Remove adapters that no server has loaded. The folder stays, because containers mount it."""
+    places = {adapter_path(folder, pin) for pin in loaded}
     names = {place.parent for place in places}
     for name in folder.glob("*"):
         for found in name.glob("*"):

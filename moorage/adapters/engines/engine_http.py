@@ -8,24 +8,43 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import ssl
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from itertools import islice
 from typing import Any, NamedTuple
 
 import httpx
+from prometheus_client.parser import text_string_to_metric_families
 
-from moorage.common.strict_json import decode
+from moorage.common.strict_json import JsonError, NotJson, decode
 from moorage.common.units import MIB, human_bytes
+from moorage.readiness.answers import Unreadable
+from moorage.readiness.protocol import Phase, Probe
 
 MOST_BYTES = 4 * MIB
 """Of an answer, unless a caller says otherwise: a long completion has some hundred KiB."""
+
+MOST_METRICS = 8 * MIB
+"""Bytes of an answer with metrics. Hundreds of label sets take some MiB."""
+
+MOST_LINE, MOST_LABEL_SETS, MOST_COUNT = 1024, 2000, 2**53
+"""Limits of metrics: characters of a line, lines that count, and the value of one."""
 
 MOST_SHOWN = 200
 """Characters of an error on the way; it may quote what the engine sent."""
 
 DISCONNECTED = "Server disconnected"
 """Start of httpx's message when a connection ends before an answer has begun."""
+
+LIST_SECONDS = 5.0
+LISTING = Probe(phase=Phase.LISTED, deadline="warm_up_seconds", method="GET", path="/v1/models")
+
+UNREADABLE = (ValueError, LookupError, ArithmeticError)
+"""Raised by the metrics library for wrong lines. It documents none; a label without a name is an
+`IndexError`, and a time stamp of 400 digits an `OverflowError`."""
 
 
 class NoAnswer(Exception):
@@ -45,12 +64,7 @@ class Unusable(NoAnswer):
 
 
 class Answer(NamedTuple):
-    """A whole answer.
-
-    Attributes:
-        status: HTTP status.
-        content: The body.
-    """
+    """A whole answer: its HTTP status, and its body."""
 
     status: int
     content: bytes
@@ -61,11 +75,7 @@ class Answer(NamedTuple):
         return self.content.decode(errors="replace")
 
     def json(self) -> Any:
-        """The body as data.
-
-        Raises:
-            JsonError: It is no JSON, or more of it than is accepted.
-        """
+        """The body as data; raises `JsonError` when it is no JSON, or more than is accepted."""
         return decode(self.content)
 
 
@@ -73,8 +83,6 @@ class Question(NamedTuple):
     """A request to an engine.
 
     Attributes:
-        url: Where.
-        method: HTTP method.
         body: Sent as JSON; None = nothing.
         parameters: Of the query.
         api_key: Sent as a bearer token when there is one.
@@ -87,11 +95,86 @@ class Question(NamedTuple):
     api_key: str = ""
 
 
+async def ask(
+    endpoint: str, probe: Probe, timeout_seconds: float, api_key: str = ""
+) -> tuple[int, Any]:
+    """Send a probe to an engine at a base URL; the time-out is for all of it.
+
+    Returns:
+        HTTP status and answer: JSON where it is JSON, `Unreadable` where it is JSON beyond the
+        limits, else text. Status 0 = no answer, with the reason in its place; a TCP connection
+        that is accepted counts as 200.
+    """
+    try:
+        if not probe.method:
+            await connect(endpoint, timeout_seconds)
+            return 200, "accepted"
+        question = Question(endpoint + probe.path, probe.method, probe.body, api_key=api_key)
+        answer = await ask_engine(question, timeout_seconds)
+    except NoAnswer as error:
+        return 0, str(error)
+    try:
+        return answer.status, answer.json()
+    except NotJson:
+        return answer.status, answer.text
+    except JsonError as error:
+        return answer.status, Unreadable(why=str(error))
+
+
+async def served_names(endpoint: str, api_key: str = "") -> frozenset[str] | None:
+    """The names under which the server at a base URL answers; None = it does not list them."""
+    status, answer = await ask(endpoint, LISTING, LIST_SECONDS, api_key)
+    entries = answer.get("data") if status == 200 and isinstance(answer, dict) else None
+    if not isinstance(entries, list):
+        return None
+    return frozenset(str(entry.get("id")) for entry in entries if isinstance(entry, dict))
+
+
+def read_metrics(url: str, timeout_seconds: float) -> str:
+    """The text of an engine's metrics; empty when it sends anything else.
+
+    Raises:
+        TimeoutError: It did not answer in time.
+        ConnectionError: Nothing answers there.
+    """
+    try:
+        answer = ask_engine_now(Question(url), timeout_seconds, MOST_METRICS)
+    except Unusable:
+        return ""
+    # Only names and numbers count. Text beyond ASCII would take several times the memory.
+    return answer.content.decode("ascii", "replace") if answer.status == 200 else ""
+
+
+def metrics_total(text: str, names: Sequence[str]) -> int | None:
+    """The sum of some counts over all label sets, of which an engine has one for each rank.
+
+    None when all of them are missing, or one is no count, such as `NaN`. Only lines of these names
+    reach the library's parser, and only short ones: it takes seconds and 100 MiB for a whole
+    answer, minutes for one long line, and refuses an answer with one wrong line.
+    """
+    wanted = "|".join(map(re.escape, names))
+    found = re.finditer(rf"^(?:{wanted})[{{ \t].*$", text, re.MULTILINE)
+    try:
+        counts = [_value(match) for match in islice(found, MOST_LABEL_SETS)]
+    except UNREADABLE:
+        return None
+    return sum(counts) if counts else None
+
+
+def _value(line: re.Match[str]) -> int:
+    """The value in the line of a metric; raises `ValueError` for no count, or a long line."""
+    if line.end() - line.start() <= MOST_LINE:
+        ((sample,),) = (family.samples for family in text_string_to_metric_families(line[0]))
+        if 0 <= sample.value <= MOST_COUNT:
+            return int(sample.value)
+    raise ValueError
+
+
 async def ask_engine(question: Question, seconds: float, most: int = MOST_BYTES) -> Answer:
     """Ask an engine.
 
     Args:
-        question: What.
+        question: The request.
         seconds: How long all of it may take: connecting, asking, and the whole answer.
         most: Bytes that the body may have.
 

@@ -19,7 +19,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 FORMAT = 1
@@ -46,6 +46,7 @@ KINDS = (
 )
 WORDS = ("word", "1", "1.5", "32k", "auto", "{}", "[]", "{x}")
 STRANGE = "moorage_probe"
+REFUSALS = (argparse.ArgumentTypeError, TypeError, ValueError)
 DEPRECATED = re.compile(r"(?i)^\W*deprecated|--[\w-]+ is deprecated|has been replaced by")
 GONE_IN = re.compile(r"removed (?:in|after) (?:vLLM )?v?(\d+\.\d+(?:\.\d+)?)")
 INSTEAD = re.compile(
@@ -67,10 +68,12 @@ def main() -> None:
     parser = build_parser()
     import vllm  # noqa: PLC0415
 
-    arguments = sorted(filter(None, map(Description(parser).of, parser._actions)), key=order)
+    marked: set[Any] = getattr(parser, "_deprecated", set())
+    rows = [describe(action, marked) for action in parser._actions if action.option_strings]
     head = {"format": FORMAT, "engine": "vllm", "version": vllm.__version__.partition("+")[0]}
-    rows = ",\n".join(json.dumps(row, sort_keys=True) for row in arguments)
-    answer.write(json.dumps(head)[:-1] + ', "arguments": [\n' + rows + "\n]}\n")
+    rows.sort(key=lambda row: str(row["options"][0]))
+    lines = ",\n".join(json.dumps(row, sort_keys=True) for row in rows)
+    answer.write(json.dumps(head)[:-1] + ', "arguments": [\n' + lines + "\n]}\n")
     answer.flush()
 
 
@@ -110,34 +113,17 @@ def first_with(modules: tuple[str, ...], name: str) -> Any:
     sys.exit(f"{name} was not found: {'; '.join(reasons) or ', '.join(modules)}")
 
 
-def order(row: dict[str, Any]) -> str:
-    """Sort key of a row."""
-    return str(row["options"][0])
-
-
-class Description:
-    """Describes the arguments of one parser."""
-
-    def __init__(self, parser: argparse.ArgumentParser) -> None:
-        self.marked: set[Any] = getattr(parser, "_deprecated", set())
-
-    def of(self, action: argparse.Action) -> dict[str, Any] | None:
-        """One argument; None for a positional."""
-        if not action.option_strings:
-            return None
-        row: dict[str, Any] = {"options": named(action.option_strings)}
-        row.update(value_of(action))
-        if action.required:
-            row["required"] = True
-        text = " ".join((action.help or "").split())
-        if DEPRECATED.search(text) or action in self.marked or getattr(action, "deprecated", False):
-            row["deprecated"] = deprecation(text)
-        return row
-
-
-def named(options: Sequence[str]) -> list[str]:
-    """The names; vLLM's first long one that is not the negative comes first."""
-    return sorted(options, key=lambda name: (not name.startswith("--"), name.startswith("--no-")))
+def describe(action: argparse.Action, marked: set[Any]) -> dict[str, Any]:
+    """One argument. Its first long name that is not the negative comes first."""
+    names = action.option_strings
+    first = sorted(names, key=lambda name: (not name.startswith("--"), name.startswith("--no-")))
+    row: dict[str, Any] = {"options": first, **value_of(action)}
+    if action.required:
+        row["required"] = True
+    text = " ".join((action.help or "").split())
+    if DEPRECATED.search(text) or action in marked or getattr(action, "deprecated", False):
+        row["deprecated"] = deprecation(text)
+    return row
 
 
 def value_of(action: argparse.Action) -> dict[str, Any]:
@@ -165,7 +151,7 @@ def checker(convert: Any) -> Callable[[str], bool]:
     def accepts(word: str) -> bool:
         try:
             convert(word)
-        except (argparse.ArgumentTypeError, TypeError, ValueError):
+        except REFUSALS:
             return False
         return True
 
@@ -190,7 +176,7 @@ def choices_of(action: argparse.Action) -> dict[str, Any]:
     def allows(word: str) -> bool:
         try:
             return convert(word) in every
-        except (argparse.ArgumentTypeError, TypeError, ValueError):
+        except REFUSALS:
             return False
 
     row: dict[str, Any] = {"choices": sorted(getattr(item, "value", item) for item in texts)}
@@ -206,7 +192,7 @@ def keys_of(convert: Any) -> list[str]:
     """Keys of a configuration that refuses all others."""
     try:
         convert(json.dumps({STRANGE: 0}))
-    except (argparse.ArgumentTypeError, TypeError, ValueError) as error:
+    except REFUSALS as error:
         if STRANGE not in str(error):
             return []
     else:

@@ -1,4 +1,4 @@
-"""Schemas of engines' arguments: shipped, or extracted on this machine from the engine itself."""
+"""Schemas of engines' arguments, shipped or extracted here, and the check of `engine.args`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,23 @@ from moorage.adapters.hosts.local_host import installed_program
 from moorage.common.failures import Cause, Failure
 from moorage.common.versions import version_key
 from moorage.engines.base import Engine
+from moorage.engines.registry import ENGINES
 from moorage.engines.schema.argument import Schema
+from moorage.engines.schema.check import (
+    check_arguments,
+    check_likely,
+    likely_versions,
+    refuse_secrets,
+    words_of,
+)
+from moorage.images.image import Image
+from moorage.inventory.fleet import Fleet
+from moorage.inventory.fleet_engines import EngineVersions
+from moorage.inventory.snapshot import HostSnapshot
+from moorage.placement.engine import require_engine_of_command
+from moorage.placement.links import require_ports
+from moorage.spec import EngineName, EngineSpec, ModelSpec
+from moorage.spec.image_reference import parse_reference
 
 SHIPPED = files("moorage.engines.vllm") / "schemas"
 FOLDER = "schemas"
@@ -38,18 +54,16 @@ def shipped_schemas() -> tuple[Schema, ...]:
 class SchemaStore:
     """All schemas of vLLM that this machine has.
 
-    Args:
-        home: The home of moorage; extracted schemas are in its folder `schemas`.
+    Extracted ones are in the folder `schemas` of the home of moorage.
     """
 
     def __init__(self, home: Path) -> None:
         self._folder = home / FOLDER
 
     def of_version(self, version: str) -> Schema | None:
-        """The schema of a version; an extracted one is preferred to the shipped one.
+        """The schema of a version such as `0.32.0`, `v0.32.0` or `0.32.0+cpu`.
 
-        Args:
-            version: As users and images write it: `0.32.0`, `v0.32.0`, `0.32.0+cpu`.
+        An extracted one is preferred to the shipped one.
         """
         plain = version.removeprefix("v").partition("+")[0]
         if not plain:
@@ -62,10 +76,6 @@ class SchemaStore:
     def of_image(self, *digests: str) -> Schema | None:
         """The schema that was extracted from an image, by any of its digests or its local id."""
         return next((found for digest in digests if digest and (found := self._load(digest))), None)
-
-    def every(self) -> tuple[Schema, ...]:
-        """All shipped schemas, the newest first."""
-        return shipped_schemas()
 
     def keep(self, schema: Schema, names: tuple[str, ...]) -> list[Path]:
         """Keep an extracted schema under a version or the digests of its image."""
@@ -84,6 +94,100 @@ class SchemaStore:
 
     def _path(self, name: str) -> Path:
         return self._folder / f"{DIGEST.sub('-', name)}.json"
+
+
+def check_early(spec: ModelSpec, fleet: Fleet, home: Path) -> None:
+    """Refuse arguments that no possible version takes. Reads files only, in milliseconds.
+
+    Raises:
+        Failure: `BAD_SPEC`.
+    """
+    wanted = spec.engine
+    require_engine_of_command(wanted, ENGINES)
+    engine = ENGINES[EngineName.VLLM]
+    require_ports(spec, fleet, engine.joined_by(spec))
+    # An image without an engine's name is vLLM's. Otherwise the fleet decides, and the check
+    # follows after placement.
+    name = wanted.stated_name
+    is_meant = name == engine.name or (name == EngineName.AUTO and wanted.image)
+    if not is_meant or not words_of(wanted) or engine.argument_rules is None:
+        return
+    configured = fleet.engines.get(engine.name, EngineVersions())
+    if _has_own_command(configured, wanted):
+        refuse_secrets(wanted)
+        return
+    default = configured.default_version or engine.default_version
+    program = installed_program(engine)
+    versions = likely_versions(wanted, default, program.version if program else None)
+    schemas = [SchemaStore(home).of_version(version) for version in versions]
+    check_likely(wanted, engine.argument_rules, schemas, shipped_schemas)
+
+
+def check_placed(
+    spec: ModelSpec, engine: Engine, host: HostSnapshot, image: Image | None, home: Path
+) -> tuple[str, ...]:
+    """Check the arguments for the engine and version that will run; gives warnings for a person.
+
+    Without an image, it is the program that is installed on the host.
+
+    Raises:
+        Failure: `BAD_SPEC`.
+    """
+    own = _has_own_command(host.engine_versions(engine.name), spec.engine)
+    if engine.argument_rules is None or own or not words_of(spec.engine):
+        refuse_secrets(spec.engine)
+        return ()
+    schema = _schema_of(engine, host, image, SchemaStore(home))
+    return check_arguments(spec.engine, engine.argument_rules, schema, shipped_schemas)
+
+
+def check_on_cluster(spec: ModelSpec, home: Path) -> tuple[str, ...]:
+    """Check vLLM's arguments for a Ray cluster, as far as its version is known.
+
+    Raises:
+        Failure: `BAD_SPEC`.
+    """
+    engine = ENGINES[EngineName.VLLM]
+    if spec.engine.name == EngineName.CUSTOM or engine.argument_rules is None:
+        return ()
+    schema = schema_on_cluster(spec, home)
+    return check_arguments(spec.engine, engine.argument_rules, schema, shipped_schemas)
+
+
+def schema_on_cluster(spec: ModelSpec, home: Path) -> Schema:
+    """The arguments of the version that the spec says a cluster has, else of the default one."""
+    version = spec.engine.version or ENGINES[EngineName.VLLM].default_version
+    return SchemaStore(home).of_version(version) or shipped_schemas()[0]
+
+
+def _has_own_command(configured: EngineVersions, wanted: EngineSpec) -> bool:
+    """Whether a configured version is started by a line that other programs may read."""
+    found = configured.find(wanted.version or "")
+    return found is not None and bool(found[1].entrypoint or found[1].run_command)
+
+
+def _schema_of(
+    engine: Engine, host: HostSnapshot, image: Image | None, store: SchemaStore
+) -> Schema | None:
+    """A schema extracted from the image itself is preferred to that of its version."""
+    if image is None:
+        program = host.program(engine.name)
+        return store.of_version(program.version) if program else None
+    return store.of_image(*_digests(host, image)) or store.of_version(image.engine_version)
+
+
+def _digests(host: HostSnapshot, image: Image) -> tuple[str, ...]:
+    """Digests and local id of an image, as far as known before a pull."""
+    stated = parse_reference(image.reference).digest
+    known = tuple(name for name in (stated, image.digest, image.identity) if name)
+    if known:
+        return known
+    try:
+        there = DockerImages(host.address).find(image.reference)
+    except Failure:
+        # A daemon that does not answer is reported by the step that needs it.
+        return ()
+    return (*there.digests, there.identity) if there else ()
 
 
 def schema_of_image(image: str) -> tuple[Schema, tuple[str, ...]]:

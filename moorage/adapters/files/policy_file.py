@@ -7,13 +7,12 @@ import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from moorage.adapters.files.specs import POLICY_FILE, InvalidFile, load_file, load_fleet
+from moorage.adapters.files.specs import POLICY_FILE, invalid_file, load_file, load_fleet
 from moorage.adapters.system.settings import Settings
 from moorage.common.failures import Cause
 from moorage.inventory.fleet import Fleet
 from moorage.policy.request import Folders, Request, Submission
 from moorage.policy.rules import EffectivePolicy, Policy
-from moorage.reports.problems import Problem
 from moorage.spec import AdapterSpec, ModelSpec
 
 POLICY_PATH = Path("deployments", POLICY_FILE)
@@ -29,8 +28,7 @@ def load_policy(settings: Settings) -> EffectivePolicy:
         InvalidFile: `BAD_SETTING` when the file that is meant cannot be read or trusted, or has
             mistakes. Nothing is allowed then.
     """
-    path = find_policy(settings)
-    if path is None:
+    if (path := find_policy(settings)) is None:
         return EffectivePolicy()
     _require_trusted(path)
     return EffectivePolicy(policy=load_file(path, Policy, Cause.BAD_SETTING), file=str(path))
@@ -87,24 +85,21 @@ def request_of(
 
 def roots_of(entries: Iterable[str], settings: Settings) -> tuple[str, ...]:
     """Folders that a rule names, links followed; `store` stands for those of the home."""
-    folders = [
-        folder
-        for entry in entries
-        for folder in (
-            (settings.models, settings.adapters)
-            if entry == STORE
-            else (_absolute(entry, project_folder(settings)),)
-        )
-    ]
-    return tuple(os.path.realpath(folder) for folder in folders)
+    folders: list[Path] = []
+    for entry in entries:
+        if entry == STORE:
+            folders += settings.models, settings.adapters
+        else:
+            folders.append(_absolute(entry, project_folder(settings)))
+    return tuple(map(os.path.realpath, folders))
 
 
 def folders_of(spec: ModelSpec) -> Folders:
     """The `file://` sources of a spec, links followed."""
     sources = [("source", spec.source)]
     sources += [(f"lora[{index}].source", one.source) for index, one in enumerate(spec.lora)]
-    if spec.speculative and spec.speculative.model:
-        sources.append(("speculative.model", spec.speculative.model))
+    if spec.speculative:
+        sources.append(("speculative.model", spec.speculative.model or ""))
     return _folders(sources)
 
 
@@ -137,12 +132,13 @@ def _require_trusted(path: Path) -> None:
     try:
         real = path.resolve(strict=True)
         if not real.is_file():
-            raise _invalid(path, "is no file")
+            raise invalid_file(Cause.BAD_SETTING, path, "is no file")
         for place in (real, *real.parents):
             if why := _untrusted(place, owned=place in (real, real.parent)):
-                raise _invalid(path, f"{place} {why}; the policy is not trusted")
+                why = f"{place} {why}; the policy is not trusted"
+                raise invalid_file(Cause.BAD_SETTING, path, why)
     except (OSError, RuntimeError) as error:
-        raise _invalid(path, f"cannot be read: {error}") from error
+        raise invalid_file(Cause.BAD_SETTING, path, f"cannot be read: {error}") from error
 
 
 def _untrusted(place: Path, *, owned: bool) -> str:
@@ -154,8 +150,3 @@ def _untrusted(place: Path, *, owned: bool) -> str:
     if found.st_mode & OTHERS_WRITE and not shared:
         return "can be written by others than its owner (`chmod go-w`)"
     return ""
-
-
-def _invalid(path: Path, message: str) -> InvalidFile:
-    problem = Problem(file=str(path), path="", found="", message=message)
-    return InvalidFile(Cause.BAD_SETTING, [problem])

@@ -17,7 +17,7 @@ from moorage.adapters.files.safe_files import read_json
 from moorage.common.failures import Cause, Failure
 from moorage.common.printable import short
 from moorage.common.strict_json import JsonLimits
-from moorage.models.config_limits import require_limits
+from moorage.models.config import require_limits
 
 Config = dict[str, Any]
 
@@ -28,7 +28,7 @@ LIMITS = JsonLimits(constants=True)
 """Some configurations hold `Infinity`, as Python writes it."""
 
 NOT_THE_MODELS_OWN = ("_name_or_path", "transformers_version")
-"""What transformers adds about this machine, not about the model."""
+"""Keys that transformers adds about this machine, not about the model."""
 
 NO_ADVICE = "TRANSFORMERS_NO_ADVISORY_WARNINGS"
 """While it is set, transformers does not warn on import that torch is missing."""
@@ -48,11 +48,7 @@ def read_config(directory: Path, *, trust_remote_code: bool) -> tuple[Config, st
     """Read config.json, enriched with the defaults that transformers knows for the model type.
 
     What the file says wins over what transformers makes of it; a `null` in the file says nothing.
-    The network is never used.
-
-    Args:
-        directory: Where config.json is.
-        trust_remote_code: Whether Python code that comes with the model may run.
+    The network is never used. Python code that comes with the model runs only if it is trusted.
 
     Returns:
         The configuration as plain JSON values, and who read it: `transformers` or `config.json`.

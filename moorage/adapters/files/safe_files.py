@@ -14,8 +14,9 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.printable import short
 from moorage.common.strict_json import LIMITS, JsonError, JsonLimits, decode
 from moorage.common.units import human_bytes
-from moorage.spec.safe import is_of_the_system
+from moorage.spec.patterns import is_of_the_system
 
+READING = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 KINDS = {
     stat.S_IFIFO: "a FIFO",
     stat.S_IFSOCK: "a socket",
@@ -60,9 +61,8 @@ def open_regular(path: Path) -> Iterator[BinaryIO]:
     """Open a file without ever waiting for it; raises as `read_whole`."""
     require_regular(path, path.stat())
     # It may have become another one since: that is not waited for either.
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb") as content:
-        require_regular(path, os.fstat(descriptor))
+    with open(os.open(path, READING), "rb") as content:
+        require_regular(path, os.fstat(content.fileno()))
         _require_no_systems(path)
         yield content
 
@@ -86,20 +86,16 @@ def _corrupt(path: Path, why: str) -> Failure:
 
 
 def read_small(path: Path, most: int) -> bytes:
-    """Read a whole file, without ever waiting.
+    """Read a whole file of at most so many bytes, without ever waiting.
 
     What was opened is looked at, not what the path names: it may be another file by then.
-
-    Args:
-        path: A file.
-        most: Its largest size in bytes.
 
     Raises:
         OSError: It is not there, cannot be read, is no plain file (a folder, a pipe, a device), or
             is too large.
     """
     try:
-        number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        number = os.open(path, READING)
     except ValueError as error:  # a zero byte in its name
         raise OSError(str(error)) from None
     with open(number, "rb") as file:
@@ -120,9 +116,8 @@ def read_private(path: Path) -> str | None:
     Raises:
         Failure: `BAD_SETTING` when others could have read or written it.
     """
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
-        with os.fdopen(os.open(path, flags), "rb") as file:
+        with open(os.open(path, READING | os.O_NOFOLLOW), "rb") as file:
             facts = os.fstat(file.fileno())
             if not stat.S_ISREG(facts.st_mode):
                 raise unsafe(path, "is not a file")

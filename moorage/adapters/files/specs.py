@@ -63,20 +63,14 @@ def absolute(source: str, folder: Path) -> str:
 
 
 def load_fleet(path: Path | None, spec_file: Path | None = None) -> Fleet:
-    """Read a fleet file.
-
-    Args:
-        path: The file; None = `fleet.yaml` in the spec's folder if it exists, else this machine.
-        spec_file: The spec's file.
+    """Read a fleet file; without one, `fleet.yaml` beside the spec's file, else this machine.
 
     Raises:
         InvalidFile: `BAD_FLEET` with every mistake.
     """
     if path is None and spec_file is not None and (found := spec_file.parent / FLEET_FILE).exists():
         path = found
-    if path is None:
-        return Fleet()
-    return _validate(load_mapping(path, Cause.BAD_FLEET), Fleet, path, Cause.BAD_FLEET)
+    return load_file(path, Fleet, Cause.BAD_FLEET) if path is not None else Fleet()
 
 
 def load_file(path: Path, model: type[Model], cause: Cause) -> Model:
@@ -99,26 +93,21 @@ def load_mapping(path: Path, cause: Cause) -> dict[str, Any]:
     try:
         content = decode(read_small(path, LIMITS.size))
     except FileNotFoundError as error:
-        raise Failure(
-            cause, f"{path}: there is no such file", suggestion=_other_files(path)
-        ) from error
+        names = sorted(str(other) for other in path.parent.glob("*.yaml"))
+        others = f"Files in that folder: {', '.join(names[:10])}." if names else None
+        raise Failure(cause, f"{path}: there is no such file", suggestion=others) from error
     except OSError as error:
-        raise _invalid(cause, path, error.strerror or str(error)) from error
+        raise invalid_file(cause, path, error.strerror or str(error)) from error
     except YamlError as error:
-        raise _invalid(cause, path, str(error), error.path) from error
+        raise invalid_file(cause, path, str(error), error.path) from error
     if not isinstance(content, dict):
-        found = f"must hold keys and values, found {excerpt(content)}"
-        raise _invalid(cause, path, found)
+        raise invalid_file(cause, path, f"must hold keys and values, found {excerpt(content)}")
     return content
 
 
-def _invalid(cause: Cause, path: Path, message: str, field: str = "") -> InvalidFile:
+def invalid_file(cause: Cause, path: Path, message: str, field: str = "") -> InvalidFile:
+    """The failure for one mistake in a file."""
     return InvalidFile(cause, [Problem(file=str(path), path=field, found="", message=message)])
-
-
-def _other_files(path: Path) -> str | None:
-    names = sorted(str(other) for other in path.parent.glob("*.yaml"))
-    return f"There are: {', '.join(names[:10])}." if names else None
 
 
 def _validate(content: dict[str, Any], model: type[Model], path: Path, cause: Cause) -> Model:
@@ -166,8 +155,7 @@ def write_specs(folder: Path, specs: Sequence[ModelSpec], *, overwrite: bool) ->
     Raises:
         Failure: `STORE_UNWRITABLE` when a file says something else already; then none is written.
     """
-    names = _names(specs)
-    texts = {folder / names[spec.name]: spec_text(spec) for spec in specs}
+    texts = {folder / name: spec_text(spec) for name, spec in _named(specs).items()}
     _write(texts, overwrite=overwrite)
     return list(texts)
 
@@ -202,16 +190,16 @@ def _files(paths: Iterable[Path]) -> list[Path]:
     return list(dict.fromkeys(found))
 
 
-def _names(specs: Sequence[ModelSpec]) -> dict[str, str]:
-    """A file name for each model: none is the fleet's, and none differs by case alone."""
-    taken, names = {*OTHER_FILES}, {}
+def _named(specs: Sequence[ModelSpec]) -> dict[str, ModelSpec]:
+    """The specs by file name: none is the fleet's, and none differs by case alone."""
+    taken, named = {*OTHER_FILES}, {}
     for spec in specs:
         name = f"{spec.name}.yaml"
         while name.lower() in taken:
             name = f"model-{name}"
         taken.add(name.lower())
-        names[spec.name] = name
-    return names
+        named[name] = spec
+    return named
 
 
 def _write(texts: dict[Path, str], *, overwrite: bool) -> None:

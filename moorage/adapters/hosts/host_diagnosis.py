@@ -111,7 +111,7 @@ def _diagnose_remote(host: Host, fleet: Fleet) -> HostDiagnosis:
     try:
         info = ask_daemon(host.access)
     except Failure as failure:
-        found = f"{failure.facts.summary}: {failure.detail}"
+        found = f"{failure.cause.summary}: {failure.detail}"
         diagnosis.checks.append(broken("reachability", found, failure.suggestion))
         return diagnosis
     ended = time.time()

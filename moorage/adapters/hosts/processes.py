@@ -18,7 +18,7 @@ import psutil
 
 from moorage.adapters.hosts import supervisor
 from moorage.adapters.hosts.observation import Observation, log_of_file
-from moorage.adapters.ledger.lock_owner import is_alive
+from moorage.adapters.hosts.supervisor import is_alive
 from moorage.adapters.system.os_errors import disk_failures
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import ContainerSpec, Workload, planned_workload

@@ -16,8 +16,8 @@ from moorage.adapters.docker.containers import DockerRuntime, remove_container
 from moorage.adapters.docker.helper import LABEL_HELPER
 from moorage.adapters.hosts.observation import Observation
 from moorage.adapters.hosts.processes import LABELS_FILE, STATE_FILE, ProcessRuntime
+from moorage.adapters.hosts.supervisor import is_alive
 from moorage.adapters.ledger import Ledger
-from moorage.adapters.ledger.lock_owner import is_alive
 from moorage.adapters.ray.applications import RayRuntime
 from moorage.adapters.secrets import redact
 from moorage.adapters.system.settings import Settings
@@ -153,17 +153,18 @@ def _application(workload: Workload, settings: Settings) -> ObservedWorkload:
 
 def _container(listed: dict[str, Any]) -> ObservedWorkload:
     """A container from the daemon's list."""
-    labels = listed.get("Labels") or {}
+    labels, state = listed.get("Labels") or {}, listed["State"]
+    verb = "exited" if state == "exited" else f"is {state}"
     return ObservedWorkload(
         name=str((listed.get("Names") or ["/?"])[0]).lstrip("/"),
         identity=str(listed["Id"]),
         release=labels.get(LABEL_RELEASE, ""),
         model=labels.get(LABEL_MODEL, ""),
-        running=listed["State"] in RUNS,
-        state=f"the container is {listed['State']} ({listed['Status']})",
+        running=state in RUNS,
+        state=f"the container {verb} ({listed['Status']})",
         since=datetime.fromtimestamp(int(listed["Created"]), UTC),
         helper=labels.get(LABEL_HELPER, ""),
-        fresh=listed["State"] == "created",
+        fresh=state == "created",
     )
 
 

@@ -54,6 +54,12 @@ def process_state(pid: int) -> tuple[str, int]:
     return fields[0], int(fields[19])
 
 
+def is_alive(pid: int, started_at: int) -> bool:
+    """Whether a process lives; one that waits to be reaped does not."""
+    state, start = process_state(pid)
+    return state not in ("", "Z", "X") and start == started_at
+
+
 def _write(path: Path, content: dict[str, object]) -> None:
     draft = path.with_suffix(".draft")
     draft.write_text(json.dumps(content))

@@ -9,10 +9,8 @@ from sqlalchemy import select
 from moorage.adapters.ledger.claims import Claims
 from moorage.adapters.ledger.database import open_database, reading
 from moorage.adapters.ledger.locks import Locks
-from moorage.adapters.ledger.measurements import Measurements
-from moorage.adapters.ledger.releases import Releases, Workloads
-from moorage.adapters.ledger.repairs import Repairs, Sightings
-from moorage.adapters.ledger.routes import Routes
+from moorage.adapters.ledger.observations import Measurements, Repairs, Sightings
+from moorage.adapters.ledger.releases import Releases, Routes, Workloads
 from moorage.adapters.ledger.tables import GATE
 
 __all__ = ["Ledger"]
@@ -21,11 +19,8 @@ __all__ = ["Ledger"]
 class Ledger:
     """Releases, routes, claims, workloads, measurements, repairs and locks in one database.
 
-    Args:
-        url: SQLAlchemy URL; the schema is migrated.
-
     Raises:
-        Failure: `LEDGER_UNAVAILABLE`.
+        Failure: As `open_database` does.
     """
 
     def __init__(self, url: str) -> None:

@@ -9,29 +9,16 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Row, Table, and_, func, or_, select
+from sqlalchemy import Connection, Row, Table, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
+from moorage.adapters.ledger import tables
 from moorage.adapters.ledger.claims import claim_of
-from moorage.adapters.ledger.database import open_database, reading
-from moorage.adapters.ledger.locks import owner_of
-from moorage.adapters.ledger.measurements import key_of, measurement_of
+from moorage.adapters.ledger.database import UNDECODABLE, open_database, reading
+from moorage.adapters.ledger.locks import Owner
+from moorage.adapters.ledger.observations import key_of, measurement_of, record_of
 from moorage.adapters.ledger.release_rows import release_of, spec_of, workload_of
-from moorage.adapters.ledger.repairs import record_of
-from moorage.adapters.ledger.tables import (
-    CLAIMS,
-    GATE,
-    HOSTS,
-    LOCKS,
-    MEASUREMENTS,
-    RELEASES,
-    REPAIRS,
-    SIGHTINGS,
-    TRANSITION_LOG,
-    WORKLOADS,
-)
-from moorage.adapters.ledger.transitions import transition_of, utc
-from moorage.adapters.ledger.troubles import UNDECODABLE
+from moorage.adapters.ledger.transitions import transition_of
 from moorage.releases.states import ReleaseState
 
 MOST = 20
@@ -43,25 +30,21 @@ LONGEST = 200
 Decode = Callable[[Row[Any]], object]
 
 DECODERS: Mapping[Table, Decode] = {
-    RELEASES: lambda row: (release_of(row, ()), spec_of(row)),
-    TRANSITION_LOG: lambda row: transition_of(row, ""),
-    CLAIMS: lambda row: claim_of(row, ReleaseState.RUNNING),
-    WORKLOADS: lambda row: workload_of(row.release, row.workload),
-    LOCKS: lambda row: (owner_of(row), float(row.expires_at)),
-    REPAIRS: record_of,
-    SIGHTINGS: lambda row: utc(row.unseen_since),
-    HOSTS: lambda row: "".join((row.name, row.machine, row.address)),
-    MEASUREMENTS: lambda row: measurement_of(row, key_of(row)),
+    tables.RELEASES: lambda row: (release_of(row, ()), spec_of(row)),
+    tables.TRANSITION_LOG: lambda row: transition_of(row, ""),
+    tables.CLAIMS: lambda row: claim_of(row, ReleaseState.RUNNING),
+    tables.WORKLOADS: lambda row: workload_of(row.release, row.workload),
+    tables.LOCKS: lambda row: (Owner.model_validate(row.owner), float(row.expires_at)),
+    tables.REPAIRS: record_of,
+    tables.SIGHTINGS: lambda row: row.unseen_since.utcoffset(),
+    tables.HOSTS: lambda row: "".join((row.name, row.machine, row.address)),
+    tables.MEASUREMENTS: lambda row: measurement_of(row, key_of(row)),
 }
 """Decoders of the rows of each table, as commands use them."""
 
 
 def problems_of_file(path: Path) -> tuple[str, ...]:
-    """Problems of an SQLite file that should hold a ledger. The file is not changed.
-
-    Args:
-        path: The file.
-    """
+    """Problems of an SQLite file that should hold a ledger. The file is not changed."""
     if not path.stat().st_size:
         return ("it is empty (0 bytes)",)
     try:
@@ -80,10 +63,7 @@ def problems_of_file(path: Path) -> tuple[str, ...]:
 
 
 def problems_of_content(url: str) -> tuple[str, ...]:
-    """Contradictions in a ledger that can be read.
-
-    Args:
-        url: SQLAlchemy URL; its schema is migrated.
+    """Contradictions in a ledger that can be read. Its schema is migrated.
 
     Raises:
         Failure: When it cannot be opened or read.
@@ -91,70 +71,47 @@ def problems_of_content(url: str) -> tuple[str, ...]:
     engine = open_database(url)
     try:
         with reading(engine) as connection:
-            logged = (
-                *_gate_problems(connection),
+            gates = connection.scalar(select(func.count()).select_from(tables.GATE))
+            return (
+                *undecodable(connection, MOST),
+                *[f"`gate` has {gates} rows instead of one"] * (gates != 1),
                 *_unlogged_states(connection),
                 *_ended_with_claims(connection),
             )
-            return (*undecodable(connection, MOST), *logged)
     finally:
         engine.dispose()
 
 
 def _unknown_schema(revisions: list[str]) -> list[str]:
-    from moorage.adapters.ledger.migrating import is_known  # noqa: PLC0415  (see open_database)
+    from moorage.adapters.ledger.migrations import is_known  # noqa: PLC0415  (see open_database)
 
-    if len(revisions) == 1 and is_known(revisions[0]):
-        return []
-    return [f"its schema is {', '.join(revisions) or 'none'}, which this moorage does not know"]
-
-
-def _gate_problems(connection: Connection) -> list[str]:
-    rows = connection.scalar(select(func.count()).select_from(GATE))
-    return [f"`gate` has {rows} rows instead of one"] * (rows != 1)
+    known = len(revisions) == 1 and is_known(revisions[0])
+    schema = ", ".join(revisions) or "none"
+    return [] if known else [f"its schema is {schema}, which this moorage does not know"]
 
 
 def _unlogged_states(connection: Connection) -> list[str]:
     """Releases in another state than the last of their log."""
-    newest = (
-        select(TRANSITION_LOG.c.release, func.max(TRANSITION_LOG.c.sequence).label("sequence"))
-        .group_by(TRANSITION_LOG.c.release)
-        .subquery()
-    )
-    last = TRANSITION_LOG.join(
-        newest,
-        and_(
-            TRANSITION_LOG.c.release == newest.c.release,
-            TRANSITION_LOG.c.sequence == newest.c.sequence,
-        ),
-    )
-    logged = func.coalesce(TRANSITION_LOG.c.to_state, ReleaseState.PENDING.value)
-    query = (
-        select(RELEASES.c.id, RELEASES.c.state, logged.label("logged"))
-        .select_from(RELEASES.outerjoin(last, TRANSITION_LOG.c.release == RELEASES.c.id))
-        .where(RELEASES.c.state != logged)
-    )
-    rows = connection.execute(query.order_by(RELEASES.c.id).limit(MOST))
+    release, log = tables.RELEASES.c, tables.TRANSITION_LOG.c
+    last = select(log.to_state).where(log.release == release.id).order_by(log.sequence.desc())
+    logged = func.coalesce(last.limit(1).scalar_subquery(), ReleaseState.PENDING.value)
+    query = select(release.id, release.state, logged.label("logged"))
+    rows = connection.execute(query.where(release.state != logged).order_by(release.id).limit(MOST))
     return [f"{row.id} is {row.state}, but its log ends with {row.logged}" for row in rows]
 
 
 def _ended_with_claims(connection: Connection) -> list[str]:
     """Releases that have ended and still have claims."""
-    ended = or_(
-        RELEASES.c.state == ReleaseState.STOPPED, RELEASES.c.state == ReleaseState.SUPERSEDED
-    )
-    query = select(RELEASES.c.id, RELEASES.c.state).join(CLAIMS, CLAIMS.c.release == RELEASES.c.id)
-    rows = connection.execute(query.where(ended).distinct().order_by(RELEASES.c.id).limit(MOST))
+    release = tables.RELEASES.c
+    ended = release.state.in_([ReleaseState.STOPPED, ReleaseState.SUPERSEDED])
+    holding = release.id.in_(select(tables.CLAIMS.c.release))
+    query = select(release.id, release.state).where(ended, holding).order_by(release.id)
+    rows = connection.execute(query.limit(MOST))
     return [f"{row.id} is {row.state} and still holds claims" for row in rows]
 
 
 def undecodable(connection: Connection, most: int) -> tuple[str, ...]:
-    """Rows that commands cannot read, with the reason of each.
-
-    Args:
-        connection: For reading.
-        most: Limit of rows of each table.
-    """
+    """Rows that commands cannot read, with the reason of each; at most so many of each table."""
     return tuple(
         reason
         for table, decode in DECODERS.items()

@@ -7,13 +7,13 @@ name two machines would share their room.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Engine, Row, delete, insert, select
 
 from moorage.adapters.ledger.database import gate, reading
-from moorage.adapters.ledger.tables import CLAIMS, HOSTS, RELEASES
+from moorage.adapters.ledger.tables import CLAIMS, HOSTS, RELEASES, replace_rows
 from moorage.adapters.ledger.transitions import changing
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.access import LOCAL, parse_access
@@ -51,7 +51,7 @@ class Claims:
         The placement's own arithmetic runs again, on fresh rows, inside the transaction.
 
         Args:
-            release: The release.
+            release: The release that gets the claims.
             wanted: Its claims.
             fleet: The snapshot of the proposal; its claims are replaced by fresh ones.
             instead_of: Release that will stop for this one, and makes room in the same transaction.
@@ -63,12 +63,12 @@ class Claims:
         """
         with changing(self._engine) as change:
             connection = change.connection
-            require_same_machines(connection, fleet)
+            _require_same_machines(connection, fleet)
             held = _read_claims(connection, CLAIMS.c.release == instead_of)
             free(connection, instead_of)
             _require_fit(connection, wanted, fleet, overcommit)
             _insert(connection, release, wanted)
-            remember_machines(connection, fleet, {claim.host for claim in wanted})
+            _record_machines(connection, fleet, {claim.host for claim in wanted})
             # The old release keeps the remainder of its claims until it has ended. It still runs,
             # and it must fit again if this release fails.
             _insert(connection, instead_of, remainder(held, wanted))
@@ -148,32 +148,26 @@ def _insert(connection: Connection, release: str, claims: Sequence[Claim]) -> No
         connection.execute(insert(CLAIMS), rows)
 
 
-def require_same_machines(connection: Connection, fleet: FleetSnapshot) -> None:
-    """Compare the names of a fleet with the names of hosts that have claims.
-
-    Raises:
-        Failure: `BAD_FLEET` when a name has changed, or now stands for another machine.
-    """
+def _require_same_machines(connection: Connection, fleet: FleetSnapshot) -> None:
+    """Compare the names of a fleet with the names of hosts that have claims."""
     now = {host.name: parse_access(host.address).machine for host in fleet.hosts}
     machines = set(now.values())
     for name, before in _claimed_machines(connection).items():
         if name not in now and before in machines:
-            raise _renamed_host(connection, name)
-        if now.get(name, before) != before:
-            raise _moved_host(connection, name, before, now[name])
-
-
-def remember_machines(connection: Connection, fleet: FleetSnapshot, names: Iterable[str]) -> None:
-    """Record the machines of some hosts."""
-    hosts = [fleet.host(name) for name in set(names)]
-    if not hosts:
-        return
-    connection.execute(delete(HOSTS).where(HOSTS.c.name.in_([host.name for host in hosts])))
-    rows = [
-        {"name": host.name, "machine": parse_access(host.address).machine, "address": host.address}
-        for host in hosts
-    ]
-    connection.execute(insert(HOSTS), rows)
+            found = ", which this fleet does not name"
+            advice = f"Name the host '{name}' in the fleet file"
+        elif now.get(name, before) != before:
+            found = f" at {before}; this fleet has it at {now[name]}"
+            advice = "Give the other machine a name of its own"
+        else:
+            continue
+        query = select(CLAIMS.c.release).where(CLAIMS.c.host == name).order_by(CLAIMS.c.id)
+        release = connection.scalar(query.limit(1))
+        raise Failure(
+            Cause.BAD_FLEET,
+            f"{release} holds claims on host '{name}'{found}",
+            suggestion=f"{advice}, or retire {release} first.",
+        )
 
 
 def _claimed_machines(connection: Connection) -> dict[str, str]:
@@ -183,24 +177,9 @@ def _claimed_machines(connection: Connection) -> dict[str, str]:
     return {name: known.get(name, LOCAL) for name in sorted(names)}
 
 
-def _holder(connection: Connection, name: str) -> str:
-    query = select(CLAIMS.c.release).where(CLAIMS.c.host == name).order_by(CLAIMS.c.id)
-    return str(connection.scalar(query.limit(1)))
-
-
-def _renamed_host(connection: Connection, name: str) -> Failure:
-    release = _holder(connection, name)
-    return Failure(
-        Cause.BAD_FLEET,
-        f"{release} holds claims on host '{name}', which this fleet does not name",
-        suggestion=f"Name the host '{name}' in the fleet file, or retire {release} first.",
-    )
-
-
-def _moved_host(connection: Connection, name: str, before: str, now: str) -> Failure:
-    release = _holder(connection, name)
-    return Failure(
-        Cause.BAD_FLEET,
-        f"{release} holds claims on host '{name}' at {before}; this fleet has it at {now}",
-        suggestion=f"Give the other machine a name of its own, or retire {release} first.",
-    )
+def _record_machines(connection: Connection, fleet: FleetSnapshot, names: set[str]) -> None:
+    rows = [
+        {"name": name, "machine": parse_access(address).machine, "address": address}
+        for name, address in ((name, fleet.host(name).address) for name in names)
+    ]
+    replace_rows(connection, HOSTS, HOSTS.c.name.in_(names), rows)

@@ -16,11 +16,11 @@ import psutil
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
 
+from moorage.adapters.hosts.supervisor import is_alive
 from moorage.adapters.ledger.check import problems_of_file
-from moorage.adapters.ledger.database import open_database
-from moorage.adapters.ledger.lock_owner import Owner, is_alive, this_process
+from moorage.adapters.ledger.database import open_database, shown_url, trouble
+from moorage.adapters.ledger.locks import Owner, this_process
 from moorage.adapters.ledger.traces import WRITE_AHEAD, database_file
-from moorage.adapters.ledger.troubles import shown_url, trouble
 from moorage.adapters.system.os_errors import disk_failures
 from moorage.common.failures import Cause, Failure
 
@@ -38,11 +38,7 @@ ABANDONED_SECONDS = 3600
 
 
 def back_up(url: str, target: Path) -> None:
-    """Copy a ledger into a file and check the copy, while others use the ledger.
-
-    Args:
-        url: The ledger.
-        target: A new file.
+    """Copy a ledger into a new file and check the copy, while others use the ledger.
 
     Raises:
         Failure: When there is no ledger, the file exists, the copy is not sound, or the disk is
@@ -63,12 +59,7 @@ def back_up(url: str, target: Path) -> None:
 
 
 def restore(url: str, source: Path, now: datetime) -> Path | None:
-    """Replace a ledger by a backup. The former file is kept in the same folder.
-
-    Args:
-        url: The ledger.
-        source: A file that `back_up` made.
-        now: Part of the name of the former file.
+    """Replace a ledger by a backup. The former file is kept in the same folder, with a time.
 
     Returns:
         The former file; None when there was none.
@@ -91,15 +82,7 @@ def restore(url: str, source: Path, now: datetime) -> Path | None:
 
 
 def file_of(url: str, instead: str) -> Path:
-    """The file of a ledger.
-
-    Args:
-        url: The ledger.
-        instead: The equivalent command for PostgreSQL.
-
-    Raises:
-        Failure: `BAD_SETTING` when it has no file.
-    """
+    """The file of a ledger; without one a failure names the command of PostgreSQL `instead`."""
     try:
         parsed = make_url(url)
     except ArgumentError as error:
@@ -173,23 +156,17 @@ def _must_be_sound(path: Path) -> None:
 
 def _must_not_be_in_use(path: Path) -> None:
     """Processes that have the file open would continue with the former one."""
-    if users := _users(path):
+    users = []
+    for process in psutil.process_iter(["name"]):
+        with suppress(psutil.Error):  # it has ended, or belongs to another user
+            if any(Path(file.path) == path.absolute() for file in process.open_files()):
+                users.append(f"process {process.pid} ({process.info['name']})")
+    if users:
         raise Failure(
             Cause.LEDGER_UNAVAILABLE,
             f"{path} is in use by {', '.join(users)}",
             suggestion="End `moorage serve`, workers and deploys first.",
         )
-
-
-def _users(path: Path) -> list[str]:
-    found = []
-    for process in psutil.process_iter(["name"]):
-        try:
-            if any(Path(file.path) == path.absolute() for file in process.open_files()):
-                found.append(f"process {process.pid} ({process.info['name']})")
-        except psutil.Error:
-            continue  # it has ended, or belongs to another user
-    return found
 
 
 def _to_disk(path: Path) -> None:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import errno
+import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from json import JSONDecodeError
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event, make_url, update
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, update
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random
 
 from moorage.adapters.ledger.tables import GATE
 from moorage.adapters.ledger.traces import database_file, mark, must_be_there
-from moorage.adapters.ledger.troubles import UNDECODABLE, shown_url, trouble, unreadable
 from moorage.common.failures import Cause, Failure
 
 BUSY_SECONDS = 30
@@ -43,8 +44,30 @@ SILENT = {
 `tcp_user_timeout` in ms. By default Linux waits for at least a quarter of an hour, and the leases
 of locks run out meanwhile. https://www.postgresql.org/docs/current/libpq-connect.html"""
 
-IN_USE = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
-"""SQLite's codes while others use the file. Waiting helps against no other code."""
+IN_USE = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_PROTOCOL}
+"""SQLite's codes for a transaction that other processes keep from beginning. `PROTOCOL` means that
+too many of them began one at the same moment. `LOCKED` is a conflict of a connection with itself,
+so waiting does not help. https://www.sqlite.org/rescode.html"""
+
+DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+NO_ROOM_PERHAPS = {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN}
+"""SQLite's codes that may mean that its journal files have no room."""
+
+STATES = {
+    # https://www.postgresql.org/docs/current/errcodes-appendix.html
+    "53100": Cause.DISK_FULL,
+    "XX001": Cause.LEDGER_DAMAGED,
+    "XX002": Cause.LEDGER_DAMAGED,
+}
+"""PostgreSQL's own codes: disk full, data corrupted, index corrupted."""
+
+UNDECODABLE = (ValueError, TypeError, AttributeError, LookupError, RecursionError)
+"""Raised by decoding a row that moorage has not written."""
+
+ROOM = 256 * 1024
+"""Bytes that the journal files of SQLite need before anything is written."""
+
+MAKE_ROOM = "Free some space on the disk of the ledger; nothing was written in part."
 
 
 def open_database(url: str) -> Engine:
@@ -58,12 +81,13 @@ def open_database(url: str) -> Engine:
             password of the URL. Also when the file of an earlier ledger is missing or empty.
     """
     # Importing Alembic takes a quarter of a second, which refusing a bad spec should not.
-    from moorage.adapters.ledger.migrating import CommandError, migrate  # noqa: PLC0415
+    from moorage.adapters.ledger.migrations import CommandError, migrate  # noqa: PLC0415
 
     shown = "MOORAGE_LEDGER_URL"
     try:
-        shown = shown_url(make_url(url))
-        path = database_file(make_url(url))
+        parsed = make_url(url)
+        shown = shown_url(parsed)
+        path = database_file(parsed)
         if path:
             must_be_there(path)
         engine = _connect(url)
@@ -86,7 +110,7 @@ def open_database(url: str) -> Engine:
 @contextmanager
 def gate(engine: Engine) -> Iterator[Connection]:
     """An exclusive transaction: others that use the gate wait for its end."""
-    with _failures(engine), engine.begin() as connection:
+    with _failures(engine, only_reads=False), engine.begin() as connection:
         connection.execute(update(GATE).values(epoch=GATE.c.epoch + 1))
         yield connection
 
@@ -94,24 +118,23 @@ def gate(engine: Engine) -> Iterator[Connection]:
 @contextmanager
 def reading(engine: Engine) -> Iterator[Connection]:
     """A connection for reading, without waiting for writers."""
-    try:
-        with _failures(engine), engine.connect().execution_options(writes=False) as connection:
-            yield connection
-    except UNDECODABLE as error:
-        raise unreadable(error, shown_url(engine.url)) from error
+    with (
+        _failures(engine, only_reads=True),
+        engine.connect().execution_options(writes=False) as connection,
+    ):
+        yield connection
 
 
 @contextmanager
-def _failures(engine: Engine) -> Iterator[None]:
+def _failures(engine: Engine, *, only_reads: bool) -> Iterator[None]:
     try:
         yield
     except SQLAlchemyError as error:
         raise trouble(error, shown_url(engine.url)) from error
     except UNDECODABLE as error:
-        if rows := _undecodable(engine):
+        rows = _undecodable(engine)
+        if rows or only_reads or isinstance(error, JSONDecodeError | UnicodeDecodeError):
             raise unreadable(error, shown_url(engine.url), rows) from error
-        if isinstance(error, JSONDecodeError | UnicodeDecodeError):
-            raise unreadable(error, shown_url(engine.url)) from error
         raise  # an error of moorage, not of the ledger
 
 
@@ -134,8 +157,8 @@ def _connect(url: str) -> Engine:
         waits = SILENT if parsed.drivername == "postgresql+psycopg" else {}
         own = {name: value for name, value in waits.items() if name not in parsed.query}
         return create_engine(parsed, pool_pre_ping=True, connect_args=own)
-    if parsed.database and parsed.database != ":memory:":
-        Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
+    if path := database_file(parsed):
+        path.parent.mkdir(parents=True, exist_ok=True)
     engine = create_engine(parsed, connect_args={"timeout": BUSY_SECONDS})
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
@@ -177,3 +200,42 @@ def _when_free() -> Retrying:
 def _is_busy(error: BaseException) -> bool:
     code = getattr(getattr(error, "orig", error), "sqlite_errorcode", 0)
     return code & 0xFF in IN_USE
+
+
+def trouble(error: Exception, where: str) -> Failure:
+    """The failure for an error of SQLAlchemy or the driver; `where` is a URL without a password."""
+    reason = getattr(error, "orig", None) or error
+    detail = f"{where}: {(str(reason).splitlines() or [repr(reason)])[0]}"
+    cause = _cause(reason, where)
+    return Failure(cause, detail, suggestion=MAKE_ROOM if cause == Cause.DISK_FULL else None)
+
+
+def unreadable(error: Exception, where: str, rows: Sequence[str] = ()) -> Failure:
+    """The failure for an error while rows were decoded; `rows` are those that were found."""
+    reason = " ".join(str(error).split())[:300]
+    found = "; ".join(rows) or f"a row cannot be read: {reason}"
+    return Failure(Cause.LEDGER_DAMAGED, f"{where}: {found}")
+
+
+def shown_url(url: URL) -> str:
+    """A URL without its password."""
+    return url.render_as_string(hide_password=True)
+
+
+def _cause(error: BaseException, where: str) -> Cause:
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return Cause.DISK_FULL
+    code = (getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF
+    if code in DAMAGED:
+        return Cause.LEDGER_DAMAGED
+    if code == sqlite3.SQLITE_FULL or (code in NO_ROOM_PERHAPS and _has_no_room(where)):
+        return Cause.DISK_FULL
+    return STATES.get(getattr(error, "sqlstate", "") or "", Cause.LEDGER_UNAVAILABLE)
+
+
+def _has_no_room(where: str) -> bool:
+    try:
+        database = make_url(where).database
+        return shutil.disk_usage(Path(database or "").parent).free < ROOM
+    except (ArgumentError, OSError):
+        return False

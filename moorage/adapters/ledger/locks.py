@@ -7,23 +7,74 @@ serve: a killed holder keeps its slot, for ever if the server restarts.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from pathlib import Path
 
-from sqlalchemy import ColumnElement, Connection, Engine, Row, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Engine, delete, select, update
 
+from moorage.adapters.hosts.supervisor import is_alive, process_state
 from moorage.adapters.ledger.database import gate, reading
-from moorage.adapters.ledger.lock_owner import Owner, has_ended, this_process
-from moorage.adapters.ledger.tables import LOCKS
+from moorage.adapters.ledger.tables import LOCKS, replace_rows
 from moorage.common.failures import Cause, Failure
+from moorage.common.values import Value
 
 LEASE_SECONDS = 60.0
 RENEW_SECONDS = 10.0
 POLL_SECONDS = 0.2
+
+
+class Owner(Value):
+    """A process, distinct from any later one with the same number.
+
+    Attributes:
+        machine: Boot of the machine and namespace of process numbers; empty = unknown.
+        started_at: Start of the process in clock ticks since the boot. Unlike a time of day it
+            stays the same when the clock is set.
+        note: What it is, for people.
+    """
+
+    machine: str
+    pid: int
+    started_at: int
+    note: str = ""
+
+    @classmethod
+    def of(cls, pid: int, note: str = "") -> Owner:
+        """A process of this machine."""
+        return cls(machine=_machine(), pid=pid, started_at=process_state(pid)[1], note=note)
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it is, or was, a process of this machine. Nothing is known of the others."""
+        return bool(self.machine) and self.machine == _machine()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it surely runs; False when this machine cannot know."""
+        return self.is_here and is_alive(self.pid, self.started_at)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it has surely ended; False when this machine cannot know."""
+        return self.is_here and not is_alive(self.pid, self.started_at)
+
+
+def this_process(note: str = "") -> Owner:
+    """The calling process."""
+    return Owner.of(os.getpid(), note)
+
+
+def _machine() -> str:
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot}/{os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return ""
 
 
 class LockHeld(Failure):
@@ -55,7 +106,7 @@ class Locks:
         """Hold a lock; its lease is renewed in the background.
 
         Args:
-            name: What is locked.
+            name: Name of the lock.
             wait_seconds: How long to wait for another holder.
             note: Shown to those who wait, such as the flow run.
             on_wait: Called with a description of the holder, again for each new holder.
@@ -88,31 +139,26 @@ class Locks:
         owner: Owner,
         lease_seconds: float = LEASE_SECONDS,
     ) -> dict[str, Owner]:
-        """Take several locks in one step, or none of them.
-
-        Returns:
-            The holders of those that are not free; empty when all are taken now.
-        """
+        """Take several locks in one step, or none and return who holds those that are not free."""
         with gate(self._engine) as connection:
             if held := self._owners(connection, LOCKS.c.name.in_(names), LOCKS.c.token != token):
                 return held
-            connection.execute(delete(LOCKS).where(LOCKS.c.name.in_(names)))
             expires_at = self._clock() + lease_seconds
             lock = {
                 "token": token,
                 "owner": owner.model_dump(mode="json"),
                 "expires_at": expires_at,
             }
-            connection.execute(insert(LOCKS), [{"name": name, **lock} for name in names])
+            rows = [{"name": name, **lock} for name in names]
+            replace_rows(connection, LOCKS, LOCKS.c.name.in_(names), rows)
         return {}
 
     @contextmanager
     def renewal(self, token: str, lease_seconds: float = LEASE_SECONDS) -> Iterator[None]:
         """Renew the leases of a token in the background, and drop its locks at the end."""
         ended = threading.Event()
-        renewer = threading.Thread(
-            target=self._renew, args=(token, lease_seconds, ended), daemon=True
-        )
+        parameters = (token, lease_seconds, ended)
+        renewer = threading.Thread(target=self._renew, args=parameters, daemon=True)
         renewer.start()
         try:
             yield
@@ -142,20 +188,12 @@ class Locks:
         rows = connection.execute(
             select(LOCKS).where(*where, LOCKS.c.expires_at > self._clock()).order_by(LOCKS.c.name)
         )
-        owners = {row.name: owner_of(row) for row in rows}
-        return {name: owner for name, owner in owners.items() if not has_ended(owner)}
+        owners = {row.name: Owner.model_validate(row.owner) for row in rows}
+        return {name: owner for name, owner in owners.items() if not owner.has_ended}
 
     def _renew(self, token: str, lease_seconds: float, ended: threading.Event) -> None:
         while not ended.wait(RENEW_SECONDS):
             # If the ledger does not answer, the next renewal still comes before the lease ends.
             with suppress(Failure), gate(self._engine) as connection:
-                connection.execute(
-                    update(LOCKS)
-                    .where(LOCKS.c.token == token)
-                    .values(expires_at=self._clock() + lease_seconds)
-                )
-
-
-def owner_of(row: Row[Any]) -> Owner:
-    """The holder of a lock, from its row."""
-    return Owner.model_validate(row.owner)
+                later = {"expires_at": self._clock() + lease_seconds}
+                connection.execute(update(LOCKS).where(LOCKS.c.token == token).values(later))

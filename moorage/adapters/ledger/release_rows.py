@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 from pydantic import ValidationError
-from sqlalchemy import Connection, Engine, Row, Select, func, select, union
+from sqlalchemy import Connection, Engine, Row, Select, func, select, tuple_, union
 
 from moorage.adapters.ledger.database import reading
 from moorage.adapters.ledger.tables import CLAIMS, RELEASES, TRANSITION_LOG, WORKLOADS
-from moorage.adapters.ledger.transitions import logged, utc
+from moorage.adapters.ledger.transitions import logged
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import RECORDED
 from moorage.engines.launch import Workload
@@ -48,10 +49,8 @@ class ReleaseQueries:
 
     def running(self, model: str) -> ReleaseRow | None:
         """The release that serves a model name now, even if its host does not answer."""
-        rows = self._rows(
-            select(RELEASES).where(RELEASES.c.model == model, RELEASES.c.state.in_(SERVING))
-        )
-        return rows[0] if rows else None
+        query = select(RELEASES).where(RELEASES.c.model == model, RELEASES.c.state.in_(SERVING))
+        return next(iter(self._rows(query)), None)
 
     def of_model(self, model: str) -> list[ReleaseRow]:
         """All releases of a model, newest first."""
@@ -82,10 +81,8 @@ class ReleaseQueries:
     def not_undone(self) -> list[ReleaseRow]:
         """Failed releases with claims or workloads: their undo failed too, or was killed."""
         holding = union(select(WORKLOADS.c.release), select(CLAIMS.c.release))
-        query = select(RELEASES).where(
-            RELEASES.c.state == ReleaseState.ERROR, RELEASES.c.id.in_(holding)
-        )
-        return self._rows(query.order_by(RELEASES.c.created_at))
+        query = select(RELEASES).where(RELEASES.c.state == ReleaseState.ERROR)
+        return self._rows(query.where(RELEASES.c.id.in_(holding)).order_by(RELEASES.c.created_at))
 
     def ids(self, beginning: str) -> list[str]:
         """Ids that begin so, in order of creation."""
@@ -95,23 +92,14 @@ class ReleaseQueries:
 
     def latest(self) -> list[ReleaseRow]:
         """The newest release of each model, by name."""
-        newest = (
-            select(RELEASES.c.model, func.max(RELEASES.c.number).label("number"))
-            .group_by(RELEASES.c.model)
-            .subquery()
-        )
-        query = select(RELEASES).join(
-            newest,
-            (RELEASES.c.model == newest.c.model) & (RELEASES.c.number == newest.c.number),
-        )
+        newest = select(RELEASES.c.model, func.max(RELEASES.c.number)).group_by(RELEASES.c.model)
+        query = select(RELEASES).where(tuple_(RELEASES.c.model, RELEASES.c.number).in_(newest))
         return self._rows(query.order_by(RELEASES.c.model))
 
     def _rows(self, query: Select[Any]) -> list[ReleaseRow]:
         with reading(self._engine) as connection:
-            return [
-                release_of(row, workloads_of(connection, row.id))
-                for row in connection.execute(query)
-            ]
+            rows = connection.execute(query).all()
+            return [release_of(row, workloads_of(connection, row.id)) for row in rows]
 
 
 def last_number(connection: Connection, model: str) -> int:
@@ -123,24 +111,17 @@ def last_number(connection: Connection, model: str) -> int:
 def workloads_of(connection: Connection, release: str) -> list[Workload]:
     """The workloads of a release, inside a transaction."""
     query = select(WORKLOADS.c.workload).where(WORKLOADS.c.release == release)
-    written = connection.scalars(query.order_by(WORKLOADS.c.name))
-    return [workload_of(release, one) for one in written]
+    return [
+        workload_of(release, one) for one in connection.scalars(query.order_by(WORKLOADS.c.name))
+    ]
 
 
 def release_of(row: Row[Any], workloads: Iterable[Workload]) -> ReleaseRow:
     """A release from its row, with its workloads."""
     record = _parse_record(row.record)
+    columns = ReleaseRow.model_fields.keys() & row._mapping.keys()
     return ReleaseRow(
-        id=row.id,
-        model=row.model,
-        number=row.number,
-        state=ReleaseState(row.state),
-        spec_digest=row.spec_digest,
-        revision=row.revision,
-        flow_run_id=row.flow_run_id,
-        created_at=utc(row.created_at),
-        updated_at=utc(row.updated_at),
-        cause=row.cause,
+        **{name: row._mapping[name] for name in columns},
         release=record,
         foreign_record=row.record if record is None else None,
         # Workloads that serve come first, and are stopped first: the others support them.
@@ -166,9 +147,7 @@ def _parse_record(record: dict[str, Any] | None) -> Release | None:
 
     That is no failure, because releases must stay manageable after an upgrade.
     """
-    if record is None:
-        return None
-    try:
-        return Release.model_validate(record, context=RECORDED)
-    except ValidationError:
-        return None
+    if record is not None:
+        with suppress(ValidationError):
+            return Release.model_validate(record, context=RECORDED)
+    return None

@@ -1,4 +1,4 @@
-"""Releases in the ledger: changes of state, records, and workloads."""
+"""Releases in the ledger: changes of state, records, workloads, and routes."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from typing import Any
 from sqlalchemy import Connection, Engine, delete, insert, select, update
 
 from moorage.adapters.ledger.claims import free, hand_back
-from moorage.adapters.ledger.database import gate
+from moorage.adapters.ledger.database import gate, reading
 from moorage.adapters.ledger.release_rows import ReleaseQueries, last_number
-from moorage.adapters.ledger.tables import RELEASES, WORKLOADS
+from moorage.adapters.ledger.tables import RELEASES, WORKLOADS, replace_rows
 from moorage.adapters.ledger.transitions import Change, changing, logged
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import Workload
 from moorage.inventory.claims import Claim
+from moorage.placement.placement import Role
 from moorage.releases.release import Release, ReleaseRow, ReleaseState, Restart, release_id
+from moorage.releases.routing import Route
 from moorage.releases.states import FINAL, SERVING, UNFINISHED, outage
 from moorage.spec import ModelSpec
 
@@ -29,11 +31,9 @@ class Releases(ReleaseQueries):
     def begin(self, spec: ModelSpec, revision: str, flow_run_id: str) -> str:
         """Begin a release in state `pending` and return its id.
 
-        Args:
-            spec: The requested model.
-            revision: Of its model; empty = not known yet, see `pin`.
-            flow_run_id: Who begins it.
+        A revision that is not known yet is empty; see `pin`.
         """
+        now = datetime.now(UTC)
         with gate(self._engine) as connection:
             number = last_number(connection, spec.name) + 1
             identity = release_id(spec.name, number)
@@ -47,8 +47,8 @@ class Releases(ReleaseQueries):
                     revision=revision,
                     flow_run_id=flow_run_id,
                     cause="",
-                    created_at=datetime.now(UTC),
-                    updated_at=datetime.now(UTC),
+                    created_at=now,
+                    updated_at=now,
                     spec=spec.model_dump(mode="json"),
                 )
             )
@@ -99,13 +99,8 @@ class Releases(ReleaseQueries):
     ) -> bool:
         """In one transaction fail a release and free its claims; it can no longer take over.
 
-        With a workload in the ledger it keeps its claims.
-
-        Args:
-            release: The release.
-            cause: Why.
-            back_to: Release that made room for it and gets its claims back.
-            claims: Those claims.
+        With a workload in the ledger it keeps its claims. Else the release that made room for it,
+        `back_to`, gets back its own.
 
         Returns:
             False when it serves already, and must be left alone.
@@ -120,12 +115,7 @@ class Releases(ReleaseQueries):
             return state not in SERVING
 
     def revise(self, row: ReleaseRow, spec: ModelSpec) -> None:
-        """Update those fields of a serving release's spec that do not change what runs.
-
-        Args:
-            row: The release, with its record.
-            spec: A spec of the same digest.
-        """
+        """Update those fields of a serving release's spec that its digest leaves out."""
         if not row.release or row.release.spec == spec or row.spec_digest != spec.digest:
             return
         record = row.release.model_copy(update={"spec": spec}).model_dump(mode="json")
@@ -137,23 +127,22 @@ class Releases(ReleaseQueries):
     def add_restart(self, release: str, restart: Restart) -> None:
         """Add a restart to the record of a release, if it has one."""
         with gate(self._engine) as connection:
-            query = select(RELEASES.c.record).where(RELEASES.c.id == release)
-            record = connection.scalar(query)
+            record = connection.scalar(select(RELEASES.c.record).where(RELEASES.c.id == release))
             if record is not None:
-                every = [*record.get("restarts", ()), restart.model_dump(mode="json")]
-                restarts = every[-RESTARTS_KEPT:]
-                _update(connection, release, record={**record, "restarts": restarts})
+                restarts = [*record.get("restarts", ()), restart.model_dump(mode="json")]
+                changed = {**record, "restarts": restarts[-RESTARTS_KEPT:]}
+                _update(connection, release, record=changed)
 
     def fail(self, release: str, cause: str, record: Release | None = None) -> None:
         """In one transaction write the record and fail the release, unless it serves."""
         with changing(self._engine) as change:
-            connection, state = change.connection, change.state_of(release)
+            state = change.state_of(release)
             if state in SERVING:
                 return
             if record is not None:
-                _write_record(connection, record)
+                _write_record(change.connection, record)
             if state == ReleaseState.ERROR:
-                _update(connection, release, cause=cause)
+                _update(change.connection, release, cause=cause)
             else:
                 change.move(release, ReleaseState.ERROR, cause)
 
@@ -163,9 +152,8 @@ def _with_downtime(change: Change, release: Release) -> Release:
         return release
     seconds = 0.0
     if change.state_of(release.replaced) not in SERVING:
-        seconds = outage(
-            logged(change.connection, release.replaced), release.created_at, datetime.now(UTC)
-        )
+        transitions = logged(change.connection, release.replaced)
+        seconds = outage(transitions, release.created_at, datetime.now(UTC))
     return release.model_copy(update={"downtime_seconds": seconds})
 
 
@@ -215,9 +203,64 @@ class Workloads:
 
 
 def _write_workload(connection: Connection, release: str, workload: Workload) -> None:
-    connection.execute(delete(WORKLOADS).where(WORKLOADS.c.name == workload.name))
-    connection.execute(
-        insert(WORKLOADS).values(
-            name=workload.name, release=release, workload=workload.model_dump(mode="json")
+    content = workload.model_dump(mode="json")
+    row = {"name": workload.name, "release": release, "workload": content}
+    replace_rows(connection, WORKLOADS, WORKLOADS.c.name == workload.name, [row])
+
+
+class Routes:
+    """The ledger as a `Router`: requests for a name go to the release that holds it.
+
+    The transaction in which a release takes over is the switch, so there is no second state.
+    """
+
+    def __init__(self, engine: Engine, releases: Releases) -> None:
+        self._engine, self._releases = engine, releases
+
+    def switch(self, release: Release) -> Release:
+        """Give the name to a release; in the same transaction its predecessor loses it."""
+        return self._releases.take_over(release)
+
+    def close(self, release: str, cause: str) -> None:
+        """Take the name from a release."""
+        self._releases.move(release, ReleaseState.STOPPING, cause)
+
+    def reopen(self, release: str, cause: str) -> None:
+        """Give the name back to a release."""
+        self._releases.move(release, ReleaseState.RUNNING, cause)
+
+    def routes(self, model: str = "") -> tuple[Route, ...]:
+        """The current routes, by name.
+
+        One query that reads no records, because clients may call this before each request.
+        """
+        columns = (RELEASES.c.id, RELEASES.c.model, RELEASES.c.state, RELEASES.c.created_at)
+        query = (
+            select(*columns, RELEASES.c.spec, WORKLOADS.c.workload)
+            .outerjoin(WORKLOADS, WORKLOADS.c.release == RELEASES.c.id)
+            .where(RELEASES.c.state.in_(SERVING))
+            .order_by(RELEASES.c.model, WORKLOADS.c.name)
         )
+        if model:
+            query = query.where(RELEASES.c.model == model)
+        found: dict[str, list[Any]] = {}
+        with reading(self._engine) as connection:
+            for row in connection.execute(query):
+                found.setdefault(row.model, []).append(row)
+            return tuple(_route(rows) for rows in found.values())
+
+
+def _route(rows: list[Any]) -> Route:
+    first = rows[0]
+    workloads = [row.workload for row in rows if row.workload]
+    leaders = [one for one in workloads if one.get("role", Role.LEADER) == Role.LEADER]
+    loaded = [{pin["name"] for pin in one.get("adapters", ())} for one in leaders]
+    named = {adapter["name"] for adapter in first.spec.get("lora", ())}
+    return Route(
+        model=first.model,
+        release=first.id,
+        state=ReleaseState(first.state),
+        endpoints=tuple(one["endpoint"] for one in leaders if one["endpoint"]),
+        adapters=tuple(sorted(named.union(set.intersection(*loaded) if loaded else ()))),
+        since=first.created_at,
     )

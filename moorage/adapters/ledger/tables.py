@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from sqlalchemy import (
-    JSON,
-    BigInteger,
-    Boolean,
-    Column,
-    DateTime,
-    Float,
-    ForeignKey,
-    ForeignKeyConstraint,
-    Index,
-    Integer,
-    MetaData,
-    String,
-    Table,
-    Text,
-    UniqueConstraint,
-    text,
-)
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
 
-METADATA = MetaData(
+import sqlalchemy as sa
+
+
+class Utc(sa.TypeDecorator[datetime]):
+    """A time in UTC. SQLite returns it without a zone, PostgreSQL in the zone of the session."""
+
+    impl = sa.DateTime(timezone=True)
+    cache_ok = True
+
+    def process_result_value(self, value: datetime | None, dialect: Any) -> datetime | None:  # noqa: ARG002
+        """The time with its zone."""
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+METADATA = sa.MetaData(
     naming_convention={
         "ix": "ix_%(table_name)s_%(column_0_N_name)s",
         "uq": "uq_%(table_name)s_%(column_0_N_name)s",
@@ -30,161 +31,173 @@ METADATA = MetaData(
     }
 )
 
-GATE = Table(
+GATE = sa.Table(
     "gate",
     METADATA,
-    Column("id", Integer, primary_key=True),
-    Column("epoch", BigInteger, nullable=False),
-    Column("identity", String(32), nullable=False),
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("epoch", sa.BigInteger, nullable=False),
+    sa.Column("identity", sa.String(32), nullable=False),
 )
 """One row. A transaction that has updated `epoch` is exclusive until its end."""
 
-LOCKS = Table(
+LOCKS = sa.Table(
     "locks",
     METADATA,
-    Column("name", String(200), primary_key=True),
-    Column("token", String(64), nullable=False),
-    Column("owner", JSON, nullable=False),
-    Column("expires_at", Float, nullable=False),
+    sa.Column("name", sa.String(200), primary_key=True),
+    sa.Column("token", sa.String(64), nullable=False),
+    sa.Column("owner", sa.JSON, nullable=False),
+    sa.Column("expires_at", sa.Float, nullable=False),
 )
 """Leases; `expires_at` is in seconds since the epoch."""
 
-RELEASES = Table(
+RELEASES = sa.Table(
     "releases",
     METADATA,
-    Column("id", String(200), primary_key=True),
-    Column("model", String(100), nullable=False),
-    Column("number", Integer, nullable=False),
-    Column("state", String(20), nullable=False),
-    Column("spec_digest", String(64), nullable=False),
-    Column("revision", String(200), nullable=False),
-    Column("flow_run_id", String(64), nullable=False),
-    Column("cause", Text, nullable=False),
-    Column("created_at", DateTime(timezone=True), nullable=False),
-    Column("updated_at", DateTime(timezone=True), nullable=False),
-    Column("spec", JSON, nullable=False),
-    Column("record", JSON(none_as_null=True), nullable=True),
-    UniqueConstraint("model", "number"),
-    Index(
+    sa.Column("id", sa.String(200), primary_key=True),
+    sa.Column("model", sa.String(100), nullable=False),
+    sa.Column("number", sa.Integer, nullable=False),
+    sa.Column("state", sa.String(20), nullable=False),
+    sa.Column("spec_digest", sa.String(64), nullable=False),
+    sa.Column("revision", sa.String(200), nullable=False),
+    sa.Column("flow_run_id", sa.String(64), nullable=False),
+    sa.Column("cause", sa.Text, nullable=False),
+    sa.Column("created_at", Utc, nullable=False),
+    sa.Column("updated_at", Utc, nullable=False),
+    sa.Column("spec", sa.JSON, nullable=False),
+    sa.Column("record", sa.JSON(none_as_null=True), nullable=True),
+    sa.UniqueConstraint("model", "number"),
+    sa.Index(
         "uq_releases_one_running",
         "model",
         unique=True,
-        sqlite_where=text("state IN ('running', 'unreachable')"),
-        postgresql_where=text("state IN ('running', 'unreachable')"),
+        sqlite_where=sa.text("state IN ('running', 'unreachable')"),
+        postgresql_where=sa.text("state IN ('running', 'unreachable')"),
     ),
 )
 """Triggers keep `state`: it begins as `pending` and changes as the newest transition says."""
 
-ALLOWED = Table(
+ALLOWED = sa.Table(
     "allowed_transitions",
     METADATA,
-    Column("from_state", String(20), primary_key=True),
-    Column("to_state", String(20), primary_key=True),
+    sa.Column("from_state", sa.String(20), primary_key=True),
+    sa.Column("to_state", sa.String(20), primary_key=True),
 )
 """The pairs of `moorage.releases.states.EDGES`; every transition refers to one."""
 
-TRANSITION_LOG = Table(
+TRANSITION_LOG = sa.Table(
     "transitions",
     METADATA,
-    Column("id", Integer, primary_key=True, autoincrement=True),
-    Column("release", ForeignKey("releases.id"), nullable=False, index=True),
-    Column("sequence", Integer, nullable=False),
-    Column("from_state", String(20), nullable=False),
-    Column("to_state", String(20), nullable=False),
-    Column("cause", Text, nullable=False),
-    Column("at", DateTime(timezone=True), nullable=False),
-    Column("flow_run_id", String(64), nullable=False),
-    Column("requested_by", Text, nullable=False, server_default=""),
-    UniqueConstraint("release", "sequence"),
-    ForeignKeyConstraint(
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),
+    sa.Column("release", sa.ForeignKey("releases.id"), nullable=False, index=True),
+    sa.Column("sequence", sa.Integer, nullable=False),
+    sa.Column("from_state", sa.String(20), nullable=False),
+    sa.Column("to_state", sa.String(20), nullable=False),
+    sa.Column("cause", sa.Text, nullable=False),
+    sa.Column("at", Utc, nullable=False),
+    sa.Column("flow_run_id", sa.String(64), nullable=False),
+    sa.Column("requested_by", sa.Text, nullable=False, server_default=""),
+    sa.UniqueConstraint("release", "sequence"),
+    sa.ForeignKeyConstraint(
         ["from_state", "to_state"],
         ["allowed_transitions.from_state", "allowed_transitions.to_state"],
         name="fk_transitions_allowed",
     ),
 )
 
-CLAIMS = Table(
+CLAIMS = sa.Table(
     "claims",
     METADATA,
-    Column("id", Integer, primary_key=True, autoincrement=True),
-    Column("release", ForeignKey("releases.id"), nullable=False, index=True),
-    Column("host", String(100), nullable=False, index=True),
-    Column("resource", String(20), nullable=False),
-    Column("index", Integer, nullable=False),
-    Column("amount", BigInteger, nullable=False),
-    Index(
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),
+    sa.Column("release", sa.ForeignKey("releases.id"), nullable=False, index=True),
+    sa.Column("host", sa.String(100), nullable=False, index=True),
+    sa.Column("resource", sa.String(20), nullable=False),
+    sa.Column("index", sa.Integer, nullable=False),
+    sa.Column("amount", sa.BigInteger, nullable=False),
+    sa.Index(
         "uq_claims_one_port",
         "host",
         "index",
         unique=True,
-        sqlite_where=text("resource = 'port'"),
-        postgresql_where=text("resource = 'port'"),
+        sqlite_where=sa.text("resource = 'port'"),
+        postgresql_where=sa.text("resource = 'port'"),
     ),
 )
 
-WORKLOADS = Table(
+WORKLOADS = sa.Table(
     "workloads",
     METADATA,
-    Column("name", String(250), primary_key=True),
-    Column("release", ForeignKey("releases.id"), nullable=False, index=True),
-    Column("workload", JSON, nullable=False),
+    sa.Column("name", sa.String(250), primary_key=True),
+    sa.Column("release", sa.ForeignKey("releases.id"), nullable=False, index=True),
+    sa.Column("workload", sa.JSON, nullable=False),
 )
 
-HOSTS = Table(
+HOSTS = sa.Table(
     "hosts",
     METADATA,
-    Column("name", String(100), primary_key=True),
-    Column("machine", String(255), nullable=False),
-    Column("address", Text, nullable=False),
+    sa.Column("name", sa.String(100), primary_key=True),
+    sa.Column("machine", sa.String(255), nullable=False),
+    sa.Column("address", sa.Text, nullable=False),
 )
 """The machine and address of each host at the time of its last claim."""
 
-SIGHTINGS = Table(
+SIGHTINGS = sa.Table(
     "sightings",
     METADATA,
-    Column("host", String(100), primary_key=True),
-    Column("unseen_since", DateTime(timezone=True), nullable=False),
-    Column("detail", Text, nullable=False),
+    sa.Column("host", sa.String(100), primary_key=True),
+    sa.Column("unseen_since", Utc, nullable=False),
+    sa.Column("detail", sa.Text, nullable=False),
 )
 """Hosts that do not answer; a row is deleted when its host answers again."""
 
-REPAIRS = Table(
+REPAIRS = sa.Table(
     "repairs",
     METADATA,
-    Column("release", ForeignKey("releases.id"), primary_key=True),
-    Column("attempts", Integer, nullable=False),
-    Column("elsewhere", Integer, nullable=False),
-    Column("not_before", DateTime(timezone=True), nullable=True),
-    Column("failure", Text, nullable=False),
-    Column("started_at", DateTime(timezone=True), nullable=True),
-    Column("well_since", DateTime(timezone=True), nullable=True),
-    Column("probed_at", DateTime(timezone=True), nullable=True),
-    Column("missed", Integer, nullable=False),
-    Column("tokens", JSON, nullable=False),
+    sa.Column("release", sa.ForeignKey("releases.id"), primary_key=True),
+    sa.Column("attempts", sa.Integer, nullable=False),
+    sa.Column("elsewhere", sa.Integer, nullable=False),
+    sa.Column("not_before", Utc, nullable=True),
+    sa.Column("failure", sa.Text, nullable=False),
+    sa.Column("started_at", Utc, nullable=True),
+    sa.Column("well_since", Utc, nullable=True),
+    sa.Column("probed_at", Utc, nullable=True),
+    sa.Column("missed", sa.Integer, nullable=False),
+    sa.Column("tokens", sa.JSON, nullable=False),
 )
 """Records of the reconcile flow: the fields of `RepairRecord`."""
 
-MEASUREMENTS = Table(
+MEASUREMENTS = sa.Table(
     "measurements",
     METADATA,
-    Column("id", Integer, primary_key=True, autoincrement=True),
-    Column("release", ForeignKey("releases.id"), nullable=False, index=True),
-    Column("workload", String(250), nullable=False),
-    Column("architecture", String(200), nullable=False),
-    Column("shape", String(200), nullable=False),
-    Column("engine", String(20), nullable=False),
-    Column("engine_version", String(100), nullable=False),
-    Column("accelerator_type", String(20), nullable=False),
-    Column("accelerator", String(200), nullable=False),
-    Column("tensor_parallel_size", Integer, nullable=False),
-    Column("pipeline_parallel_size", Integer, nullable=False),
-    Column("max_num_batched_tokens", BigInteger, nullable=False),
-    Column("max_num_seqs", BigInteger, nullable=False),
-    Column("eager", Boolean, nullable=False),
-    Column("options", Text, nullable=False),
-    Column("measured", JSON, nullable=False),
-    Column("predicted", JSON, nullable=False),
-    Column("measured_at", DateTime(timezone=True), nullable=False),
-    Index("ix_measurements_key", "architecture", "shape", "engine", "engine_version"),
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),
+    sa.Column("release", sa.ForeignKey("releases.id"), nullable=False, index=True),
+    sa.Column("workload", sa.String(250), nullable=False),
+    sa.Column("architecture", sa.String(200), nullable=False),
+    sa.Column("shape", sa.String(200), nullable=False),
+    sa.Column("engine", sa.String(20), nullable=False),
+    sa.Column("engine_version", sa.String(100), nullable=False),
+    sa.Column("accelerator_type", sa.String(20), nullable=False),
+    sa.Column("accelerator", sa.String(200), nullable=False),
+    sa.Column("tensor_parallel_size", sa.Integer, nullable=False),
+    sa.Column("pipeline_parallel_size", sa.Integer, nullable=False),
+    sa.Column("max_num_batched_tokens", sa.BigInteger, nullable=False),
+    sa.Column("max_num_seqs", sa.BigInteger, nullable=False),
+    sa.Column("eager", sa.Boolean, nullable=False),
+    sa.Column("options", sa.Text, nullable=False),
+    sa.Column("measured", sa.JSON, nullable=False),
+    sa.Column("predicted", sa.JSON, nullable=False),
+    sa.Column("measured_at", Utc, nullable=False),
+    sa.Index("ix_measurements_key", "architecture", "shape", "engine", "engine_version"),
 )
 """Measured memory of starts, under the columns of `CalibrationKey`; it outlives the release."""
+
+
+def replace_rows(
+    connection: sa.Connection,
+    table: sa.Table,
+    old: sa.ColumnElement[bool],
+    new: Sequence[Mapping[str, Any]],
+) -> None:
+    """Delete some rows and insert others, inside a transaction."""
+    connection.execute(sa.delete(table).where(old))
+    if new:
+        connection.execute(sa.insert(table), new)

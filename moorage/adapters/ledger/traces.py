@@ -13,6 +13,8 @@ from sqlalchemy import URL
 
 from moorage.common.failures import Cause, Failure
 
+LOGGER = logging.getLogger(__name__)
+
 MARKER = ".made"
 """Suffix of the file that stays in the folder of a ledger after its first opening."""
 
@@ -20,8 +22,6 @@ MARKER_TEXT = "A ledger was made in this folder. Remove it and this file to begi
 
 WRITE_AHEAD = ("-wal", "-shm")
 """Suffixes of files that SQLite keeps while a database is in use, after the first write."""
-
-HEADER = b"SQLite format 3\0"
 
 MOST_FILES = 1000
 """How many files in the folder of a ledger are read."""
@@ -50,9 +50,7 @@ def must_be_there(path: Path) -> None:
         return
     if not traces:
         if exists:
-            logging.getLogger(__name__).warning(
-                "%s is empty (0 bytes): a new ledger is made in it", path
-            )
+            LOGGER.warning("%s is empty (0 bytes): a new ledger is made in it", path)
         return
     found = f"{', '.join(traces)} {'shows' if len(traces) == 1 else 'show'}"
     what = "is empty (0 bytes)" if exists else "is not there"
@@ -71,10 +69,9 @@ def mark(path: Path) -> None:
 
 
 def _size(path: Path) -> int:
-    try:
+    with suppress(OSError):
         return path.stat().st_size
-    except OSError:
-        return 0
+    return 0
 
 
 def _traces(path: Path, *, exists: bool) -> Iterator[str]:
@@ -95,15 +92,10 @@ def _traces(path: Path, *, exists: bool) -> Iterator[str]:
 
 def _is_ledger(path: Path) -> bool:
     """Whether a file is a ledger, such as a backup. It is not changed."""
-    try:
-        if not path.is_file():
-            return False
-        with path.open("rb") as file:
-            if file.read(len(HEADER)) != HEADER:
-                return False
-        address = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
-        with closing(sqlite3.connect(address, uri=True)) as database:
-            query = "SELECT count(*) FROM sqlite_master WHERE name IN ('releases', 'gate')"
-            return bool(database.execute(query).fetchone()[0] == 2)
-    except (OSError, sqlite3.Error, UnicodeDecodeError):
-        return False
+    address = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
+    query = "SELECT count(*) FROM sqlite_master WHERE name IN ('releases', 'gate')"
+    with suppress(OSError, sqlite3.Error, UnicodeDecodeError):
+        if path.is_file():
+            with closing(sqlite3.connect(address, uri=True)) as database:
+                return bool(database.execute(query).fetchone()[0] == 2)
+    return False

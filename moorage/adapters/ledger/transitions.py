@@ -24,11 +24,7 @@ from moorage.releases.states import SERVING, TRANSITIONS, ReleaseState, Transiti
 
 
 class Change:
-    """A transaction that may move releases.
-
-    Attributes:
-        connection: For other changes in the same transaction.
-    """
+    """An exclusive transaction that may move releases."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
@@ -40,8 +36,7 @@ class Change:
         Raises:
             Failure: `UNKNOWN_RELEASE`.
         """
-        query = select(RELEASES.c.state).where(RELEASES.c.id == release)
-        state = self.connection.scalar(query)
+        state = self.connection.scalar(select(RELEASES.c.state).where(RELEASES.c.id == release))
         if state is None:
             raise Failure(Cause.UNKNOWN_RELEASE, release)
         return ReleaseState(state)
@@ -55,10 +50,15 @@ class Change:
         before = self.state_of(release)
         if to not in TRANSITIONS[before]:
             raise Failure(Cause.LOST_LOCK, f"{release} is {before} and cannot become {to}")
-        if to in SERVING and (other := self._other_serving(release)):
-            raise Failure(Cause.LOST_LOCK, f"{other} runs, so {release} cannot")
         transition = self._transition(release, before, to, cause)
-        self._log(transition)
+        serving = (RELEASES.c.model == transition.model, RELEASES.c.state.in_(SERVING))
+        others = select(RELEASES.c.id).where(*serving, RELEASES.c.id != release)
+        if to in SERVING and (other := self.connection.scalar(others)):
+            raise Failure(Cause.LOST_LOCK, f"{other} runs, so {release} cannot")
+        columns = transition.model_dump(exclude={"model", "before", "after", "hosts"})
+        self.connection.execute(
+            insert(TRANSITION_LOG).values(**columns, from_state=before, to_state=to)
+        )
         changed = self.connection.execute(
             update(RELEASES)
             .where(RELEASES.c.id == release, RELEASES.c.state == before)
@@ -86,28 +86,6 @@ class Change:
             flow_run_id=author().flow_run_id,
             requested_by=author().requested_by,
             hosts=tuple(self.connection.scalars(hosts.order_by(CLAIMS.c.host))),
-        )
-
-    def _log(self, one: Transition) -> None:
-        self.connection.execute(
-            insert(TRANSITION_LOG).values(
-                release=one.release,
-                sequence=one.sequence,
-                from_state=one.before,
-                to_state=one.after,
-                cause=one.cause,
-                at=one.at,
-                flow_run_id=one.flow_run_id,
-                requested_by=one.requested_by,
-            )
-        )
-
-    def _other_serving(self, release: str) -> str | None:
-        own = select(RELEASES.c.model).where(RELEASES.c.id == release).scalar_subquery()
-        return self.connection.scalar(
-            select(RELEASES.c.id).where(
-                RELEASES.c.model == own, RELEASES.c.state.in_(SERVING), RELEASES.c.id != release
-            )
         )
 
 
@@ -140,24 +118,18 @@ def transition_of(row: Row[Any], model: str) -> Transition:
         sequence=row.sequence,
         before=ReleaseState(row.from_state),
         after=ReleaseState(row.to_state),
-        at=utc(row.at),
+        at=row.at,
         cause=row.cause,
         flow_run_id=row.flow_run_id,
         requested_by=row.requested_by,
     )
 
 
-def utc(moment: datetime) -> datetime:
-    """A time from SQLite (without a zone) or PostgreSQL (with its own zone), in UTC."""
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-
-
 @dataclass(frozen=True, slots=True)
 class Author:
-    """A flow run that changes the ledger.
+    """A flow run that changes the ledger; without one the id is empty.
 
     Attributes:
-        flow_run_id: Its id; empty = no flow run.
         on_transition: Called with each transition after its commit. It must not fail.
         requested_by: Who requested the run, in one line.
     """

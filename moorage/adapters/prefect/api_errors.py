@@ -7,6 +7,8 @@ pydantic, or a `RuntimeError` where it could not connect.
 from __future__ import annotations
 
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http import HTTPStatus
 
 import httpx
@@ -34,25 +36,30 @@ LOG_IN = (
 )
 
 
-def server_failure(error: BaseException) -> Failure | None:
-    """The failure for an error of Prefect's client; None = another kind of error.
+@contextmanager
+def server_failures() -> Iterator[None]:
+    """Raise the errors of Prefect's client as failures."""
+    try:
+        yield
+    except Exception as error:
+        raise server_failure(error) or error from None
 
-    Args:
-        error: As it was raised, with its traceback.
-    """
+
+def server_failure(error: BaseException) -> Failure | None:
+    """The failure for an error of Prefect's client, with its traceback; None = another error."""
     if isinstance(error, Failure):
         return None
     if is_server_trouble(error):
         return Failure(Cause.SERVER_UNAVAILABLE, _first_line(error))
     if isinstance(error, httpx.HTTPError) or _is_of_the_client(error):
-        return Failure(Cause.SERVER_REFUSED, _first_line(error), suggestion=_advice(error))
+        advice = LOG_IN if _status(error) in NOT_LET_IN else None
+        return Failure(Cause.SERVER_REFUSED, _first_line(error), suggestion=advice)
     return None
 
 
 def is_login_refused(error: BaseException) -> bool:
     """Whether Prefect's server requires a login, or another one."""
-    unauthorized = HTTPStatus.UNAUTHORIZED
-    return isinstance(error, httpx.HTTPStatusError) and error.response.status_code == unauthorized
+    return _status(error) == HTTPStatus.UNAUTHORIZED
 
 
 def is_server_trouble(error: BaseException) -> bool:
@@ -62,30 +69,26 @@ def is_server_trouble(error: BaseException) -> bool:
     """
     if isinstance(error, Failure):
         return error.cause is Cause.SERVER_UNAVAILABLE
-    if isinstance(error, httpx.HTTPStatusError):
-        code = error.response.status_code
+    if code := _status(error):
         return code in TRY_LATER or code >= HTTPStatus.INTERNAL_SERVER_ERROR
     unreached = isinstance(error, RuntimeError) and UNREACHED in str(error)
     return unreached or isinstance(error, httpx.TransportError)
 
 
+def _status(error: BaseException) -> int:
+    return error.response.status_code if isinstance(error, httpx.HTTPStatusError) else 0
+
+
 def _is_of_the_client(error: BaseException) -> bool:
-    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     return any(
         str(frame.f_globals.get("__name__", "")).startswith(CLIENT)
         or frame.f_code.co_name in READERS
-        for frame in frames
+        for frame, _ in traceback.walk_tb(error.__traceback__)
     )
 
 
-def _advice(error: BaseException) -> str | None:
-    if isinstance(error, httpx.HTTPStatusError) and error.response.status_code in NOT_LET_IN:
-        return LOG_IN
-    return None
-
-
 def _first_line(error: BaseException) -> str:
-    """Its first line, without the advice of httpx to look the status up."""
+    """The first line of its message, without httpx's advice to look the status up."""
     lines = str(error).strip().splitlines() or [repr(error)]
     line = lines[0].partition(" - For more information check:")[0]
     plain = isinstance(error, httpx.HTTPError | RuntimeError)

@@ -15,13 +15,15 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import httpx
 import psutil
 from prefect.context import refresh_global_settings_context
 from prefect.settings import get_current_settings
 from pydantic import ValidationError
 
 from moorage.adapters.files.safe_files import read_private, unsafe, write_private
-from moorage.adapters.ledger.lock_owner import Owner, is_running, owner_of
+from moorage.adapters.ledger.locks import Owner
+from moorage.adapters.prefect.api_server import is_loopback
 from moorage.adapters.secrets import remember
 from moorage.adapters.system.settings import Settings
 from moorage.common.failures import Cause, Failure
@@ -31,7 +33,6 @@ FOLDER, LOGIN, SERVER = "api", "login", "server"
 USER, PASSWORD_BYTES = "moorage", 32
 LOGIN_FORMAT = re.compile(r"[!-9;-~]+:[!-~]+")
 
-
 CLIENT_VARIABLE, SERVER_VARIABLE = "PREFECT_API_AUTH_STRING", "PREFECT_SERVER_API_AUTH_STRING"
 ORIGINS = "PREFECT_SERVER_CORS_ALLOWED_ORIGINS"
 NO_ORIGIN = "http://127.0.0.1"
@@ -39,14 +40,24 @@ NO_ORIGIN = "http://127.0.0.1"
 
 TEMPORARY_BYTES = 24
 
+GUARDED_PATH = "/admin/version"
+"""What Prefect answers only to those who log in, where it has an auth string; `/health` it always
+answers."""
+
+ASK_SECONDS = 5.0
+NO_LOGIN = (
+    "--no-login: every user of this machine may deploy through this API, which is to run programs"
+    " as you, and may read Secret blocks"
+)
+SUGGESTION = (
+    "Start the server with PREFECT_SERVER_API_AUTH_STRING=user:password and set"
+    " PREFECT_API_AUTH_STRING=user:password for its clients; or unset PREFECT_API_URL: then"
+    " `moorage serve` starts a server of its own, which has a login."
+)
+
 
 class RunningServer(Value):
-    """A server of this home.
-
-    Attributes:
-        url: Address of its API.
-        process: What listens there.
-    """
+    """A server of this home: the address of its API, and the process that listens there."""
 
     url: str
     process: Owner
@@ -81,7 +92,7 @@ def provide_login(home: Path) -> tuple[str, bool]:
 
 def record_server(home: Path, url: str, pid: int) -> None:
     """Record which process answers at an address, for clients of this home."""
-    server = RunningServer(url=url, process=owner_of(pid))
+    server = RunningServer(url=url, process=Owner.of(pid))
     write_private(home / FOLDER / SERVER, server.model_dump_json(), over=True)
 
 
@@ -101,7 +112,7 @@ def login_for(home: Path, url: str) -> tuple[str, str] | None:
         server = RunningServer.model_validate_json(read_private(home / FOLDER / SERVER) or "")
     except ValidationError:
         return None
-    if _place(url) != _place(server.url) or not is_running(server.process):
+    if _place(url) != _place(server.url) or not server.process.is_running:
         return None
     if not is_listening(server.process.pid, urlsplit(server.url).port):
         return None
@@ -175,6 +186,85 @@ def login_refused() -> Failure:
         " `moorage serve` has started keeps it in its MOORAGE_HOME, for commands with the same"
         " MOORAGE_HOME.",
     )
+
+
+def login_of_own(host: str, *, no_login: bool) -> tuple[str, bool]:
+    """The login of a server that will listen on a host, and whether it was made just now.
+
+    With `no_login` it is empty.
+
+    Raises:
+        Failure: `BAD_SETTING`.
+    """
+    _require_named_origins()
+    if not no_login:
+        configured = configured_login()
+        return (configured, False) if configured else provide_login(Settings().root)
+    if not is_loopback(host):
+        raise Failure(
+            Cause.BAD_SETTING,
+            f"--no-login, and PREFECT_SERVER_API_HOST: {host} is reached by other machines; the API"
+            " would let everybody deploy and read secrets",
+            suggestion="Leave out --no-login: a login is made, and `moorage serve --show-login`"
+            " shows it.",
+        )
+    if configured_login():
+        raise Failure(
+            Cause.BAD_SETTING,
+            "--no-login, and there is a login in PREFECT_SERVER_API_AUTH_STRING or"
+            " PREFECT_API_AUTH_STRING",
+            suggestion="Leave out one of them.",
+        )
+    return "", False
+
+
+def require_login_of_other(url: str, *, no_login: bool) -> None:
+    """Refuse to serve through an API that answers who has not logged in, or not who has.
+
+    With `no_login` it may answer everybody, but on this machine alone.
+
+    Raises:
+        Failure: `BAD_SETTING`, or `SERVER_UNAVAILABLE`.
+    """
+    if _answers(url, login=""):
+        near = is_loopback(urlsplit(url).hostname or "")
+        if near and no_login:
+            return
+        who = "every user of this machine" if near else "everybody who reaches it"
+        raise Failure(
+            Cause.BAD_SETTING,
+            f"PREFECT_API_URL: {url} answers {who}; they could deploy and read secrets",
+            suggestion=SUGGESTION
+            + " `moorage serve --no-login` allows it where you trust them all." * near,
+        )
+    if get_current_settings().api.key or _answers(url, login=client_login()):
+        return
+    raise login_refused()
+
+
+def current_login() -> str:
+    """The login of the server that commands of this user ask: as it is set, else this home's."""
+    return configured_login() or provide_login(Settings().root)[0]
+
+
+def _answers(url: str, *, login: str) -> bool:
+    user, _, password = login.partition(":")
+    auth = httpx.BasicAuth(user, password) if login else None
+    try:
+        return httpx.get(f"{url}{GUARDED_PATH}", auth=auth, timeout=ASK_SECONDS).is_success
+    except httpx.HTTPError as error:
+        raise Failure(Cause.SERVER_UNAVAILABLE, f"{url}: {error}") from None
+
+
+def _require_named_origins() -> None:
+    api = get_current_settings().server.api
+    if "cors_allowed_origins" in api.model_fields_set and "*" in api.cors_allowed_origins:
+        raise Failure(
+            Cause.BAD_SETTING,
+            f"PREFECT_SERVER_CORS_ALLOWED_ORIGINS: {api.cors_allowed_origins} lets every page of"
+            " the web use the API",
+            suggestion="Unset it, or name the origins, such as https://prefect.example.com.",
+        )
 
 
 @cache

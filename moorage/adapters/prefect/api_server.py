@@ -42,7 +42,7 @@ class Guard:
     """Refuses requests that a foreign page may have sent; passes on all others.
 
     Args:
-        app: What answers.
+        app: The guarded application.
         hosts: Names of this server besides those of the loopback.
         origins: Origins of other pages that may ask, such as `https://prefect.example.com`.
         exposed: Whether other machines reach it, by any of its addresses. An address cannot be
@@ -105,10 +105,7 @@ def is_loopback(host: str) -> bool:
 def serve(host: str, port: int, names: Collection[str]) -> None:
     """Serve Prefect's API, pages and services until a signal ends it.
 
-    Args:
-        host: Address to listen on.
-        port: Port to listen on.
-        names: Names of this server besides those of the loopback.
+    `names` are those of this server besides those of the loopback.
     """
     import uvicorn  # noqa: PLC0415  (with Prefect it takes seconds, and Guard needs neither)
     from prefect.server.api.server import create_app  # noqa: PLC0415

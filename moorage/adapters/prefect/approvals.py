@@ -1,4 +1,4 @@
-"""Flow runs on the Prefect server that wait for a person's approval: asked and answered."""
+"""Flow runs on the Prefect server that wait for a person's approval, and their answers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from prefect.settings import get_current_settings
 from prefect.states import Running
 from pydantic import Field
 
-from moorage.adapters.prefect.api_errors import server_failure
+from moorage.adapters.prefect.api_errors import server_failures
 from moorage.adapters.prefect.api_login import sign_in
 from moorage.adapters.prefect.events import TIMED_OUT, emit_model_event
 from moorage.common.failures import Cause, Failure
@@ -36,7 +36,7 @@ SCHEMA = "approval"
 class Approval(RunInput):
     """The form of the Prefect UI. `approve` has no default: an empty form is no answer."""
 
-    approve: bool = Field(description="Whether it shall be done.")
+    approve: bool = Field(description="Whether the plan is approved.")
     note: str = Field("", max_length=2000, description="Why; it is kept in the run's log.")
 
 
@@ -46,28 +46,21 @@ async def ask_on_server(question: Question) -> Answer:
     Raises:
         Failure: `APPROVAL_TIMED_OUT`; the server's own where it does not answer.
     """
-    try:
-        return await _pause(question)
-    except Exception as error:
-        if failure := server_failure(error):
-            raise failure from None
-        raise
-
-
-async def _pause(question: Question) -> Answer:
     get_run_logger().info("waits for approval of %s", ", ".join(question.models))
     form = Approval.with_initial_data(description=question.plan)
-    try:
-        async with asyncio.timeout(question.seconds):
-            reply = await _answer(form, question.seconds + SERVER_SECONDS)
-    except TimeoutError:
-        why = f"nobody agreed within {question.seconds} s"
-        emit_model_event(TIMED_OUT, question.models, seconds=question.seconds, why=why)
-        raise Failure(Cause.APPROVAL_TIMED_OUT, f"{', '.join(question.models)}: {why}") from None
+    with server_failures():
+        try:
+            async with asyncio.timeout(question.seconds):
+                reply = await _pause(form, question.seconds + SERVER_SECONDS)
+        except TimeoutError:
+            why = f"nobody agreed within {question.seconds} s"
+            emit_model_event(TIMED_OUT, question.models, seconds=question.seconds, why=why)
+            detail = f"{', '.join(question.models)}: {why}"
+            raise Failure(Cause.APPROVAL_TIMED_OUT, detail) from None
     return Answer(approve=reply.approve, note=reply.note)
 
 
-async def _answer(form: type[Approval], seconds: int) -> Approval:
+async def _pause(form: type[Approval], seconds: int) -> Approval:
     while True:
         try:
             return await apause_flow_run(form, timeout=seconds, poll_interval=POLL_SECONDS)
@@ -82,8 +75,6 @@ class PendingApproval(Value):
     """A flow run that waits for approval.
 
     Attributes:
-        id: Of the flow run.
-        name: Of the flow run, such as `deploy llama`.
         model: Name of the model; empty for several models.
         until: Time at which it counts as refused, UTC; None = not known.
         plan: What would be done, as Markdown.
@@ -104,15 +95,12 @@ def pending_approvals() -> list[PendingApproval]:
             `SERVER_REFUSED` for an unexpected answer.
     """
     paused = FlowRunFilter.model_validate({"state": {"type": {"any_": [StateType.PAUSED]}}})
-    with _client() as client:
-        try:
-            runs = client.read_flow_runs(flow_run_filter=paused, limit=200)
-            found = [one for run in runs if (one := _read(client, run))]
-        except Exception as error:
-            raise server_failure(error) or error from None
+    with _client() as client, server_failures():
+        runs = client.read_flow_runs(flow_run_filter=paused, limit=200)
+        found = [one for run in runs if (one := _read(client, run))]
     now = datetime.now(UTC)
-    open_still = [one for one in found if one.until is None or one.until > now]
-    return sorted(open_still, key=lambda one: one.until or now)
+    in_time = [one for one in found if one.until is None or one.until > now]
+    return sorted(in_time, key=lambda one: one.until or now)
 
 
 def find_approval(named: str) -> PendingApproval:
@@ -121,10 +109,10 @@ def find_approval(named: str) -> PendingApproval:
     Raises:
         Failure: `UNKNOWN_APPROVAL` when none or several match.
     """
-    found = [one for one in pending_approvals() if named in (one.id, one.name, one.model)]
-    found = found or [
-        one for one in pending_approvals() if len(named) >= 4 and one.id.startswith(named)
-    ]
+    pending = pending_approvals()
+    found = [one for one in pending if named in (one.id, one.name, one.model)]
+    if not found and len(named) >= 4:
+        found = [one for one in pending if one.id.startswith(named)]
     if len(found) != 1:
         detail = f"{len(found)} wait under {named}" if found else named
         raise Failure(Cause.UNKNOWN_APPROVAL, detail)
@@ -137,11 +125,8 @@ def answer(one: PendingApproval, reply: Answer) -> None:
     Raises:
         Failure: `UNKNOWN_APPROVAL` when it waits no longer.
     """
-    with _client() as client:
-        try:
-            result = client.resume_flow_run(UUID(one.id), run_input=reply.model_dump())
-        except Exception as error:
-            raise server_failure(error) or error from None
+    with _client() as client, server_failures():
+        result = client.resume_flow_run(UUID(one.id), run_input=reply.model_dump())
     if result.status != "ACCEPT":
         why = getattr(result.details, "reason", "") or result.status
         raise Failure(Cause.UNKNOWN_APPROVAL, f"{one.name}: {why}")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from contextlib import suppress
+from datetime import datetime
 from typing import Any
 
 from prefect.events import emit_event
@@ -24,70 +25,58 @@ REFUSED = "moorage.approval.refused"
 TIMED_OUT = "moorage.approval.timed-out"
 
 
-def emit_transition(transition: Transition) -> None:
-    """Emit `moorage.release.STATE`; what goes wrong with that is no reason to fail.
-
-    Prefect sends it in the background, and adds the flow run, its flow and its deployment.
-
-    Args:
-        transition: What was committed.
-    """
-    if not transition.flow_run_id:
-        return  # outside of a run there may be no server to tell
-    try:
-        _emit(transition)
-    except Exception:  # the release is what the ledger says, whoever hears of it
-        return
+def emit_transition(one: Transition) -> None:
+    """Emit `moorage.release.STATE`, unless no flow run made it: there may be no server then."""
+    if one.flow_run_id:
+        change = {"sequence": one.sequence, "from": one.before, "to": one.after}
+        change |= {"cause": one.cause, "requested_by": one.requested_by}
+        _emit_release_event(one.after, one.release, one.model, one.hosts, change, one.at)
 
 
 def emit_release_event(what: str, row: ReleaseRow, why: str) -> None:
-    """Emit `moorage.release.WHAT` for what is no transition, such as `restarted`.
+    """Emit `moorage.release.WHAT` for what is no transition, such as `restarted`."""
+    if author().flow_run_id:
+        hosts = tuple(dict.fromkeys(workload.host for workload in row.workloads))
+        details = {"state": row.state, "cause": why}
+        _emit_release_event(what, row.id, row.model, hosts, details)
 
-    Args:
-        what: What happened to the release.
-        row: The release.
-        why: In words.
+
+def emit_model_event(event: str, models: Sequence[str], **payload: Any) -> None:
+    """Emit an event about models; its payload has further fields for automations.
+
+    Its resource is the model where it is one, else the flow run.
     """
-    flow_run_id = author().flow_run_id
-    if not flow_run_id:
-        return
-    hosts = tuple(dict.fromkeys(workload.host for workload in row.workloads))
-    try:
-        _send(what, datetime.now(UTC), row.id, row.model, hosts, {"state": row.state, "cause": why})
-    except Exception:  # as above
-        return
+    one = models[0] if len(models) == 1 else ""
+    identity = f"moorage.model.{one}" if one else f"moorage.run.{flow_run.id}"
+    name = one or str(flow_run.name)
+    fields = {"models": list(models), "flow_run": str(flow_run.id or ""), **payload}
+    _emit(
+        event,
+        resource={"prefect.resource.id": identity, "prefect.resource.name": name},
+        related=[_related("model", model) for model in models],
+        payload={**fields, "text": f"{', '.join(models)}: {payload.get('why', event)}"},
+    )
 
 
-def _emit(one: Transition) -> None:
-    changed = {
-        "sequence": one.sequence,
-        "from": one.before,
-        "to": one.after,
-        "cause": one.cause,
-        "requested_by": one.requested_by,
-    }
-    _send(one.after, one.at, one.release, one.model, one.hosts, changed)
-
-
-def _send(
+def _emit_release_event(
     what: str,
-    at: datetime,
     release: str,
     model: str,
     hosts: tuple[str, ...],
-    more: dict[str, Any],
+    details: dict[str, Any],
+    occurred: datetime | None = None,
 ) -> None:
-    emit_event(
-        event=f"{EVENT}.{what}",
-        occurred=at,
+    _emit(
+        f"{EVENT}.{what}",
         resource={
             "prefect.resource.id": f"{EVENT}.{release}",
             "prefect.resource.name": release,
-            "moorage.state": str(more.get("to") or more["state"]),
-            "moorage.before": str(more.get("from", "")),
+            "moorage.before": str(details.get("from", "")),
+            "moorage.state": str(details.get("to") or details["state"]),
         },
         related=[_related("model", model), *(_related("host", host) for host in hosts)],
-        payload={"release": release, "model": model, "hosts": list(hosts), **more},
+        payload={"release": release, "model": model, "hosts": list(hosts), **details},
+        occurred=occurred,
     )
 
 
@@ -99,28 +88,10 @@ def _related(role: str, name: str) -> dict[str, str]:
     }
 
 
-def emit_model_event(event: str, models: Sequence[str], **payload: Any) -> None:
-    """Emit an event about models; what goes wrong with that is no reason to fail.
+def _emit(event: str, **content: Any) -> None:
+    """Emit an event in the background. What goes wrong with it is no reason to fail.
 
-    Its resource is the model where it is one, else the flow run.
-
-    Args:
-        event: One of the names above.
-        models: Names of the models that it is about.
-        payload: What an automation may want to tell.
+    Prefect adds the flow run, its flow and its deployment.
     """
-    one = models[0] if len(models) == 1 else ""
-    identity = f"moorage.model.{one}" if one else f"moorage.run.{flow_run.id}"
-    fields = {"models": list(models), "flow_run": str(flow_run.id or ""), **payload}
-    try:
-        emit_event(
-            event=event,
-            resource={
-                "prefect.resource.id": identity,
-                "prefect.resource.name": one or str(flow_run.name),
-            },
-            related=[_related("model", model) for model in models],
-            payload={**fields, "text": f"{', '.join(models)}: {payload.get('why', event)}"},
-        )
-    except Exception:  # what is done does not depend on who hears of it
-        return
+    with suppress(Exception):
+        emit_event(event=event, **content)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Self
 
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
@@ -20,7 +20,8 @@ def task_runner() -> TaskRunner[Any]:
     With `ray` it is the cluster of `RAY_ADDRESS`, or one that lives as long as the flow run.
 
     Raises:
-        Failure: `BAD_SETTING` when prefect-ray is not installed.
+        Failure: `BAD_SETTING` when prefect-ray is not installed. Entering the runner raises
+            `SERVER_UNAVAILABLE` when the cluster cannot be used.
     """
     if Settings().task_runner == "here":
         return ThreadPoolTaskRunner()
@@ -30,11 +31,29 @@ def task_runner() -> TaskRunner[Any]:
             "MOORAGE_TASK_RUNNER is ray, and prefect-ray is not installed",
             suggestion="pip install 'moorage[ray]', or leave MOORAGE_TASK_RUNNER unset.",
         )
-    from moorage.adapters.prefect.ray_runner import RayRunner  # noqa: PLC0415  (an extra)
+    from prefect_ray import RayTaskRunner  # noqa: PLC0415  (an extra)
+
+    class RayRunner(RayTaskRunner):  # type: ignore[misc]  # an extra, so nothing is known of it
+        def __enter__(self) -> Self:
+            try:
+                super().__enter__()
+            except Exception as error:
+                raise _unusable(error) from error
+            return self
 
     own = {} if os.environ.get("RAY_ADDRESS") else {"include_dashboard": False}
     runner: TaskRunner[Any] = RayRunner(init_kwargs={**own, "log_to_driver": False})
     return runner
+
+
+def _unusable(error: Exception) -> Failure:
+    where = os.environ.get("RAY_ADDRESS") or "of this run"
+    return Failure(
+        Cause.SERVER_UNAVAILABLE,
+        f"the Ray cluster {where} cannot be used: {error}",
+        suggestion="Check RAY_ADDRESS, and that the cluster has the same Ray and Python; or"
+        " leave MOORAGE_TASK_RUNNER unset.",
+    )
 
 
 def is_elsewhere(runner: TaskRunner[Any]) -> bool:

@@ -106,7 +106,7 @@ def _check_cluster(item: tuple[str, RayCluster]) -> tuple[Check, ...]:
     try:
         seen = survey_cluster(name, cluster)
     except Failure as failure:
-        found = f"{failure.facts.summary}: {failure.detail}"
+        found = f"{failure.cause.summary}: {failure.detail}"
         return (broken("dashboard", found, failure.suggestion),)
     return (fine("dashboard", seen.summary), _serve(cluster.serve, seen))
 

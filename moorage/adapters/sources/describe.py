@@ -14,11 +14,13 @@ from moorage.adapters.files.safe_files import read_json, read_part, read_whole
 from moorage.common.failures import Cause, Failure
 from moorage.common.strict_json import LIMITS, JsonLimits
 from moorage.common.units import MIB, human_bytes
-from moorage.common.values import Value
 from moorage.models.assets import require_lora
-from moorage.models.config_limits import require_limits
+from moorage.models.config import require_limits
 from moorage.models.files import (
+    ADAPTER,
     INDEX_LIMITS,
+    MODEL,
+    Layout,
     announced_size,
     follow_indexes,
     index_files,
@@ -26,7 +28,6 @@ from moorage.models.files import (
     read_index,
 )
 from moorage.models.gguf import NeedsMore, read_gguf
-from moorage.models.layout import ADAPTER, MODEL, Layout
 from moorage.models.source import ModelFile, SkippedFile, WeightSummary
 from moorage.models.weights import FileWeights, from_size, header_end, read_header
 
@@ -48,15 +49,6 @@ TOKENIZER_LIMITS = JsonLimits(size=24 * MIB, entries=1_000_000, constants=True)
 CHAT_TEMPLATES = ("chat_template.jinja", "chat_template.json")
 
 
-class Description(Value):
-    """The metadata of a model; the fields are those of `ResolvedModel`."""
-
-    config: dict[str, Any]
-    config_origin: str
-    is_sentence_encoder: bool
-    has_chat_template: bool
-
-
 @dataclass
 class HeaderBudget:
     """What the headers of one model may still take, over all of its weight files."""
@@ -65,11 +57,7 @@ class HeaderBudget:
     tensors: int = MOST_TENSORS
 
     def spend(self, file: ModelFile, *, size: int = 0, tensors: int = 0) -> None:
-        """Count a header.
-
-        Raises:
-            Failure: `SOURCE_CORRUPT` when the headers are more than any model has.
-        """
+        """Count a header; raises `SOURCE_CORRUPT` when they are more than any model has."""
         self.size -= size
         self.tensors -= tensors
         if self.size < 0 or self.tensors < 0:
@@ -78,36 +66,27 @@ class HeaderBudget:
             raise Failure(Cause.SOURCE_CORRUPT, detail)
 
 
-def describe(directory: Path, layout: Layout = MODEL, *, trust_remote_code: bool) -> Description:
-    """Read the metadata files of a model, or of an adapter.
+def describe(directory: Path, layout: Layout = MODEL, *, trust_remote_code: bool) -> dict[str, Any]:
+    """Read the metadata files of a model, or of an adapter; gives fields of `ResolvedModel`.
 
     Raises:
         Failure: `CONFIG_UNREADABLE` when the configuration cannot be read, `SOURCE_CORRUPT` when
             it or another file is malformed, `SOURCE_INCOMPLETE` when an adapter is no LoRA.
     """
-    if layout is ADAPTER:
-        return _describe_adapter(directory)
-    config, origin = read_config(directory, trust_remote_code=trust_remote_code)
-    return Description(
-        config=config,
-        config_origin=origin,
-        is_sentence_encoder=_has_pooling(directory),
-        has_chat_template=_has_chat_template(directory),
-    )
-
-
-def _describe_adapter(directory: Path) -> Description:
+    if layout is not ADAPTER:
+        config, origin = read_config(directory, trust_remote_code=trust_remote_code)
+        return {
+            "config": config,
+            "config_origin": origin,
+            "is_sentence_encoder": _has_pooling(directory),
+            "has_chat_template": _has_chat_template(directory),
+        }
     config = _optional(directory / ADAPTER.config)
     if not isinstance(config, dict):
         raise Failure(Cause.CONFIG_UNREADABLE, f"{ADAPTER.config} is not a JSON object")
     require_limits(config, ADAPTER.config, Cause.SOURCE_CORRUPT)
     require_lora(config)
-    return Description(
-        config=config,
-        config_origin=ADAPTER.config,
-        is_sentence_encoder=False,
-        has_chat_template=False,
-    )
+    return {"config": config, "config_origin": ADAPTER.config}
 
 
 def keep_indexed(
@@ -145,11 +124,7 @@ def weigh(
 ) -> FileWeights:
     """Read the summary and tensor headers of one weight file.
 
-    Args:
-        file: The weight file.
-        family: Its format.
-        read: Reads the bytes of the file from one offset up to another.
-        budget: What the headers of its model may still take.
+    `read` gives its bytes from one offset up to another.
 
     Raises:
         Failure: `SOURCE_CORRUPT` when its header is malformed, or too large.

@@ -1,85 +1,278 @@
-"""Client of a hub: the listing of a commit, and ranges of its files."""
+"""Client of one repository on a hub, through huggingface_hub. Every error becomes a `Failure`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from functools import lru_cache, partial
+from importlib import import_module
 from typing import Any
+from urllib.parse import quote
 
-from moorage.adapters.sources.announced_files import CHECKSUM, MOST_FILES, is_size, require_inside
-from moorage.adapters.sources.hub_http import HubHttp
-from moorage.adapters.sources.remote_client import (
+from huggingface_hub import hf_hub_url, hf_raise_for_status, is_offline_mode
+from huggingface_hub.errors import (
+    GatedRepoError,
+    HfHubHTTPError,
+    HFValidationError,
+    OfflineModeIsEnabled,
+    RemoteEntryNotFoundError,
+    RevisionNotFoundError,
+)
+from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
+
+from moorage.adapters.sources.remote_source import (
     WAITS,
     RemoteClient,
     retryable_failures,
     with_retries,
 )
-from moorage.adapters.sources.store import COMMIT
+from moorage.adapters.sources.store import CHECKSUM, COMMIT, MOST_FILES, is_size, require_inside
+from moorage.adapters.system.guarded_http import guarded_client, thread_deadline
 from moorage.adapters.transfer.range_download import Answer
+from moorage.adapters.transfer.redirects import Guard
 from moorage.common.failures import Cause, Failure
-from moorage.models.source import ModelFile
+from moorage.common.printable import printable
+from moorage.common.strict_json import JsonError, JsonLimits, decode
+from moorage.common.units import MIB, human_bytes
+from moorage.models.source import ModelFile, ResolvedModel
+
+TIMEOUT_SECONDS = 30.0
+LISTING_SECONDS = 60.0
+"""For a whole listing. A list of thousands of files comes in a second or two."""
+
+LISTING = JsonLimits(size=32 * MIB, entries=1_000_000)
+SHOWN = 1000
+"""Characters of what went wrong; it may quote what the hub sent."""
+
+MOST_ERROR_BYTES = 65_536
+BODY_HEADERS = ("content-", "transfer-")
+"""How headers begin that describe the encoding of a body."""
+
+http: Any = import_module(HfHubHTTPError.__bases__[0].__module__.partition(".")[0])
+"""The hub client's HTTP library: httpx for its versions 1 and httpx2 for 2."""
+
+HTTP_ERRORS: tuple[type[Exception], ...] = (HfHubHTTPError.__bases__[0], OfflineModeIsEnabled)
+"""What a request may end with. The first is the base class of the HTTP library."""
+
+CAUSE_BY_STATUS = {
+    401: Cause.SOURCE_UNAUTHORIZED,
+    403: Cause.SOURCE_GATED,
+    404: Cause.SOURCE_MISSING,
+    410: Cause.SOURCE_MISSING,
+    416: Cause.DOWNLOAD_CORRUPT,
+    429: Cause.HUB_RATE_LIMITED,
+    451: Cause.SOURCE_MISSING,
+}
+
+RATE_LIMIT = re.compile(r";\s*t=(\d+)")
+"""The seconds until more requests are allowed, in the hub's `RateLimit` header."""
 
 
 class HubClient(RemoteClient):
     """One repository on the hub, retried while the hub cannot be reached.
 
     Args:
-        http: Sends the requests.
+        repo: `org/repo`.
+        endpoint: Address of the hub.
+        token: Access token. It is sent to the endpoint and appears nowhere else.
+        timeout: Seconds to wait for a connection and for each next byte.
+        listing_seconds: Seconds that a listing, and the headers before a file, may take in all.
         waits: Seconds to wait before each further attempt; empty = only one attempt.
+
+    Raises:
+        Failure: `SOURCE_UNAUTHORIZED` when the token cannot be one.
     """
 
-    def __init__(self, http: HubHttp, *, waits: tuple[float, ...] = WAITS) -> None:
-        super().__init__(http.repo, waits)
-        self._http = http
+    def __init__(
+        self,
+        repo: str,
+        endpoint: str,
+        token: str | None = None,
+        *,
+        timeout: float = TIMEOUT_SECONDS,
+        listing_seconds: float = LISTING_SECONDS,
+        waits: tuple[float, ...] = WAITS,
+    ) -> None:
+        super().__init__(repo, waits)
+        self._endpoint = endpoint.rstrip("/")
+        self._token = (token or "").strip()
+        # The HTTP library would refuse such a header, and quote it.
+        if self._token and not re.fullmatch(r"[!-~]+", self._token):
+            raise Failure(Cause.SOURCE_UNAUTHORIZED, "the token holds characters that no token has")
+        self._timeout, self._listing_seconds = timeout, listing_seconds
 
     def list_files(self, revision: str) -> tuple[str, tuple[ModelFile, ...]]:
         """The commit that a revision stands for now, and its files; empty = the default branch.
 
         Raises:
-            Failure: As `failure_of` says; `SOURCE_INCOMPLETE` when a file's name leads elsewhere,
-                `SOURCE_CORRUPT` when one cannot be printed, or there are too many.
+            Failure: As `failure_of` says; `HUB_UNAVAILABLE` when the answer is not a hub's,
+                `SOURCE_INCOMPLETE` when a file's name leads elsewhere, `SOURCE_CORRUPT` when one
+                cannot be printed, or there are too many.
         """
-        listing = with_retries(lambda: self._listing(revision), self._waits)
+        listing = with_retries(partial(self._listing, revision), self._waits)
         commit, entries = listing.get("sha"), listing.get("siblings")
         if not isinstance(commit, str) or not COMMIT.fullmatch(commit):
-            raise self._http.not_a_hub("it names no commit")
+            raise self._not_a_hub("it names no commit")
         if not isinstance(entries, list):
-            raise self._http.not_a_hub("it lists no files")
+            raise self._not_a_hub("it lists no files")
         if len(entries) > MOST_FILES:
             detail = f"there are more than {MOST_FILES:,} files in {self.repo}"
             raise Failure(Cause.SOURCE_CORRUPT, detail)
         files = tuple(self._file(entry) for entry in entries)
         if len({file.name for file in files}) < len(files):
-            raise self._http.not_a_hub("it lists a file twice")
+            raise self._not_a_hub("it lists a file twice")
         return commit, files
 
     @contextmanager
-    def open_range(self, commit: str, name: str, start: int, stop: int) -> Iterator[Answer]:
+    def open_range(self, commit: str, file: ModelFile, start: int, stop: int) -> Iterator[Answer]:
         """Ask for a range; it may be repeated while the hub cannot be reached."""
-        with (
-            retryable_failures(),
-            self._http.file_range(commit, name, start, stop) as response,
-        ):
-            yield Answer(response.status_code, response.headers, response.iter_bytes())
+        headers = {"Range": f"bytes={start}-{stop - 1}"}
+        with retryable_failures(), self._failures(commit, file.name):
+            # The headers have to come in time; the body may take as long as it grows.
+            with thread_deadline(self._listing_seconds):
+                response = self._send(self._url(commit, file), headers=headers)
+            with closing(response):
+                require_success(response)
+                yield Answer(response.status_code, response.headers, response.iter_bytes())
+
+    def mirror(self, model: ResolvedModel, seconds: float) -> dict[str, Any]:  # noqa: ARG002
+        """Its addresses stay valid; the token is sent to the hub alone."""
+        return {
+            "name": "hub",
+            "headers": {"Authorization": f"Bearer {self._token}"} if self._token else {},
+            "urls": {file.name: self._url(model.revision, file) for file in model.files},
+        }
+
+    def _url(self, commit: str, file: ModelFile) -> str:
+        return hf_hub_url(self.repo, file.name, revision=commit, endpoint=self._endpoint)
 
     @retryable_failures()
     def _listing(self, revision: str) -> dict[str, Any]:
-        return self._http.listing(revision)
+        try:
+            validate_repo_id(self.repo)
+        except HFValidationError as error:
+            raise Failure(Cause.SOURCE_MISSING, str(error)) from None
+        at = f"/revision/{quote(revision, safe='')}" if revision else ""
+        url = f"{self._endpoint}/api/models/{self.repo}{at}"
+        body = bytearray()
+        with (
+            self._failures(revision),
+            thread_deadline(self._listing_seconds),
+            closing(self._send(url, params={"blobs": "true"})) as response,
+        ):
+            require_success(response)
+            for piece in response.iter_raw():
+                body += piece
+                if len(body) > LISTING.size:
+                    raise self._not_a_hub(f"the answer is larger than {human_bytes(LISTING.size)}")
+        try:
+            found = decode(bytes(body), LISTING)
+        except JsonError as error:
+            raise self._not_a_hub(f"the answer {error}") from None
+        if not isinstance(found, dict):
+            raise self._not_a_hub("the answer is no JSON object")
+        return found
+
+    def _send(self, url: str, *, headers: Mapping[str, str] | None = None, **more: Any) -> Any:
+        # Compressed, neither sizes nor offsets would be those of the file.
+        sent = {"User-Agent": "moorage", "Accept-Encoding": "identity", **(headers or {})}
+        if self._token:
+            sent["Authorization"] = f"Bearer {self._token}"
+        client = session(self._endpoint)
+        request = client.build_request("GET", url, headers=sent, timeout=self._timeout, **more)
+        return client.send(request, stream=True)
 
     def _file(self, entry: Any) -> ModelFile:
         """A file as it is listed; what no hub would say of one is refused."""
         if not isinstance(entry, dict):
-            raise self._http.not_a_hub("it lists what is no file")
+            raise self._not_a_hub("it lists what is no file")
         name, large = require_inside(entry.get("rfilename")), entry.get("lfs")
         record = large if isinstance(large, dict) else entry
         size = record.get("size")
         if not is_size(size):
-            raise self._http.not_a_hub(f"it does not tell the size of {name}")
-        if large:
-            return ModelFile(name=name, size=size, sha256=self._sum(name, record.get("sha256")))
-        return ModelFile(name=name, size=size, git_oid=self._sum(name, record.get("blobId")))
+            raise self._not_a_hub(f"it does not tell the size of {name}")
+        kind, checksum = (
+            ("sha256", record.get("sha256")) if large else ("git_oid", record.get("blobId"))
+        )
+        if checksum and not (isinstance(checksum, str) and CHECKSUM.fullmatch(checksum)):
+            raise self._not_a_hub(f"it gives no checksum of {name}")
+        return ModelFile.model_validate({"name": name, "size": size, kind: checksum or ""})
 
-    def _sum(self, name: str, announced: Any) -> str:
-        if announced and not (isinstance(announced, str) and CHECKSUM.fullmatch(announced)):
-            raise self._http.not_a_hub(f"it gives no checksum of {name}")
-        return announced or ""
+    def _not_a_hub(self, why: str) -> Failure:
+        detail = f"{self._endpoint} does not answer like a hub about {self.repo}: {why}"
+        return Failure(Cause.HUB_UNAVAILABLE, detail)
+
+    @contextmanager
+    def _failures(self, revision: str, name: str = "") -> Iterator[None]:
+        try:
+            if is_offline_mode():  # the hub client's own switch
+                raise OfflineModeIsEnabled("HF_HUB_OFFLINE is set")
+            yield
+        except HTTP_ERRORS as error:
+            failure = failure_of(error, repo=self.repo, revision=revision, name=name)
+            detail = printable(failure.detail)
+            if self._token:  # an answer may quote the request
+                detail = detail.replace(self._token, "***")
+            raise Failure(failure.cause, detail[:SHOWN]) from None
+
+
+@lru_cache(maxsize=16)
+def session(endpoint: str) -> Any:
+    """A client of one hub, which keeps its connections."""
+    return guarded_client(http, Guard(endpoint))
+
+
+def require_success(response: Any) -> None:
+    """Raise the hub client's error for a refusal; not more than `MOST_ERROR_BYTES` are read."""
+    if response.status_code < 400:
+        return
+    body = bytearray()
+    for piece in response.iter_raw():
+        body += piece
+        if len(body) > MOST_ERROR_BYTES:
+            break
+    try:
+        decode(bytes(body))
+    except JsonError:
+        body.clear()
+    kept = [(k, v) for k, v in response.headers.multi_items() if not k.startswith(BODY_HEADERS)]
+    hf_raise_for_status(
+        http.Response(
+            response.status_code, headers=kept, content=bytes(body), request=response.request
+        )
+    )
+
+
+def failure_of(error: Exception, *, repo: str, revision: str, name: str = "") -> Failure:
+    """Translate one of `HTTP_ERRORS`, which a request for a repository or a file ended with."""
+    subject = f"{repo}/{name}" if name else repo
+    if isinstance(error, OfflineModeIsEnabled):
+        return Failure(Cause.SOURCE_OFFLINE, f"HF_HUB_OFFLINE is set and {subject} is not stored")
+    if not isinstance(error, HfHubHTTPError):
+        return Failure(Cause.HUB_UNAVAILABLE, f"{subject}: {type(error).__name__} {error}".rstrip())
+    if isinstance(error, RevisionNotFoundError):
+        return Failure(Cause.SOURCE_MISSING, f"{repo} has no revision {revision!r}")
+    if isinstance(error, RemoteEntryNotFoundError):
+        return Failure(Cause.SOURCE_INCOMPLETE, f"the hub lists {subject}, but does not have it")
+    status = error.response.status_code
+    cause = CAUSE_BY_STATUS.get(status, Cause.HUB_UNAVAILABLE)
+    if isinstance(error, GatedRepoError):
+        cause = Cause.SOURCE_GATED
+    message = f": {error.server_message}" if error.server_message else ""
+    if status == 404:
+        at = f" at revision {revision!r}" if revision else ""
+        return Failure(cause, f"the hub has no repository {subject}{at}{message}")
+    if status == 416:
+        return Failure(cause, f"{subject} is shorter than the hub announced")
+    waiting = _waiting(error.response.headers) if status == 429 else ""
+    return Failure(cause, f"the hub answered {status} for {subject}{waiting}{message}")
+
+
+def _waiting(headers: Mapping[str, str]) -> str:
+    after = headers.get("retry-after", "").strip()
+    if not after and (limit := RATE_LIMIT.search(headers.get("ratelimit", ""))):
+        after = limit[1]
+    if not after:
+        return ""
+    return f" and asks to wait {f'{after} s' if after.isdigit() else f'until {after}'}"

@@ -5,25 +5,27 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
 
 from moorage.adapters.files.safe_files import require_regular
-from moorage.adapters.sources.announced_files import MOST_FILES, require_name
 from moorage.adapters.sources.describe import describe, keep_indexed, weigh_here
+from moorage.adapters.sources.store import MOST_FILES, require_name
 from moorage.common.failures import Cause, Failure
 from moorage.common.printable import short
 from moorage.models.assets import SourceRequest
-from moorage.models.layout import MODEL, Layout
+from moorage.models.files import MODEL, Layout
 from moorage.models.source import ModelFile, ResolvedModel, WeightSummary
 from moorage.models.weights import join_headers, summarize
-from moorage.spec.safe import is_of_the_system
+from moorage.spec.patterns import is_of_the_system
 
 SCHEME = "file://"
 MOST_NEIGHBOURS = 1000
 LONGEST_PATH = 1000
+DEEPEST = 32
+"""Folders in each other."""
 
 
 class LocalSource:
@@ -48,10 +50,9 @@ class LocalSource:
         root = Path(wanted.source.removeprefix(SCHEME)).expanduser().absolute()
         try:
             if self._anything and root.is_dir() and not _has(root, self._layout.config):
-                files = list_files(root)
-                return model_of_files(wanted.source, root, files, _fingerprint(root, files))
+                return _model_of_files(wanted.source, root)
             _require_config(root, self._layout.config)
-            family, chosen, skipped = self._layout.choose(list_files(root))
+            family, chosen, skipped = self._layout.choose(_list_files(root))
             chosen, skipped, size = keep_indexed(root, family, chosen, skipped)
             parts = weigh_here(root, family, chosen)
             revision = _fingerprint(root, chosen)
@@ -66,7 +67,7 @@ class LocalSource:
             skipped=skipped,
             weights=summarize(family, (part.summary for part in parts), size),
             headers=join_headers(parts),
-            **dict(describe(root, self._layout, trust_remote_code=wanted.trust_remote_code)),
+            **describe(root, self._layout, trust_remote_code=wanted.trust_remote_code),
         )
 
     def stage(
@@ -140,45 +141,28 @@ def _unreadable(error: OSError) -> Failure:
     return Failure(Cause.SOURCE_INCOMPLETE, f"{named} cannot be read: {error.strerror}")
 
 
-FAMILY = "files"
-
-
-def model_of_files(
-    source: str, root: Path, files: Sequence[ModelFile], revision: str
-) -> ResolvedModel:
-    """The model of a custom engine: all of its files, and their sizes as its weights.
-
-    Raises:
-        Failure: `SOURCE_INCOMPLETE` when there are none.
-    """
+def _model_of_files(source: str, root: Path) -> ResolvedModel:
+    """The model of a custom engine: all of its files, and their sizes as its weights."""
+    files = _list_files(root)
     size = sum(file.size for file in files)
     if not size:
         raise Failure(Cause.SOURCE_INCOMPLETE, f"there is nothing in {root}")
     return ResolvedModel(
         source=source,
-        revision=revision,
+        revision=_fingerprint(root, files),
         path=str(root),
         staged=True,
-        files=tuple(files),
+        files=files,
         config={},
         config_origin="nobody: there is no config.json",
-        weights=WeightSummary(family=FAMILY, bytes=size),
+        weights=WeightSummary(family="files", bytes=size),
     )
 
 
-DEEPEST = 32
-"""Folders in each other."""
-
-
-def list_files(root: Path) -> tuple[ModelFile, ...]:
+def _list_files(root: Path) -> tuple[ModelFile, ...]:
     """List regular files and links to them, such as the hub client's own cache has.
 
-    Hidden files and folders are left out.
-
-    Raises:
-        Failure: `SOURCE_CORRUPT` when there are too many, or one that no model has;
-            `SOURCE_INCOMPLETE` for a link to a file of the system.
-        OSError: When a folder or file cannot be read.
+    Hidden files and folders are left out. A link to a file of the system is refused.
     """
     base = root.resolve()
     names = sorted(_names(root), key=lambda name: name.split("/"))

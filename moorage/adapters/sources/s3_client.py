@@ -1,4 +1,4 @@
-"""Client of an S3-compatible store: a prefix of a bucket, as if it were a commit.
+"""Client of an S3-compatible store: a prefix of a bucket, as if it were a commit; through boto3.
 
 A bucket has no commits. Its revision is a digest over names, sizes and ETags of all files below the
 prefix: a file that is replaced makes another one. Every request for a file names the ETag that was
@@ -10,41 +10,104 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import closing, contextmanager
+from functools import lru_cache
 from typing import Any
 
-from moorage.adapters.sources.announced_files import MOST_FILES, is_size, require_inside
-from moorage.adapters.sources.remote_client import WAITS, RemoteClient
-from moorage.adapters.sources.s3_http import S3Http
+from moorage.adapters.sources.remote_source import WAITS, RemoteClient, retryable_failures
+from moorage.adapters.sources.store import MOST_FILES, is_size, require_inside
 from moorage.adapters.transfer.range_download import Answer
 from moorage.common.failures import Cause, Failure
-from moorage.models.source import ModelFile
+from moorage.common.printable import short
+from moorage.models.source import ModelFile, ResolvedModel
+
+try:
+    from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
+    from botocore.httpsession import URLLib3SSLError
+    from botocore.parsers import ResponseParserError
+    from botocore.response import URLLib3ProtocolError, URLLib3ReadTimeoutError
+except ImportError:  # an extra: no request is sent without it
+    S3_ERRORS: tuple[type[Exception], ...] = ()
+else:
+    S3_ERRORS = (
+        BotoCoreError,
+        ClientError,
+        ResponseParserError,
+        URLLib3ProtocolError,
+        URLLib3ReadTimeoutError,
+        URLLib3SSLError,
+    )
+
+TIMEOUT_SECONDS = 30
+LISTING_SECONDS = 120.0
+"""For all pages of a listing; a store that always has another one never ends."""
 
 HEADS = 8
+"""Requests at once for what the store tells of each file."""
+
+BLOCK = 1 << 20
+ATTEMPTS = 5
+ANY_REGION = "us-east-1"
+"""Stores that are not Amazon's take any; Amazon's own redirect from here."""
+
+SPARE_SECONDS = 300
+LONGEST_SECONDS = 7 * 24 * 3600
+"""No presigned address may be valid for longer."""
+
 MD5 = re.compile(r"[0-9a-f]{32}(-\d+)?")
 WHOLE = "FULL_OBJECT"
+CAUSE_BY_STATUS = {
+    401: Cause.SOURCE_UNAUTHORIZED,
+    403: Cause.SOURCE_UNAUTHORIZED,
+    404: Cause.SOURCE_MISSING,
+    412: Cause.SOURCE_INCOMPLETE,
+    416: Cause.DOWNLOAD_CORRUPT,
+    429: Cause.HUB_RATE_LIMITED,
+    503: Cause.HUB_RATE_LIMITED,
+}
+EXPIRED = {"ExpiredToken", "InvalidToken", "InvalidAccessKeyId", "SignatureDoesNotMatch"}
+KEYS = (
+    "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name them under `secrets` in the spec;"
+    " AWS_ENDPOINT_URL names a store that is not Amazon's."
+)
+REPLACED = "Deploy again: it is new."
 
 
 class S3Client(RemoteClient):
     """One prefix of one bucket. Requests are retried by botocore, answers that break off here.
 
     Args:
-        http: Sends the requests.
+        place: `bucket` or `bucket/prefix`.
+        endpoint: Address of the store; empty = as AWS's own tools are set, else Amazon's.
+        keys: Key id, secret key, session token; empty = those of AWS's own tools, else unsigned.
+        attempts: How often botocore sends a request in all.
         waits: Seconds to wait before each further attempt to go on with a file.
+
+    Raises:
+        Failure: `PROGRAM_MISSING` without boto3.
     """
 
-    def __init__(self, http: S3Http, *, waits: tuple[float, ...] = WAITS) -> None:
-        super().__init__(http.named, waits)
-        self._http = http
+    def __init__(
+        self,
+        place: str,
+        endpoint: str = "",
+        keys: tuple[str, ...] = (),
+        *,
+        attempts: int = ATTEMPTS,
+        waits: tuple[float, ...] = WAITS,
+    ) -> None:
+        super().__init__(place.rstrip("/"), waits)
+        self._bucket, _, prefix = self.repo.partition("/")
+        self._prefix = f"{prefix}/" if prefix else ""
         self._etags: dict[str, str] = {}
+        with self._failures():
+            self._client = _client(endpoint, keys, attempts)
 
     def list_files(self, revision: str) -> tuple[str, tuple[ModelFile, ...]]:
-        """List what is below the prefix.
-
-        Args:
-            revision: What it has to be; empty = whatever is there now.
+        """List what is below the prefix; `revision` is what it has to be, empty = whatever it is.
 
         Raises:
             Failure: `SOURCE_MISSING` when nothing is there, or something else than the revision;
@@ -61,35 +124,138 @@ class S3Client(RemoteClient):
         with ThreadPoolExecutor(HEADS) as pool:
             return digest, tuple(pool.map(self._announced, listed))
 
-    def open_range(
-        self, commit: str, name: str, start: int, stop: int
-    ) -> AbstractContextManager[Answer]:
-        """Ask for a range of the content that was listed."""
-        return self._http.open_range(name, start, stop, self._etag(commit, name))
+    @contextmanager
+    def open_range(self, commit: str, file: ModelFile, start: int, stop: int) -> Iterator[Answer]:
+        """Ask for a range of the content that was listed; another one is refused."""
+        if not file.etag and file.name not in self._etags:  # recorded by an earlier version
+            self.list_files(commit)
+        etag = file.etag or self._etags[file.name]
+        with self._failures(file.name):
+            answer = self._client.get_object(
+                **self._named(file.name), Range=f"bytes={start}-{stop - 1}", IfMatch=f'"{etag}"'
+            )
+            meta = answer["ResponseMetadata"]
+            status, headers, body = meta["HTTPStatusCode"], meta["HTTPHeaders"], answer["Body"]
+        with closing(body):
+            yield Answer(status, headers, self._blocks(file.name, body))
+
+    def mirror(self, model: ResolvedModel, seconds: float) -> dict[str, Any]:
+        """Addresses that contain no keys, and expire after the download."""
+        until = min(int(seconds) + SPARE_SECONDS, LONGEST_SECONDS)
+        presign = self._client.generate_presigned_url
+        with self._failures():
+            urls = {
+                file.name: presign("get_object", Params=self._named(file.name), ExpiresIn=until)
+                for file in model.files
+            }
+        return {"name": "s3", "urls": urls}
 
     def _list(self) -> list[tuple[str, int, str]]:
-        listed = []
-        for name, size, etag in self._http.list_objects():
-            if any(part.startswith(".") for part in name.split("/")):
-                continue
-            if not is_size(size):
-                detail = f"the store does not tell the size of {require_inside(name)}"
-                raise Failure(Cause.SOURCE_CORRUPT, detail)
-            listed.append((require_inside(name), size, etag))
-            if len(listed) > MOST_FILES:
-                detail = f"there are more than {MOST_FILES:,} files in s3://{self.repo}"
-                raise Failure(Cause.SOURCE_CORRUPT, detail)
+        """Name, size and ETag of every file below the prefix."""
+        listed: list[tuple[str, int, str]] = []
+        with self._failures():
+            pages = self._client.get_paginator("list_objects_v2")
+            until = time.monotonic() + LISTING_SECONDS
+            for page in pages.paginate(Bucket=self._bucket, Prefix=self._prefix):
+                if time.monotonic() > until:
+                    detail = f"the listing of s3://{self.repo} has no end"
+                    raise Failure(Cause.HUB_UNAVAILABLE, detail)
+                listed += filter(None, map(self._listed, page.get("Contents", ())))
+                if len(listed) > MOST_FILES:
+                    detail = f"there are more than {MOST_FILES:,} files in s3://{self.repo}"
+                    raise Failure(Cause.SOURCE_CORRUPT, detail)
         return sorted(listed)
+
+    def _listed(self, item: dict[str, Any]) -> tuple[str, int, str] | None:
+        """An entry of the listing; None for a folder, and for what is hidden."""
+        name, size = item["Key"].removeprefix(self._prefix), item["Size"]
+        if not name or name.endswith("/") or any(part[:1] == "." for part in name.split("/")):
+            return None
+        if not is_size(size):
+            detail = f"the store does not tell the size of {require_inside(name)}"
+            raise Failure(Cause.SOURCE_CORRUPT, detail)
+        return require_inside(name), size, item["ETag"].strip('"')
 
     def _announced(self, entry: tuple[str, int, str]) -> ModelFile:
         name, size, etag = entry
-        return announced_file(name, size, etag, self._http.head(name))
+        with self._failures(name):
+            request = {**self._named(name), "ChecksumMode": "ENABLED"}
+            head: dict[str, Any] = self._client.head_object(**request)
+            if "-" in head["ETag"]:  # it was sent in parts, of this size
+                first = self._client.head_object(**self._named(name), PartNumber=1)
+                head["part"] = first["ContentLength"]
+        return announced_file(name, size, etag, head)
 
-    def _etag(self, commit: str, name: str) -> str:
-        """The ETag that was listed; another process may have listed it."""
-        if name not in self._etags:
-            self.list_files(commit)
-        return self._etags[name]
+    def _blocks(self, name: str, body: Any) -> Iterator[bytes]:
+        # As they arrive: botocore's own `read` waits until a block is full, however slow that is.
+        raw = body._raw_stream
+        read = getattr(raw, "read1", raw.read)
+        with retryable_failures(), self._failures(name):
+            while block := read(BLOCK):
+                yield block
+
+    def _named(self, name: str) -> dict[str, str]:
+        return {"Bucket": self._bucket, "Key": f"{self._prefix}{name}"}
+
+    @contextmanager
+    def _failures(self, name: str = "") -> Iterator[None]:
+        try:
+            yield
+        except ImportError as error:
+            raise Failure(
+                Cause.PROGRAM_MISSING,
+                f"s3://{self.repo} needs boto3: {error}",
+                suggestion="Install moorage with its extra: `pip install 'moorage[s3]'`.",
+            ) from None
+        except S3_ERRORS as error:
+            raise failure_of(error, f"{self.repo}/{name}" if name else self.repo) from None
+        except (LookupError, TypeError, ValueError) as error:
+            # Its answer lacks what every store tells, or tells it otherwise.
+            why = short(f"{type(error).__name__} {error}")
+            detail = f"the store does not answer like one about s3://{self.repo}: {why}"
+            raise Failure(Cause.HUB_UNAVAILABLE, detail) from None
+
+
+@lru_cache(maxsize=16)
+def _client(endpoint: str, keys: tuple[str, ...], attempts: int) -> Any:
+    """Finding keys may ask the machine's own service, which takes a while where there is none."""
+    import boto3  # noqa: PLC0415  (an extra, and slow to import)
+    from botocore import UNSIGNED  # noqa: PLC0415
+    from botocore.config import Config  # noqa: PLC0415
+
+    session = boto3.Session(*(key or None for key in (*keys, "", "", "")[:3]))
+    signed = "s3v4" if session.get_credentials() else UNSIGNED
+    return session.client(
+        "s3",
+        endpoint_url=endpoint or None,
+        region_name=session.region_name or ANY_REGION,
+        config=Config(
+            signature_version=signed,
+            connect_timeout=TIMEOUT_SECONDS,
+            read_timeout=TIMEOUT_SECONDS,
+            retries={"mode": "standard", "total_max_attempts": attempts},
+            response_checksum_validation="when_required",
+            request_checksum_calculation="when_required",
+        ),
+    )
+
+
+def failure_of(error: Exception, subject: str) -> Failure:
+    """Translate one of `S3_ERRORS`, which a request for `bucket/prefix/file` ended with."""
+    if not isinstance(error, ClientError):
+        lacking = isinstance(error, NoCredentialsError) or "Credential" in type(error).__name__
+        cause = Cause.SOURCE_UNAUTHORIZED if lacking else Cause.HUB_UNAVAILABLE
+        return Failure(cause, f"s3://{subject}: {error}", suggestion=KEYS if lacking else None)
+    response = error.response
+    status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    code = response.get("Error", {}).get("Code", "")
+    cause = CAUSE_BY_STATUS.get(status, Cause.HUB_UNAVAILABLE)
+    if code in EXPIRED:
+        cause = Cause.SOURCE_UNAUTHORIZED
+    if status == 412:
+        return Failure(cause, f"s3://{subject} was replaced meanwhile", suggestion=REPLACED)
+    detail = f"the store answered {status} {code} for s3://{subject}"
+    return Failure(cause, detail, suggestion=KEYS if cause is Cause.SOURCE_UNAUTHORIZED else None)
 
 
 def digest_of(listed: Sequence[tuple[str, int, str]]) -> str:
@@ -106,24 +272,21 @@ def announced_file(name: str, size: int, etag: str, head: dict[str, Any]) -> Mod
     Raises:
         Failure: `SOURCE_INCOMPLETE` when the file is another one already.
     """
+    file = ModelFile(name=name, size=size, etag=etag)
     if str(head.get("ETag")).strip('"') != etag:
         detail = f"{name} was replaced while it was looked at"
-        raise Failure(Cause.SOURCE_INCOMPLETE, detail, suggestion="Deploy again: it is new.")
-    whole = head.get("ChecksumType", WHOLE) == WHOLE and "-" not in head.get("ChecksumSHA256", "")
-    if whole and (sha256 := head.get("ChecksumSHA256")):
-        checked = _decoded(sha256, name)
-        return ModelFile(name=name, size=size, sha256=checked, etag=etag)
+        raise Failure(Cause.SOURCE_INCOMPLETE, detail, suggestion=REPLACED)
+    sha256 = head.get("ChecksumSHA256", "")
+    if sha256 and head.get("ChecksumType", WHOLE) == WHOLE and "-" not in sha256:
+        try:
+            return file.model_copy(update={"sha256": base64.b64decode(sha256).hex()})
+        except ValueError:
+            detail = f"the store gives no checksum of {name}"
+            raise Failure(Cause.SOURCE_CORRUPT, detail) from None
     encrypted = head.get("ServerSideEncryption", "AES256") != "AES256"
     if encrypted or "SSECustomerAlgorithm" in head or not MD5.fullmatch(etag):
-        return ModelFile(name=name, size=size, etag=etag)
+        return file
     part, parts = head.get("part", 0), int(etag.partition("-")[2] or 0)
     if parts and (not part or -(-size // part) != parts):
-        return ModelFile(name=name, size=size, etag=etag)  # sent in parts of different sizes
-    return ModelFile(name=name, size=size, md5=etag, part=part if parts else 0, etag=etag)
-
-
-def _decoded(sha256: str, name: str) -> str:
-    try:
-        return base64.b64decode(sha256).hex()
-    except ValueError:
-        raise Failure(Cause.SOURCE_CORRUPT, f"the store gives no checksum of {name}") from None
+        return file  # sent in parts of different sizes
+    return file.model_copy(update={"md5": etag, "part": part if parts else 0})

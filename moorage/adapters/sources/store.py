@@ -11,30 +11,40 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, suppress
-from pathlib import Path
-from typing import Literal
+from pathlib import Path, PurePosixPath
+from typing import Literal, cast
 
 from filelock import BaseFileLock, FileLock
 from pydantic import ValidationError
 
-from moorage.adapters.sources.announced_files import file_record
 from moorage.adapters.system.os_errors import disk_failures
 from moorage.adapters.transfer.file_checks import (
     File,
     damaged_files,
     is_whole,
     manifest_files,
+    mismatch,
+    read_json,
     sha256_of,
     size_of,
     write_stamps,
 )
 from moorage.common.failures import Cause, Failure
+from moorage.common.printable import short
 from moorage.common.units import human_bytes
 from moorage.common.values import Value
 from moorage.inventory.model_store import MANIFEST
 from moorage.models.source import ModelFile, SkippedFile, WeightSummary
+
+MOST_FILES = 10_000
+"""A directory with more is a mistake, such as `/`, or an attack: models have some hundreds."""
+
+LARGEST_FILE = 1 << 60
+LONGEST_NAME = 1000
+CHECKSUM = re.compile(r"[0-9a-f]{32,64}")
+ATTACK = "Do not use this repository: such a name is an attack or a damaged listing."
 
 INCOMPLETE = ".incomplete"
 MARGIN = 1.05
@@ -42,14 +52,11 @@ MARGIN = 1.05
 
 
 class Manifest(Value):
-    """What a complete directory holds.
-
-    Attributes:
-        rules: Raised when the choice of files changes: what was chosen before is chosen anew then.
-        source: As in `ResolvedModel`, like the rest.
-    """
+    """What a complete directory holds; the fields are those of `ResolvedModel`."""
 
     rules: Literal[1] = 1
+    """Raised when the choice of files changes: what was chosen before is chosen anew then."""
+
     source: str
     revision: str
     files: tuple[ModelFile, ...]
@@ -59,14 +66,15 @@ class Manifest(Value):
 
 def staged_models(models: Path) -> frozenset[str]:
     """The complete models of a directory, as `source@revision`."""
-    found = set()
-    for path in models.glob(f"*/*/{MANIFEST}"):
-        try:
-            manifest = Manifest.model_validate_json(path.read_bytes())
-        except (OSError, ValidationError):
-            continue  # it is being removed, or of other rules: it will be staged anew
-        found.add(f"{manifest.source}@{manifest.revision}")
-    return frozenset(found)
+    manifests = filter(None, map(_read_manifest, models.glob(f"*/*/{MANIFEST}")))
+    return frozenset(f"{manifest.source}@{manifest.revision}" for manifest in manifests)
+
+
+def _read_manifest(path: Path) -> Manifest | None:
+    try:
+        return Manifest.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError):
+        return None  # it is being removed, or of other rules: it will be staged anew
 
 
 REFS = "refs.json"
@@ -91,13 +99,9 @@ class Refs:
 
     def all(self) -> dict[str, str]:
         """Commits by branch or tag."""
-        try:
-            refs = json.loads((self._folder / REFS).read_bytes())
-        except (OSError, ValueError):
-            return {}
         return {
-            str(name): commit
-            for name, commit in (refs.items() if isinstance(refs, dict) else ())
+            name: commit
+            for name, commit in read_json(str(self._folder / REFS)).items()
             if isinstance(commit, str) and COMMIT.fullmatch(commit)
         }
 
@@ -137,12 +141,10 @@ class ModelStore:
 
     def manifest(self, commit: str) -> Manifest | None:
         """What a commit holds, if every file is what it was when it was verified."""
-        try:
-            content = (self.directory(commit) / MANIFEST).read_bytes()
-            manifest = Manifest.model_validate_json(content)
-        except (OSError, ValidationError):
-            return None
-        return manifest if is_whole(str(self.directory(commit)), _records(manifest.files)) else None
+        directory = self.directory(commit)
+        manifest = _read_manifest(directory / MANIFEST)
+        whole = manifest and is_whole(str(directory), _records(manifest.files))
+        return manifest if whole else None
 
     def lock(self, commit: str, purpose: str) -> BaseFileLock:
         """A lock for all processes on this machine; it falls when its holder dies."""
@@ -168,7 +170,13 @@ class ModelStore:
 
     def bytes_present(self, commit: str, files: Iterable[ModelFile]) -> int:
         """The bytes that are here, of complete and of growing files."""
-        return sum(self._bytes_of(commit, file) for file in files)
+        # In the order in which a file moves, so that one on the move is never missed.
+        growing = self.workspace(commit) / INCOMPLETE
+        folders = (growing, self.workspace(commit), self.directory(commit))
+        return sum(
+            min(file.size, max(0, *(size_of(folder / file.name) for folder in folders)))
+            for file in files
+        )
 
     def require_room(self, needed: int) -> None:
         """Raise `DISK_FULL` unless the disk has room for a number of bytes, and some more."""
@@ -190,10 +198,14 @@ class ModelStore:
 
     def with_checksums(self, manifest: Manifest) -> Manifest:
         """The manifest, with the checksums of files whose source announced no lasting one."""
-        workspace = self.workspace(manifest.revision)
-        return manifest.model_copy(
-            update={"files": tuple(_with_checksum(workspace, file) for file in manifest.files)}
-        )
+        files = []
+        for file in manifest.files:
+            path = self.workspace(manifest.revision) / file.name
+            if not (file.sha256 or file.git_oid) and path.is_file():
+                with path.open("rb") as content:
+                    file = file.model_copy(update={"sha256": sha256_of(content)})
+            files.append(file)
+        return manifest.model_copy(update={"files": tuple(files)})
 
     def publish(self, manifest: Manifest) -> None:
         """Turn the workspace into the complete directory, in one step.
@@ -217,23 +229,67 @@ class ModelStore:
         with suppress(OSError):
             os.utime(self.directory(commit) / MANIFEST)
 
-    def _bytes_of(self, commit: str, file: ModelFile) -> int:
-        # In the order in which a file moves, so that one on the move is never missed.
-        places = (
-            self.incomplete(commit, file.name),
-            self.workspace(commit) / file.name,
-            self.directory(commit) / file.name,
-        )
-        return min(file.size, max(0, *(size_of(place) for place in places)))
-
 
 def _records(files: Iterable[ModelFile]) -> list[File]:
     return [file_record(file) for file in files]
 
 
-def _with_checksum(workspace: Path, file: ModelFile) -> ModelFile:
-    path = workspace / file.name
-    if file.sha256 or file.git_oid or not path.is_file():
-        return file
-    with path.open("rb") as content:
-        return file.model_copy(update={"sha256": sha256_of(content)})
+def verify(path: Path, file: ModelFile) -> None:
+    """Compare a file with its announcement: the size, and the checksum where there is one.
+
+    Raises:
+        Failure: `DOWNLOAD_CORRUPT` when they differ.
+    """
+    if why := mismatch(str(path), file_record(file)):
+        raise Failure(Cause.DOWNLOAD_CORRUPT, why)
+
+
+def file_record(file: ModelFile) -> File:
+    """A file as the programs on hosts know it."""
+    return cast("File", file.model_dump(exclude={"target"}))
+
+
+def is_size(size: object) -> bool:
+    """Whether a listing says a number of bytes that a file may have."""
+    return isinstance(size, int) and not isinstance(size, bool) and 0 <= size <= LARGEST_FILE
+
+
+def require_inside(name: object) -> str:
+    """Let a file name pass that stays inside its model's directory.
+
+    Raises:
+        Failure: `SOURCE_INCOMPLETE` for one that leads out of it, `SOURCE_CORRUPT` for one that
+            cannot be printed or is no text.
+    """
+    if not isinstance(name, str):
+        raise Failure(Cause.SOURCE_CORRUPT, "a file name is no text", suggestion=ATTACK)
+    path = PurePosixPath(name)
+    if not name or path.is_absolute() or ".." in path.parts or "\\" in name or "\0" in name:
+        raise Failure(
+            Cause.SOURCE_INCOMPLETE,
+            f"the file name '{short(name)}' leads out of the model's directory",
+            suggestion=ATTACK,
+        )
+    return require_name(name)
+
+
+def require_distinct(files: Sequence[ModelFile]) -> None:
+    """Raise `SOURCE_CORRUPT` when two files have one path, or one lies below another."""
+    paths = [PurePosixPath(file.name) for file in files]
+    folders = {folder for path in paths for folder in path.parents}
+    if len(set(paths)) < len(paths) or not folders.isdisjoint(paths):
+        raise Failure(Cause.SOURCE_CORRUPT, "two files have the same path", suggestion=ATTACK)
+
+
+def require_name(name: str) -> str:
+    """Let a file name pass that can be printed, stored and sent: it is text, on one line.
+
+    Raises:
+        Failure: `SOURCE_CORRUPT` for another one.
+    """
+    if len(name) > LONGEST_NAME:
+        raise Failure(Cause.SOURCE_CORRUPT, f"the file name '{short(name)}' is too long")
+    if not name.isprintable():
+        detail = f"the file name '{short(name)}' is not UTF-8, or has control characters"
+        raise Failure(Cause.SOURCE_CORRUPT, detail, suggestion=f"Rename it. {ATTACK}")
+    return name

@@ -1,28 +1,53 @@
-"""Bringing a model to a host that is another machine: from a neighbour, its source, or here."""
+"""Bringing a model to a host that is another machine: from a neighbour, its source, or here.
+
+A neighbour lends a model with a helper container that serves its files to who has a token.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import secrets
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
+from uuid import uuid4
 
-from docker.errors import DockerException
+from docker.errors import APIError, DockerException
+from docker.models.containers import Container
+from docker.types import Mount
 from requests.exceptions import RequestException
 
+from moorage.adapters.docker.client import connect, forget_clients
 from moorage.adapters.docker.errors import reach_failure
-from moorage.adapters.docker.helper import PULL_SECONDS, ensure_helper_image
+from moorage.adapters.docker.helper import (
+    LABEL_HELPER,
+    MEMORY,
+    PULL_SECONDS,
+    ensure_helper_image,
+    start_with_input,
+)
 from moorage.adapters.sources.store import Manifest
-from moorage.adapters.transfer.host_store import HostStore, Staged
-from moorage.adapters.transfer.lending import lend_model
-from moorage.common.failures import Failure
+from moorage.adapters.transfer import bundle, lending_program
+from moorage.adapters.transfer.host_store import HostStore, Staged, last_report
+from moorage.common.failures import Cause, Failure
 from moorage.inventory.access import parse_access
-from moorage.inventory.model_store import folder_name
+from moorage.inventory.model_store import folder_name, model_directory
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.inventory.survey.probe import STORE
 from moorage.models.source import ResolvedModel
+from moorage.placement.lending import ports_for_lending
 
+ASK_SECONDS = 10
+OPEN_SECONDS = 15.0
+IDLE_SECONDS = 60
+"""A lender without requests for so long ends: the process that started it may be gone."""
+
+CONNECT_SECONDS = 10
+TRIES = 2
+LENDER = bundle(lending_program)
 Say = Callable[[str], None]
 
 
@@ -31,8 +56,6 @@ class Delivery:
     """A model, and where it is brought.
 
     Attributes:
-        model: As it was resolved here.
-        host: Where it is wanted.
         folder: Directory of all models on hosts, for its role.
         mirrors: Of its source, the best first; none for a directory of this machine.
         lender: A host that has it.
@@ -77,34 +100,6 @@ def bring(
         return staged.model_copy(update={"helper": image})
 
 
-@contextlib.contextmanager
-def _near_mirrors(delivery: Delivery, say: Say) -> Iterator[list[dict[str, Any]]]:
-    """A neighbour as a mirror. When it cannot lend, the source is used instead."""
-    model, lender = delivery.model, delivery.lender
-    with contextlib.ExitStack() as stack:
-        near = []
-        if lender is not None:
-            at = f"{lender.store.rstrip('/')}/{delivery.folder.rstrip('/').rpartition('/')[2]}"
-            try:
-                near.append(stack.enter_context(lend_model(lender, at, model)))
-            except Failure as failure:
-                say(f"{lender.name} has {model.source} and cannot lend it: {failure.detail}")
-        yield near
-
-
-@contextlib.contextmanager
-def _failures_of(host: HostSnapshot) -> Iterator[None]:
-    try:
-        yield
-    except Failure as failure:
-        raise Failure(
-            failure.cause, f"{host.name}: {failure.detail}", suggestion=failure.suggestion
-        ) from failure
-    except (DockerException, RequestException) as error:
-        lost = reach_failure(error, parse_access(host.address).address)
-        raise Failure(lost.cause, f"{host.name}: {lost.detail}") from error
-
-
 def job_of(
     model: ResolvedModel, mirrors: Sequence[dict[str, Any]], *, workers: int, seconds: float
 ) -> str:
@@ -123,3 +118,120 @@ def job_of(
         "seconds": seconds,
     }
     return json.dumps(job) + "\n"
+
+
+@contextlib.contextmanager
+def _near_mirrors(delivery: Delivery, say: Say) -> Iterator[list[dict[str, Any]]]:
+    """A neighbour as a mirror. When it cannot lend, the source is used instead."""
+    model, lender = delivery.model, delivery.lender
+    with contextlib.ExitStack() as lending:
+        near = []
+        if lender is not None:
+            at = f"{lender.store.rstrip('/')}/{delivery.folder.rstrip('/').rpartition('/')[2]}"
+            try:
+                near.append(lending.enter_context(lend_model(lender, at, model)))
+            except Failure as failure:
+                say(f"{lender.name} has {model.source} and cannot lend it: {failure.detail}")
+        yield near
+
+
+@contextlib.contextmanager
+def _failures_of(host: HostSnapshot) -> Iterator[None]:
+    try:
+        yield
+    except Failure as failure:
+        raise failure.at(host.name) from failure
+    except (DockerException, RequestException) as error:
+        lost = reach_failure(error, parse_access(host.address).address)
+        raise Failure(lost.cause, f"{host.name}: {lost.detail}") from error
+
+
+@contextlib.contextmanager
+def lend_model(host: HostSnapshot, folder: str, model: ResolvedModel) -> Iterator[dict[str, Any]]:
+    """Have a host lend a model, inside the block; gives the mirror for its files.
+
+    The container sees the store read-only and has no privileges. It is removed at the end, and
+    ends by itself should this machine lose the host. The token is in no argument, label or log.
+    Files of other names are not given away.
+
+    Raises:
+        Failure: `RUNTIME_UNAVAILABLE` when it cannot be lent.
+    """
+    token = secrets.token_urlsafe(32)
+    container: Container | None = None
+    try:
+        try:
+            container = _create(host, folder)
+            port = _wait_for_port(container, _order(host, model, token))
+        except (DockerException, RequestException, OSError) as error:
+            forget_clients()
+            raise Failure(Cause.RUNTIME_UNAVAILABLE, f"{host.name}: {error}") from error
+        yield _mirror(host, port, token, model)
+    finally:
+        if container is not None:
+            with contextlib.suppress(DockerException, RequestException, Failure):
+                _remove(host, str(container.id))
+
+
+def _create(host: HostSnapshot, folder: str) -> Container:
+    access = parse_access(host.address)
+    image = ensure_helper_image(host, host.helper_image, PULL_SECONDS)
+    return connect(access, ASK_SECONDS).containers.create(
+        image,
+        entrypoint=["python3", "-I", "-c"],
+        command=[LENDER],
+        name=f"moorage-lend-{uuid4().hex[:12]}",
+        labels={LABEL_HELPER: "lend"},
+        stdin_open=True,
+        network_mode="host",
+        read_only=True,
+        cap_drop=["ALL"],
+        security_opt=["no-new-privileges"],
+        mem_limit=MEMORY,
+        auto_remove=True,
+        mounts=[Mount(STORE, folder, type="bind", read_only=True)],
+    )
+
+
+def _order(host: HostSnapshot, model: ResolvedModel, token: str) -> str:
+    order = {
+        "folder": model_directory(STORE, model.source, model.revision),
+        "files": [file.name for file in model.files],
+        "bind": host.bind,
+        "ports": ports_for_lending(host),
+        "token": token,
+        "idle": IDLE_SECONDS,
+    }
+    return json.dumps(order) + "\n"
+
+
+def _wait_for_port(container: Container, order: str) -> int:
+    """Start it, and wait until it says where it listens."""
+    start_with_input(container, order)
+    until = time.monotonic() + OPEN_SECONDS
+    while time.monotonic() < until:
+        if answer := last_report(container):
+            if "port" in answer:
+                return int(answer["port"])
+            why = answer.get("trouble") or answer.get("detail")
+            raise Failure(Cause.RUNTIME_UNAVAILABLE, str(why))
+        time.sleep(0.1)
+    raise Failure(Cause.RUNTIME_UNAVAILABLE, f"it did not listen within {OPEN_SECONDS:g} s")
+
+
+def _mirror(host: HostSnapshot, port: int, token: str, model: ResolvedModel) -> dict[str, Any]:
+    address = f"[{host.bind}]" if ":" in host.bind else host.bind
+    return {
+        "name": host.name,
+        "near": True,
+        "tries": TRIES,
+        "timeout": CONNECT_SECONDS,
+        "headers": {"Authorization": f"Bearer {token}"},
+        "urls": {file.name: f"http://{address}:{port}/{quote(file.name)}" for file in model.files},
+    }
+
+
+def _remove(host: HostSnapshot, identity: str) -> None:
+    with contextlib.suppress(APIError):
+        client = connect(parse_access(host.address), ASK_SECONDS)
+        client.api.remove_container(identity, force=True)

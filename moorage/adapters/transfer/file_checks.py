@@ -10,6 +10,7 @@ from io import BufferedReader
 from typing import Any, TypedDict
 
 MANIFEST = ".moorage.json"
+BLOCK = 1 << 20
 STAMPS = ".moorage.stamps.json"
 """Sizes and times that the files had when they were verified."""
 
@@ -55,30 +56,26 @@ def sha256_of(content: BufferedReader) -> str:
 
 def md5_of(content: BufferedReader, part: int) -> str:
     """The ETag of a file that was sent to S3 in parts of so many bytes; 0 = it was sent whole."""
-    sums: list[Any] = []
-    while not sums or part:
-        whole, left = hashlib.md5(usedforsecurity=False), part
-        while piece := content.read(min(1 << 20, left) if part else 1 << 20):
+    if not part:
+        return hashlib.file_digest(content, _md5).hexdigest()
+    sums = []
+    while piece := content.read(min(BLOCK, part)):
+        whole, left = _md5(piece), part - len(piece)
+        while piece := content.read(min(BLOCK, left)):
             whole.update(piece)
             left -= len(piece)
-        if part and left == part:
-            break
-        sums.append(whole)
-    if not part:
-        return str(sums[0].hexdigest())
-    joined = b"".join(one.digest() for one in sums)
-    return f"{hashlib.md5(joined, usedforsecurity=False).hexdigest()}-{len(sums)}"
+        sums.append(whole.digest())
+    return f"{_md5(b''.join(sums)).hexdigest()}-{len(sums)}"
+
+
+def _md5(start: bytes = b"") -> Any:
+    return hashlib.md5(start, usedforsecurity=False)
 
 
 def damaged_files(folder: str, files: list[File], *, thorough: bool = False) -> list[File]:
-    """Files of a complete directory that have changed.
+    """Those of the files of a complete directory that have changed.
 
-    A file of the size and time that it had when it was verified is believed.
-
-    Args:
-        folder: The directory, with its manifest and stamps.
-        files: What it has to hold.
-        thorough: Read all of them.
+    One of the size and time that it had when it was verified is read only in a thorough check.
     """
     known = {file["name"]: file for file in manifest_files(folder)}
     stamps = {} if thorough else read_json(os.path.join(folder, STAMPS))

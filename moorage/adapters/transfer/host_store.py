@@ -2,7 +2,8 @@
 
 A helper container on the host downloads it, so the weights go from the hub to the host directly.
 The container is named after the model's directory: whoever wants the same model finds it and waits.
-It continues when this machine loses the host, and the next caller finds its result.
+It continues when this machine loses the host, and the next caller finds its result. Files of a
+local directory are sent to it before it starts.
 """
 
 from __future__ import annotations
@@ -10,29 +11,31 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import math
+import tarfile
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 from docker.models.containers import Container
 from requests.exceptions import RequestException
 
-from moorage.adapters.docker.client import connect, forget_clients, is_name_taken
+from moorage.adapters.docker.client import READ_SECONDS, connect, forget_clients, is_name_taken
 from moorage.adapters.docker.errors import reach_failure
 from moorage.adapters.docker.helper import LABEL_HELPER, MEMORY, start_with_input
 from moorage.adapters.hosts.observation import log_of_container
 from moorage.adapters.transfer import bundle, mirror, range_download, redirects
 from moorage.adapters.transfer import file_checks as checks
 from moorage.adapters.transfer import staging_program as program
-from moorage.adapters.transfer.handover import Sending, hand_over
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Value
 from moorage.inventory.access import Access
-from moorage.inventory.model_store import model_directory
+from moorage.inventory.model_store import MANIFEST, is_local, model_directory
 from moorage.inventory.survey.probe import STORE
-from moorage.models.source import ResolvedModel
+from moorage.models.source import ModelFile, ResolvedModel
 
 Report = Callable[[int, int], None]
 
@@ -41,17 +44,24 @@ ASK_SECONDS = 10
 LOST_SECONDS = 30.0
 """How long a host may not answer before it counts as lost."""
 
+LOST = "What is fetched there goes on; deploy again once it can be reached."
+
 FED_SECONDS = 60.0
 """Age at which a container counts as forgotten that was not started and receives no files."""
+
+SENT_SECONDS = 5.0
+"""How often the sent bytes are counted: that takes a request for each file."""
+
+PIECE = 1 << 20
+PARTIAL, INCOMPLETE = ".partial", ".partial/.incomplete"
 
 PROGRAM = bundle(program, checks, redirects, range_download, mirror)
 
 
 class Staged(Value):
-    """How a model came to be there.
+    """How a model came to be in a directory on a host.
 
     Attributes:
-        path: Its directory on the host.
         brought: Bytes by whom they came from; empty = it was there, or was handed over from here.
         helper: Image of the container that did it.
     """
@@ -62,13 +72,7 @@ class Staged(Value):
 
 
 class HostStore:
-    """The store of one host, which has the image of helper containers.
-
-    Args:
-        access: Access to its daemon.
-        image: That image.
-        folder: Directory of all models on the host.
-    """
+    """The store of one host: a directory of all models, and an image for helper containers."""
 
     def __init__(self, access: Access, image: str, folder: str) -> None:
         self._access, self._image, self._folder = access, image, folder
@@ -84,7 +88,7 @@ class HostStore:
         """
         until = time.monotonic() + deadline_seconds
         path = model_directory(self._folder, model.source, model.revision)
-        name = self.name_for(model)
+        name = staging_name(path)
         while True:
             ours = self._begin(name, model, job)
             result = self._watch(name, model, on_progress, until, at_work=ours)
@@ -94,53 +98,43 @@ class HostStore:
                 time.sleep(POLL_SECONDS)
                 continue
             if "cause" in result:
-                raise Failure(Cause(result["cause"]), str(result["detail"]))
+                raise Failure(Cause.parse(str(result["cause"])), str(result["detail"]))
             on_progress(model.bytes_to_stage, model.bytes_to_stage)
             return Staged(path=path, brought=result.get("from", {}))
 
-    def name_for(self, model: ResolvedModel) -> str:
-        """The name of the container that brings a model there: whoever makes it has the lock."""
-        return staging_name(model_directory(self._folder, model.source, model.revision))
-
     def _begin(self, name: str, model: ResolvedModel, job: str) -> bool:
         """Start the program and return True, unless another container does it already."""
-        with self._reach_failures():
+        try:
             client = connect(self._access, ASK_SECONDS)
-            try:
-                container = client.containers.create(self._image, name=name, **self._arguments())
-            except ImageNotFound as error:
-                raise Failure(Cause.IMAGE_MISSING, f"{self._image} is not on the host") from error
-            except APIError as error:
-                if not is_name_taken(error):
-                    raise
-                return False
+            container = client.containers.create(self._image, name=name, **self._arguments())
             try:
                 hand_over(self._access, container, model)
                 start_with_input(container, job)
             except BaseException:
-                with contextlib.suppress(DockerException, RequestException):
-                    container.remove(force=True)
+                _remove(container)
                 raise
-            return True
+        except ImageNotFound as error:
+            raise Failure(Cause.IMAGE_MISSING, f"{self._image} is not on the host") from error
+        except (DockerException, RequestException, OSError) as error:
+            if isinstance(error, APIError) and is_name_taken(error):
+                return False
+            forget_clients()
+            raise reach_failure(error, self._access.address) from error
+        return True
 
     def _watch(
         self, name: str, model: ResolvedModel, on_progress: Report, until: float, *, at_work: bool
     ) -> dict[str, Any] | None:
         """Follow a container to its end by polling, for a stream that is cut says nothing.
 
-        Args:
-            name: The container.
-            model: What it brings.
-            on_progress: Called with the bytes, done and in all.
-            until: When to give up, by the monotonic clock.
-            at_work: Whether it is known to have worked by now. One that had ended before may be
-                from long ago: what it brought may be damaged or gone since.
+        `at_work` says whether it is known to have worked by now. One that had ended before may be
+        from long ago: what it brought may be damaged or gone since.
 
         Returns:
             Its last line of output; None when it has vanished without one, was never started, or
             had ended before.
         """
-        sending = Sending(model, FED_SECONDS)
+        sending = _Sending(model)
         while found := self._find(name):
             container, report = found
             state = container.attrs["State"]
@@ -164,13 +158,15 @@ class HostStore:
         while True:
             try:
                 container = connect(self._access, ASK_SECONDS).containers.get(name)
-                return container, _last_report(container)
+                return container, last_report(container)
             except NotFound:
                 return None
             except (DockerException, RequestException, Failure) as error:
                 forget_clients()
                 if time.monotonic() > until:
-                    raise self._lost(error) from error
+                    silent = f"{self._access.machine} has not answered for {LOST_SECONDS:g} s"
+                    detail = f"{silent}: {error}"
+                    raise Failure(Cause.RUNTIME_UNAVAILABLE, detail, suggestion=LOST) from error
                 time.sleep(POLL_SECONDS)
 
     def _arguments(self) -> dict[str, Any]:
@@ -187,22 +183,6 @@ class HostStore:
             "volumes": {self._folder: {"bind": STORE, "mode": "rw"}},
         }
 
-    @contextlib.contextmanager
-    def _reach_failures(self) -> Iterator[None]:
-        try:
-            yield
-        except (DockerException, RequestException, OSError) as error:
-            forget_clients()
-            raise reach_failure(error, self._access.address) from error
-
-    def _lost(self, error: Exception) -> Failure:
-        detail = f"{self._access.machine} has not answered for {LOST_SECONDS:g} s: {error}"
-        return Failure(
-            Cause.RUNTIME_UNAVAILABLE,
-            detail,
-            suggestion="What is fetched there goes on; deploy again once it can be reached.",
-        )
-
 
 def _must_be_before(until: float) -> None:
     if time.monotonic() > until:
@@ -214,7 +194,8 @@ def staging_name(path: str) -> str:
     return f"moorage-stage-{hashlib.sha256(path.encode()).hexdigest()[:16]}"
 
 
-def _last_report(container: Container) -> dict[str, Any]:
+def last_report(container: Container) -> dict[str, Any]:
+    """The last line of a program's output; `detail` is one that is no JSON."""
     lines = log_of_container(container, 1).strip().splitlines()
     with contextlib.suppress(ValueError):
         report = json.loads(lines[-1]) if lines else {}
@@ -239,3 +220,75 @@ def _age(container: Container) -> float:
 def _remove(container: Container) -> None:
     with contextlib.suppress(DockerException, RequestException):
         container.remove(force=True)
+
+
+def hand_over(access: Access, container: Container, model: ResolvedModel) -> None:
+    """Send a container that is not started the files that it lacks, of a local model."""
+    if not is_local(model.source):
+        return
+    home = model_directory(STORE, model.source, model.revision)
+    if _size(container, f"{home}/{MANIFEST}") >= 0:
+        return
+    patient = connect(access, READ_SECONDS).api
+    for file in model.files:
+        if _bytes_of(container, home, file) != file.size:
+            target = f"{home}{INCOMPLETE}/{file.name}".removeprefix(STORE)
+            patient.put_archive(str(container.id), STORE, parcel(model, file, target))
+
+
+class _Sending:
+    """Whether somebody still hands a model over to a container."""
+
+    def __init__(self, model: ResolvedModel) -> None:
+        self._model = model
+        self._sent, self._grew, self._looked = -1, -math.inf, -math.inf
+
+    def is_active(self, container: Container) -> bool:
+        """Whether bytes arrived lately. They are counted only every few seconds."""
+        now = time.monotonic()
+        if is_local(self._model.source) and now - self._looked >= SENT_SECONDS:
+            sent, self._looked = self._bytes_there(container), now
+            if sent != self._sent:
+                self._sent, self._grew = sent, now
+        return now - self._grew <= FED_SECONDS
+
+    def _bytes_there(self, container: Container) -> int:
+        home = model_directory(STORE, self._model.source, self._model.revision)
+        with contextlib.suppress(DockerException, RequestException):
+            return sum(max(0, _bytes_of(container, home, file)) for file in self._model.files)
+        return self._sent
+
+
+def parcel(model: ResolvedModel, file: ModelFile, target: str) -> Iterator[bytes]:
+    """A tar of one file, in pieces, to be unpacked at `target`; it is never held in memory.
+
+    Raises:
+        Failure: `SOURCE_INCOMPLETE` when the file becomes shorter meanwhile.
+    """
+    path = Path(file.target or Path(model.path, file.name))
+    entry = tarfile.TarInfo(target.lstrip("/"))
+    entry.size = file.size
+    yield entry.tobuf(tarfile.GNU_FORMAT)
+    sent = 0
+    with path.open("rb") as content:
+        while piece := content.read(min(PIECE, file.size - sent)):
+            sent += len(piece)
+            yield piece
+    if sent < file.size:
+        raise Failure(Cause.SOURCE_INCOMPLETE, f"{path} became shorter while it was read")
+    yield bytes(-file.size % tarfile.BLOCKSIZE + 2 * tarfile.BLOCKSIZE)
+
+
+def _bytes_of(container: Container, home: str, file: ModelFile) -> int:
+    """Bytes of a file that was sent, verified or not yet; -1 when it is not there."""
+    return max(_size(container, f"{home}{part}/{file.name}") for part in (PARTIAL, INCOMPLETE))
+
+
+def _size(container: Container, path: str) -> int:
+    """Bytes of a file in a container's mounts; -1 when it is not there."""
+    try:
+        stream, facts = container.get_archive(path)
+    except NotFound:
+        return -1
+    stream.close()  # type: ignore[attr-defined]
+    return int(facts["size"]) if facts else -1

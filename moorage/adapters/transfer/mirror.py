@@ -37,7 +37,6 @@ class Mirror:
     """A place that serves the files of a model: another host of the fleet, or the source.
 
     Attributes:
-        name: Its name in progress and records.
         waits: Seconds before each further attempt at a file.
         lost: Whether it has failed and another mirror is left.
         brought: Bytes downloaded from it.
@@ -115,14 +114,12 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 def _handlers(guard: Guard) -> list[urllib.request.BaseHandler]:
     """Handlers that connect to checked addresses only, or to a proxy."""
 
-    def connect(
-        address: tuple[str, int], timeout: float, source: tuple[str, int] | None = None
-    ) -> socket.socket:
+    def connect(address: tuple[str, int], *more: Any) -> socket.socket:
         *others, last = guard.addresses(*address)
         for one in others:
             with contextlib.suppress(OSError):
-                return socket.create_connection((one, address[1]), timeout, source)
-        return socket.create_connection((last, address[1]), timeout, source)
+                return socket.create_connection((one, address[1]), *more)
+        return socket.create_connection((last, address[1]), *more)
 
     class Plain(urllib.request.HTTPHandler):
         def http_open(self, req: urllib.request.Request) -> Any:

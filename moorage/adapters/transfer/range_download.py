@@ -23,12 +23,9 @@ LENGTH = re.compile(r"[0-9]{1,18}")
 
 
 class DownloadError(Exception):
-    """Why something is not downloaded.
+    """Why something is not downloaded: a value of `Cause`, and what was found.
 
-    Attributes:
-        cause: A value of `Cause`.
-        detail: What was found.
-        transient: Whether another attempt may succeed.
+    Where it is transient, another attempt may succeed.
     """
 
     def __init__(self, cause: str, detail: str, *, transient: bool = False) -> None:
@@ -158,7 +155,7 @@ class Download:
         """The offset up to which the answer is read."""
         _, end, whole = answer.bounds(start)
         size = self._file["size"]
-        if self._last and whole not in (None, size):
+        if whole not in (None, size) and (self._last or whole <= start):
             raise self._error("download-corrupt", f"has {whole:,} bytes, announced were {size:,}")
         self._require_same_content(answer.headers.get("etag", ""))
         return min(end or size, size)
@@ -192,15 +189,17 @@ def replaced_error(file: File) -> DownloadError:
     return DownloadError("source-incomplete", detail)
 
 
-def read_range(open_range: OpenRange, name: str, start: int, stop: int) -> bytes:
+def read_range(open_range: OpenRange, name: str, start: int, stop: int, stopped: Event) -> bytes:
     """Read a file from one offset up to another, and no more even if the server sends all.
 
     Raises:
-        DownloadError: `download-corrupt` when the file is too short.
+        DownloadError: `download-corrupt` when the file is too short, `interrupted` when stopped.
     """
     found = bytearray()
     with open_range(start, stop) as answer:
         for block in answer.content(start):
+            if stopped.is_set():
+                raise DownloadError("interrupted", f"reading {name} was stopped")
             found += block
             if len(found) >= stop - start:
                 return bytes(found[: stop - start])

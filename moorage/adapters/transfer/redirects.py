@@ -53,7 +53,7 @@ class Guard:
         """
         found = _resolve(host, port)
         if host == self._host and not self._kinds:
-            self._kinds = {kind_of(one) for one in found}
+            self._kinds = set(map(kind_of, found))
         for address in found:
             self._require(address, host)
         return found
@@ -68,7 +68,7 @@ class Guard:
     def _own_kinds(self) -> set[str]:
         if not self._kinds:
             try:
-                self._kinds = {kind_of(one) for one in _resolve(self._host, 0)}
+                self._kinds = set(map(kind_of, _resolve(self._host, 0)))
             except OSError:  # behind a proxy no name may be known
                 self._kinds = {GLOBAL}
         return self._kinds

@@ -38,6 +38,14 @@ FED_SECONDS = 60
 """How long it waits for its job: a killed starter must not block the name for ever."""
 
 MARGIN = 1.05
+UNWRITABLE = ("store-unwritable", "the store cannot be written: ")
+DISK_ERRORS = {
+    errno.ENOSPC: ("disk-full", ""),
+    errno.EDQUOT: ("disk-full", ""),
+    errno.EROFS: UNWRITABLE,
+    errno.EACCES: UNWRITABLE,
+}
+"""Cause and first words of what a disk refuses."""
 
 
 class Job:
@@ -80,9 +88,8 @@ class Job:
 
     def done(self) -> int:
         """Bytes that are here."""
-        places = (self._at, self._growing_at)
         return sum(
-            min(file["size"], max(0, *(size_of(place(file)) for place in places)))
+            min(file["size"], max(0, size_of(self._at(file)), size_of(self._growing_at(file))))
             for file in self.files
         )
 
@@ -131,7 +138,10 @@ class Job:
             if not mismatch(path, file):
                 return self._accept(file)
             os.unlink(path)
-        trouble = self._not_brought(file)
+        trouble = DownloadError("source-missing", f"{file['name']} was not brought")
+        if file["name"] in self.dropped:
+            detail = f"{file['name']} was damaged on the disk, and dropped"
+            trouble = DownloadError("download-corrupt", detail)
         for mirror in self.mirrors:
             if mirror.lost:
                 continue
@@ -151,12 +161,6 @@ class Job:
         """Give a verified file its place."""
         os.makedirs(os.path.dirname(self._at(file)), exist_ok=True)
         os.replace(self._growing_at(file), self._at(file))
-
-    def _not_brought(self, file: File) -> DownloadError:
-        if file["name"] in self.dropped:
-            detail = f"{file['name']} was damaged on the disk, and dropped"
-            return DownloadError("download-corrupt", detail)
-        return DownloadError("source-missing", f"{file['name']} was not brought")
 
     def _publish(self) -> None:
         shutil.rmtree(self.growing, ignore_errors=True)
@@ -192,22 +196,15 @@ def main() -> None:
     except DownloadError as error:
         _say(cause=error.cause, detail=error.detail)
     except OSError as error:
-        trouble = _disk_error(error)
-        _say(cause=trouble.cause, detail=trouble.detail)
+        where = error.filename or "the store"
+        cause, words = DISK_ERRORS.get(error.errno or 0, ("hub-unavailable", f"{where}: "))
+        _say(cause=cause, detail=f"{words}{error}")
     sys.stdout.flush()
     os._exit(0)  # a thread that still waits for a server must not hold it up
 
 
 def _say(**words: object) -> None:
     print(json.dumps(words), flush=True)
-
-
-def _disk_error(error: OSError) -> DownloadError:
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return DownloadError("disk-full", str(error))
-    if error.errno in (errno.EROFS, errno.EACCES):
-        return DownloadError("store-unwritable", f"the store cannot be written: {error}")
-    return DownloadError("hub-unavailable", f"{error.filename or 'the store'}: {error}")
 
 
 if __name__ == "__main__":

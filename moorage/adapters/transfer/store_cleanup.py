@@ -67,8 +67,7 @@ class OwnStore(Store):
 
     def ask(self, action: str, paths: Sequence[str] = ()) -> Any:
         """Run the action in this process."""
-        arguments = [self._root] if action == "list" else [self._root, list(paths)]
-        return keeper.ACTIONS[action](*arguments)  # type: ignore[operator]
+        return keeper.ACTIONS[action](self._root, list(paths))
 
     def _users(self, stored: Stored, needs: Sequence[Need]) -> Iterable[str]:
         yield from (need.release for need in needs if need.concerns(stored, anywhere=True))
@@ -98,22 +97,19 @@ class RemoteStore(Store):
 
     def ask(self, action: str, paths: Sequence[str] = ()) -> Any:
         """Run the action in a helper container."""
-        arguments = (
-            [json.dumps(STORE)] if action == "list" else [json.dumps(STORE), json.dumps(paths)]
-        )
-        access, fleet = self._host.access, self._fleet
-        mount = Mount(STORE, self._host.store, type="bind", read_only=action == "list")
+        access, fleet, writes = self._host.access, self._fleet, action != "list"
+        mount = Mount(STORE, self._host.store, type="bind", read_only=not writes)
         try:
             known = describe(self._host).model_copy(update={"registries": fleet.registries})
             host = with_architecture(known, ask_daemon(access))
             image = ensure_helper_image(host, fleet.helper_image, PULL_SECONDS)
             job = HelperJob(
                 image,
-                ("python3", "-I", "-c", PROGRAM, action, *arguments),
+                ("python3", "-I", "-c", PROGRAM, action, STORE, json.dumps(paths)),
                 purpose="keep",
-                seconds=ASK_SECONDS if action == "list" else WORK_SECONDS,
+                seconds=WORK_SECONDS if writes else ASK_SECONDS,
                 mounts=[mount],
-                writes=action != "list",
+                writes=writes,
             )
             output = run_helper(access, job)
         except (DockerException, RequestException) as error:
@@ -155,18 +151,10 @@ def stores_of(fleet: Fleet, settings: Settings) -> tuple[Store, ...]:
 def prune(
     store: Store, going: Sequence[Stored], needs_now: Callable[[], Sequence[Need]]
 ) -> tuple[Stored, ...]:
-    """Remove models from a store; one that somebody needs by now stays.
+    """Remove models from a store; one that a release needs by now stays. Gives what was removed.
 
     What goes is hidden first. Who begins to need it after that finds nothing and fetches it anew;
     who began before is seen by the second look.
-
-    Args:
-        store: The store.
-        going: Models to remove.
-        needs_now: Returns what releases need now.
-
-    Returns:
-        What was removed.
     """
     base = {one.path.removesuffix(keeper.GOING): one for one in going}
     store.ask("hide", [one.path for one in going if one.state != StoredState.GOING])

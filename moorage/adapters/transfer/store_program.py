@@ -12,6 +12,7 @@ import json
 import os
 import shutil
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from moorage.adapters.transfer.file_checks import (
@@ -30,11 +31,8 @@ UNSURE = [-1, -1]
 """The stamp of a file that has to be read again before it is believed."""
 
 
-def list_models(store: str) -> list[dict[str, Any]]:
-    """What is there: complete, begun, or about to go.
-
-    Args:
-        store: Directory with the folders of models and adapters.
+def list_models(store: str, _: list[str]) -> list[dict[str, Any]]:
+    """What is in a directory with the folders of models and adapters, complete or not.
 
     Returns:
         For each its `path` below the store, `source` and `revision` (of what is not complete, as
@@ -82,7 +80,7 @@ def remove(store: str, paths: list[str]) -> list[str]:
     return [path for path in paths if os.path.exists(os.path.join(store, path + GOING))]
 
 
-ACTIONS = {
+ACTIONS: dict[str, Callable[[str, list[str]], Any]] = {
     "list": list_models,
     "verify": verify,
     "hide": hide,
@@ -92,9 +90,9 @@ ACTIONS = {
 
 
 def main() -> None:
-    """Run the action of the first argument with the others, as JSON, and print its result."""
-    arguments = [json.loads(word) for word in sys.argv[2:]]
-    print(json.dumps(ACTIONS[sys.argv[1]](*arguments)))  # type: ignore[operator]
+    """Run the action of the first argument on a store and paths in it, and print its result."""
+    action, store, paths = sys.argv[1:]
+    print(json.dumps(ACTIONS[action](store, json.loads(paths))))
 
 
 def _describe(store: str, path: str) -> dict[str, Any]:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Literal
 
 from moorage.common.values import Value
-from moorage.common.versions import version_key
 
 
 class Kind(StrEnum):
@@ -34,12 +31,7 @@ class Kind(StrEnum):
 
 
 class Deprecation(Value):
-    """The engine's notice about an argument that it will drop.
-
-    Attributes:
-        gone_in: Version that drops it; empty = not stated.
-        instead: Argument that takes its place; empty = not stated.
-    """
+    """The engine's notice about an argument that it will drop; empty = not stated."""
 
     gone_in: str = ""
     instead: str = ""
@@ -50,14 +42,11 @@ class Argument(Value):
 
     Attributes:
         options: Its names with their dashes; the first is the one used in messages.
-        kind: Type of each value.
         values: How many: None = one, a number, `?` = at most one, `+` = some, `*` = any number.
         choices: The only values that are allowed; empty = any.
         any_case: Whether choices may be written in any case, with dashes for underscores.
         none: Whether an empty value and `None` stand for no value.
         keys: The only keys of a JSON object that are allowed; empty = any.
-        required: Whether it has to be given.
-        deprecated: The notice of its removal; None = none.
     """
 
     options: tuple[str, ...]
@@ -82,20 +71,14 @@ class Argument(Value):
 
 
 class Schema(Value):
-    """All arguments of one version.
-
-    Attributes:
-        format: Shape of the files that hold schemas.
-        engine: The engine's name.
-        version: Its version.
-        also: Other versions with the same arguments.
-        arguments: In order of their names.
-    """
+    """All arguments of one version, as it is kept in a file."""
 
     format: Literal[1] = 1
     engine: str
     version: str
     also: tuple[str, ...] = ()
+    """Other versions with the same arguments."""
+
     arguments: tuple[Argument, ...]
 
     @cached_property
@@ -105,77 +88,31 @@ class Schema(Value):
 
 
 class RemovedOption(Value):
-    """An option that the engine dropped.
-
-    Attributes:
-        instead: Its replacement, in words; empty = none.
-        since: The first version without it, where no schema shows it; empty = not known.
-    """
+    """An option that the engine dropped."""
 
     instead: str = ""
+    """Its replacement, in words; empty = none."""
+
     since: str = ""
-
-
-class KnownIn(Value):
-    """The versions around one that does not know an option.
-
-    Attributes:
-        last: Newest older version that knows it; empty = none.
-        without: The first version after `last`, without it.
-        first: Oldest newer version that knows it; empty = none.
-    """
-
-    last: str = ""
-    without: str = ""
-    first: str = ""
-
-
-def known_in(option: str, version: str, schemas: Sequence[Schema]) -> KnownIn:
-    """The other versions that know an option.
-
-    Args:
-        option: With its dashes.
-        version: A version that does not know it.
-        schemas: The schemas of all versions, in any order.
-    """
-    ordered = sorted(schemas, key=lambda schema: version_key(schema.version))
-    here = version_key(version)
-    older = [schema for schema in ordered if version_key(schema.version) < here]
-    newer = [schema for schema in ordered if version_key(schema.version) > here]
-    first = next((schema.version for schema in newer if option in schema.options), "")
-    last = next((i for i in reversed(range(len(older))) if option in older[i].options), None)
-    if last is None:
-        return KnownIn(first=first)
-    after = older[last + 1].version if last + 1 < len(older) else version
-    return KnownIn(last=older[last].version, without=after, first=first)
-
-
-def removed_option(option: str, table: Mapping[str, RemovedOption]) -> RemovedOption | None:
-    """The entry of a dropped option; `*` in the table stands for any ending."""
-    return next((entry for name, entry in table.items() if fnmatchcase(option, name)), None)
+    """The first version without it, where no schema shows it; empty = not known."""
 
 
 class ReservedOption(Value):
-    """An option whose value a field of the spec decides.
-
-    Attributes:
-        field: The field, as users write it; empty = there is none.
-        refused: Why the option is not allowed; empty = it is.
-    """
+    """An option whose value a field of the spec decides; empty = none does."""
 
     field: str
     refused: str = ""
+    """Why the option is not allowed; empty = it is."""
 
 
 class Rules(Value):
-    """Rules for an engine's arguments that no schema holds.
-
-    Attributes:
-        title: The engine's name as people write it.
-        reserved: Options whose values fields decide, by their first name.
-        removed: Options that were dropped.
-    """
+    """Rules for an engine's arguments that no schema holds."""
 
     title: str
+    """The engine's name as people write it."""
+
     reserved: dict[str, ReservedOption] = {}
+    """Options whose values fields decide, by their first name."""
+
     removed: dict[str, RemovedOption] = {}
+    """Options that were dropped; `*` in a name stands for any ending."""

@@ -4,178 +4,21 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import NamedTuple
 
 from moorage.common.failures import Cause, Failure
-from moorage.common.values import Value
-from moorage.engines.schema.argument import (
-    RemovedOption,
-    ReservedOption,
-    Rules,
-    Schema,
-    known_in,
-    removed_option,
-)
+from moorage.common.versions import version_key
+from moorage.engines.schema.argument import ReservedOption, Rules, Schema
 from moorage.engines.schema.convert import Problem
 from moorage.engines.schema.reading import Reading, read
 from moorage.images.catalogue import tagged_version
 from moorage.spec import EngineName, EngineSpec, RuntimeName
 from moorage.spec.image_reference import parse_reference
-from moorage.spec.safe import secret_option
-
-
-def unknown(option: str, schema: Schema, rules: Rules, others: Sequence[Schema]) -> Problem:
-    """The problem of an option that a version does not know: dropped, still to come, or mistyped.
-
-    Args:
-        option: With its dashes.
-        schema: The version's arguments.
-        rules: Further rules of the engine.
-        others: The schemas of all versions.
-    """
-    here = f"{rules.title} {schema.version}"
-    found = known_in(option, schema.version, others)
-    entry = removed_option(option, rules.removed)
-    if found.last:
-        message = f"{here} does not know it; it is gone since {found.without}"
-    elif found.first:
-        message = f"{here} does not know it yet; it came with {found.first}"
-        newer = f"Leave it out, or set `engine.version` to {found.first} or newer."
-        return Problem(option=option, message=message, suggestion=newer)
-    elif entry:
-        since = f" since {entry.since}" if entry.since else ""
-        message = f"{here} does not know it; it is gone{since}"
-    else:
-        message = f"{here} does not know it"
-        return Problem(option=option, message=message, suggestion=_near(option, schema, others))
-    return Problem(option=option, message=message, suggestion=_successor(entry))
-
-
-def _successor(entry: RemovedOption | None) -> str:
-    if entry and entry.instead:
-        return f"{entry.instead}."
-    return "Leave it out." if entry else "Leave it out, or see the notes of that release."
-
-
-def _near(option: str, schema: Schema, others: Sequence[Schema]) -> str:
-    """The closest option of this version, else of another."""
-    if near := difflib.get_close_matches(option, schema.options, n=1):
-        return f"Did you mean `{near[0]}`?"
-    versions = {name: other.version for other in others for name in other.options}
-    if near := difflib.get_close_matches(option, versions, n=1):
-        return f"Did you mean `{near[0]}`, which {versions[near[0]]} knows?"
-    return ""
-
+from moorage.spec.patterns import secret_option
 
 MOST_UNKNOWN = 20
 """Unknown options for which the nearest known one is computed, which takes milliseconds each."""
-
-
-class Judgement(Value):
-    """The result of a check.
-
-    Attributes:
-        problems: Mistakes; empty = the engine accepts the words.
-        notes: Warnings.
-    """
-
-    problems: tuple[Problem, ...] = ()
-    notes: tuple[str, ...] = ()
-
-
-def judge(
-    words: tuple[str, ...], schema: Schema, rules: Rules, others: Callable[[], Sequence[Schema]]
-) -> Judgement:
-    """Check words against the version that they are for.
-
-    Args:
-        words: Of a command line.
-        schema: The arguments of that version.
-        rules: Further rules of the engine.
-        others: Gives the schemas of all versions; called only when an option is not known.
-    """
-    reading = read(words, schema)
-    problems = [*_refused(reading, schema, rules.reserved), *reading.problems]
-    problems += [_stray(word) for word in reading.stray]
-    if reading.unknown:
-        known = others()
-        problems += [unknown(one, schema, rules, known) for one in reading.unknown[:MOST_UNKNOWN]]
-    return Judgement(
-        problems=tuple(problems),
-        notes=(
-            *_override_notes(reading, schema, rules.reserved),
-            *_deprecation_notes(reading, schema),
-        ),
-    )
-
-
-def judge_unknown(words: tuple[str, ...], schema: Schema, rules: Rules) -> Judgement:
-    """Check words against the rules for every version, where the version's schema is not known.
-
-    Args:
-        words: Of a command line.
-        schema: Of any version, to recognise other spellings of an option.
-        rules: Further rules of the engine.
-    """
-    reading = read(words, schema)
-    problems = _refused(reading, schema, rules.reserved)
-    return Judgement(
-        problems=tuple(problems), notes=tuple(_override_notes(reading, schema, rules.reserved))
-    )
-
-
-def _refused(
-    reading: Reading, schema: Schema, reserved: Mapping[str, ReservedOption]
-) -> list[Problem]:
-    return [
-        Problem(option=option, message=entry.refused, suggestion=_replacement(entry))
-        for option, entry in _fields(reading, schema, reserved).items()
-        if entry.refused
-    ]
-
-
-def _fields(
-    reading: Reading, schema: Schema, reserved: Mapping[str, ReservedOption]
-) -> dict[str, ReservedOption]:
-    """Reserved options among the user's, under any of their names."""
-    return {
-        option: reserved[name]
-        for option in reading.given
-        for name in schema.options[option].options
-        if name in reserved
-    }
-
-
-def _replacement(entry: ReservedOption) -> str:
-    return f"Use `{entry.field}` instead." if entry.field else "Leave it out."
-
-
-def _stray(word: str) -> Problem:
-    return Problem(
-        option=word,
-        message="this word belongs to no option",
-        suggestion="Write it behind its option, or in quotes where it is part of a value.",
-    )
-
-
-def _override_notes(
-    reading: Reading, schema: Schema, reserved: Mapping[str, ReservedOption]
-) -> list[str]:
-    return [
-        f"engine.args: {option} wins over `{entry.field}` of the spec"
-        for option, entry in _fields(reading, schema, reserved).items()
-        if not entry.refused
-    ]
-
-
-def _deprecation_notes(reading: Reading, schema: Schema) -> list[str]:
-    notes = []
-    for option in dict.fromkeys(reading.given):
-        if notice := schema.options[option].deprecated:
-            leaves = f"; {notice.gone_in} drops it" if notice.gone_in else ""
-            instead = f"; use {notice.instead}" if notice.instead else ""
-            notes.append(f"engine.args: {option} is deprecated{leaves}{instead}")
-    return notes
-
 
 Schemas = Callable[[], Sequence[Schema]]
 """Returns the schemas of all known versions, the newest first."""
@@ -201,10 +44,9 @@ def check_arguments(
     words = words_of(engine)
     if not words:
         return ()
-    if schema is not None:
-        return _accepted(judge(words, schema, rules, every))
-    notes = _accepted(judge_unknown(words, every()[0], rules))
-    return (*notes, _unchecked(engine))
+    problems, notes = judge(words, schema, rules, every)
+    _require_none(problems)
+    return notes if schema else (*notes, _unchecked(engine))
 
 
 def check_likely(
@@ -222,15 +64,109 @@ def check_likely(
         Failure: `BAD_SPEC` with the mistakes for the first one, when none takes the arguments.
     """
     words = words_of(engine)
-    known = [schema for schema in schemas if schema is not None]
     if not words:
         return
-    if not schemas or len(known) < len(schemas):
-        _accepted(judge_unknown(words, every()[0], rules))
-        return
-    judgements = [judge(words, schema, rules, every) for schema in known]
-    if all(judgement.problems for judgement in judgements):
-        _accepted(judgements[0])
+    possible = [None] if None in schemas or not schemas else schemas
+    mistakes = [judge(words, schema, rules, every)[0] for schema in possible]
+    if all(mistakes):
+        _require_none(mistakes[0])
+
+
+class Judgement(NamedTuple):
+    """The result of a check: mistakes, and warnings; the engine accepts words without mistakes."""
+
+    problems: tuple[Problem, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def judge(words: tuple[str, ...], schema: Schema | None, rules: Rules, every: Schemas) -> Judgement:
+    """Check words of a command line; without a schema only by the rules for every version."""
+    known = schema or every()[0]  # Any schema recognises other spellings of an option.
+    reading = read(words, known)
+    fields = _by_fields(reading, known, rules.reserved)
+    if schema is None:
+        return fields
+    stray = (
+        Problem(
+            option=word,
+            message="this word belongs to no option",
+            suggestion="Write it behind its option, or in quotes where it is part of a value.",
+        )
+        for word in reading.stray
+    )
+    unknown = (_unknown(one, schema, rules, every()) for one in reading.unknown[:MOST_UNKNOWN])
+    problems = (*fields.problems, *reading.problems, *stray, *unknown)
+    return Judgement(problems, (*fields.notes, *_deprecation_notes(reading, schema)))
+
+
+def _by_fields(
+    reading: Reading, schema: Schema, reserved: Mapping[str, ReservedOption]
+) -> Judgement:
+    """Problems and notes of options that fields decide, under any of their names."""
+    found = {
+        option: reserved[name]
+        for option in reading.given
+        for name in schema.options[option].options
+        if name in reserved
+    }
+    problems, notes = list[Problem](), list[str]()
+    for option, entry in found.items():
+        if not entry.refused:
+            notes.append(f"engine.args: {option} wins over `{entry.field}` of the spec")
+            continue
+        instead = f"Use `{entry.field}` instead." if entry.field else "Leave it out."
+        problems.append(Problem(option=option, message=entry.refused, suggestion=instead))
+    return Judgement(tuple(problems), tuple(notes))
+
+
+def _unknown(option: str, schema: Schema, rules: Rules, others: Sequence[Schema]) -> Problem:
+    """The problem of an option that a version does not know: gone, still to come, or mistyped."""
+    message = f"{rules.title} {schema.version} does not know it"
+    here = version_key(schema.version)
+    ordered = sorted(others, key=lambda other: version_key(other.version))
+    older = [other for other in ordered if version_key(other.version) < here]
+    newer = [other for other in ordered if version_key(other.version) > here]
+    removed = (entry for name, entry in rules.removed.items() if fnmatchcase(option, name))
+    entry = next(removed, None)
+    successor = "Leave it out." if entry else "Leave it out, or see the notes of that release."
+    if entry and entry.instead:
+        successor = f"{entry.instead}."
+    last = next((i for i in reversed(range(len(older))) if option in older[i].options), None)
+    if last is not None:
+        gone = [*older, schema][last + 1].version
+        return Problem(
+            option=option, message=f"{message}; it is gone since {gone}", suggestion=successor
+        )
+    if first := next((other.version for other in newer if option in other.options), ""):
+        return Problem(
+            option=option,
+            message=f"{message} yet; it came with {first}",
+            suggestion=f"Leave it out, or set `engine.version` to {first} or newer.",
+        )
+    if entry:
+        since = f" since {entry.since}" if entry.since else ""
+        return Problem(option=option, message=f"{message}; it is gone{since}", suggestion=successor)
+    return Problem(option=option, message=message, suggestion=_near(option, schema, others))
+
+
+def _near(option: str, schema: Schema, others: Sequence[Schema]) -> str:
+    """The closest option of this version, else of another."""
+    if near := difflib.get_close_matches(option, schema.options, n=1):
+        return f"Did you mean `{near[0]}`?"
+    versions = {name: other.version for other in others for name in other.options}
+    if near := difflib.get_close_matches(option, versions, n=1):
+        return f"Did you mean `{near[0]}`, which {versions[near[0]]} knows?"
+    return ""
+
+
+def _deprecation_notes(reading: Reading, schema: Schema) -> list[str]:
+    notes = []
+    for option in dict.fromkeys(reading.given):
+        if notice := schema.options[option].deprecated:
+            leaves = f"; {notice.gone_in} drops it" if notice.gone_in else ""
+            instead = f"; use {notice.instead}" if notice.instead else ""
+            notes.append(f"engine.args: {option} is deprecated{leaves}{instead}")
+    return notes
 
 
 def likely_versions(engine: EngineSpec, default: str, installed: str | None) -> tuple[str, ...]:
@@ -244,7 +180,10 @@ def likely_versions(engine: EngineSpec, default: str, installed: str | None) -> 
     if engine.version:
         return (engine.version,)
     if engine.image:
-        return _published(engine.image)
+        # An image of another registry may hold another version than its tag says.
+        official = not parse_reference(engine.image).registry
+        version = tagged_version(engine.image, EngineName.VLLM) if official else ""
+        return (version,) if version else ()
     programs = () if installed is None else (installed,)
     if engine.runtime == RuntimeName.PROCESS:
         return programs
@@ -266,27 +205,20 @@ def refuse_secrets(engine: EngineSpec) -> None:
         )
 
 
-def _published(image: str) -> tuple[str, ...]:
-    """The version of an official image; an image of another registry may contain more."""
-    version = "" if parse_reference(image).registry else tagged_version(image, EngineName.VLLM)
-    return (version,) if version else ()
-
-
 def words_of(engine: EngineSpec) -> tuple[str, ...]:
     """The words for the engine's own parser; none where another program reads them."""
     own = engine.command is None and engine.entrypoint is None
     return engine.arguments.words if own else ()
 
 
-def _accepted(judgement: Judgement) -> tuple[str, ...]:
-    if judgement.problems:
-        suggestions = dict.fromkeys(p.suggestion for p in judgement.problems if p.suggestion)
+def _require_none(problems: Sequence[Problem]) -> None:
+    if problems:
+        suggestions = dict.fromkeys(p.suggestion for p in problems if p.suggestion)
         raise Failure(
             Cause.BAD_SPEC,
-            "\n".join(map(str, judgement.problems)),
+            "\n".join(map(str, problems)),
             suggestion=" ".join(suggestions) or None,
         )
-    return judgement.notes
 
 
 def _unchecked(engine: EngineSpec) -> str:

@@ -5,16 +5,14 @@ from __future__ import annotations
 from moorage.common.units import human_bytes
 from moorage.common.values import Origin
 from moorage.common.versions import at_least
-from moorage.engines.draining import Busy
+from moorage.engines.base import Busy
 from moorage.engines.flags import Flag, default_flag, derived_flag, spec_flag
 from moorage.engines.request import LaunchRequest
 from moorage.engines.vllm.companions import adapter_flags, speculative_flags
-from moorage.engines.vllm.context import LaunchContext
-from moorage.engines.vllm.distributed import distributed_flags
+from moorage.engines.vllm.context import LaunchContext, version_of
+from moorage.engines.vllm.distributed import distributed_flags, parallel_flags
+from moorage.engines.vllm.engine_caches import offload_flags
 from moorage.engines.vllm.environment import ascend_flags
-from moorage.engines.vllm.offload import offload_flags
-from moorage.engines.vllm.parallel import parallel_flags
-from moorage.engines.vllm.seat_context import version_of
 from moorage.models.profile import ModelProfile
 from moorage.spec import Mode, ModelSpec
 

@@ -20,17 +20,14 @@ from moorage.spec.arguments import EngineArguments
 
 
 class Adapter(Value):
-    """One adapter.
-
-    Attributes:
-        name: Name under which it is served.
-        path: Its directory as the engine sees it.
-        rank: Largest rank in it; None = unknown.
-    """
+    """One adapter, under the name that it is served by."""
 
     name: str
     path: str
+    """Its directory as the engine sees it."""
+
     rank: int | None = None
+    """Largest rank in it; None = unknown."""
 
 
 def adapter_flags(
@@ -45,13 +42,17 @@ def adapter_flags(
         adapters: The adapters of the start.
         base: Name under which the model is served.
         args: The user's arguments.
-        updates: Room for adapters that are loaded while it serves.
+        updates: Room for adapters that are loaded later.
 
     Raises:
         Failure: `BAD_SPEC` for later adapters on several API servers: only one would load them.
     """
-    if updates:
-        _require_one_server(args)
+    if updates and (args.whole_number("--api-server-count") or 1) > 1:
+        raise Failure(
+            Cause.BAD_SPEC,
+            "lora_updates: vLLM does not load adapters later with --api-server-count above 1",
+            suggestion="Leave --api-server-count or `lora_updates` out; `replicas` serves more.",
+        )
     if not (adapters or updates) or args.states("--lora-modules"):
         return ()
     later = updates.max if updates else 0
@@ -73,12 +74,7 @@ def adapter_flags(
 
 
 def speculative_flags(speculative: SpeculativeSpec | None, model: str = "") -> tuple[Flag, ...]:
-    """`--speculative-config` with what the spec states.
-
-    Args:
-        speculative: Speculative decoding, if any.
-        model: The draft model's directory as the engine sees it; empty = none.
-    """
+    """`--speculative-config`; `model` is the draft model as the engine sees it, empty = none."""
     if speculative is None:
         return ()
     config = {
@@ -98,15 +94,6 @@ def update_variables(updates: AdapterUpdatesSpec | None) -> tuple[Variable, ...]
         return ()
     reason = "lora_updates: adapters are loaded and unloaded while it serves"
     return (variable("VLLM_ALLOW_RUNTIME_LORA_UPDATING", "1", reason, Origin.USER),)
-
-
-def _require_one_server(args: EngineArguments) -> None:
-    if (args.whole_number("--api-server-count") or 1) > 1:
-        raise Failure(
-            Cause.BAD_SPEC,
-            "lora_updates: vLLM does not load adapters later with --api-server-count above 1",
-            suggestion="Leave --api-server-count or `lora_updates` out; `replicas` serves more.",
-        )
 
 
 def _module(adapter: Adapter, base: str) -> str:
@@ -153,10 +140,7 @@ def memory_arguments(
 ) -> tuple[str, ...]:
     """Arguments of adapters and drafts that decide about memory, as they are known before a launch.
 
-    Args:
-        lora: Adapters that were counted, of `lora` and `lora_updates`.
-        speculative: Speculative decoding in the spec.
-        written: The user's own arguments; they follow, and win.
+    The user's own arguments, `written`, follow and win.
     """
     words: tuple[str, ...] = ()
     if lora and not (written.switch("--enable-lora") or written.states("--lora-modules")):
@@ -184,12 +168,7 @@ def base_warnings(request: LaunchRequest) -> tuple[str, ...]:
 
 
 def update_warnings(request: LaunchRequest, key: str) -> tuple[str, ...]:
-    """A warning where anybody may exchange adapters.
-
-    Args:
-        request: The seat.
-        key: Name of the variable that makes the server ask for a key.
-    """
+    """A warning where anybody may exchange adapters; `key` is the variable of the server's key."""
     if request.spec.lora_updates is None or requires_key(request, key):
         return ()
     advice = f"`secrets: {{{key}: NAME}}` makes it ask for a key"

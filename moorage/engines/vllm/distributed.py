@@ -1,22 +1,25 @@
-"""One replica on several hosts: the executor, the ports, and the arguments of each host."""
+"""How accelerators share the work of a replica: sizes, and executor and ports of its hosts."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 
 from moorage.common.failures import Cause, Failure
 from moorage.common.refusal import Refusal
 from moorage.common.versions import at_least
 from moorage.engines.flags import Flag, derived_flag
-from moorage.engines.vllm.context import Executor, LaunchContext, baseline_arguments
+from moorage.engines.vllm.context import Executor, LaunchContext, Member, baseline_arguments
 from moorage.engines.vllm.options import ALIASES
 from moorage.placement.parallelism import (
     ParallelSizes,
     Shape,
     Topology,
     multi_host_topology,
+    split_over_hosts,
 )
 from moorage.spec import Distributed, ModelSpec, Policy
+from moorage.spec.arguments import EngineArguments
 
 
 class PortUse(StrEnum):
@@ -81,12 +84,14 @@ def _refused(context: LaunchContext, places: dict[PortUse, int], claimed: int) -
 
 
 EXECUTOR = "--distributed-executor-backend"
+TENSOR, PIPELINE = "--tensor-parallel-size", "--pipeline-parallel-size"
+DATA, DATA_LOCAL = "--data-parallel-size", "--data-parallel-size-local"
 SIZES = {
-    "tensor": "--tensor-parallel-size",
-    "pipeline": "--pipeline-parallel-size",
+    "tensor": TENSOR,
+    "pipeline": PIPELINE,
     "prefill": "--prefill-context-parallel-size",
-    "data": "--data-parallel-size",
-    "data_local": "--data-parallel-size-local",
+    "data": DATA,
+    "data_local": DATA_LOCAL,
 }
 NATIVE_SINCE = "0.11.1"
 """First version with `--nnodes`, by its own list of arguments."""
@@ -161,7 +166,62 @@ def topology_of(context: LaunchContext) -> Topology:
 
 def data_ranks(context: LaunchContext) -> int:
     """Data-parallel ranks that the user states."""
-    return context.args.whole_number("--data-parallel-size", "--dp") or 1
+    return context.args.whole_number(DATA, "--dp") or 1
+
+
+def parallel_flags(context: LaunchContext) -> tuple[Flag, ...]:
+    """Sizes that follow from the placement; none where the user states one of them.
+
+    Natively connected hosts must agree on all sizes, so there each size that the user leaves open
+    is stated.
+    """
+    if context.spans_hosts and joins_natively(context):
+        return _native_sizes(context)
+    if any(_stated(context.args, name) for name in (TENSOR, PIPELINE, DATA)):
+        return ()
+    if context.spans_hosts:
+        counts = [member.accelerators for member in context.members]
+        tensor, pipeline = context.shared or split_over_hosts(counts)
+        reason = _uneven(context.members) or _even(context.members)
+        return (
+            derived_flag(reason, TENSOR, str(tensor)),
+            derived_flag(reason, PIPELINE, str(pipeline)),
+        )
+    reason = f"{context.tensor * context.pipeline} accelerators on this host"
+    sizes = {TENSOR: context.tensor, PIPELINE: context.pipeline}
+    return tuple(derived_flag(reason, name, str(size)) for name, size in sizes.items() if size > 1)
+
+
+def _stated(args: EngineArguments, name: str) -> bool:
+    return args.states(name, *ALIASES.get(name, ()))
+
+
+def _native_sizes(context: LaunchContext) -> tuple[Flag, ...]:
+    topology = topology_of(context)
+    sizes = {TENSOR: topology.tensor}
+    if topology.pipeline > 1:
+        sizes[PIPELINE] = topology.pipeline
+    if topology.shape != Shape.MP_ONLY:
+        sizes[DATA] = topology.data
+        sizes[DATA_LOCAL] = topology.data_local[context.position]
+    counts = ", ".join(str(member.accelerators) for member in context.members)
+    reason = f"hosts of {counts} accelerators, {topology.shape}"
+    return tuple(
+        derived_flag(reason, name, str(size))
+        for name, size in sizes.items()
+        if not _stated(context.args, name)
+    )
+
+
+def _even(members: Sequence[Member]) -> str:
+    return f"{len(members)} hosts of {members[0].accelerators} accelerators each"
+
+
+def _uneven(members: Sequence[Member]) -> str:
+    counts = [member.accelerators for member in members]
+    if len(set(counts)) == 1:
+        return ""
+    return f"hosts of {', '.join(map(str, counts))} accelerators: each is a stage of its own"
 
 
 def distributed_flags(context: LaunchContext) -> tuple[Flag, ...]:

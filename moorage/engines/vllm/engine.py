@@ -9,7 +9,7 @@ from moorage.common.units import GIB
 from moorage.common.values import Origin
 from moorage.engines.api_key import is_exposed, requires_key
 from moorage.engines.base import Engine
-from moorage.engines.flags import Flag, Variable, variable
+from moorage.engines.flags import Flag, Variable, derived_flag, variable
 from moorage.engines.launch import ContainerSpec, Mount
 from moorage.engines.recovery import Remedy
 from moorage.engines.request import LaunchRequest
@@ -30,8 +30,14 @@ from moorage.engines.vllm.companions import (
     update_variables,
     update_warnings,
 )
+from moorage.engines.vllm.context import context_of, is_clustered, policy_of, version_of
 from moorage.engines.vllm.distributed import wanted_executor
-from moorage.engines.vllm.engine_caches import cache_mounts, kept_cache_variables
+from moorage.engines.vllm.engine_caches import (
+    cache_mounts,
+    kept_cache_variables,
+    offload_warning,
+    ram_of_cache,
+)
 from moorage.engines.vllm.environment import (
     OFFLINE,
     cache_variables,
@@ -40,16 +46,13 @@ from moorage.engines.vllm.environment import (
     variables,
     without_overridden,
 )
-from moorage.engines.vllm.offload import offload_warning, ram_of_cache
 from moorage.engines.vllm.options import ALIASES, REMOVED_OPTIONS, RESERVED_OPTIONS
 from moorage.engines.vllm.ray_cluster import (
-    is_clustered,
     ray_containers,
     spanning_refusal,
     spanning_warnings,
 )
 from moorage.engines.vllm.recovery import remedy_for
-from moorage.engines.vllm.seat_context import context_of, extended_cache, policy_of, version_of
 from moorage.inventory.devices import DEVICES
 from moorage.memory.demand import PROCESSES
 from moorage.memory.need import Need
@@ -150,7 +153,7 @@ class Vllm(Engine):
 
     def ram_on_accelerators(self, spec: ModelSpec, accelerator_type: str, claimed: int) -> int:
         """The extended KV cache."""
-        return ram_of_cache(extended_cache(spec), accelerator_type, claimed)
+        return ram_of_cache(spec.extended_kv_cache, accelerator_type, claimed)
 
     def memory_arguments(self, spec: ModelSpec, lora: LoraOptions | None) -> tuple[str, ...]:
         """Those of adapters and drafts."""
@@ -169,12 +172,9 @@ class Vllm(Engine):
         """`vllm serve MODEL`, the rules of `arguments.py`, then those of the claim and the mode."""
         installed = request.host.program(self.name)
         program = installed.path if installed and not request.in_container else self.program
+        reason = "the model's directory as the engine sees it"
         return (
-            Flag(
-                tokens=(program, "serve", request.engine_model_path),
-                origin=Origin.DERIVED,
-                reason="the model's directory as the engine sees it",
-            ),
+            derived_flag(reason, program, "serve", request.engine_model_path),
             *derived_flags(context_of(request)),
             *claimed_flags(request),
         )
@@ -227,7 +227,7 @@ class Vllm(Engine):
 
     def warnings(self, request: LaunchRequest) -> tuple[str, ...]:
         """Warnings about the extended cache, adapters, exposure and hosts of a replica."""
-        warning = offload_warning(context_of(request).cache, request.seat.accelerator_type)
+        warning = offload_warning(request.spec.extended_kv_cache, request.seat.accelerator_type)
         return (
             *((warning,) if warning else ()),
             *base_warnings(request),

@@ -1,4 +1,8 @@
-"""Folders that vLLM keeps on the host for its next start: compiled code and the memory plan."""
+"""Caches of vLLM on its host: folders for the next start, and the extended KV cache in RAM.
+
+The folders hold compiled code and the memory plan. The extended cache is LMCache's: it keeps
+blocks that leave the accelerator.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +10,14 @@ import hashlib
 import json
 from collections.abc import Iterator
 
+from moorage.common.units import GIB
 from moorage.common.values import Origin
 from moorage.common.versions import at_least
-from moorage.engines.flags import Variable, variable
+from moorage.engines.flags import Flag, Variable, spec_flag, variable
 from moorage.engines.launch import Mount
 from moorage.engines.request import LaunchRequest
 from moorage.placement.placement import CPU
+from moorage.spec import EngineName, ExtendedCacheSpec
 
 INSIDE = "/cache"
 """The folder inside a container."""
@@ -105,7 +111,7 @@ def _plans(request: LaunchRequest, version: str) -> bool:
 
 
 def _program(request: LaunchRequest) -> str:
-    installed = next((item for item in request.host.programs if item.engine == "vllm"), None)
+    installed = request.host.program(EngineName.VLLM)
     return f"{installed.path} {installed.version}" if installed else ""
 
 
@@ -120,3 +126,69 @@ def _products(request: LaunchRequest) -> set[str]:
 
 def _digits(parts: list[object]) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:12]
+
+
+SEED = variable("PYTHONHASHSEED", "0", "all processes have to know a block by the same hash")
+CONNECTOR = '{"kv_connector":"LMCacheConnectorV1","kv_role":"kv_both"}'
+SUPPORTED = frozenset({"cuda", "rocm"})
+"""Accelerator types for which LMCache is built."""
+
+
+def offload_flags(cache: ExtendedCacheSpec | None, accelerator_type: str) -> tuple[Flag, ...]:
+    """The connector, where it exists."""
+    if cache is None or accelerator_type not in SUPPORTED:
+        return ()
+    return (spec_flag("extended_kv_cache", "--kv-transfer-config", CONNECTOR),)
+
+
+def offload_variables(
+    cache: ExtendedCacheSpec | None, accelerator_type: str, claimed: int, ranks: int = 1
+) -> tuple[Variable, ...]:
+    """Sizes that LMCache reads; none where it does not exist.
+
+    Args:
+        cache: The settings.
+        accelerator_type: Of the seat.
+        claimed: Bytes of accelerator memory that the replica claims on this host.
+        ranks: Processes that have a cache there: each takes the whole size that LMCache gets
+            (LMCache issue 2901), so each gets its part of the host's.
+    """
+    if cache is None or accelerator_type not in SUPPORTED:
+        return ()
+    values = {}
+    if cache.chunk:
+        values["LMCACHE_CHUNK_SIZE"] = (str(cache.chunk), "tokens of a chunk")
+    part = f", for each of {ranks} ranks" if ranks > 1 else ""
+    if cache.ram:
+        size = _gib(cache.ram // ranks)
+        values["LMCACHE_MAX_LOCAL_CPU_SIZE"] = (size, f"GiB of RAM, as stated{part}")
+    else:
+        share = round(_ram_on_host(cache, claimed) / ranks / GIB, 2)
+        why = f"GiB of RAM, {cache.ratio:g} x {claimed} claimed bytes{part}"
+        values["LMCACHE_MAX_LOCAL_CPU_SIZE"] = (str(share), why)
+    return tuple(
+        variable(name, value, reason, Origin.USER) for name, (value, reason) in values.items()
+    )
+
+
+def ram_of_cache(cache: ExtendedCacheSpec | None, accelerator_type: str, claimed: int) -> int:
+    """Bytes of RAM that the cache takes on a host; 0 where there is none."""
+    if cache is None or accelerator_type not in SUPPORTED:
+        return 0
+    return _ram_on_host(cache, claimed)
+
+
+def offload_warning(cache: ExtendedCacheSpec | None, accelerator_type: str) -> str:
+    """Why the extended cache is left out; empty = it is not."""
+    if cache is None or accelerator_type in SUPPORTED:
+        return ""
+    return f"extended_kv_cache: LMCache does not run on {accelerator_type}; it is left out"
+
+
+def _ram_on_host(cache: ExtendedCacheSpec, claimed: int) -> int:
+    return cache.ram or int(claimed * cache.ratio)
+
+
+def _gib(size: int) -> str:
+    whole, rest = divmod(size, GIB)
+    return str(round(size / GIB, 2)) if rest else str(whole)

@@ -14,7 +14,7 @@ from moorage.engines.vllm.distributed import (
     ports_of,
     topology_of,
 )
-from moorage.engines.vllm.offload import SEED, offload_flags, offload_variables
+from moorage.engines.vllm.engine_caches import SEED, offload_flags, offload_variables
 from moorage.placement.parallelism import Shape
 from moorage.placement.placement import CPU
 
@@ -47,11 +47,6 @@ def ascend_variables(context: LaunchContext) -> tuple[Variable, ...]:
     if context.accelerator_type != CANN:
         return ()
     return ASCEND_VARIABLES if context.is_310p else (*ASCEND_VARIABLES, *ASCEND_VARIABLES_BUT_310P)
-
-
-def is_310p(families: tuple[str, ...]) -> bool:
-    """Whether all accelerators are Ascend 310P, by the names of their chips."""
-    return bool(families) and all(name.lower().startswith("ascend310p") for name in families)
 
 
 OFFLINE = (

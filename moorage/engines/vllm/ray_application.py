@@ -20,8 +20,8 @@ from moorage.engines.schema.reading import rewritten
 from moorage.engines.vllm.arguments import length_flags, mode_flags, trust_flags
 from moorage.engines.vllm.companions import speculative_flags
 from moorage.engines.vllm.context import LaunchContext, Length
+from moorage.engines.vllm.distributed import PIPELINE, TENSOR
 from moorage.engines.vllm.options import ALIASES
-from moorage.engines.vllm.parallel import PIPELINE, TENSOR
 from moorage.placement.placement import CPU
 from moorage.spec.tokenize import is_option
 

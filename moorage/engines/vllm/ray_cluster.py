@@ -7,17 +7,14 @@ from collections.abc import Iterator
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin, Value
 from moorage.common.versions import at_least
-from moorage.engines.flags import Flag, Variable, derived_flag, variable
+from moorage.engines.flags import Flag, derived_flag, variable
 from moorage.engines.launch import LABEL_ROLE, ContainerSpec, Mount, container_name
 from moorage.engines.request import LaunchRequest
-from moorage.engines.vllm.context import LaunchContext
+from moorage.engines.vllm.context import LaunchContext, is_clustered
 from moorage.engines.vllm.distributed import NATIVE_SINCE, topology_of
 from moorage.placement.parallelism import Shape
-from moorage.placement.placement import CPU, Role
+from moorage.placement.placement import CPU, Role, Seat
 from moorage.spec import IpcMode
-
-SIDE_VARIABLES = {"RAY_LOG_TO_STDERR": "1"}
-"""Variables of the head's container, which runs only Ray: its log is Ray's."""
 
 
 class RayPorts(Value):
@@ -25,10 +22,6 @@ class RayPorts(Value):
 
     The second and the fourth stay unused: older Rays listen there (client and dashboard gRPC,
     until 2.45).
-
-    Attributes:
-        first: First port of the range.
-        last: Last one.
     """
 
     first: int
@@ -51,7 +44,6 @@ def ray_start(
         leads: Whether this host leads.
         head_port: The leader's first port; 0 = its range is the same.
     """
-    port = head_port or ports.first
     services = {
         "node-manager-port": 7,
         "object-manager-port": 8,
@@ -61,12 +53,20 @@ def ray_start(
         "metrics-export-port": 6,
         "min-worker-port": 10,
     }
+    joins = [f"--address={head_address(leader, head_port or ports.first)}"]
+    if leads:
+        joins = [
+            "--head",
+            f"--port={ports.first}",
+            f"--dashboard-host={own}",
+            f"--dashboard-port={ports.at(2)}",
+        ]
     return (
         *("ray", "start", "--block", "--disable-usage-stats", "--verbose"),
         *(f"--{name}={ports.at(offset)}" for name, offset in services.items()),
         f"--max-worker-port={ports.last}",
         f"--node-ip-address={own}",
-        *(_head(ports, own) if leads else (f"--address={head_address(leader, port)}",)),
+        *joins,
     )
 
 
@@ -75,39 +75,17 @@ def head_address(leader: str, port: int) -> str:
     return f"[{leader}]:{port}" if ":" in leader else f"{leader}:{port}"
 
 
-def _head(ports: RayPorts, own: str) -> tuple[str, ...]:
-    return (
-        "--head",
-        f"--port={ports.first}",
-        f"--dashboard-host={own}",
-        f"--dashboard-port={ports.at(2)}",
-    )
-
-
-TMP = "/tmp"
-"""The folder of the sockets between Ray's processes and the engine."""
-
-
-def is_clustered(request: LaunchRequest) -> bool:
-    """Whether Ray connects the hosts of the replica."""
-    links = request.seat.links
-    return request.spans_hosts and links is not None and links.ray is not None
-
-
 def ray_containers(request: LaunchRequest, engine: ContainerSpec) -> tuple[ContainerSpec, ...]:
     """The containers of a seat: Ray's head and the engine for the leader, else a Ray worker.
 
     The engine's workers are started by Ray, so every container has image, devices, model and
-    variables of the engine. Head and engine also share `/tmp` and shared memory, and the engine
-    sees the head's processes: Ray (as of 2.60) looks for its own node among them.
-
-    Args:
-        request: The seat.
-        engine: The container as it would be without Ray.
+    variables of the engine, as it would be without Ray. Head and engine also share `/tmp` with
+    Ray's sockets, and shared memory, and the engine sees the head's processes: Ray (as of 2.60)
+    looks for its own node among them.
     """
     if not request.leads:
         return (engine.model_copy(update={"command": _ray(request), "awaits": head_name(request)}),)
-    shared = Mount(source=f"{engine.name}-tmp", target=TMP, read_only=False, volume=True)
+    shared = Mount(source=f"{engine.name}-tmp", target="/tmp", read_only=False, volume=True)
     both = engine.model_copy(update={"mounts": (*engine.mounts, shared)})
     return _head_container(request, both), _leader_container(request, both)
 
@@ -115,12 +93,14 @@ def ray_containers(request: LaunchRequest, engine: ContainerSpec) -> tuple[Conta
 def _head_container(request: LaunchRequest, engine: ContainerSpec) -> ContainerSpec:
     ipc = engine.isolation.ipc
     shared = IpcMode.SHAREABLE if ipc == IpcMode.PRIVATE else ipc
+    log = variable("RAY_LOG_TO_STDERR", "1", "Ray's log is this container's log")
+    environment = (item for item in engine.environment if item.name != log.name)
     return engine.model_copy(
         update={
             "name": head_name(request),
             "command": _ray(request),
-            "environment": _head_environment(engine.environment),
-            "port": _ports(request).first,
+            "environment": (*environment, log),
+            "port": _ports(request.seat).first,
             "labels": {**engine.labels, LABEL_ROLE: Role.RAY_HEAD.value},
             "isolation": engine.isolation.model_copy(update={"ipc": shared}),
         }
@@ -130,10 +110,13 @@ def _head_container(request: LaunchRequest, engine: ContainerSpec) -> ContainerS
 def _leader_container(request: LaunchRequest, engine: ContainerSpec) -> ContainerSpec:
     """The engine, with the head's shared memory where the host's is not used."""
     head, is_host = head_name(request), engine.isolation.ipc == IpcMode.HOST
+    address = head_address(request.peers[0].address, _head_port(request))
+    reason = "the cluster that was started for it"
+    cluster = variable("RAY_ADDRESS", address, reason, Origin.DERIVED)
     shares = {"shares_memory_of": "" if is_host else head, "sees_processes_of": head}
     return engine.model_copy(
         update={
-            "environment": (*engine.environment, _address(request)),
+            "environment": (*engine.environment, cluster),
             "shm_bytes": engine.shm_bytes if is_host else 0,
             "isolation": engine.isolation.model_copy(update=shares),
             "awaits": head,
@@ -148,37 +131,19 @@ def head_name(request: LaunchRequest) -> str:
 
 def _ray(request: LaunchRequest) -> tuple[Flag, ...]:
     own, leader = request.peers[request.seat.position].address, request.peers[0].address
-    words = ray_start(_ports(request), own, leader, request.leads, _head_port(request))
+    words = ray_start(_ports(request.seat), own, leader, request.leads, _head_port(request))
     return (derived_flag("a part of the cluster that joins the hosts", *words),)
 
 
-def _ports(request: LaunchRequest) -> RayPorts:
-    """The range of this host."""
-    return _range(request.seat.links.ray if request.seat.links else None)
-
-
 def _head_port(request: LaunchRequest) -> int:
-    """The port of the head; every host has a range of its own."""
-    links = request.peers[0].seat.links
-    return _range(links.ray if links else None).first
+    return _ports(request.peers[0].seat).first
 
 
-def _range(found: tuple[int, int] | None) -> RayPorts:
-    assert found is not None  # `is_clustered` holds
-    return RayPorts(first=found[0], last=found[1])
-
-
-def _address(request: LaunchRequest) -> Variable:
-    value = head_address(request.peers[0].address, _head_port(request))
-    return variable("RAY_ADDRESS", value, "the cluster that was started for it", Origin.DERIVED)
-
-
-def _head_environment(environment: tuple[Variable, ...]) -> tuple[Variable, ...]:
-    """The engine's variables, except those of Ray's log."""
-    kept = (item for item in environment if item.name not in SIDE_VARIABLES)
-    reason = "Ray's log is this container's log"
-    own = (variable(name, value, reason) for name, value in SIDE_VARIABLES.items())
-    return (*kept, *own)
+def _ports(seat: Seat) -> RayPorts:
+    """The range of a host; each has one of its own."""
+    ports = seat.links.ray if seat.links else None
+    assert ports is not None  # `is_clustered` holds
+    return RayPorts(first=ports[0], last=ports[1])
 
 
 WITHOUT_RAY = "0.18.0"

@@ -5,7 +5,7 @@ Its texts are in `causes.py`; the named groups of their patterns arrive as `Fail
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from math import floor
 
 from moorage.common.failures import Cause, Failure
@@ -29,16 +29,18 @@ def remedy_for(failure: Failure, need: Need | None) -> Remedy | None:
         failure: Why it did not start.
         need: The predicted memory of one accelerator, where there is a prediction.
     """
-    rule = RULES.get(failure.cause)
-    return rule(failure.named, need) if rule else None
+    if failure.cause == Cause.ENGINE_ACCELERATOR_BUSY:
+        return _free_share(failure.named, need)
+    limit = LENGTH_LIMITS.get(failure.cause)
+    reason = f"vLLM itself named it as the longest that {limit}"
+    return _length(failure.named, reason) if limit else None
 
 
-def _fitting_length(named: Mapping[str, str], _need: Need | None) -> Remedy | None:
-    return _length(named, "vLLM itself named it as the longest that its KV cache holds")
-
-
-def _models_length(named: Mapping[str, str], _need: Need | None) -> Remedy | None:
-    return _length(named, "vLLM itself named it as the longest that the model was made for")
+LENGTH_LIMITS = {
+    Cause.ENGINE_KV_CACHE_TOO_SMALL: "its KV cache holds",
+    Cause.ENGINE_CONTEXT_TOO_LONG: "the model was made for",
+}
+"""What limits the length that vLLM names, by cause."""
 
 
 def _length(named: Mapping[str, str], reason: str) -> Remedy | None:
@@ -72,11 +74,3 @@ def _least(need: Need) -> int:
     """Bytes within the share that serve one request of the whole context at a time."""
     cache = need.term("kv_cache")
     return need.inside - (cache.bytes * (need.concurrency - 1) // need.concurrency if cache else 0)
-
-
-RULES: dict[Cause, Callable[[Mapping[str, str], Need | None], Remedy | None]] = {
-    Cause.ENGINE_KV_CACHE_TOO_SMALL: _fitting_length,
-    Cause.ENGINE_CONTEXT_TOO_LONG: _models_length,
-    Cause.ENGINE_ACCELERATOR_BUSY: _free_share,
-}
-"""By cause: the number to take."""

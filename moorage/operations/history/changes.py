@@ -14,21 +14,19 @@ from moorage.spec.tokenize import is_option
 
 HIDDEN = "(hidden)"
 
-_TELLING = re.compile(r"(?:^|[-_.])(?:key|token|password|secret)$", re.IGNORECASE)
-"""Options whose value is nobody's business, though a secret has no place on a command line."""
+_SECRET_NAME = re.compile(r"(?:^|[-_.])(?:key|token|password|secret)$", re.IGNORECASE)
+"""Options whose value is hidden, though a secret has no place on a command line."""
 
 
 class Change(Value):
-    """Something that two releases have not in common.
+    """A difference between two releases.
 
     Attributes:
         what: The field, flag, variable or figure.
-        before: Its value; None = it was not there.
-        after: Its value now; None = it is gone.
-        origin_before: Who decided it, where that is known.
-        origin_after: Who decides it now.
-        where: Containers that it is about, such as `r0 leader`; empty = all of them.
-        ratio: How many times as much it is now, of a figure that both have.
+        before: None = it was not set.
+        after: None = it is not set any more.
+        where: Containers that it concerns, such as `r0 leader`; empty = all of them.
+        ratio: `after` divided by `before`, for a figure that both have.
     """
 
     what: str
@@ -41,7 +39,7 @@ class Change(Value):
 
 
 def changes(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Change, ...]:
-    """What differs between two sets of facts, in the order of the newer one, then of the older."""
+    """The differences of two sets of facts, in the order of the newer one, then of the older."""
     return tuple(
         Change(what=name, before=before.get(name), after=after.get(name))
         for name in dict.fromkeys((*after, *before))
@@ -50,12 +48,12 @@ def changes(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Change
 
 
 def written(tokens: Sequence[str]) -> str:
-    """Words of a command line, without the values of options that are named like a secret."""
+    """The words of a command line; values of options that are named like a secret are hidden."""
     shown, hides = [], False
     for token in tokens:
         name, equals, _ = token.partition("=")
         if is_option(token):
-            tells = bool(_TELLING.search(name))
+            tells = bool(_SECRET_NAME.search(name))
             shown.append(f"{name}={HIDDEN}" if tells and equals else token)
             hides = tells and not equals
         else:
@@ -65,28 +63,29 @@ def written(tokens: Sequence[str]) -> str:
 
 
 VARIABLES = "engine.env."
-"""Fields whose values are not shown: what is written there may be nobody's business."""
+"""Fields whose values are hidden: a variable may hold something private."""
 
 VALUE, OTHER_VALUE = "(a value)", "(another value)"
 
 
 def spec_changes(before: ModelSpec, after: ModelSpec) -> tuple[Change, ...]:
-    """Fields that differ, by their path, with the values that count: defaults are filled in."""
-    return tuple(map(_without_values, changes(_fields(before), _fields(after))))
-
-
-def _without_values(change: Change) -> Change:
-    if not change.what.startswith(VARIABLES):
-        return change
-    before = None if change.before is None else VALUE
-    after = None if change.after is None else VALUE
-    return change.model_copy(
-        update={"before": before, "after": OTHER_VALUE if before and after else after}
+    """Fields that differ, by their path, with their effective values: defaults are filled in."""
+    old, new = (dict(_leaves(spec.model_dump(mode="json"), "")) for spec in (before, after))
+    return tuple(
+        _hide_values(change) if change.what.startswith(VARIABLES) else change
+        for change in changes(old, new)
     )
 
 
-def _fields(spec: ModelSpec) -> dict[str, str]:
-    return dict(_leaves(spec.model_dump(mode="json"), ""))
+def _hide_values(change: Change, shown: str = "") -> Change:
+    """Hides both values; those that begin with `shown` stay."""
+    before, after = (
+        text if text is None or (shown and text.startswith(shown)) else VALUE
+        for text in (change.before, change.after)
+    )
+    if before == after == VALUE:
+        after = OTHER_VALUE
+    return change.model_copy(update={"before": before, "after": after})
 
 
 def _leaves(content: Any, path: str) -> Iterator[tuple[str, str]]:
@@ -109,7 +108,7 @@ def _leaf_text(content: Any) -> str:
 
 
 PROGRAM = "(program)"
-"""What stands before the first option: the program, its command and the model."""
+"""The words before the first option: the program, its command and the model."""
 
 Stated = tuple[str, Origin]
 Seat = tuple[str, str]
@@ -122,11 +121,12 @@ def flag_changes(before: LaunchPlan | None, after: LaunchPlan | None) -> tuple[C
 
 def variable_changes(before: LaunchPlan | None, after: LaunchPlan | None) -> tuple[Change, ...]:
     """Variables that were added, removed, or have another value; values are not shown."""
-    return tuple(map(_named_only, _changes(before, after, _variables)))
+    found = _changes(before, after, _variables)
+    return tuple(_hide_values(change, shown="secret ") for change in found)
 
 
 def by_seat(plan: LaunchPlan | None) -> dict[Seat, ContainerSpec]:
-    """The containers of a plan by replica and role; of several followers each for itself."""
+    """The containers of a plan by replica and role; followers are numbered."""
     found: dict[Seat, ContainerSpec] = {}
     for spec in plan.containers if plan else ():
         replica, role = spec.labels[LABEL_REPLICA], spec.labels[LABEL_ROLE]
@@ -140,7 +140,7 @@ def _changes(
     after: LaunchPlan | None,
     read: Callable[[ContainerSpec], Mapping[str, Stated]],
 ) -> tuple[Change, ...]:
-    """Containers are held against those of the same seat; one that is new against the first."""
+    """Compares containers of the same seat, and a new container with the first one."""
     old, new = by_seat(before), by_seat(after)
     found: dict[Change, list[str]] = {}
     pairs = [(seat, old.get(seat) or next(iter(old.values()), None), new[seat]) for seat in new]
@@ -167,19 +167,16 @@ def _between(before: Mapping[str, Stated], after: Mapping[str, Stated]) -> Itera
 
 
 def _flags(spec: ContainerSpec) -> dict[str, Stated]:
-    """Each option with its values as one text; of one that is given twice, both."""
+    """Each option with its values as one text, also of an option that is given twice."""
     found: dict[str, tuple[list[str], Origin]] = {}
     name = PROGRAM
     for flag in spec.command:
         for token in flag.tokens:
+            values = [token]
             if is_option(token):
                 name, equals, value = token.partition("=")
-                found.setdefault(name, ([], flag.origin))
                 values = [value] if equals else []
-            else:
-                found.setdefault(name, ([], flag.origin))
-                values = [token]
-            found[name][0].extend(values)
+            found.setdefault(name, ([], flag.origin))[0].extend(values)
     return {name: (_value(name, values), origin) for name, (values, origin) in found.items()}
 
 
@@ -193,14 +190,3 @@ def _variables(spec: ContainerSpec) -> dict[str, Stated]:
         one.name: (f"secret {one.secret}" if one.secret else f"={one.value}", one.origin)
         for one in spec.environment
     }
-
-
-def _named_only(change: Change) -> Change:
-    before, after = (_shown(text) for text in (change.before, change.after))
-    if before == after == "(a value)":
-        after = "(another value)"
-    return change.model_copy(update={"before": before, "after": after})
-
-
-def _shown(text: str | None) -> str | None:
-    return "(a value)" if text is not None and text.startswith("=") else text

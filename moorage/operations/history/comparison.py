@@ -37,7 +37,7 @@ TIMES = (LOADED, FIRST_TOKEN, SLOWEST, DOWNTIME, WHOLE)
 
 
 def figure_changes(before: Release, after: Release) -> tuple[Change, ...]:
-    """Every figure that one of them has, equal or not, with how many times as much it is now."""
+    """Every figure that one of them has, equal or not, with the ratio of both."""
     was, now = _figures(before), _figures(after)
     return tuple(
         Change(
@@ -51,7 +51,7 @@ def figure_changes(before: Release, after: Release) -> tuple[Change, ...]:
 
 
 def _figures(release: Release) -> dict[str, float]:
-    """Bytes, tokens and seconds by name; of several replicas the one that decides, or the last."""
+    """Bytes, tokens and seconds by name; of several replicas the slowest or largest counts."""
     measured = combine_measured(one.measured for one in release.measured)
     logged = measured.model_dump(exclude_none=True) if measured else {}
     found = {FIGURES[name]: float(value) for name, value in logged.items() if name in FIGURES}
@@ -62,8 +62,10 @@ def _figures(release: Release) -> dict[str, float]:
         if probe.phase == Phase.HEALTHY
     ]
     tokens = [one.first_token_seconds for one in release.readiness if one.first_token_seconds]
-    found |= {LOADED: max(healthy)} if healthy else {}
-    found |= {FIRST_TOKEN: max(tokens)} if tokens else {}
+    if healthy:
+        found[LOADED] = max(healthy)
+    if tokens:
+        found[FIRST_TOKEN] = max(tokens)
     if speed := speed_of(release.gate):
         found[SPEED] = speed
     if release.gate:
@@ -89,17 +91,11 @@ def _ratio(before: float | None, after: float | None) -> float | None:
 
 
 class Comparison(Value):
-    """What differs between two releases.
+    """The differences between two releases, which `before` and `after` identify.
 
     Attributes:
-        before: Id of the one.
-        after: Id of the other.
-        spec: Fields of the spec, by path.
         revision: Revisions of the model, its adapters and its draft model.
-        image: Reference, digest and engine version.
-        flags: Options of the command lines, with who gave them.
         environment: Variables, without their values.
-        placement: Hosts, accelerators, claims and parallelism of each container.
         measured: Memory and times, equal ones too.
     """
 
@@ -115,13 +111,13 @@ class Comparison(Value):
 
     @property
     def is_same(self) -> bool:
-        """Whether both run the same thing at the same place; figures always differ a little."""
+        """Whether both run the same in the same place; figures always differ a little."""
         parts = (self.spec, self.revision, self.image, self.flags, self.environment)
         return not any((*parts, self.placement))
 
 
 def compare(before: Release, after: Release) -> Comparison:
-    """Hold two releases against each other, of one model or of two."""
+    """Compare two releases, of one model or of two."""
     return Comparison(
         before=before.id,
         after=after.id,
@@ -150,7 +146,7 @@ def _image(image: Image | None, release: Release) -> dict[str, str]:
     facts = {"engine version": version}
     if image:
         facts |= {"reference": image.reference, "digest": image.digest}
-        # What was built on the host has no digest; its local id tells it from others.
+        # An image that was built on the host has no digest, only a local id.
         facts |= {} if image.digest else {"local id": image.identity}
     return {name: text for name, text in facts.items() if text}
 

@@ -1,4 +1,4 @@
-"""What has to happen so that what is meant to run does run."""
+"""The actions that make the models run as their files say."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from moorage.spec import ModelSpec
 
 
 class Action(StrEnum):
-    """What is done about one model."""
+    """Actions for one model."""
 
     CREATE = "create"
     CHANGE = "change"
     RESTORE = "restore"
-    """It serves as its file says, but is not alive."""
+    """The ledger says that it serves as its file says, but it is not alive."""
 
     NOTED = "note"
-    """It serves as its file says but for fields that do not change what runs; nothing restarts."""
+    """Only fields that do not affect what runs differ; the record is updated, nothing restarts."""
 
     UNCHANGED = "unchanged"
     RETIRE = "retire"
     LEFT = "left"
-    """It was applied from there and is not in the files any more; only `--prune` retires it."""
+    """It was applied from these files and is not in them any more; only `--prune` retires it."""
 
 
 IDLE = frozenset({Action.UNCHANGED, Action.LEFT})
@@ -33,14 +33,12 @@ IDLE = frozenset({Action.UNCHANGED, Action.LEFT})
 
 
 class Intent(Value):
-    """What is to be done about one model, and why.
+    """The action for one model, and why.
 
     Attributes:
-        model: Its name.
-        action: What is to be done.
-        release: What serves the name now; empty = nothing does.
-        changes: Fields of its spec that differ from what serves.
-        note: Why, where the fields do not say.
+        release: The release that serves the name; empty = none.
+        changes: Fields of its spec that differ from the release.
+        note: The reason, where the fields do not say it.
     """
 
     model: str
@@ -51,17 +49,14 @@ class Intent(Value):
 
 
 class Applied(Value):
-    """What came of an intent.
+    """The outcome of an intent.
 
     Attributes:
-        model: Name of the model.
-        action: What was to be done: `deploy`, `retire` or `note`.
+        action: `deploy`, `retire` or `note`.
         outcome: `done`, `unchanged`, `failed` or `skipped`.
-        message: What happened, in words.
-        release: The release that it made or ended; empty = none.
-        cause: Of a failure.
+        release: The release that was created or ended; empty = none.
         exit_code: Of the class of the failure; 0 = there was none.
-        flow_run: Id of its flow run; empty = none came to be.
+        flow_run: Id of its flow run; empty = none was created.
     """
 
     model: str
@@ -82,27 +77,26 @@ def intents(
     owner: str = "",
     prune: bool = False,
 ) -> tuple[Intent, ...]:
-    """What is to be done: retirements first, for they make room, then each spec in its order.
+    """The intents: retirements first, since they make room, then each spec in its order.
 
-    A model that serves and is in no file is only touched when it was applied from the very same
-    set of files, as its record says: what was deployed by hand, or from elsewhere, is left alone.
+    A serving model that is in no file is only retired when its record says that it was applied from
+    the same set of files. Models deployed by hand or from other files are left alone.
 
     Args:
-        specs: What is meant to run.
-        running: What serves.
-        dead: Ids of the releases that are recorded as running and are not alive.
+        specs: The models that should run.
+        running: The releases that serve.
+        dead: Ids of releases that are recorded as running and are not alive.
         owner: The set of files; empty = it owns nothing.
-        prune: Whether what it owns and does not hold any more is retired.
+        prune: Whether models that are no longer in the files are retired.
     """
-    meant = {spec.name for spec in specs}
-    owned = (row for row in running if owner and row.model not in meant and _owner(row) == owner)
-    gone = tuple(_retirement(row, prune) for row in sorted(owned, key=lambda row: row.model))
     serving = {row.model: row for row in running}
-    return (*gone, *(_intent(spec, serving.get(spec.name), dead) for spec in specs))
-
-
-def _owner(row: ReleaseRow) -> str:
-    return row.release.applied_from if row.release else ""
+    dropped = sorted(
+        model
+        for model in serving.keys() - {spec.name for spec in specs}
+        if owner and (record := serving[model].release) and record.applied_from == owner
+    )
+    retirements = (_retirement(serving[model], prune) for model in dropped)
+    return (*retirements, *(_intent(spec, serving.get(spec.name), dead) for spec in specs))
 
 
 def _retirement(row: ReleaseRow, prune: bool) -> Intent:
@@ -117,13 +111,11 @@ def _retirement(row: ReleaseRow, prune: bool) -> Intent:
 def _intent(spec: ModelSpec, row: ReleaseRow | None, dead: Collection[str]) -> Intent:
     if row is None:
         return Intent(model=spec.name, action=Action.CREATE, note=spec.source)
-    if row.spec_digest == spec.digest:
-        action = Action.RESTORE if row.id in dead else Action.UNCHANGED
-        note = f"{row.id} is not alive" if row.id in dead else ""
-        unapplied = spec_changes(row.release.spec, spec) if row.release else ()
-        if unapplied and action == Action.UNCHANGED:
-            return Intent(model=spec.name, action=Action.NOTED, release=row.id, changes=unapplied)
-        return Intent(model=spec.name, action=action, release=row.id, note=note)
     fields = spec_changes(row.release.spec, spec) if row.release else ()
-    note = "" if row.release else f"another version of moorage wrote the record of {row.id}"
-    return Intent(model=spec.name, action=Action.CHANGE, release=row.id, changes=fields, note=note)
+    action, note = Action.NOTED if fields else Action.UNCHANGED, ""
+    if row.spec_digest != spec.digest:
+        action = Action.CHANGE
+        note = "" if row.release else f"another version of moorage wrote the record of {row.id}"
+    elif row.id in dead:
+        action, fields, note = Action.RESTORE, (), f"{row.id} is not alive"
+    return Intent(model=spec.name, action=action, release=row.id, changes=fields, note=note)

@@ -1,8 +1,8 @@
-"""Going back to an earlier release: which one, its pinned spec, and its plan.
+"""Rollback to an earlier release: its selection, its pinned spec, and its plan.
 
-A recorded plan changes only where it must. Planning twice with today's rules shows where: as the
-earlier release, where it ran, and as the new one, where it will run. Whatever is equal in both
-stays as it was recorded.
+A recorded plan changes only where it must. Two plans made with today's rules show where: one for
+the earlier release in its old place, one for the new release in its new place. What is equal in
+both stays as recorded.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from moorage.common.failures import Cause, Failure
 from moorage.engines.flags import Flag
 from moorage.engines.launch import ContainerSpec, LaunchPlan, Mount
-from moorage.models.assets import AssetRole, Pin
+from moorage.models.assets import AssetRole
 from moorage.models.source import ResolvedModel
 from moorage.operations.history.changes import by_seat
 from moorage.releases.release import Release, ReleaseRow
@@ -23,10 +23,10 @@ from moorage.spec.tokenize import is_option
 
 
 def one_of(text: str, ids: Sequence[str]) -> str:
-    """The id that is meant: itself, or the only one that begins so.
+    """The id that equals the text, or the only one that begins with it.
 
     Raises:
-        Failure: `UNKNOWN_RELEASE` when none begins so, or several do.
+        Failure: `UNKNOWN_RELEASE` when no id or several ids begin with it.
     """
     found = [text] if text in ids else [one for one in ids if one.startswith(text)]
     if len(found) == 1:
@@ -36,7 +36,7 @@ def one_of(text: str, ids: Sequence[str]) -> str:
     names = ", ".join(found[:10])
     raise Failure(
         Cause.UNKNOWN_RELEASE,
-        f"{text}: {len(found)} releases begin so",
+        f"{len(found)} releases begin with {text}",
         suggestion=f"Name one of them: {names}{' and others' if len(found) > 10 else ''}.",
     )
 
@@ -44,9 +44,7 @@ def one_of(text: str, ids: Sequence[str]) -> str:
 def last_two(name: str, rows: Sequence[ReleaseRow]) -> tuple[Release, Release]:
     """The two newest releases of a model that have a record, the older one first.
 
-    Args:
-        name: The model.
-        rows: Its releases, newest first.
+    `rows` are its releases, newest first.
 
     Raises:
         Failure: `UNKNOWN_RELEASE` when there are not two.
@@ -59,21 +57,20 @@ def last_two(name: str, rows: Sequence[ReleaseRow]) -> tuple[Release, Release]:
 
 
 def rollback_target(name: str, rows: Sequence[ReleaseRow], to: str = "") -> Release:
-    """The release to go back to: the one named, else the last one before what serves that ran.
-
-    Where nothing serves the name, it is the last one that ran.
+    """The release to roll back to.
 
     Args:
         name: The model.
         rows: Its releases, newest first.
-        to: Id of one of them, or how it begins; empty = the one before.
+        to: Id of one of them, or its beginning; empty = the latest release that ran before the one
+            that serves, or the latest that ran where none serves.
 
     Raises:
         Failure: `CANNOT_ROLL_BACK` when it never ran, is of another model, or there is none;
             `UNKNOWN_RELEASE` when the model is not known.
     """
     if not rows:
-        raise Failure(Cause.UNKNOWN_RELEASE, f"no model is named {name}")
+        raise Failure(Cause.UNKNOWN_RELEASE, f"no model has the name {name}")
     if to:
         return _named(name, rows, to)
     serving = next((row.number for row in rows if row.state in SERVING), None)
@@ -87,55 +84,55 @@ def rollback_target(name: str, rows: Sequence[ReleaseRow], to: str = "") -> Rele
 def _named(name: str, rows: Sequence[ReleaseRow], to: str) -> Release:
     ids = [row.id for row in rows]
     if not any(one.startswith(to) for one in ids):
-        raise Failure(Cause.CANNOT_ROLL_BACK, f"{to} is no release of {name}")
+        raise Failure(Cause.CANNOT_ROLL_BACK, f"{name} has no release {to}")
     chosen = one_of(to, ids)
     row = next(row for row in rows if row.id == chosen)
     if row.release is None or not row.release.ran:
-        why = row.cause or "it has no record that can be read"
+        why = row.cause or "its record cannot be read"
         raise Failure(Cause.CANNOT_ROLL_BACK, f"{row.id} never ran ({row.state}: {why})")
     return row.release
 
 
 HUB = "hf://"
-"""Only a hub keeps more than one revision; a directory is what it is now."""
+"""Only a hub keeps several revisions; a directory has one."""
 
 
 def pinned_spec(release: Release) -> ModelSpec:
     """The spec of a release, with the exact revisions that it ran."""
     spec = release.spec
+    adapters = {
+        pin.name: pin.revision for pin in release.companions if pin.role == AssetRole.ADAPTER
+    }
     lora = tuple(
-        adapter.model_copy(
-            update=_pin(
-                adapter.source, _pinned(release.companions, AssetRole.ADAPTER, adapter.name)
-            )
-        )
+        adapter.model_copy(update=_pin(adapter.source, adapters.get(adapter.name)))
         for adapter in spec.lora
     )
     draft = spec.speculative
     if draft and draft.model:
-        pin = _pinned(release.companions, AssetRole.DRAFT)
-        draft = draft.model_copy(update=_pin(draft.model, pin))
+        drafts = (pin.revision for pin in release.companions if pin.role == AssetRole.DRAFT)
+        draft = draft.model_copy(update=_pin(draft.model, next(drafts, None)))
     own = _pin(spec.source, release.revision)
     return spec.model_copy(update={**own, "lora": lora, "speculative": draft})
 
 
 def require_same(release: Release, found: ResolvedModel) -> None:
-    """Check that what was found is what a release ran.
+    """Check that the resolved model is the one that a release ran.
 
     Raises:
         Failure: `SOURCE_MISSING` when a directory has changed since.
     """
-    there = {pin.name: pin.revision for pin in found.pins}
-    wanted = {pin.name: pin for pin in release.companions}
+    current = {(pin.role, pin.name): pin.revision for pin in found.pins}
     rows = [(release.spec.source, release.revision, found.revision)]
-    rows += [(pin.source, pin.revision, there.get(name, "")) for name, pin in wanted.items()]
+    rows += [
+        (pin.source, pin.revision, current.get((pin.role, pin.name), ""))
+        for pin in release.companions
+    ]
     for source, before, now in rows:
         if before != now:
             raise Failure(
                 Cause.SOURCE_MISSING,
-                f"{source}: {release.id} ran revision {before}, which is not there any more;"
-                f" {now or 'nothing'} is",
-                suggestion="Put the files back as they were, or deploy what is there now.",
+                f"{source}: {release.id} ran revision {before}; the source now has {now or 'none'}",
+                suggestion="Restore the files of that revision, or deploy the current ones.",
             )
 
 
@@ -143,27 +140,23 @@ def _pin(source: str, revision: str | None) -> dict[str, str]:
     return {"revision": revision} if revision and source.startswith(HUB) else {}
 
 
-def _pinned(pins: tuple[Pin, ...], role: AssetRole, name: str = "") -> str | None:
-    return next((pin.revision for pin in pins if pin.role == role and name in ("", pin.name)), None)
-
-
 T = TypeVar("T")
 
 FRESH = {"name", "labels", "host", "address", "bind", "port", "devices", "awaits"}
-"""Fields that say which container it is and how its host is reached, as that is now."""
+"""Fields that identify the container and its host, taken from the fresh plan."""
 
 
 def replanned(
     recorded: LaunchPlan, then: LaunchPlan | None, fresh: LaunchPlan, note: str = ""
 ) -> LaunchPlan:
-    """A recorded plan with what a new release and its place demand.
+    """A recorded plan, adapted to a new release and its place.
 
     Args:
-        recorded: What ran.
-        then: What would be planned today for the release that ran, where it ran; None = that place
-            is gone, and the fresh plan counts.
-        fresh: What would be planned today for the new release.
-        note: What a person should know; empty = nothing.
+        recorded: The plan that ran.
+        then: Today's plan for the old release in its old place; None = that place is gone, and the
+            fresh plan counts.
+        fresh: Today's plan for the new release.
+        note: A further warning.
     """
     notes = (*fresh.warnings, *([note] if note else []))
     if then is None:
@@ -194,7 +187,7 @@ def _container(old: ContainerSpec, base: ContainerSpec, fresh: ContainerSpec) ->
 def _mounts(
     old: Sequence[Mount], base: Sequence[Mount], fresh: Sequence[Mount]
 ) -> tuple[Mount, ...]:
-    """What the engine saw, from where it lies now: files may have been staged anew."""
+    """The old targets with their current sources: files may have been staged anew."""
     seen = {mount.target for mount in old}
     others = [mount for mount in base if mount.target not in seen]
     return _merged(old, others, fresh, lambda one: one.target)
@@ -203,7 +196,7 @@ def _mounts(
 def _merged(
     old: Sequence[T], base: Sequence[T], fresh: Sequence[T], key: Callable[[T], Hashable]
 ) -> tuple[T, ...]:
-    """The old entries in their order; what differs between base and fresh as it is in fresh."""
+    """The old entries in their order, but those that differ between base and fresh from fresh."""
     was, now = _by_key(base, key), _by_key(fresh, key)
     merged: list[T] = []
     seen = set()
@@ -228,7 +221,7 @@ def _by_key(entries: Sequence[T], key: Callable[[T], Hashable]) -> dict[Hashable
 
 
 def _option(flag: Flag) -> Hashable:
-    """What a flag decides about; the words before the first option are the program's."""
+    """The option that a flag sets; the words before the first option belong to the program."""
     first = flag.tokens[0] if flag.tokens else ""
     if flag.written:
         return f"written {flag.reason}"

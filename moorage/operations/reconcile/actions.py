@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from moorage.common.values import Value
@@ -21,25 +22,25 @@ class ActionKind(StrEnum):
     """Finish a stop that a dead flow has begun."""
 
     BRING_BACK = "bring back"
-    """Start a release again that stopped for a successor which never came to be."""
+    """Restart a release that stopped for a successor which never served."""
 
     MARK_UNREACHABLE = "mark unreachable"
-    """Its host cannot be observed."""
+    """Its host does not answer."""
 
-    MARK_SEEN = "mark seen"
-    """Its host can be observed."""
+    MARK_REACHABLE = "mark seen"
+    """Its host answers again."""
 
     ADOPT = "adopt"
     """Add to the ledger what runs as planned and is not in it."""
 
     RESTART = "restart"
-    """Start it again where it was, exactly as it was planned."""
+    """Start it again in its place, exactly as it was planned."""
 
     REPLACE = "replace"
     """Deploy its model anew, elsewhere."""
 
     GIVE_UP = "give up"
-    """Close it and free what it holds."""
+    """Close it and free its claims."""
 
     PROBE = "probe"
     """Probe whether it answers."""
@@ -48,7 +49,7 @@ class ActionKind(StrEnum):
     """Forget its failures, because it has been healthy for long."""
 
     REMOVE = "remove"
-    """Remove what nobody owns."""
+    """Remove a workload without an owner."""
 
     WAIT = "wait"
     """Do nothing yet."""
@@ -62,17 +63,14 @@ class Action(Value):
     """One thing to do.
 
     Attributes:
-        kind: What is done.
-        model: Model concerned; its lock is held meanwhile.
-        release: Release concerned.
-        state: State of the release on which this was decided; in another one it is not done.
-        reason: Why.
+        model: Its lock is held meanwhile.
+        state: The action is only carried out while the release is in this state.
         host: Host concerned; empty = several or none.
         adopted: Workloads that are added to the ledger.
-        dead: Its dead workloads.
+        dead: Names of its dead workloads.
         avoid: Where it must not be placed again.
-        place: Where something is removed.
-        found: The workload that is removed.
+        place: Where the stray is.
+        stray: The workload that is removed.
     """
 
     kind: ActionKind
@@ -85,23 +83,34 @@ class Action(Value):
     dead: tuple[str, ...] = ()
     avoid: tuple[Avoided, ...] = ()
     place: Place | None = None
-    found: ObservedWorkload | None = None
+    stray: ObservedWorkload | None = None
 
     @property
     def about(self) -> str:
         """What it is about, for people."""
-        return self.release or (self.found.name if self.found else self.host)
+        return self.release or (self.stray.name if self.stray else self.host)
 
 
 class ActionOutcome(Value):
-    """The result of an action.
-
-    Attributes:
-        action: The action.
-        done: Whether it was done; what was decided otherwise meanwhile was not.
-        summary: The result, in words.
-    """
+    """The result of an action; `done` is False where the decision no longer held."""
 
     action: Action
     done: bool = True
     summary: str = ""
+
+
+FIRST_SECONDS, LONGEST_SECONDS = 10.0, 300.0
+
+
+def delay_seconds(attempts: int) -> float:
+    """How long to wait after so many starts in a row: 0 s, 10 s, 20 s, 40 s, ... 300 s."""
+    if attempts < 1:
+        return 0.0
+    # The exponent is bounded: a release may fail for months.
+    delay: float = FIRST_SECONDS * 2.0 ** min(attempts - 1, 16)
+    return min(delay, LONGEST_SECONDS)
+
+
+def not_before(now: datetime, attempts: int) -> datetime:
+    """The earliest moment of the next start."""
+    return now + timedelta(seconds=delay_seconds(attempts))

@@ -1,4 +1,4 @@
-"""Changes since a release was made, and the reaction that its policy states."""
+"""Changes since a release was made, and the reaction of its policy."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from moorage.common.values import Value
 from moorage.models.assets import Pin
-from moorage.operations.history.changes import Change, spec_changes
+from moorage.operations.history.changes import spec_changes
 from moorage.releases.release import Release
 from moorage.spec import ModelSpec, OnDrift, RedeploySpec
 
@@ -25,11 +25,7 @@ class DriftKind(StrEnum):
 class Drift(Value):
     """One difference between what serves and what a deploy would make.
 
-    Attributes:
-        kind: What.
-        what: Which of them, such as an adapter or a field of the spec.
-        before: As it serves.
-        after: As it would be now.
+    `what` names it, such as an adapter or a field of the spec.
     """
 
     kind: DriftKind
@@ -44,12 +40,7 @@ class Drift(Value):
 
 
 class Decision(Value):
-    """The decision about one model.
-
-    Attributes:
-        action: Nothing, a notice, or a redeploy.
-        why: In words.
-    """
+    """The reaction to the drifts of one model, and why."""
 
     action: OnDrift
     why: str
@@ -60,26 +51,26 @@ def file_drift(release: Release, spec: ModelSpec) -> tuple[Drift, ...]:
     if spec.digest == release.spec_digest:
         return ()
     changed = spec_changes(release.spec.as_it_runs, spec.as_it_runs)
-    return tuple(map(_field, changed)) or (
-        Drift(kind=DriftKind.FILE, what="spec", before=release.spec_digest, after=spec.digest),
+    fields = [(one.what, one.before or "", one.after or "") for one in changed]
+    return tuple(
+        Drift(kind=DriftKind.FILE, what=what, before=before, after=after)
+        for what, before, after in fields or [("spec", release.spec_digest, spec.digest)]
     )
 
 
 def branch_drift(release: Release, revision: str, pins: Sequence[Pin]) -> tuple[Drift, ...]:
-    """The model and what goes with it, where they stand for another commit now."""
+    """The model and its companions whose branches name another commit now."""
     before = {release.model: release.revision} | _revisions(release.companions)
     after = {release.model: revision} | _revisions(pins)
     return tuple(
-        Drift(
-            kind=DriftKind.BRANCH, what=name, before=before.get(name, ""), after=after.get(name, "")
-        )
-        for name in dict.fromkeys([*before, *after])
-        if before.get(name, "") != after.get(name, "")
+        Drift(kind=DriftKind.BRANCH, what=name, before=old, after=new)
+        for name in {**before, **after}
+        if (old := before.get(name, "")) != (new := after.get(name, ""))
     )
 
 
 def image_drift(release: Release, digest: str) -> tuple[Drift, ...]:
-    """The tag of the image, where it stands for another digest; an empty digest tells nothing."""
+    """The image whose tag names another digest now; an empty digest is not compared."""
     image = release.image
     if image is None or not image.digest or digest in ("", image.digest):
         return ()
@@ -89,8 +80,8 @@ def image_drift(release: Release, digest: str) -> tuple[Drift, ...]:
 def decide(drifts: Sequence[Drift], policy: RedeploySpec) -> Decision:
     """The decision of the policy: the strongest reaction to any of the drifts.
 
-    A drift with the reaction `never` is no reason, and is not named. Whether a model serves at all
-    is decided by reconciling, not by this policy.
+    Drifts with the reaction `never` are ignored. Whether a model serves at all is decided by
+    reconciling, not by this policy.
     """
     reactions = {
         DriftKind.FILE: policy.on_changed_file,
@@ -99,10 +90,9 @@ def decide(drifts: Sequence[Drift], policy: RedeploySpec) -> Decision:
         DriftKind.GONE: OnDrift.NEVER,
     }
     counted = [drift for drift in drifts if reactions[drift.kind] != OnDrift.NEVER]
-    action = max(
-        (reactions[drift.kind] for drift in counted), key=_STRENGTH.index, default=_NOTHING
-    )
-    return Decision(action=action, why=summarize(counted))
+    actions = [OnDrift.NEVER, *(reactions[drift.kind] for drift in counted)]
+    strongest = max(actions, key=list(OnDrift).index)
+    return Decision(action=strongest, why=summarize(counted))
 
 
 def summarize(drifts: Sequence[Drift]) -> str:
@@ -110,8 +100,6 @@ def summarize(drifts: Sequence[Drift]) -> str:
     return "; ".join(drift.summary for drift in drifts)
 
 
-_STRENGTH = tuple(OnDrift)
-_NOTHING = OnDrift.NEVER
 _REVISION = re.compile(r"(?:sha256:)?[0-9a-f]{32,}")
 
 
@@ -119,14 +107,8 @@ def _revisions(pins: Sequence[Pin]) -> dict[str, str]:
     return {f"{pin.role} {pin.name or pin.source}": pin.revision for pin in pins}
 
 
-def _field(change: Change) -> Drift:
-    return Drift(
-        kind=DriftKind.FILE, what=change.what, before=change.before or "", after=change.after or ""
-    )
-
-
 def _short(text: str) -> str:
-    """Revisions and digests by their beginnings, anything else as it is."""
+    """Revisions and digests are shortened, other texts are not."""
     if _REVISION.fullmatch(text):
         text = text.removeprefix("sha256:")[:12]
     return text or "-"

@@ -1,4 +1,4 @@
-"""The intent for one model of a redeployment, and the approval of all of them."""
+"""The intents of a redeployment, their outcomes, and the approval of all of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from moorage.spec import Approval, ModelSpec, OnDrift
 
 
 class ModelOutcome(StrEnum):
-    """What became of one model."""
+    """Outcomes of one model."""
 
     REDEPLOYED = "redeployed"
     UNCHANGED = "unchanged"
@@ -32,16 +32,11 @@ class Redeployed(Value):
     """One model of a redeployment.
 
     Attributes:
-        model: Its name.
-        outcome: What became of it.
-        wave: In which wave it was, from 1; 0 = there was nothing to do.
-        before: Release that served when it was looked at; empty = none.
+        wave: Its wave, from 1; 0 = there was nothing to do.
+        before: Release that served at first; empty = none.
         after: Release that serves since.
-        why: What has moved, or why it was deployed anyway.
-        message: How it ended.
-        cause: Of a failure.
+        why: What has changed, or why it was deployed anyway.
         exit_code: Of the class of the failure; 0 = there was none.
-        seconds: How long it took.
         flow_run: Id of its own flow run; empty = it had none.
     """
 
@@ -90,17 +85,16 @@ def is_failure(ended: Sequence[Redeployed]) -> bool:
 
 
 SERVER_SECONDS = 60
-"""How much longer the server lets a run wait: it would end it first, without a cause or an event.
-
-Only a run whose process is gone is left to that."""
+"""How much longer than moorage the server lets a run wait, so that the run ends with a cause and an
+event. The server's limit only ends a run whose process is gone."""
 
 
 class Question(Value):
-    """What shall be done, and how long it may take to answer.
+    """A request for approval.
 
     Attributes:
-        models: Names of the models that it is about.
-        plan: What would be done, as Markdown.
+        models: Names of the models.
+        plan: The plan, as Markdown.
         seconds: How long to wait; no answer means no.
     """
 
@@ -110,29 +104,22 @@ class Question(Value):
 
 
 class Answer(Value):
-    """A person's reply.
-
-    Attributes:
-        approve: Whether it shall be done.
-        note: Why, in their words.
-    """
+    """A person's answer, with a note in their words."""
 
     approve: bool
     note: str = ""
 
 
 class Intent(Value):
-    """What is to be done about one model, and why.
+    """The action for one model, and why.
 
     Attributes:
         spec: The model as it would be deployed.
-        release: Id of what serves.
-        applied_from: Set of files that it belongs to; a redeploy leaves it there.
-        submission: How its spec was submitted.
-        action: What is to be done.
-        why: What has moved, or why it is deployed anyway.
+        release: Id of the release that serves.
+        applied_from: Set of files that it belongs to; a redeploy keeps it.
+        why: What has changed, or why it is deployed anyway.
         takes_an_image: Whether the tag of its image was moved.
-        failure: Why it could not be looked at, with its cause and exit code; None = it could.
+        failure: Why its drifts could not be found; None = they were.
     """
 
     spec: ModelSpec
@@ -156,62 +143,60 @@ class Intent(Value):
 
     @property
     def as_it_is(self) -> Redeployed:
-        """What became of it, where nothing is begun."""
+        """Its outcome without a redeploy."""
         if self.failure:
             return self.failure
         notified = self.action == OnDrift.NOTIFY
-        became = ModelOutcome.NOTIFIED if notified else ModelOutcome.UNCHANGED
-        return Redeployed(model=self.model, outcome=became, before=self.release, why=self.why)
+        return self.outcome(ModelOutcome.NOTIFIED if notified else ModelOutcome.UNCHANGED)
 
     @property
     def if_it_were_done(self) -> Redeployed:
-        """What would become of it."""
+        """Its outcome in a dry run."""
         message = "after approval" if self.needs_approval else ""
-        return Redeployed(
-            model=self.model,
-            outcome=ModelOutcome.WOULD_REDEPLOY,
-            before=self.release,
-            why=self.why,
-            message=message,
-        )
+        return self.outcome(ModelOutcome.WOULD_REDEPLOY, message=message)
 
     def failed(self, failure: Failure) -> Redeployed:
-        """That it failed before it was begun."""
-        return Redeployed(
-            model=self.model,
-            outcome=ModelOutcome.FAILED,
-            before=self.release,
-            why=self.why,
+        """Its outcome where it fails before its deploy begins."""
+        return self.outcome(
+            ModelOutcome.FAILED,
             message=str(failure),
             cause=failure.cause,
-            exit_code=int(failure.facts.exit_code),
+            exit_code=int(failure.cause.exit_code),
+        )
+
+    def outcome(self, outcome: ModelOutcome, **more: Any) -> Redeployed:
+        """An outcome of this model."""
+        return Redeployed(
+            model=self.model, outcome=outcome, before=self.release, why=self.why, **more
         )
 
 
 def intent_of(
     release: Release, spec: ModelSpec, drifts: Sequence[Drift], *, by_policy: bool, force: bool
 ) -> Intent:
-    """What is to be done about a model that was looked at.
+    """The intent for a model.
 
     A model that was rolled back is never redeployed by its policy, only reported.
 
     Args:
-        release: What serves.
-        spec: The model as it is meant to be served.
-        drifts: What has moved.
-        by_policy: Whether the model's policy decides; else everything that has moved is taken.
-        force: Whether it is deployed even if nothing has moved.
+        release: The release that serves.
+        spec: The model as its file says.
+        drifts: What has changed.
+        by_policy: Whether the model's policy decides; else any drift leads to a redeploy.
+        force: Whether it is deployed even if nothing has changed.
     """
-    decision = decide(drifts, spec.redeploy)
-    action, why = (decision.action, decision.why) if by_policy else _taken(drifts)
+    action, why = OnDrift.REDEPLOY if drifts else OnDrift.NEVER, summarize(drifts)
+    if by_policy:
+        decision = decide(drifts, spec.redeploy)
+        action, why = decision.action, decision.why
     if by_policy and release.rolled_back_to and action == OnDrift.REDEPLOY:
         # A person went back on purpose; a policy does not undo that.
         action, why = OnDrift.NOTIFY, f"was rolled back to {release.rolled_back_to}; {why}"
     if force and action != OnDrift.REDEPLOY:
-        action, why = OnDrift.REDEPLOY, summarize(drifts) or "requested, though nothing has moved"
+        action, why = OnDrift.REDEPLOY, summarize(drifts) or "forced, though nothing has changed"
     unapplied = spec_changes(release.spec, spec) if spec.digest == release.spec_digest else ()
     if unapplied and action == OnDrift.NEVER:
-        why = f"its file has another {unapplied[0].what}: `moorage apply` notes that"
+        why = f"{unapplied[0].what} in its file differs: `moorage apply` records that"
     return Intent(
         spec=spec,
         release=release.id,
@@ -224,24 +209,20 @@ def intent_of(
 
 
 def submission_of(release: Release, spec: ModelSpec) -> Submission:
-    """How the spec was submitted: as the release records it, or by a file of the site's own."""
+    """The recorded submission of the release, or the command line's for a spec of the site's."""
     if spec == release.spec:
         return release.submission
     return release.submission.model_copy(update={"channel": Channel.CLI})
 
 
 def question_of(intents: Sequence[Intent]) -> Question:
-    """The question to a person about all of them, with the shortest of their time limits."""
+    """The request for approval of all intents, with the shortest of their time limits."""
     lines = [f"| {one.model} | {one.release} | {_cell(one.why)} |" for one in intents]
     return Question(
         models=tuple(one.model for one in intents),
         plan="\n".join(["| model | serves now | why |", "| --- | --- | --- |", *lines]),
         seconds=min(one.spec.redeploy.approval_seconds for one in intents),
     )
-
-
-def _taken(drifts: Sequence[Drift]) -> tuple[OnDrift, str]:
-    return (OnDrift.REDEPLOY if drifts else OnDrift.NEVER), summarize(drifts)
 
 
 def _cell(text: str) -> str:

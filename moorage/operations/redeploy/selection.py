@@ -13,16 +13,16 @@ from moorage.common.failures import Cause, Failure
 from moorage.spec import ModelSpec
 
 NAMED = 3
-"""So many models are named one by one."""
+"""Models that the name of a run lists."""
 
 
 def chosen(
     specs: Iterable[ModelSpec], names: Sequence[str], labels: Mapping[str, str]
 ) -> tuple[ModelSpec, ...]:
-    """The models that are meant, in the order of their names.
+    """The selected models, in the order of their names.
 
     Args:
-        specs: Every model there is.
+        specs: Every model.
         names: Names, or patterns with `*`, `?` and `[...]`; none = all.
         labels: Only models that carry all of them; a value may be a pattern too.
 
@@ -30,7 +30,7 @@ def chosen(
         Failure: `UNKNOWN_RELEASE` for a name without a pattern that no model has.
     """
     found = {spec.name: spec for spec in specs}
-    unknown = [name for name in names if not _is_pattern(name) and name not in found]
+    unknown = [name for name in names if not set(name) & set("*?[") and name not in found]
     if unknown:
         raise Failure(Cause.UNKNOWN_RELEASE, f"nothing serves {', '.join(unknown)}")
     return tuple(
@@ -42,7 +42,7 @@ def chosen(
 
 
 def meant(names: Sequence[str], labels: Mapping[str, str], files: str) -> str:
-    """Which models, in a few words for the name of a run."""
+    """The selection in a few words, for the name of a run."""
     listed = ", ".join(names[:NAMED]) if names else "" if labels else "all"
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     carried = ", ".join(f"{name}={value}" for name, value in sorted(labels.items()))
@@ -57,10 +57,6 @@ def carries(labels: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
     )
 
 
-def _is_pattern(name: str) -> bool:
-    return any(sign in name for sign in "*?[")
-
-
 T = TypeVar("T")
 
 SHARE_PATTERN = r"(100|[1-9]?\d)%"
@@ -72,7 +68,7 @@ StopAt = Annotated[str, Field(pattern=rf"^(first|never|{SHARE_PATTERN})$")]
 
 
 def waves(models: Sequence[T], size: str) -> tuple[tuple[T, ...], ...]:
-    """Cut the models into waves, in their order; a share is rounded up, and is one at least."""
+    """Cut the models into waves, in their order; a share is rounded up."""
     if not models:
         return ()
     each = max(1, share_of(size, len(models)) if size.endswith("%") else int(size))
@@ -80,13 +76,7 @@ def waves(models: Sequence[T], size: str) -> tuple[tuple[T, ...], ...]:
 
 
 def is_over(stop_at: str, failed: int, total: int) -> bool:
-    """Whether so many failures of so many models are enough to begin no more.
-
-    Args:
-        stop_at: As in `StopAt`; a share is reached by as many as make it, one at least.
-        failed: Models that failed so far.
-        total: Models of all waves.
-    """
+    """Whether the failures so far reach the limit, so that no more models are begun."""
     if not failed or stop_at == "never":
         return False
     return stop_at == "first" or failed >= share_of(stop_at, total)

@@ -23,9 +23,6 @@ from moorage.placement.runtime import choose_runtime
 from moorage.placement.seating import port_on
 from moorage.spec import Distributed
 
-LONGEST_CONTEXT = 8192
-"""Tokens at which the peer caps a context that nobody stated."""
-
 OVERCOMMITTED = "more than there is; `placement.overcommit` allows it"
 
 
@@ -98,7 +95,7 @@ class Seating:
             ram_bytes=request.ram_for(kind, sum(claims)),
             port=port_on(request, host),
             utilization=self.terms.utilization or _utilization(host, kind, part, claims),
-            tokens=request.demand.request.capped_context(LONGEST_CONTEXT),
+            tokens=request.demand.request.capped_context,
             tensor=tensor,
             pipeline=pipeline,
             reason=f"by the baseline's rules: {human_bytes(sum(claims))} of"

@@ -17,8 +17,7 @@ from moorage.adapters.docker.containers import DockerRuntime
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin
 from moorage.engines.flags import Flag, Variable
-from moorage.engines.isolation import Isolation
-from moorage.engines.launch import ContainerSpec, Mount, Preparation
+from moorage.engines.launch import ContainerSpec, Isolation, Mount, Preparation
 from moorage.spec import IpcMode, NetworkMode, RestartPolicy, RuntimeName
 from tests.builders import a_container
 from tests.local_registry import empty_image, require_docker

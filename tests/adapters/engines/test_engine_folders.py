@@ -51,6 +51,19 @@ def test_the_place_of_a_folder_inside_another_can_be_written_around(tmp_path: Pa
     assert rights(inner) == 0o777
 
 
+def test_a_link_that_a_container_left_is_not_followed(tmp_path: Path) -> None:
+    outer, inner = tmp_path / "tiny" / "vllm-cuda", tmp_path / "tiny" / "vllm-cuda-plan"
+    own = tmp_path / "own"
+    own.mkdir(mode=0o700)
+    make_cache_folders(keeping((outer, "/cache")))
+    (outer / "vllm").symlink_to(own)
+    with pytest.raises(Failure, match="is a link") as caught:
+        make_cache_folders(keeping((outer, "/cache"), (inner, "/cache/vllm/startup_plan")))
+    assert caught.value.cause is Cause.STORE_UNWRITABLE
+    assert rights(own) == 0o700
+    assert not list(own.iterdir())
+
+
 def test_a_folder_that_cannot_be_made_is_a_failure_that_names_it(tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("a file")
     with pytest.raises(Failure, match="cache/tiny") as caught:

@@ -16,10 +16,11 @@ from moorage.adapters.engines.engine_http import (
     Question,
     Unreachable,
     Unusable,
+    ask,
     ask_engine_now,
     connect,
+    read_metrics,
 )
-from moorage.adapters.engines.probe import ask, read_metrics
 from moorage.common.units import MIB
 from moorage.readiness.answers import judge
 from moorage.readiness.protocol import Phase, Probe
@@ -160,7 +161,7 @@ ELSEWHERE = {
     "moorage/adapters/registry/registry.py": "registries",
     "moorage/adapters/registry/connection.py": "registries",
     "moorage/adapters/transfer/mirror.py": "hubs, on remote hosts",
-    "moorage/cli/api_auth.py": "Prefect's API",
+    "moorage/adapters/prefect/api_login.py": "Prefect's API",
     "moorage/cli/flows.py": "Prefect's API",
     "moorage/cli/serve.py": "Prefect's API",
     "moorage/adapters/prefect/api_errors.py": "Prefect's API",

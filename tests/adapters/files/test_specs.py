@@ -144,7 +144,7 @@ def test_a_missing_file_is_told_with_its_neighbours(write: Write) -> None:
     there = write("name: tiny\n")
     failure = refusal(there.with_name("tinny.yaml"))
     assert "there is no such file" in failure.detail
-    assert failure.suggestion == f"There are: {there}."
+    assert failure.suggestion == f"Files in that folder: {there}."
 
 
 def test_a_missing_file_without_neighbours_gets_the_usual_advice(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.ledger.check import problems_of_content, problems_of_file
-from moorage.adapters.ledger.lock_owner import this_process
+from moorage.adapters.ledger.locks import this_process
 from moorage.common.failures import Cause, Failure
 from moorage.operations.reconcile.cluster_state import RepairRecord
 from moorage.releases.release import ReleaseState, Restart

@@ -72,7 +72,7 @@ def test_a_damaged_ledger_says_so_and_what_to_do(
     assert caught.value.cause is Cause.LEDGER_DAMAGED
     assert str(path) in caught.value.detail
     assert "moorage ledger restore" in caught.value.suggestion
-    assert caught.value.facts.exit_code == ExitCode.MACHINE
+    assert caught.value.cause.exit_code == ExitCode.MACHINE
 
 
 def test_wherever_bytes_are_wrong_nothing_but_a_failure_comes_out(

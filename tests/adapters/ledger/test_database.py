@@ -60,6 +60,22 @@ def test_a_writer_that_does_not_end_is_waited_for_no_longer_than_that(
     assert epoch(engine) > 0
 
 
+@pytest.mark.parametrize(
+    ("code", "waits"),
+    [
+        (sqlite3.SQLITE_BUSY, True),
+        (sqlite3.SQLITE_BUSY_RECOVERY, True),
+        (sqlite3.SQLITE_PROTOCOL, True),
+        (sqlite3.SQLITE_LOCKED, False),
+        (sqlite3.SQLITE_CORRUPT, False),
+    ],
+)
+def test_only_other_processes_are_waited_for(code: int, waits: bool) -> None:
+    error = sqlite3.OperationalError()
+    error.sqlite_errorcode = code
+    assert database._is_busy(error) == waits
+
+
 def test_what_is_no_wait_is_told_at_once(path: Path, engine: Engine) -> None:
     engine.dispose()
     path.write_bytes(b"no database at all" * 1000)

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Engine, MetaData, insert
 
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.ledger.database import _connect
-from moorage.adapters.ledger.migrating import MIGRATIONS
+from moorage.adapters.ledger.migrations import MIGRATIONS
 from moorage.common.failures import Failure
 from moorage.releases.release import ReleaseState
 from tests.builders import NOON, REVISION, a_release, a_spec, a_workload

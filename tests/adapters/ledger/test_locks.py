@@ -1,18 +1,20 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import psutil
 import pytest
 from sqlalchemy import Connection, Engine
 
+from moorage.adapters.hosts.supervisor import is_alive
 from moorage.adapters.ledger import locks as module
 from moorage.adapters.ledger.database import gate, open_database
-from moorage.adapters.ledger.lock_owner import Owner, this_process
-from moorage.adapters.ledger.locks import LEASE_SECONDS, Locks
+from moorage.adapters.ledger.locks import LEASE_SECONDS, Locks, Owner, this_process
 from moorage.common.failures import Cause, Failure
 from tests.waiting import until
 
@@ -212,3 +214,66 @@ def test_whoever_waits_gets_the_lock_when_it_is_given_back(
     with locks.holding("tiny", wait_seconds=5, on_wait=messages.append):
         assert not is_free(locks)
     assert messages == ["tiny is held by flow run 7"]
+
+
+CHILD = """\
+import time
+from moorage.adapters.ledger.locks import this_process
+print(this_process().model_dump_json(), flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.fixture
+def child() -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-c", CHILD]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        yield process
+        process.kill()
+
+
+def described(child: subprocess.Popen[str]) -> Owner:
+    """The child, as it describes itself."""
+    assert child.stdout
+    return Owner.model_validate_json(child.stdout.readline())
+
+
+def test_this_process_lives() -> None:
+    own = this_process("flow run 7")
+    assert (own.pid, own.note) == (os.getpid(), "flow run 7")
+    assert own.machine
+    assert is_alive(own.pid, own.started_at)
+    assert not own.has_ended
+
+
+def test_a_killed_process_is_gone_even_before_it_is_reaped(child: subprocess.Popen[str]) -> None:
+    owner = described(child)
+    assert not owner.has_ended
+    child.kill()
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # dead, but still in the table
+    assert owner.has_ended
+    child.wait()
+    assert owner.has_ended
+
+
+def test_a_later_process_of_the_same_number_is_another_one() -> None:
+    own = this_process()
+    earlier = own.model_copy(update={"started_at": own.started_at - 2})
+    assert earlier.has_ended
+
+
+def test_a_clock_that_is_set_ends_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    own, boot = this_process(), psutil.boot_time()
+    monkeypatch.setattr("psutil._pslinux.boot_time", lambda: boot + 3600)
+    assert is_alive(own.pid, own.started_at)
+    assert not own.has_ended
+
+
+@pytest.mark.parametrize("machine", ["", "another boot/pid:[1]"])
+def test_of_another_machine_nothing_can_be_told(machine: str) -> None:
+    assert not Owner(machine=machine, pid=2**22 + 1, started_at=0.0).has_ended
+
+
+def test_an_owner_survives_its_json() -> None:
+    own = this_process()
+    assert Owner.model_validate_json(own.model_dump_json()) == own

@@ -15,7 +15,7 @@ from sqlalchemy import Engine, create_engine, inspect, text
 
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.ledger.database import open_database
-from moorage.adapters.ledger.migrating import MIGRATIONS
+from moorage.adapters.ledger.migrations import MIGRATIONS
 from moorage.adapters.ledger.tables import METADATA
 from moorage.common.failures import Cause, Failure
 from tests.adapters.ledger.team import Team

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from moorage.adapters.sources.hub import HubSource
 from moorage.adapters.sources.hub_client import HubClient
-from moorage.adapters.sources.hub_http import HubHttp
+from moorage.adapters.sources.remote_source import RemoteSource
 from moorage.adapters.sources.store import ModelStore
 from moorage.spec import ModelSpec
 from tests.hub.server import Hub
@@ -47,7 +46,7 @@ def spec() -> ModelSpec:
 
 
 @pytest.fixture
-def source(hub: Hub, store: ModelStore) -> Callable[..., HubSource]:
+def source(hub: Hub, store: ModelStore) -> Callable[..., RemoteSource]:
     """Makes the source under test; by default it tries everything once and waits for nothing."""
 
     def make(
@@ -56,8 +55,8 @@ def source(hub: Hub, store: ModelStore) -> Callable[..., HubSource]:
         waits: tuple[float, ...] = (),
         timeout: float = 5,
         offline: bool = False,
-    ) -> HubSource:
-        wire = HubHttp(REPO, hub.url, token, timeout=timeout)
-        return HubSource(HubClient(wire, waits=waits), store, workers=4, offline=offline)
+    ) -> RemoteSource:
+        client = HubClient(REPO, hub.url, token, timeout=timeout, waits=waits)
+        return RemoteSource(client, store, workers=4, offline=offline)
 
     return make

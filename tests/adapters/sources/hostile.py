@@ -15,9 +15,10 @@ from typing import Any
 from moorage.adapters.sources import resolve_all
 from moorage.adapters.system.settings import Settings
 from moorage.common.failures import Failure
-from moorage.memory import memory_model
-from moorage.memory.sizing import COMMON_SIZES, Device, Question, sizes
-from moorage.models.config import derive_profile
+from moorage.memory.demand import memory_model
+from moorage.memory.need import MemoryQuery
+from moorage.memory.sizing import COMMON_SIZES, Device, smallest
+from moorage.models.profile import derive_profile
 from moorage.spec import ModelSpec
 from tests.hub.tiny import CONFIG, model, safetensors, with_header
 
@@ -78,12 +79,9 @@ def _count(spec: ModelSpec) -> None:
     found = resolve_all(spec, Settings())
     found.model_dump_json()
     profile = derive_profile(spec, found)
-    question = Question(
-        tensor=1, pipeline=1, tokens=profile.context, concurrency=1, at_most=profile.context
-    )
-    sizes(
-        memory_model(spec, found, profile), [Device(total=size) for size in COMMON_SIZES], question
-    )
+    model, query = memory_model(spec, found, profile), MemoryQuery(total=0, tokens=profile.context)
+    for size in COMMON_SIZES:
+        smallest(model, Device(total=size), query, profile.context)
 
 
 def _memory(name: str) -> int:

@@ -12,9 +12,8 @@ from typing import Any
 
 import pytest
 
-from moorage.adapters.sources.hub import HubSource
 from moorage.adapters.sources.hub_client import HubClient
-from moorage.adapters.sources.hub_http import HubHttp
+from moorage.adapters.sources.remote_source import RemoteSource
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import MIB
 from moorage.models.source import ModelFile
@@ -24,7 +23,7 @@ from tests.hostile_engine import MISBEHAVIOURS, HostileEngine
 from tests.hub.faults import API, Fault
 from tests.hub.server import Hub
 
-Make = Callable[..., HubSource]
+Make = Callable[..., RemoteSource]
 COMMIT = "0" * 40
 HANG_SECONDS = 10.0
 
@@ -37,7 +36,7 @@ def sibling(**changes: Any) -> dict[str, Any]:
     return {"rfilename": "config.json", "size": 2, "blobId": COMMIT, **changes}
 
 
-def refused(source: HubSource, spec: ModelSpec) -> Failure:
+def refused(source: RemoteSource, spec: ModelSpec) -> Failure:
     with pytest.raises(Failure) as caught:
         source.resolve(spec)
     return caught.value
@@ -120,7 +119,7 @@ def test_redirects_in_a_circle_end(hub: Hub, source: Make, spec: ModelSpec) -> N
 def test_a_listing_has_one_deadline_and_one_limit(misbehaviour: str) -> None:
     assert misbehaviour in MISBEHAVIOURS
     with HostileEngine(misbehaviour) as hub:
-        client = HubClient(HubHttp(REPO, hub.url, timeout=5, listing_seconds=0.5), waits=())
+        client = HubClient(REPO, hub.url, timeout=5, listing_seconds=0.5, waits=())
         tracemalloc.start()
         began = time.monotonic()
         with pytest.raises(Failure) as caught:
@@ -135,16 +134,35 @@ def test_a_listing_has_one_deadline_and_one_limit(misbehaviour: str) -> None:
 @pytest.mark.parametrize("misbehaviour", ["drips its headers", "says continue for ever"])
 def test_a_file_has_to_begin_in_time(misbehaviour: str, tmp_path: Path) -> None:
     with HostileEngine(misbehaviour) as hub:
-        client = HubClient(HubHttp(REPO, hub.url, timeout=5, listing_seconds=0.3), waits=())
+        client = HubClient(REPO, hub.url, timeout=5, listing_seconds=0.3, waits=())
         began = time.monotonic()
         with pytest.raises(Failure):
             client.fetch(COMMIT, ModelFile(name="a", size=9), tmp_path / "a", Event())
         assert time.monotonic() - began < HANG_SECONDS
 
 
+def test_headers_that_drip_do_not_outlast_the_deadline(
+    hub: Hub, source: Make, spec: ModelSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("moorage.adapters.sources.remote_source.METADATA_SECONDS", 0.5)
+    weights = (1 << 20).to_bytes(8, "little") + b" " * (1 << 20)
+    hub.fail("model-1-of-2.safetensors", Fault(content=weights, pause=1))
+    began = time.monotonic()
+    assert refused(source(), spec).cause is Cause.DOWNLOAD_TIMEOUT
+    assert time.monotonic() - began < HANG_SECONDS
+
+
+def test_a_file_whose_name_is_also_a_folder_is_refused(
+    hub: Hub, source: Make, spec: ModelSpec
+) -> None:
+    names = ("config.json", "config.json/a.json", "model.safetensors")
+    hub.fail(API, Fault(content=listing(*(sibling(rfilename=name) for name in names))))
+    assert refused(source(), spec).cause is Cause.SOURCE_CORRUPT
+
+
 def test_of_a_file_that_never_ends_no_more_is_taken_than_was_announced(tmp_path: Path) -> None:
     with HostileEngine("sends for ever") as hub:
-        client = HubClient(HubHttp(REPO, hub.url, timeout=5), waits=())
+        client = HubClient(REPO, hub.url, timeout=5, waits=())
         client.fetch(COMMIT, ModelFile(name="a", size=1000), tmp_path / "a", Event())
     assert (tmp_path / "a").stat().st_size == 1000
 

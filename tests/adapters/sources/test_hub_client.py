@@ -10,7 +10,6 @@ from threading import Event
 import pytest
 
 from moorage.adapters.sources.hub_client import HubClient
-from moorage.adapters.sources.hub_http import HubHttp
 from moorage.adapters.transfer import range_download
 from moorage.common.failures import Cause, Failure
 from moorage.models.source import ModelFile
@@ -41,7 +40,7 @@ def target(tmp_path: Path) -> Path:
 
 
 def fetch(hub: Hub, commit: str, target: Path, *, attempts: int = 1) -> None:
-    client = HubClient(HubHttp(REPO, hub.url, timeout=5), waits=(0.0,) * (attempts - 1))
+    client = HubClient(REPO, hub.url, timeout=5, waits=(0.0,) * (attempts - 1))
     client.fetch(commit, FILE, target, Event())
 
 
@@ -94,7 +93,7 @@ def test_a_very_large_file_comes_in_pieces(
 
 def test_an_empty_file_is_not_asked_for(hub: Hub, commit: str, target: Path) -> None:
     file = ModelFile(name="empty.py", size=0)
-    HubClient(HubHttp(REPO, hub.url)).fetch(commit, file, target, Event())
+    HubClient(REPO, hub.url).fetch(commit, file, target, Event())
     assert (target.read_bytes(), hub.requests) == (b"", [])
 
 
@@ -126,7 +125,7 @@ def test_a_stopped_download_ends_and_keeps_what_it_has(hub: Hub, commit: str, ta
     stopped = Event()
     stopped.set()
     with pytest.raises(Failure) as caught:
-        HubClient(HubHttp(REPO, hub.url)).fetch(commit, FILE, target, stopped)
+        HubClient(REPO, hub.url).fetch(commit, FILE, target, stopped)
     assert caught.value.cause is Cause.INTERRUPTED
 
 
@@ -135,19 +134,19 @@ def test_a_range_is_read_even_if_the_server_sends_all(
     hub: Hub, commit: str, fault: Fault | None
 ) -> None:
     hub.fail(NAME, fault)
-    read = HubClient(HubHttp(REPO, hub.url)).read
-    assert read(commit, NAME, 0, 8) == DATA[:8]
-    assert read(commit, NAME, 100_000, 100_100) == DATA[100_000:100_100]
+    read = HubClient(REPO, hub.url).read
+    assert read(commit, FILE, Event(), 0, 8) == DATA[:8]
+    assert read(commit, FILE, Event(), 100_000, 100_100) == DATA[100_000:100_100]
 
 
 def test_reading_a_header_stops_before_the_weights(hub: Hub, commit: str) -> None:
     hub.fail(NAME, Fault(ignore_range=True, pause=0.02))
-    assert HubClient(HubHttp(REPO, hub.url)).read(commit, NAME, 0, 8) == DATA[:8]
+    assert HubClient(REPO, hub.url).read(commit, FILE, Event(), 0, 8) == DATA[:8]
     assert hub.sent(NAME) < len(DATA) / 4
 
 
 def test_a_file_too_short_for_the_range_is_corrupt(hub: Hub, commit: str) -> None:
     hub.fail(NAME, Fault(content=DATA[:50], ignore_range=True))
     with pytest.raises(Failure) as caught:
-        HubClient(HubHttp(REPO, hub.url)).read(commit, NAME, 0, 100)
+        HubClient(REPO, hub.url).read(commit, FILE, Event(), 0, 100)
     assert caught.value.cause is Cause.DOWNLOAD_CORRUPT

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from moorage.adapters.sources import Keys, mirrors_of, read_keys, source_for
-from moorage.adapters.sources.hub import HubSource
+from moorage.adapters.sources.remote_source import RemoteSource
 from moorage.adapters.sources.s3_client import S3Client, announced_file
-from moorage.adapters.sources.s3_http import S3Http
 from moorage.adapters.sources.store import Manifest, ModelStore
 from moorage.adapters.system.settings import Settings
 from moorage.adapters.transfer.bring_model import job_of
@@ -119,7 +118,7 @@ def test_a_file_that_is_replaced_before_it_is_downloaded_is_refused(
 def test_a_file_that_was_sent_in_parts_is_verified(bucket: Bucket, tmp_path: Path) -> None:
     whole = os.urandom(12_000_000)
     bucket.put("big", {WEIGHTS: whole})
-    client = S3Client(S3Http("models/big", bucket.url, KEYS.s3), waits=())
+    client = S3Client("models/big", bucket.url, KEYS.s3, waits=())
     commit, files = client.list_files("")
     file = next(one for one in files if one.name == WEIGHTS)
     assert file.md5.endswith("-3")
@@ -189,10 +188,9 @@ def test_refusals_have_causes_and_tell_no_keys(
     bucket: Bucket, tmp_path: Path, status: int, cause: Cause
 ) -> None:
     bucket.refused = status
-    http = S3Http("models/team/tiny", bucket.url, KEYS.s3, attempts=1)
-    client = S3Client(http, waits=())
+    client = S3Client("models/team/tiny", bucket.url, KEYS.s3, attempts=1, waits=())
     with pytest.raises(Failure) as caught:
-        HubSource(client, ModelStore(tmp_path, "s3")).resolve(SPEC)
+        RemoteSource(client, ModelStore(tmp_path, "s3")).resolve(SPEC)
     assert caught.value.cause is cause
     assert "s3://models/team/tiny" in caught.value.detail
     assert "a-secret-key" not in f"{caught.value.detail}{caught.value.suggestion}"
@@ -202,6 +200,16 @@ def test_nothing_below_the_prefix_is_told(settings: Settings) -> None:
     with pytest.raises(Failure) as caught:
         resolve(settings, SPEC.model_copy(update={"source": "s3://models/elsewhere"}))
     assert caught.value.cause is Cause.SOURCE_MISSING
+
+
+def test_a_file_that_is_listed_twice_is_refused(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = S3Client._list
+    monkeypatch.setattr(S3Client, "_list", lambda client: listed(client) * 2)
+    with pytest.raises(Failure) as caught:
+        resolve(settings)
+    assert caught.value.cause is Cause.SOURCE_CORRUPT
 
 
 def test_keys_are_the_secrets_that_the_spec_names(monkeypatch: pytest.MonkeyPatch) -> None:

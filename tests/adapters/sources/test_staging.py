@@ -13,7 +13,7 @@ from threading import Thread
 
 import pytest
 
-from moorage.adapters.sources.hub import HubSource
+from moorage.adapters.sources.remote_source import RemoteSource
 from moorage.adapters.sources.store import ModelStore
 from moorage.adapters.system.parallel import TICK_SECONDS
 from moorage.models.source import ResolvedModel
@@ -24,21 +24,20 @@ from tests.hub.server import Hub
 from tests.hub.tiny import model
 from tests.waiting import until
 
-Make = Callable[..., HubSource]
+Make = Callable[..., RemoteSource]
 SHARDS = ("model-1-of-2.safetensors", "model-2-of-2.safetensors")
 
 STAGE = """
 import json, sys
 from pathlib import Path
 from moorage.adapters.sources.hub_client import HubClient
-from moorage.adapters.sources.hub import HubSource
+from moorage.adapters.sources.remote_source import RemoteSource
 from moorage.adapters.sources.store import ModelStore
-from moorage.adapters.sources.hub_http import HubHttp
 from moorage.models.source import ResolvedModel
 
 task = json.load(sys.stdin)
-client = HubClient(HubHttp(task["repo"], task["hub"]))
-source = HubSource(client, ModelStore(Path(task["models"]), task["repo"]))
+client = HubClient(task["repo"], task["hub"])
+source = RemoteSource(client, ModelStore(Path(task["models"]), task["repo"]))
 source.stage(ResolvedModel.model_validate(task["model"]), lambda done, total: None)
 """
 

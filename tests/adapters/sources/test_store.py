@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from moorage.adapters.sources.announced_files import verify
-from moorage.adapters.sources.store import Manifest, ModelStore, Refs
+from moorage.adapters.sources.store import Manifest, ModelStore, Refs, verify
 from moorage.common.failures import Failure
 from moorage.models.source import ModelFile, SkippedFile, WeightSummary
 

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from docker.errors import APIError, NotFound
 
-from moorage.adapters.transfer import handover as handed
 from moorage.adapters.transfer import host_store
 from moorage.adapters.transfer.host_store import HostStore
 from moorage.common.failures import Cause, Failure
@@ -121,7 +120,7 @@ def test_who_still_sends_a_directory_is_waited_for(
     bring: Bring, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(host_store, "POLL_SECONDS", 0.01)
-    monkeypatch.setattr(handed, "SENT_SECONDS", 0.0)
+    monkeypatch.setattr(host_store, "SENT_SECONDS", 0.0)
     daemon = Fed(1, 2, 3, words=PRESENT)
     assert bring(daemon, "file:///data/tiny").brought == {"hub": 5}
     assert daemon.made == 0
@@ -129,7 +128,7 @@ def test_who_still_sends_a_directory_is_waited_for(
 
 def test_who_sends_nothing_any_more_is_not(bring: Bring, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host_store, "POLL_SECONDS", 0.01)
-    monkeypatch.setattr(handed, "SENT_SECONDS", 0.0)
+    monkeypatch.setattr(host_store, "SENT_SECONDS", 0.0)
     monkeypatch.setattr(host_store, "FED_SECONDS", 0.2)
     monkeypatch.setattr(host_store, "hand_over", lambda *_: None)
     daemon = Fed(*[7] * 1000, words=PRESENT)

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -18,11 +19,11 @@ from threading import Event
 import pytest
 
 from moorage.adapters.sources.hub_client import HubClient
-from moorage.adapters.sources.hub_http import HubHttp
-from moorage.adapters.sources.remote_client import RemoteClient
+from moorage.adapters.sources.remote_source import RemoteClient
 from moorage.adapters.sources.s3_client import S3Client
-from moorage.adapters.sources.s3_http import S3Http
+from moorage.adapters.transfer.file_checks import File
 from moorage.adapters.transfer.host_store import PROGRAM
+from moorage.adapters.transfer.range_download import Answer, Download, DownloadError
 from moorage.common.failures import Failure
 from moorage.models.source import ModelFile
 from tests.hub.tiny import pattern
@@ -146,14 +147,12 @@ def by_client(make: Callable[[str], RemoteClient]) -> Fetch:
 
 
 def hub_client(url: str) -> RemoteClient:
-    return HubClient(
-        HubHttp("org/tiny", url, timeout=5, listing_seconds=4), waits=(0.0,) * (TRIES - 1)
-    )
+    return HubClient("org/tiny", url, timeout=5, listing_seconds=4, waits=(0.0,) * (TRIES - 1))
 
 
 def bucket_client(url: str) -> RemoteClient:
-    http = S3Http("models/tiny", url, ("an-id", "a-key", ""), attempts=1)
-    client = S3Client(http, waits=(0.0,) * (TRIES - 1))
+    keys, waits = ("an-id", "a-key", ""), (0.0,) * (TRIES - 1)
+    client = S3Client("models/tiny", url, keys, attempts=1, waits=waits)
     client._etags = {NAME: "first"}  # as they were listed
     return client
 
@@ -308,6 +307,22 @@ def test_a_server_that_sends_more_than_was_announced_is_left(
     assert fetch(server, file, target) == "download-corrupt"
     assert server.sent < 10_000_000
     assert target.stat().st_size <= len(DATA)
+
+
+def test_a_server_of_several_whose_file_is_shorter_is_left_at_once(target: Path) -> None:
+    """Its whole file ends before what is missing begins: no request would bring a byte."""
+    requests = []
+
+    @contextmanager
+    def open_range(start: int, _: int) -> Iterator[Answer]:
+        requests.append(start)
+        assert len(requests) == 1
+        yield Answer(200, {"content-length": "50"}, iter([DATA[:50]]))
+
+    target.write_bytes(DATA[:60])
+    announced: File = {"name": NAME, "size": len(DATA)}
+    with pytest.raises(DownloadError, match="has 50 bytes"):
+        Download(announced, str(target), open_range, Event(), waits=(0,), last=False).run()
 
 
 def test_a_slow_server_does_not_outlast_the_deadline(

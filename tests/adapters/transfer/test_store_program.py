@@ -83,7 +83,7 @@ def test_what_was_touched_and_is_the_same_is_believed_again(tmp_path: Path, plac
 
 def test_it_does_the_same_as_a_program(tmp_path: Path, store: OwnStore) -> None:
     done = subprocess.run(
-        [sys.executable, "-I", "-c", bundle(keeper, checks), "list", json.dumps(str(tmp_path))],
+        [sys.executable, "-I", "-c", bundle(keeper, checks), "list", str(tmp_path), "[]"],
         capture_output=True,
         text=True,
         check=True,

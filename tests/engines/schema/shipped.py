@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from moorage.adapters.engines.schemas import SchemaStore
+from moorage.adapters.engines.schemas import SchemaStore, shipped_schemas
 from moorage.engines.schema.argument import Schema
 from moorage.engines.schema.check import Judgement, judge
 from moorage.engines.vllm.engine import Vllm
@@ -18,7 +18,7 @@ assert RULES
 
 @cache
 def shipped() -> tuple[Schema, ...]:
-    return tuple(STORE.every())
+    return shipped_schemas()
 
 
 def schema_of(version: str) -> Schema:

@@ -7,7 +7,7 @@ import pytest
 from moorage.common.failures import Cause, Failure
 from moorage.engines.schema.check import check_arguments, check_likely, likely_versions
 from moorage.spec import EngineSpec
-from tests.engines.schema.shipped import RULES, STORE, judged, schema_of, shipped
+from tests.engines.schema.shipped import RULES, judged, schema_of, shipped
 
 LENIENT = (
     "--max_model_len 4096",
@@ -177,7 +177,7 @@ def test_what_no_field_knows_is_taken_without_a_word() -> None:
 
 
 def test_what_stands_in_for_an_argument_is_one_of_a_version() -> None:
-    schemas = STORE.every()
+    schemas = shipped()
     ends = [one.deprecated for schema in schemas for one in schema.arguments if one.deprecated]
     named = {end.instead.partition(".")[0] for end in ends} - {""}
     assert named

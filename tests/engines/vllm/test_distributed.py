@@ -6,7 +6,7 @@ import pytest
 
 from moorage.common.failures import Cause, Failure
 from moorage.engines.vllm.context import BASELINE, MOORAGE, Executor, LaunchPolicy
-from moorage.engines.vllm.distributed import distributed_flags, executor_of
+from moorage.engines.vllm.distributed import distributed_flags, executor_of, parallel_flags
 from tests.engines.vllm.contexts import a_context, hosts, line
 
 RAY = {"policy": BASELINE}
@@ -93,3 +93,54 @@ def test_sizes_that_do_not_go_with_the_hosts_are_refused(
     with pytest.raises(Failure, match=reason) as caught:
         distributed_flags(a_context(*words, members=hosts(*counts)))
     assert caught.value.cause is Cause.BAD_SPEC
+
+
+@pytest.mark.parametrize(
+    ("changes", "words", "flags"),
+    [
+        ({}, [], ""),
+        ({"tensor": 4}, [], "--tensor-parallel-size 4"),
+        (
+            {"tensor": 2, "pipeline": 2},
+            [],
+            "--tensor-parallel-size 2 --pipeline-parallel-size 2",
+        ),
+        ({"tensor": 4}, ["--tensor-parallel-size=2"], ""),
+        ({"tensor": 4}, ["--tensor_parallel_size", "2"], ""),
+        ({"tensor": 4}, ["-tp", "2"], ""),
+        ({"tensor": 4}, ["-pp=2"], ""),
+        ({"tensor": 4}, ["-dp=2"], ""),
+        ({"tensor": 4}, ["--data-parallel-size-local=2"], "--tensor-parallel-size 4"),
+        (
+            {"members": hosts(4, 4), **RAY},
+            [],
+            "--tensor-parallel-size 4 --pipeline-parallel-size 2",
+        ),
+        (
+            {"members": hosts(4, 2), **RAY},
+            [],
+            "--tensor-parallel-size 1 --pipeline-parallel-size 6",
+        ),
+        ({"members": hosts(4, 4), **RAY}, ["-dp=2"], ""),
+        (
+            {"members": hosts(4, 4), "position": 1},
+            [],
+            "--tensor-parallel-size 4 --data-parallel-size 2 --data-parallel-size-local 1",
+        ),
+        ({"members": hosts(4, 4)}, ["--tensor-parallel-size=8"], ""),
+        (
+            {"members": hosts(4, 4, 4, 4)},
+            ["-tp=4", "-pp=2"],
+            "--data-parallel-size 2 --data-parallel-size-local 1",
+        ),
+        (
+            {"members": hosts(2, 4), "position": 1},
+            ["-dp=3"],
+            "--tensor-parallel-size 2 --data-parallel-size-local 2",
+        ),
+    ],
+)
+def test_sizes_follow_from_the_placement_unless_the_user_states_one(
+    changes: dict[str, Any], words: list[str], flags: str
+) -> None:
+    assert line(parallel_flags(a_context(*words, **changes))) == flags

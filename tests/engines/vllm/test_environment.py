@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from moorage.common.units import GIB
-from moorage.engines.vllm.context import BASELINE, MOORAGE, LaunchPolicy
-from moorage.engines.vllm.environment import ascend_flags, is_310p, variables
-from moorage.engines.vllm.offload import ExtendedCache
+from moorage.engines.vllm.context import BASELINE, MOORAGE, LaunchPolicy, is_310p
+from moorage.engines.vllm.environment import ascend_flags, variables
+from moorage.spec import ExtendedCacheSpec
 from tests.engines.vllm.contexts import a_context, hosts, line
 
 
@@ -37,13 +37,13 @@ def test_only_the_baseline_overwrites_what_the_user_sets_and_no_default_does(
     policy: LaunchPolicy, derived: bool
 ) -> None:
     given = frozenset({"OMP_NUM_THREADS", "VLLM_HOST_IP", "LMCACHE_MAX_LOCAL_CPU_SIZE"})
-    cache = ExtendedCache(ram=GIB)
+    cache = ExtendedCacheSpec(ram=GIB)
     made = environment(members=hosts(4, 4), user_variables=given, cache=cache, policy=policy)
     assert given & made.keys() == (given - {"OMP_NUM_THREADS"} if derived else set())
 
 
 def test_the_processes_of_an_extended_cache_hash_alike() -> None:
-    cache = ExtendedCache(ram=GIB)
+    cache = ExtendedCacheSpec(ram=GIB)
     assert environment(cache=cache)["PYTHONHASHSEED"] == "0"
     assert "PYTHONHASHSEED" not in environment()
     assert "PYTHONHASHSEED" not in environment(cache=cache, accelerator_type="cann")

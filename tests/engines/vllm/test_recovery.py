@@ -6,9 +6,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.units import GIB
 from moorage.engines.registry import ENGINES
 from moorage.engines.vllm.recovery import LEAST_TOKENS
-from moorage.memory.engine_setup import Batch
-from moorage.memory.estimates import Term
-from moorage.memory.need import Need
+from moorage.memory.need import Batch, Need, Term
 from moorage.spec import EngineName
 
 SIZES = {"weights": 20, "kv_cache": 40, "activation": 4}

@@ -98,8 +98,8 @@ def test_the_render_node_is_told_by_the_kernel_alone(cards: int, node: str) -> N
         card(f"0000:0{at}:00.0", "0x744c", GIB, 0, node=f"/dev/dri/renderD{128 + at}")
         for at in range(cards)
     )
-    told = rocm_smi_found(sample("rocm-smi-7900xt.json"))
-    (only,) = with_nodes(told, amd_cards(shown, "")).accelerators
+    reported = rocm_smi_found(sample("rocm-smi-7900xt.json"))
+    (only,) = with_nodes(reported, amd_cards(shown, "")).accelerators
     assert (only.name, only.node) == ("AMD Radeon RX 7900 XT", node)
 
 

@@ -32,8 +32,8 @@ def test_the_script_tells_of_the_machine_that_it_runs_on() -> None:
 
 def test_accelerators_of_all_vendors_are_read() -> None:
     answer = "".join(
-        f"== {name}\n{told}\n"
-        for name, told in {
+        f"== {name}\n{output}\n"
+        for name, output in {
             "pci": "0x030200 0x10de\n0x120000 0x19e5",
             "tools": "nvidia-smi\nnpu-smi",
             "nvidia-driver": "NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.15",

@@ -1,4 +1,4 @@
-"""Two releases beside each other: everything that differs, and no secret."""
+"""The comparison of two releases shows every difference, and no secret."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 
 from moorage.operations.history.comparison import compare
-from moorage.reports.history_report import comparison_document
+from moorage.reports.operations_report import comparison_document
 from tests.builders import a_release, a_spec
 from tests.operations.history.releases import first, planned, ran, second
 
@@ -25,9 +25,9 @@ def test_the_same_as_data(golden: Golden) -> None:
 def test_values_of_variables_and_secrets_are_never_told() -> None:
     before = a_spec(engine={"env": {"PATTERN": "hush-1"}, "args": ["--api-key=hush-2"]})
     after = a_spec(engine={"env": {"PATTERN": "hush-3"}, "args": ["--api-key hush-4"]})
-    told = compare(planned(before), planned(after, 2)).model_dump_json()
-    assert "PATTERN" in told
-    assert "hush" not in told
+    content = compare(planned(before), planned(after, 2)).model_dump_json()
+    assert "PATTERN" in content
+    assert "hush" not in content
 
 
 def test_equal_releases_say_so_and_show_their_figures() -> None:
@@ -35,7 +35,7 @@ def test_equal_releases_say_so_and_show_their_figures() -> None:
     comparison = compare(first(), same)
     assert comparison.is_same
     page = comparison_document(comparison).markdown()
-    assert "Both run the same thing at the same place." in page
+    assert "Both run the same in the same place." in page
     assert "1 times" in page
 
 

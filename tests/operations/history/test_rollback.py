@@ -91,7 +91,7 @@ def test_the_release_to_go_back_to(rows: list[ReleaseRow], to: str, found: str) 
     [
         ([row(1, "running")], "", "no earlier release of tiny ever ran"),
         ([row(2, "running"), failed(1)], "tiny.v1", "tiny.v1 never ran"),
-        ([row(2, "running"), row(1)], "other.v1", "other.v1 is no release of tiny"),
+        ([row(2, "running"), row(1)], "other.v1", "tiny has no release other.v1"),
     ],
 )
 def test_what_cannot_be_gone_back_to(rows: list[ReleaseRow], to: str, words: str) -> None:
@@ -131,7 +131,7 @@ def test_a_directory_has_no_revision_to_pin() -> None:
 def test_a_directory_that_has_changed_is_not_what_ran() -> None:
     release = a_release(spec=a_spec(source="file:///srv/tiny"), revision="local-1")
     require_same(release, a_model(revision="local-1"))
-    with pytest.raises(Failure, match=r"local-1, which is not there any more; local-2") as failure:
+    with pytest.raises(Failure, match=r"local-1; the source now has local-2") as failure:
         require_same(release, a_model(revision="local-2"))
     assert failure.value.cause == Cause.SOURCE_MISSING
 

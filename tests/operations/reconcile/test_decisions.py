@@ -17,8 +17,8 @@ from tests.operations.reconcile.worlds import (
     a_world,
     dead,
     found,
-    seen,
-    unseen,
+    observed,
+    unreachable,
     workload,
 )
 
@@ -36,17 +36,17 @@ def kept(**values: Any) -> dict[str, Any]:
     return {"records": (RepairRecord(release="tiny.v1", **values),)}
 
 
-GONE = {"observations": (seen(),)}
-DIED = {"observations": (seen(dead()),)}
-AWAY = {"observations": (unseen(),)}
-LONG_AWAY = {"observations": (unseen(700),)}
+GONE = {"observations": (observed(),)}
+DIED = {"observations": (observed(dead()),)}
+AWAY = {"observations": (unreachable(),)}
+LONG_AWAY = {"observations": (unreachable(700),)}
 
 AT_WORK = {"tiny": "flow run x"}
 
 CASES: dict[str, tuple[ClusterState, list[str]]] = {
     "what runs and answered lately": (a_world(a_standing()), []),
-    "what is asked once in a while": (a_world(a_standing(since=ago(60))), ["probe"]),
-    "what was asked lately": (
+    "what was not probed lately": (a_world(a_standing(since=ago(60))), ["probe"]),
+    "what was probed lately": (
         a_world(a_standing(since=ago(900)), **kept(probed_at=ago(30))),
         [],
     ),
@@ -127,7 +127,7 @@ CASES: dict[str, tuple[ClusterState, list[str]]] = {
         ["wait"],
     ),
     "what is out of sight for good": (
-        a_world(a_standing(S.UNREACHABLE), observations=(unseen(90_000),)),
+        a_world(a_standing(S.UNREACHABLE), observations=(unreachable(90_000),)),
         ["give up"],
     ),
     "what is seen again": (a_world(a_standing(S.UNREACHABLE)), ["mark seen"]),
@@ -137,13 +137,13 @@ CASES: dict[str, tuple[ClusterState, list[str]]] = {
     ),
     "what runs and is not written down": (a_world(a_standing(workloads=())), ["adopt"]),
     "what runs under another identity": (
-        a_world(a_standing(), observations=(seen(found(identity="2@2")),)),
+        a_world(a_standing(), observations=(observed(found(identity="2@2")),)),
         ["adopt"],
     ),
     "what a dead flow began": (a_world(a_standing(S.STARTING)), ["undo"]),
     "what a dead flow began out of sight": (a_world(a_standing(S.STARTING), **AWAY), ["wait"]),
     "what a dead flow began before anything was started": (
-        a_world(a_standing(S.PENDING, workloads=()), observations=(seen(),)),
+        a_world(a_standing(S.PENDING, workloads=()), observations=(observed(),)),
         ["undo"],
     ),
     "what failed and holds something": (a_world(a_standing(S.ERROR)), ["undo"]),
@@ -164,7 +164,7 @@ CASES: dict[str, tuple[ClusterState, list[str]]] = {
         a_world(
             a_standing(S.STOPPING, successor="tiny.v2"),
             a_standing(release="tiny.v3"),
-            observations=(seen(found("tiny.v3")),),
+            observations=(observed(found("tiny.v3")),),
         ),
         ["finish"],
     ),
@@ -176,49 +176,49 @@ CASES: dict[str, tuple[ClusterState, list[str]]] = {
     ),
     "what nobody owns, since a moment": (a_world(), ["wait"]),
     "what nobody owns, since long": (
-        a_world(observations=(seen(found(since=ago(600))),)),
+        a_world(observations=(observed(found(since=ago(600))),)),
         ["remove"],
     ),
     "what nobody owns, of a model that is worked on": (
-        a_world(observations=(seen(found(since=ago(900))),), busy=AT_WORK),
+        a_world(observations=(observed(found(since=ago(900))),), busy=AT_WORK),
         [],
     ),
     "a helper that is left over": (
-        a_world(observations=(seen(dead("", helper="probe", since=ago(900))),)),
+        a_world(observations=(observed(dead("", helper="probe", since=ago(900))),)),
         ["remove"],
     ),
     "a helper that still brings a model": (
-        a_world(observations=(seen(found("", helper="stage", since=ago(9000))),)),
+        a_world(observations=(observed(found("", helper="stage", since=ago(9000))),)),
         [],
     ),
     "a helper that still lends a model to another host": (
-        a_world(observations=(seen(found("", helper="lend", since=ago(9000))),)),
+        a_world(observations=(observed(found("", helper="lend", since=ago(9000))),)),
         [],
     ),
     "a helper that still reads all of a store": (
-        a_world(observations=(seen(found("", helper="keep", since=ago(9000))),)),
+        a_world(observations=(observed(found("", helper="keep", since=ago(9000))),)),
         [],
     ),
     "a helper to which a flow may still send a directory": (
         a_world(
-            observations=(seen(dead("", helper="stage", fresh=True, since=ago(9000))),),
+            observations=(observed(dead("", helper="stage", fresh=True, since=ago(9000))),),
             busy=AT_WORK,
         ),
         ["wait"],
     ),
     "a helper to which nobody can still send": (
         a_world(
-            observations=(seen(dead("", helper="stage", fresh=True, since=ago(90_000))),),
+            observations=(observed(dead("", helper="stage", fresh=True, since=ago(90_000))),),
             busy=AT_WORK,
         ),
         ["remove"],
     ),
     "a helper that was made for a directory while nobody works": (
-        a_world(observations=(seen(dead("", helper="stage", fresh=True, since=ago(9000))),)),
+        a_world(observations=(observed(dead("", helper="stage", fresh=True, since=ago(9000))),)),
         ["remove"],
     ),
     "a helper that has brought a model for nobody": (
-        a_world(observations=(seen(dead("", helper="stage", since=ago(900))),)),
+        a_world(observations=(observed(dead("", helper="stage", since=ago(900))),)),
         ["remove"],
     ),
 }
@@ -243,12 +243,12 @@ def test_accelerators_are_left_before_their_host_is() -> None:
 
 
 def test_one_slow_host_concerns_only_what_runs_there() -> None:
-    far = unseen().place.model_copy(update={"host": "gpu-2"})
+    far = unreachable().place.model_copy(update={"host": "gpu-2"})
     elsewhere = workload("far.v1", host="gpu-2")
     world = a_world(
         a_standing(),
         a_standing(release="far.v1", workloads=(elsewhere,), planned=(elsewhere,)),
-        observations=(seen(found()), unseen(place=far)),
+        observations=(observed(found()), unreachable(place=far)),
     )
     assert [(one.kind, one.release) for one in decide(world)] == [("mark unreachable", "far.v1")]
 

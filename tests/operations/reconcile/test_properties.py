@@ -14,7 +14,15 @@ from moorage.operations.reconcile.decisions import decide
 from moorage.releases.states import FINAL, ReleaseState
 from moorage.spec import RestartSpec
 from tests.builders import NOON
-from tests.operations.reconcile.worlds import a_standing, a_world, after, dead, found, seen, unseen
+from tests.operations.reconcile.worlds import (
+    a_standing,
+    a_world,
+    after,
+    dead,
+    found,
+    observed,
+    unreachable,
+)
 
 NAMES = ("tiny", "other", "third")
 STATES = sorted(set(ReleaseState) - FINAL | {ReleaseState.ERROR})
@@ -75,10 +83,10 @@ def worlds(draw: st.DrawFn) -> ClusterState:
             identity = draw(st.sampled_from(["1@1", f"{number + 2}@2"]))
             there.append(make(f"{model}.v1", since=since, identity=f"{identity}"))
     out_of_sight = draw(st.booleans())
-    look = unseen(draw(st.integers(1, 100_000))) if out_of_sight else seen(*there)
+    place = unreachable(draw(st.integers(1, 100_000))) if out_of_sight else observed(*there)
     return a_world(
         *releases,
-        observations=(look,),
+        observations=(place,),
         records=tuple(draw(records(model)) for model in NAMES if draw(st.booleans())),
         hosts=draw(st.sampled_from([frozenset({"gpu-1"}), frozenset({"gpu-1", "gpu-2"})])),
     )
@@ -106,9 +114,9 @@ def test_nothing_that_is_owned_or_young_is_removed(world: ClusterState) -> None:
     owned = {one.name for own in world.releases for one in (*own.workloads, *own.planned)}
     for action in decide(world):
         if action.kind == ActionKind.REMOVE:
-            assert action.found
-            assert action.found.name not in owned
-            assert world.now - action.found.since >= timedelta(
+            assert action.stray
+            assert action.stray.name not in owned
+            assert world.now - action.stray.since >= timedelta(
                 seconds=world.patience.orphan_seconds
             )
 
@@ -116,6 +124,6 @@ def test_nothing_that_is_owned_or_young_is_removed(world: ClusterState) -> None:
 @given(worlds())
 @settings(max_examples=400, deadline=None)
 def test_once_all_is_done_there_is_nothing_left_but_patience(world: ClusterState) -> None:
-    for _ in range(2):  # what was started again is asked in the look after
+    for _ in range(2):  # what was restarted is probed by the next run
         world = after(world, decide(world))
     assert {one.kind for one in decide(world)} <= {ActionKind.WAIT, ActionKind.PROBE}

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-from moorage.operations.reconcile.actions import Action, ActionKind
+from moorage.operations.reconcile.actions import Action, ActionKind, not_before
 from moorage.operations.reconcile.cluster_state import (
     ClusterState,
     LedgerRelease,
@@ -14,7 +15,6 @@ from moorage.operations.reconcile.cluster_state import (
     Place,
     RepairRecord,
 )
-from moorage.operations.reconcile.release_status import not_before
 from moorage.releases.states import ReleaseState
 from moorage.spec import RuntimeName
 from tests.builders import NOON, a_workload
@@ -63,20 +63,20 @@ def dead(release: str = "tiny.v1", **changes: Any) -> ObservedWorkload:
     return found(release, running=False, state="the process has ended", **changes)
 
 
-def seen(*there: ObservedWorkload, place: Place = HOST) -> Observation:
-    return Observation(place=place, found=there)
+def observed(*there: ObservedWorkload, place: Place = HOST) -> Observation:
+    return Observation(place=place, workloads=there)
 
 
-def unseen(seconds: float = 60, place: Place = HOST) -> Observation:
+def unreachable(seconds: float = 60, place: Place = HOST) -> Observation:
     since = NOON - timedelta(seconds=seconds)
-    return Observation(place=place, unseen_since=since, detail="no route")
+    return Observation(place=place, unreachable_since=since, detail="no route")
 
 
 def a_world(*releases: LedgerRelease, **changes: Any) -> ClusterState:
     values: dict[str, Any] = {
         "now": NOON,
         "releases": releases,
-        "observations": (seen(found()),),
+        "observations": (observed(found()),),
         "hosts": frozenset({"gpu-1", "gpu-2"}),
         "busy": {one.model: one.busy for one in releases if one.busy},
     }
@@ -91,15 +91,22 @@ def after(world: ClusterState, actions: tuple[Action, ...]) -> ClusterState:
 
 
 def _gone(world: ClusterState, action: Action) -> ClusterState:
-    """A release has ended; nothing of it runs where anybody can look."""
+    """A release has ended; nothing of it runs where anybody can place."""
     kept = tuple(one for one in world.releases if one.id != action.release)
     observations = tuple(
-        look.model_copy(
-            update={"found": tuple(one for one in look.found if one.release != action.release)}
+        place.model_copy(
+            update={
+                "workloads": tuple(one for one in place.workloads if one.release != action.release)
+            }
         )
-        for look in world.observations
+        for place in world.observations
     )
     return world.model_copy(update={"releases": kept, "observations": observations})
+
+
+def _without(place: Observation, is_gone: Callable[[ObservedWorkload], bool]) -> Observation:
+    left = tuple(one for one in place.workloads if not is_gone(one))
+    return place.model_copy(update={"workloads": left})
 
 
 def _moved(state: ReleaseState) -> Any:
@@ -114,11 +121,11 @@ def _restarted(world: ClusterState, action: Action) -> ClusterState:
     own = next(one for one in world.releases if one.id == action.release)
     names = {one.name for one in (*own.workloads, *own.planned)}
     observations = []
-    for look in world.observations:
-        others = tuple(one for one in look.found if one.name not in names)
-        here = [one for one in own.planned if one.host == look.place.host]
+    for place in world.observations:
+        others = tuple(one for one in place.workloads if one.name not in names)
+        here = [one for one in own.planned if one.host == place.place.host]
         back = tuple(found(own.id, name=one.name, identity=one.identity) for one in here)
-        observations.append(look.model_copy(update={"found": (*others, *back)}))
+        observations.append(place.model_copy(update={"workloads": (*others, *back)}))
     record = world.record(action.release)
     attempts = record.attempts + 1
     kept = RepairRecord(
@@ -145,8 +152,10 @@ def _forgotten(world: ClusterState, action: Action) -> ClusterState:
 
 def _removed(world: ClusterState, action: Action) -> ClusterState:
     observations = tuple(
-        look.model_copy(update={"found": tuple(one for one in look.found if one != action.found)})
-        for look in world.observations
+        place.model_copy(
+            update={"workloads": tuple(one for one in place.workloads if one != action.stray)}
+        )
+        for place in world.observations
     )
     return world.model_copy(update={"observations": observations})
 
@@ -179,10 +188,10 @@ EFFECTS: dict[ActionKind, Any] = {
     ActionKind.BRING_BACK: _restarted,
     ActionKind.RESTART: _restarted,
     ActionKind.MARK_UNREACHABLE: _moved(S.UNREACHABLE),
-    ActionKind.MARK_SEEN: _moved(S.RUNNING),
+    ActionKind.MARK_REACHABLE: _moved(S.RUNNING),
     ActionKind.ADOPT: _adopted,
     ActionKind.PROBE: _answered,
     ActionKind.FORGET: _forgotten,
     ActionKind.REMOVE: _removed,
 }
-"""What each deed makes of a world, when it succeeds."""
+"""The effect of each action on a world, when it succeeds."""

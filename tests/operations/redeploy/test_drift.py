@@ -77,9 +77,9 @@ class TestMoved:
 
     def test_labels_and_policies_change_nothing_that_runs(self) -> None:
         release = a_release(spec=a_spec(), spec_digest=a_spec().digest)
-        beside = a_spec(labels={"tier": "gold"}, redeploy={"approval": "required"})
-        assert beside.digest == a_spec().digest
-        assert file_drift(release, beside) == ()
+        unapplied = a_spec(labels={"tier": "gold"}, redeploy={"approval": "required"})
+        assert unapplied.digest == a_spec().digest
+        assert file_drift(release, unapplied) == ()
 
 
 class TestDecided:
@@ -95,10 +95,10 @@ class TestDecided:
 
     @given(st.lists(st.sampled_from(list(DriftKind))), st.data())
     def test_the_strongest_counts(self, kinds: list[DriftKind], data: st.DataObject) -> None:
-        said = {field: data.draw(st.sampled_from(list(OnDrift))) for field in KINDS}
+        reactions = {field: data.draw(st.sampled_from(list(OnDrift))) for field in KINDS}
         order = list(OnDrift)
-        wanted = [order.index(said[field]) for field, kind in KINDS.items() if kind in kinds]
-        decision = decide([a_drift(kind) for kind in kinds], policy(**said))
+        wanted = [order.index(reactions[field]) for field, kind in KINDS.items() if kind in kinds]
+        decision = decide([a_drift(kind) for kind in kinds], policy(**reactions))
         assert order.index(decision.action) == max(wanted, default=0)
 
     def test_what_does_not_serve_is_left_to_reconciling(self) -> None:
@@ -124,8 +124,8 @@ class TestIntended:
         watched = intent_of(release, spec, [a_drift()], by_policy=True, force=False)
         assert watched.action == OnDrift.NOTIFY
         assert watched.why.startswith("was rolled back to tiny.v0; moved branch")
-        asked = intent_of(release, spec, [a_drift()], by_policy=False, force=False)
-        assert asked.action == OnDrift.REDEPLOY
+        intent = intent_of(release, spec, [a_drift()], by_policy=False, force=False)
+        assert intent.action == OnDrift.REDEPLOY
 
     def test_a_moved_image_is_remembered_for_nothing_else_tells_the_deploy(self) -> None:
         moved = intent_of(

@@ -8,10 +8,9 @@ from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import GIB
 from moorage.memory.calibration import Measurement, calibration_key
 from moorage.memory.demand import memory_model
-from moorage.memory.engine_setup import MemoryQuery
-from moorage.memory.need import Need
-from moorage.models.config import derive_profile
-from moorage.placement.memory_models import (
+from moorage.memory.need import MemoryQuery, Need
+from moorage.models.profile import derive_profile
+from moorage.placement.memory import (
     CalibratedMemory,
     EstimatedMemory,
     ExactOrEstimatedMemory,

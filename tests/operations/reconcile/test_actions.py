@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from moorage.operations.reconcile.release_status import delay_seconds, not_before
+from moorage.operations.reconcile.actions import delay_seconds, not_before
 from tests.builders import NOON
 
 

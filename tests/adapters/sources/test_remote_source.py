@@ -12,8 +12,8 @@ from types import SimpleNamespace
 import pytest
 
 from moorage.adapters.sources import Keys, source_for
-from moorage.adapters.sources.hub import HubSource
 from moorage.adapters.sources.hub_client import HubClient
+from moorage.adapters.sources.remote_source import RemoteSource
 from moorage.adapters.sources.store import Manifest, ModelStore
 from moorage.adapters.system.settings import Settings
 from moorage.common.failures import Cause, Failure
@@ -24,7 +24,7 @@ from tests.hub.faults import API, Fault
 from tests.hub.server import Hub
 from tests.hub.tiny import WEIGHT_BYTES, model, pattern, safetensors
 
-Make = Callable[..., HubSource]
+Make = Callable[..., RemoteSource]
 SHARDS = ("model-1-of-2.safetensors", "model-2-of-2.safetensors")
 CHOSEN = {"config.json", "tokenizer_config.json", "model.safetensors.index.json", *SHARDS}
 
@@ -160,7 +160,7 @@ def test_a_corrupted_file_is_thrown_away_and_only_that_one_is_fetched_again(
     hub.fail(name, Fault(content=good[:-1] + b"\0"))
     with pytest.raises(Failure, match=f"{name} has checksum") as caught:
         source().stage(found, quiet)
-    assert (caught.value.cause, caught.value.facts.retryable) == (Cause.DOWNLOAD_CORRUPT, True)
+    assert (caught.value.cause, caught.value.cause.retryable) == (Cause.DOWNLOAD_CORRUPT, True)
     hub.fail(name, None)
     hub.requests.clear()
     assert on_disk(source().stage(found, quiet).path)[name] == good
@@ -230,7 +230,7 @@ def test_a_download_beyond_its_deadline_ends_and_keeps_what_it_has(
     assert hub.sent(SHARDS[1]) < len(model()[SHARDS[1]])
 
 
-def staged(source: HubSource, spec: ModelSpec) -> ResolvedModel:
+def staged(source: RemoteSource, spec: ModelSpec) -> ResolvedModel:
     return source.stage(source.resolve(spec), quiet)
 
 
@@ -244,7 +244,7 @@ def test_while_all_weights_are_read_others_learn_what_the_model_is(
         read.append(source().resolve(spec).revision)
         return add(self, manifest)
 
-    monkeypatch.setattr("moorage.adapters.sources.hub.METADATA_SECONDS", 0.2)
+    monkeypatch.setattr("moorage.adapters.sources.remote_source.METADATA_SECONDS", 0.2)
     monkeypatch.setattr(ModelStore, "with_checksums", slowly)
     source().stage(found, quiet)
     assert read == [found.revision]

@@ -18,7 +18,7 @@ from prefect.settings import (
     temporary_settings,
 )
 
-from moorage.cli.api_auth import (
+from moorage.adapters.prefect.api_login import (
     GUARDED_PATH,
     current_login,
     login_of_own,

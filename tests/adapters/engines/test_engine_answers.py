@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moorage.adapters.engines.probe import MOST_LINE, ask, metrics_total, read_metrics
+from moorage.adapters.engines.engine_http import MOST_LINE, ask, metrics_total, read_metrics
 from moorage.common.units import MIB
 from moorage.engines.vllm.arguments import IN_FLIGHT
 from moorage.readiness.protocol import Phase, Probe

@@ -9,7 +9,7 @@ from sqlalchemy import inspect, text
 
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.ledger.database import open_database
-from moorage.adapters.ledger.migrating import MIGRATIONS
+from moorage.adapters.ledger.migrations import MIGRATIONS
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import GIB
 from moorage.memory.calibration import CalibrationKey

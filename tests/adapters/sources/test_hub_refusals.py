@@ -9,9 +9,8 @@ from threading import Event
 
 import pytest
 
-from moorage.adapters.sources.hub import HubSource
 from moorage.adapters.sources.hub_client import HubClient
-from moorage.adapters.sources.hub_http import HubHttp
+from moorage.adapters.sources.remote_source import RemoteSource
 from moorage.common.failures import Cause, Failure
 from moorage.spec import ModelSpec
 from tests.adapters.sources.conftest import REPO
@@ -19,10 +18,10 @@ from tests.hub.faults import API, Fault
 from tests.hub.server import Hub
 from tests.hub.tiny import model
 
-Make = Callable[..., HubSource]
+Make = Callable[..., RemoteSource]
 
 
-def failure(source: HubSource, spec: ModelSpec) -> Failure:
+def failure(source: RemoteSource, spec: ModelSpec) -> Failure:
     with pytest.raises(Failure) as caught:
         source.resolve(spec)
     return caught.value
@@ -135,7 +134,7 @@ def test_the_hub_clients_own_offline_switch_is_respected(
 
 def test_a_name_that_no_repository_can_have(hub: Hub) -> None:
     with pytest.raises(Failure) as caught:
-        HubClient(HubHttp("org/a--b", hub.url)).list_files("")
+        HubClient("org/a--b", hub.url).list_files("")
     assert caught.value.cause is Cause.SOURCE_MISSING
     assert hub.requests == []
 
@@ -205,10 +204,10 @@ TOKEN = "hf_VerySecret123"
 
 def test_the_token_is_sent_to_the_hub_and_to_nobody_else() -> None:
     with Hub({REPO: model()}, token=TOKEN, cdn=True) as hub:
-        client = HubClient(HubHttp(REPO, hub.url, f" {TOKEN}\n"), waits=())
+        client = HubClient(REPO, hub.url, f" {TOKEN}\n", waits=())
         commit, files = client.list_files("main")
-        weights = next(file.name for file in files if file.name.endswith(".safetensors"))
-        client.read(commit, weights, 0, 8)
+        weights = next(file for file in files if file.name.endswith(".safetensors"))
+        client.read(commit, weights, Event(), 0, 8)
         authorized = {(seen.host, seen.authorization) for seen in hub.requests}
         assert authorized == {("hub", f"Bearer {TOKEN}"), ("cdn", None)}
 

@@ -8,7 +8,7 @@ import pytest
 
 from moorage.common.failures import Cause, Failure
 from moorage.readiness.protocol import Readiness
-from tasks.replica_watch import wait_for_replica
+from tasks.verify import wait_for_replica
 
 READY = Readiness(workload="leader", endpoint="http://10.0.0.1:40000", probes=())
 LOST = Failure(Cause.ENGINE_EXITED, "leader: it lost the follower")

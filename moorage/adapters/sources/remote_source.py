@@ -1,10 +1,15 @@
-"""Models on a Hugging Face hub: pinned to a commit, and downloaded into the model store."""
+"""Models at remote sources: pinned to a commit, and downloaded into the model store."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
+from pathlib import Path
 from threading import Event
+from typing import Any, TypeVar
 
 from moorage.adapters.sources.describe import (
     HeaderBudget,
@@ -13,26 +18,92 @@ from moorage.adapters.sources.describe import (
     weigh,
     weigh_here,
 )
-from moorage.adapters.sources.remote_client import RemoteClient
-from moorage.adapters.sources.store import COMMIT, Manifest, ModelStore
+from moorage.adapters.sources.store import (
+    COMMIT,
+    Manifest,
+    ModelStore,
+    file_record,
+    require_distinct,
+)
 from moorage.adapters.system.parallel import Tick, deadline, hold, run_all
+from moorage.adapters.transfer.range_download import Answer, Download, DownloadError, read_range
 from moorage.common.failures import Cause, Failure
 from moorage.models.assets import SourceRequest
-from moorage.models.files import is_weight
-from moorage.models.layout import MODEL, Layout
+from moorage.models.files import MODEL, Layout, is_weight
 from moorage.models.source import ModelFile, ResolvedModel, TensorHeaders
 from moorage.models.weights import FileWeights, join_headers, summarize
 
 METADATA_SECONDS = 300.0
 """How long the small files may take, and another process's turn at them."""
 
+WAITS = (0.5, 1.0, 2.0, 4.0)
+"""Seconds to wait before each further attempt."""
 
-class HubSource:
+T = TypeVar("T")
+
+
+class RemoteClient(ABC):
+    """Client of one place: a repository of a hub, or what is below a prefix of a bucket.
+
+    Args:
+        repo: The place, as messages name it.
+        waits: Seconds to wait before each further attempt; empty = only one attempt.
+    """
+
+    def __init__(self, repo: str, waits: tuple[float, ...]) -> None:
+        self.repo, self._waits = repo, waits
+
+    @abstractmethod
+    def list_files(self, revision: str) -> tuple[str, tuple[ModelFile, ...]]:
+        """The commit that a revision stands for now, and its files; empty = the default one."""
+
+    @abstractmethod
+    def open_range(
+        self, commit: str, file: ModelFile, start: int, stop: int
+    ) -> AbstractContextManager[Answer]:
+        """Ask for a file from one offset up to another, and read the answer inside the block.
+
+        Raises:
+            Failure: The cause names the refusal.
+            DownloadError: The request may be repeated.
+        """
+
+    @abstractmethod
+    def mirror(self, model: ResolvedModel, seconds: float) -> dict[str, Any]:
+        """Addresses for the staging program on hosts, valid for as long as a download may take."""
+
+    def read(self, commit: str, file: ModelFile, stopped: Event, start: int, stop: int) -> bytes:
+        """A file from one offset up to another.
+
+        Raises:
+            Failure: As `open_range`; `DOWNLOAD_CORRUPT` when the file is too short, `INTERRUPTED`
+                when stopped.
+        """
+        open_range = partial(self.open_range, commit, file)
+        attempt = partial(read_range, open_range, file.name, start, stop, stopped)
+        return with_retries(attempt, self._waits)
+
+    def fetch(self, commit: str, file: ModelFile, target: Path, stopped: Event) -> None:
+        """Download a file, or what is missing of it, and verify it.
+
+        It grows at the target, and stays there when the connection breaks for good.
+
+        Raises:
+            Failure: As `open_range`; `DOWNLOAD_CORRUPT` when it is not what was announced,
+                `INTERRUPTED` when stopped.
+        """
+        open_range, record = partial(self.open_range, commit, file), file_record(file)
+        # The download repeats its own attempts.
+        download = Download(record, str(target), open_range, stopped, waits=self._waits)
+        with_retries(download.run, ())
+
+
+class RemoteSource:
     """One repository of a hub, or prefix of a bucket, and its place in the store.
 
     Args:
         client: Client of the repository.
-        store: Its place.
+        store: The store of its commits.
         workers: Files that are downloaded at the same time.
         offline: Never ask the hub; serve what is stored.
         layout: What the repository is expected to hold.
@@ -47,11 +118,8 @@ class HubSource:
         offline: bool = False,
         layout: Layout = MODEL,
     ) -> None:
-        self._client = client
-        self._store = store
-        self._workers = workers
-        self._offline = offline
-        self._layout = layout
+        self._client, self._store, self._layout = client, store, layout
+        self._workers, self._offline = workers, offline
 
     def resolve(self, wanted: SourceRequest) -> ResolvedModel:
         """Pin the revision to a commit and read what the model is, without its weights.
@@ -71,10 +139,10 @@ class HubSource:
             stored = self._store.manifest(commit)
             directory = self._store.directory(commit)
             if stored:
-                manifest, headers = stored, self._stored_headers(stored)
+                place, manifest, headers = directory, stored, self._stored_headers(stored)
             else:
+                place = self._store.workspace(commit)
                 manifest, headers = self._survey(wanted.source, commit, listed, tick)
-            place = directory if stored else self._store.workspace(commit)
             description = describe(place, self._layout, trust_remote_code=wanted.trust_remote_code)
         if stored:
             self._store.refs.remember(revision, commit)
@@ -88,7 +156,7 @@ class HubSource:
             skipped=manifest.skipped,
             weights=manifest.weights,
             headers=headers,
-            **dict(description),
+            **description,
         )
 
     def stage(
@@ -99,6 +167,12 @@ class HubSource:
         deadline_seconds: float | None = None,
     ) -> ResolvedModel:
         """Download what is missing, verify it, and put it in place. Others who stage it wait.
+
+        Args:
+            model: As `resolve` made it, here or on another machine.
+            on_progress: Called with the bytes done and the bytes of all files, at least every half
+                second and at the end.
+            deadline_seconds: `None` = no deadline.
 
         Raises:
             Failure: `SOURCE_...`, `HUB_...`, `DOWNLOAD_...` or `DISK_FULL`.
@@ -131,7 +205,7 @@ class HubSource:
             return self._client.list_files(revision)
         except Failure as failure:
             commit = self._store.refs.commit_of(revision)
-            if not failure.facts.retryable or not commit or not self._store.manifest(commit):
+            if not failure.cause.retryable or not commit or not self._store.manifest(commit):
                 raise
             suggestion = f"It is stored here as commit {commit}: with HF_HUB_OFFLINE=1 that serves."
             raise Failure(failure.cause, failure.detail, suggestion=suggestion) from None
@@ -141,6 +215,7 @@ class HubSource:
     ) -> tuple[Manifest, TensorHeaders]:
         """Download the metadata, and read the headers of the weights where they are."""
         family, chosen, skipped = self._layout.choose(listed)
+        require_distinct(chosen)
         directory = self._store.open_workspace(commit)
         self._download(commit, (file for file in chosen if not is_weight(file.name)), tick)
         chosen, skipped, size = keep_indexed(directory, family, chosen, skipped)
@@ -166,9 +241,9 @@ class HubSource:
             raise Failure(Cause.SOURCE_INCOMPLETE, detail) from None
 
     def _weigh(
-        self, commit: str, family: str, file: ModelFile, budget: HeaderBudget, _: Event
+        self, commit: str, family: str, file: ModelFile, budget: HeaderBudget, stopped: Event
     ) -> FileWeights:
-        return weigh(file, family, partial(self._client.read, commit, file.name), budget)
+        return weigh(file, family, partial(self._client.read, commit, file, stopped), budget)
 
     def _complete(self, model: ResolvedModel, tick: Tick) -> None:
         if self._offline:
@@ -200,3 +275,31 @@ class HubSource:
         stored = ", ".join(sorted(self._store.refs.all())) or "nothing"
         wanted = f"{self._client.repo} at revision {revision or 'of the default branch'!r}"
         return Failure(Cause.SOURCE_OFFLINE, f"{wanted}; stored here: {stored}")
+
+
+def with_retries(attempt: Callable[[], T], waits: tuple[float, ...]) -> T:
+    """Repeat an attempt, after these seconds, while it ends with a transient `DownloadError`.
+
+    Raises:
+        Failure: For the last one.
+    """
+    left = iter(waits)
+    while True:
+        try:
+            return attempt()
+        except DownloadError as error:
+            wait = next(left, None)
+            if wait is None or not error.transient:
+                raise Failure(Cause.parse(error.cause), error.detail) from None
+        time.sleep(wait)
+
+
+@contextmanager
+def retryable_failures() -> Iterator[None]:
+    """Mark what ends because the source cannot be reached: it may be repeated."""
+    try:
+        yield
+    except Failure as failure:
+        if failure.cause is not Cause.HUB_UNAVAILABLE:
+            raise
+        raise DownloadError(failure.cause.value, failure.detail, transient=True) from failure

@@ -8,8 +8,8 @@ import pytest
 
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin
-from moorage.models.config import context_length, derive_profile
-from moorage.models.profile import ModelProfile
+from moorage.models.config import context_length
+from moorage.models.profile import ModelProfile, derive_profile
 from moorage.spec import Mode
 from tests.builders import a_model, a_spec
 

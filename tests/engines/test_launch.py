@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from moorage.engines.launch import LABEL_REPLICA, ContainerSpec, LaunchPlan
-from moorage.engines.start_order import split_off, start_groups
+from moorage.engines.launch import LABEL_REPLICA, ContainerSpec, LaunchPlan, split_off, start_groups
 from moorage.spec import EngineName
 from tests.builders import a_container
 

@@ -10,8 +10,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.refusal import Refusal
 from moorage.common.values import Origin
 from moorage.images.catalogue import CATALOGUE, cann_variant, runner_rows
-from moorage.images.choice import choose_image, resolve_image
-from moorage.images.image import Image, ImageQuestion
+from moorage.images.image import Image, ImageQuestion, choose_image, resolve_image
 from moorage.inventory.fleet_engines import CatalogueRow, EngineVersion, EngineVersions
 from moorage.spec import EngineName
 from tests.builders import an_image

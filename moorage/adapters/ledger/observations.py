@@ -1,0 +1,146 @@
+"""What flows observe: the memory of starts, repairs of releases, hosts that do not answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Engine, Row, delete, select
+
+from moorage.adapters.ledger.database import gate, reading
+from moorage.adapters.ledger.tables import (
+    HOSTS,
+    MEASUREMENTS,
+    RELEASES,
+    REPAIRS,
+    SIGHTINGS,
+    replace_rows,
+)
+from moorage.memory.calibration import CalibrationKey, Measurement
+from moorage.operations.reconcile.cluster_state import RepairRecord
+from moorage.readiness.engine_facts import Measured, combine_measured
+from moorage.releases.states import FINAL
+
+
+class Measurements:
+    """The measurements of all releases."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def record(self, release: str, measurements: Sequence[Measurement]) -> None:
+        """Write the measurements of a release; they replace its earlier ones."""
+        with gate(self._engine) as connection:
+            own = MEASUREMENTS.c.release == release
+            replace_rows(connection, MEASUREMENTS, own, [_values(one) for one in measurements])
+
+    def latest(self, key: CalibrationKey) -> Measurement | None:
+        """The newest release with these settings; of its workloads the most."""
+        same = [MEASUREMENTS.c[name] == value for name, value in key.model_dump().items()]
+        query = select(MEASUREMENTS).where(*same).order_by(MEASUREMENTS.c.id.desc())
+        with reading(self._engine) as connection:
+            newest = connection.execute(query.limit(1)).first()
+            if newest is None:
+                return None
+            rows = connection.execute(query.where(MEASUREMENTS.c.release == newest.release)).all()
+            found = [measurement_of(row, key) for row in rows]
+        measured = combine_measured(one.measured for one in found) or Measured()
+        return found[-1].model_copy(update={"measured": measured})
+
+    def of(self, architecture: str) -> tuple[Measurement, ...]:
+        """Measurements of an architecture: the newest of each settings, newest first."""
+        query = select(MEASUREMENTS).where(MEASUREMENTS.c.architecture == architecture)
+        with reading(self._engine) as connection:
+            rows = connection.execute(query.order_by(MEASUREMENTS.c.id.desc())).all()
+            keys = dict.fromkeys(key_of(row) for row in rows)
+        return tuple(found for key in keys if (found := self.latest(key)))
+
+
+def key_of(row: Row[Any]) -> CalibrationKey:
+    """The settings of a measurement, from its row."""
+    return CalibrationKey(**{name: row._mapping[name] for name in CalibrationKey.model_fields})
+
+
+def _values(one: Measurement) -> dict[str, Any]:
+    plain = one.model_dump(mode="json")
+    return {**plain.pop("key"), **plain, "measured_at": one.measured_at}
+
+
+def measurement_of(row: Row[Any], key: CalibrationKey) -> Measurement:
+    """The measurement of a workload with some settings, from its row."""
+    known = Measured.model_fields.keys()
+    facts = {name: value for name, value in row.measured.items() if name in known}
+    return Measurement(
+        workload=row.workload,
+        key=key,
+        measured=Measured.model_validate(facts),
+        predicted=row.predicted,
+        release=row.release,
+        measured_at=row.measured_at,
+    )
+
+
+class Repairs:
+    """Records of the reconcile flow: one for each release that was ever repaired or probed."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def all(self) -> tuple[RepairRecord, ...]:
+        """Every record."""
+        with reading(self._engine) as connection:
+            rows = connection.execute(select(REPAIRS).order_by(REPAIRS.c.release))
+            return tuple(record_of(row) for row in rows)
+
+    def of(self, release: str) -> RepairRecord:
+        """The record of a release; an empty one where there is none."""
+        with reading(self._engine) as connection:
+            row = connection.execute(select(REPAIRS).where(REPAIRS.c.release == release)).first()
+            return record_of(row) if row else RepairRecord(release=release)
+
+    def keep(self, record: RepairRecord) -> None:
+        """Write a record; it replaces the earlier one."""
+        with gate(self._engine) as connection:
+            own = REPAIRS.c.release == record.release
+            replace_rows(connection, REPAIRS, own, [record.model_dump()])
+
+    def tidy(self) -> None:
+        """Drop the records of releases that have ended."""
+        ended = select(RELEASES.c.id).where(RELEASES.c.state.in_(FINAL))
+        with gate(self._engine) as connection:
+            connection.execute(delete(REPAIRS).where(REPAIRS.c.release.in_(ended)))
+
+
+def record_of(row: Row[Any]) -> RepairRecord:
+    """A record from its row."""
+    return RepairRecord(**row._mapping)
+
+
+class Sightings:
+    """Hosts that did not answer, and all hosts that ever had claims."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def unseen(self) -> dict[str, datetime]:
+        """The hosts that do not answer, with the time of their last answer, UTC."""
+        with reading(self._engine) as connection:
+            rows = connection.execute(select(SIGHTINGS))
+            return {row.host: row.unseen_since for row in rows}
+
+    def keep(self, unseen: Mapping[str, tuple[datetime, str]], seen: set[str]) -> None:
+        """Record the hosts that do not answer, with time and reason, and those that do again."""
+        if not (unseen or self.unseen().keys() & seen):
+            return
+        rows = [
+            {"host": host, "unseen_since": since, "detail": detail}
+            for host, (since, detail) in unseen.items()
+        ]
+        with gate(self._engine) as connection:
+            replace_rows(connection, SIGHTINGS, SIGHTINGS.c.host.in_([*unseen, *seen]), rows)
+
+    def known_hosts(self) -> dict[str, str]:
+        """Address by name, of every host that ever had claims."""
+        with reading(self._engine) as connection:
+            return {row.name: row.address for row in connection.execute(select(HOSTS))}
