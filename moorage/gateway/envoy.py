@@ -122,7 +122,9 @@ def _filters() -> list[Document]:
 USAGE = ("prompt_tokens", "completion_tokens")
 
 
-def _rule(selectors: tuple[str, ...], into: tuple[str, str], missing: str | None = None) -> Document:
+def _rule(
+    selectors: tuple[str, ...], into: tuple[str, str], missing: str | None = None
+) -> Document:
     namespace, key = into
     target = {"metadata_namespace": namespace, "key": key}
     rule: Document = {"selectors": [{"key": part} for part in selectors], "on_present": target}

@@ -68,17 +68,15 @@ class ApiKey(Value):
 
 
 class RoutingTable(Value):
-    """Everything that a gateway has to know.
+    """Everything that a gateway has to know, as the ledger has it at one moment.
 
     Attributes:
-        version: Increases with every change; a gateway never goes back to a lower one.
         models: By name.
         keys: Callers.
         requires_key: Whether a request without a valid key is refused.
         doorman: Base URL of the service that wakes models; empty = there is none.
     """
 
-    version: int
     models: tuple[ModelRoute, ...] = ()
     keys: tuple[ApiKey, ...] = ()
     requires_key: bool = False

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
+from hashlib import sha256
 from typing import NamedTuple
 
 from moorage.gateway.envoy import CLUSTERS_FILE, ROUTES_FILE, Document, discovery
@@ -25,13 +27,17 @@ def steps(before: Iterable[RoutingTable], after: RoutingTable) -> tuple[Step, ..
     to the new one, and never to nothing.
 
     Args:
-        before: The table in force, and one whose transition was interrupted.
+        before: The table in force, and those whose transition was interrupted.
         after: The new table.
     """
-    version = str(after.version)
-    found = (
-        (CLUSTERS_FILE, f"{version}-all", clusters((*before, after))),
-        (ROUTES_FILE, version, route_table(after)),
-        (CLUSTERS_FILE, version, clusters([after])),
+    return (
+        _step(CLUSTERS_FILE, clusters((*before, after))),
+        _step(ROUTES_FILE, route_table(after)),
+        _step(CLUSTERS_FILE, clusters([after])),
     )
-    return tuple(Step(file, name, discovery(name, document)) for file, name, document in found)
+
+
+def _step(file: str, resources: list[Document]) -> Step:
+    """A file whose version says what is in it, so the same content is the same version."""
+    version = sha256(json.dumps(resources).encode()).hexdigest()[:16]
+    return Step(file, version, discovery(version, resources))

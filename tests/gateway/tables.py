@@ -24,5 +24,5 @@ def key(name: str, text: str, **fields: object) -> ApiKey:
     return ApiKey.model_validate({"name": name, "digest": digest, **fields})
 
 
-def table(*models: ModelRoute, version: int = 1, **fields: object) -> RoutingTable:
-    return RoutingTable.model_validate({"version": version, "models": models, **fields})
+def table(*models: ModelRoute, **fields: object) -> RoutingTable:
+    return RoutingTable.model_validate({"models": models, **fields})

@@ -40,7 +40,13 @@ def test_the_listing_names_models_and_adapters(gateway: RunningGateway) -> None:
 @pytest.mark.parametrize(
     ("path", "body", "status", "code", "words"),
     [
-        ("/v1/chat/completions", {"model": "lama"}, 404, "model_not_found", "Did you mean 'llama'?"),
+        (
+            "/v1/chat/completions",
+            {"model": "lama"},
+            404,
+            "model_not_found",
+            "Did you mean 'llama'?",
+        ),
         ("/v1/chat/completions", {"model": "gpt-5"}, 404, "model_not_found", "does not exist."),
         ("/v1/chat/completions", {"x": 1}, 400, "missing_model", "no field 'model'"),
         ("/models/phi/v1/completions", {"model": "llama"}, 421, "misdirected_request", "'phi'"),
@@ -109,7 +115,11 @@ def test_who_has_no_key_is_refused_and_a_revoked_one_no_longer_serves(
     gateway: RunningGateway,
 ) -> None:
     ended = datetime.now(UTC) - timedelta(seconds=1)
-    keys = (key("ann", "sk-a"), key("bob", "sk-b", models=("phi",)), key("old", "sk-o", expires=ended))
+    keys = (
+        key("ann", "sk-a"),
+        key("bob", "sk-b", models=("phi",)),
+        key("old", "sk-o", expires=ended),
+    )
     with TestEngine("one") as engine:
         models = (model("llama", backend("llama-1", engine.port)),)
         gateway.serve(*models, keys=keys, requires_key=True)

@@ -20,7 +20,6 @@ BEFORE = table(
 )
 CANARY = table(
     model("llama", backend("llama-1", 40000, weight=75), backend("llama-2", 40003, weight=25)),
-    version=2,
 )
 
 

@@ -89,7 +89,9 @@ class Admin:
             answer = self._http.get("/stats", params={"filter": pattern, "format": "json"})
             listed = decode(answer.content)["stats"]
         except (httpx.HTTPError, JsonError) as error:
-            raise Failure(Cause.RUNTIME_UNAVAILABLE, f"the gateway does not answer: {error}") from error
+            raise Failure(
+                Cause.RUNTIME_UNAVAILABLE, f"the gateway does not answer: {error}"
+            ) from error
         return {one["name"]: one["value"] for one in listed if "name" in one}
 
     def _number(self, name: str) -> int:

@@ -1,19 +1,15 @@
-"""The files of a gateway's configuration: renamed into place, one writer at a time."""
+"""The files of a gateway's configuration, renamed into place."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
 from pydantic import TypeAdapter
 
 from moorage.adapters.files.safe_files import read_whole
 from moorage.adapters.gateway.admin import Admin
-from moorage.common.failures import Cause, Failure
 from moorage.common.units import MIB
 from moorage.gateway.envoy import LISTENERS_FILE, bootstrap, discovery, listeners
 from moorage.gateway.options import GatewayOptions
@@ -27,9 +23,6 @@ TAKE_SECONDS = 5.0
 """How long Envoy may take to work with a file; it needs a few milliseconds."""
 
 _TABLES = TypeAdapter(tuple[RoutingTable, ...])
-
-WRITER_SECONDS = 30.0
-"""How long another writer is waited for."""
 
 
 class ConfigFiles:
@@ -54,38 +47,31 @@ class ConfigFiles:
         return file
 
     def tables(self) -> tuple[RoutingTable, ...]:
-        """The table in force, and after it one whose transition has begun."""
+        """The table in force, and after it those whose transition was interrupted."""
         try:
             content = read_whole(self.folder / TABLES_FILE, LARGEST_TABLE)
         except FileNotFoundError:
             return ()
         return _TABLES.validate_json(content)
 
-    def apply(self, table: RoutingTable, admin: Admin | None) -> bool:
+    def apply(self, table: RoutingTable, admin: Admin | None) -> None:
         """Go over to a table, in an order in which no request meets a route without a cluster.
 
         When this is interrupted, the next call keeps the clusters of all tables until its own
-        routes are in force.
+        routes are in force. Callers hold the gateway's lock, and read the table under it.
 
         Args:
             table: The table.
             admin: The running Envoy, which is waited for at each step; None = it does not run.
 
-        Returns:
-            Whether it is in force now; False = a newer one was there.
-
         Raises:
-            Failure: `GATEWAY_REFUSED` when Envoy does not take it, or another writer does not end.
+            Failure: `GATEWAY_REFUSED` when Envoy does not take it.
         """
-        with self._only_writer():
-            before = self.tables()
-            if any(one.version > table.version for one in before):
-                return False
-            self._keep((*before, table))
-            for step in steps(before, table):
-                self._take(step, admin)
-            self._keep((table,))
-            return True
+        before = self.tables()
+        self._keep((*before, table))
+        for step in steps(before, table):
+            self._take(step, admin)
+        self._keep((table,))
 
     def _keep(self, tables: tuple[RoutingTable, ...]) -> None:
         _rename_into(self.folder / TABLES_FILE, _TABLES.dump_python(tables, mode="json"))
@@ -95,15 +81,6 @@ class ConfigFiles:
         _rename_into(self._config / step.file, step.document)
         if admin:
             admin.await_version(step.file, step.version, rejections, TAKE_SECONDS)
-
-    @contextmanager
-    def _only_writer(self) -> Iterator[None]:
-        try:
-            with FileLock(self.folder / "writer.lock", timeout=WRITER_SECONDS):
-                yield
-        except Timeout:
-            detail = f"another process writes {self.folder} for over {WRITER_SECONDS:g} s"
-            raise Failure(Cause.GATEWAY_REFUSED, detail) from None
 
 
 def _rename_into(path: Path, document: Any) -> None:

@@ -144,7 +144,9 @@ class Doorman:
         except Failure as failure:
             record = next_failure(self._failed.get(model), str(failure), self._clock())
             self._failed[model] = record
-            raise Refused(f"'{model}' did not start: {failure}", record.wait_seconds(record.at)) from None
+            raise Refused(
+                f"'{model}' did not start: {failure}", record.wait_seconds(record.at)
+            ) from None
         else:
             self._failed.pop(model, None)
             return found
