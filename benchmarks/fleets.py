@@ -13,7 +13,8 @@ from moorage.engines.vllm import Vllm
 from moorage.inventory.claims import Claim, Resource
 from moorage.inventory.snapshot import Accelerator, FleetSnapshot, HostSnapshot
 from moorage.models.profile import ModelProfile
-from moorage.placement.request import Request, Subject
+from moorage.placement.demand import Subject
+from moorage.placement.request import Request, request_for
 from moorage.spec import EngineName, Mode, ModelSpec, RuntimeName
 
 ACCELERATORS = 8
@@ -59,7 +60,7 @@ def a_request(case: str, strategy: str) -> Request:
         {"name": "bench", "source": "hf://org/bench", "placement": placement}
     )
     engine = SpanningEngine() if case in ACROSS else ENGINES[EngineName.VLLM]
-    return Subject(spec, _profile(WEIGHTS[case] * GIB)).request(engine)
+    return request_for(Subject(spec, _profile(WEIGHTS[case] * GIB)), engine)
 
 
 def _host(number: int, releases: int) -> HostSnapshot:

@@ -15,11 +15,11 @@ from moorage.inventory.fleet import Fleet
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.memory.demand import memory_model
 from moorage.models.assets import AssetRole
+from moorage.placement.demand import Subject
 from moorage.placement.on_cluster import propose_on_cluster
 from moorage.placement.placement import Analyzed, Placed, Placement
 from moorage.placement.propose import NoFit, propose
 from moorage.placement.replacement import move_reason, pinned_spec, restore_placement
-from moorage.placement.request import Subject
 from moorage.releases.release import Release
 from moorage.reports.plan_report import placement_document
 from moorage.spec import ModelSpec

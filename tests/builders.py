@@ -26,9 +26,10 @@ from moorage.memory.calibration import CalibrationKey, Measurement
 from moorage.models.assets import Asset, AssetRole, assets_of
 from moorage.models.profile import ModelProfile
 from moorage.models.source import Companion, ModelFile, ResolvedModel, WeightSummary
+from moorage.placement.demand import Subject
 from moorage.placement.placement import Placement
 from moorage.placement.propose import place, propose
-from moorage.placement.request import Subject
+from moorage.placement.request import request_for
 from moorage.readiness.engine_facts import Measured
 from moorage.releases.release import Release
 from moorage.spec import EngineName, Mode, ModelSpec, RuntimeName
@@ -156,7 +157,7 @@ def placed(
 ) -> Placement:
     """The placement on these hosts with a given engine."""
     fleet = a_fleet(*hosts)
-    request = Subject(spec, profile or a_profile()).request(ENGINES[engine])
+    request = request_for(Subject(spec, profile or a_profile()), ENGINES[engine])
     return place(request, fleet, Origin.USER, "requested")
 
 

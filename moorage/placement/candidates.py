@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from moorage.common.refusal import Reason, Refusal
 from moorage.inventory.claims import Resource
 from moorage.memory.need import largest
 from moorage.placement.demand import Split
-from moorage.placement.fit import holders
+from moorage.placement.fit import holders, ram_refusal
 from moorage.placement.request import Request
 from moorage.placement.view import AcceleratorKind, HostView
 
@@ -19,11 +19,9 @@ class Candidate:
     """One way to seat the replica.
 
     Attributes:
-        views: The hosts, the leader's first.
         rooms: By host the room of the accelerators that would be taken, most first; on CPU the
             room of its RAM.
         kind: The kind of accelerator; None on CPU.
-        split: How the model is cut up.
         needed: Bytes that are taken of each accelerator, or of RAM on CPU.
         is_full: Whether the whole context fits.
     """
@@ -55,33 +53,20 @@ MOST_ON_ONE_HOST = 64
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """One shape.
-
-    Attributes:
-        count: Accelerators on one host.
-        split: How the model is cut up over all of them.
-    """
+    """One shape: accelerators on one host, and how the model is cut up over all of them."""
 
     count: int
     split: Split
 
 
 def layouts_on_one_host(request: Request, most: int) -> Iterator[Layout]:
-    """Shapes on one host, the fewest accelerators first.
-
-    Args:
-        request: What is to be placed.
-        most: Accelerators of one kind on the largest host.
-    """
-    if request.stated:
-        split = Split(request.stated.tensor, request.stated.pipeline)
-        yield Layout(count=request.count or request.stated.world, split=split)
-        return
+    """Shapes on one host, the fewest accelerators first; the largest host has `most` of a kind."""
+    counts: Iterable[int] = range(1, min(most, MOST_ON_ONE_HOST) + 1)
     if request.count is not None:
-        yield Layout(count=request.count, split=Split(tensor=request.count))
-        return
-    for count in range(1, min(most, MOST_ON_ONE_HOST) + 1):
-        yield Layout(count=count, split=Split(tensor=count))
+        # A count of 0 with stated sizes means what the sizes make.
+        counts = [request.count or (request.stated.world if request.stated else 0)]
+    for count in counts:
+        yield Layout(count, request.stated_split or Split(tensor=count))
 
 
 def within_ram(
@@ -90,13 +75,7 @@ def within_ram(
     """Bytes that each accelerator can give where all are taken, with the RAM that goes with them.
 
     An extended cache takes more RAM the more memory is claimed; with unified memory both come
-    from the same bytes.
-
-    Args:
-        request: What is to be placed.
-        view: The host.
-        kind: The kind of the accelerators.
-        room: The room of those that would be taken, most first.
+    from the same bytes. The room is that of the accelerators that would be taken, most first.
     """
     unified = view.host.unified_memory
     if not room or not (unified or request.spec.extended_kv_cache):
@@ -122,30 +101,13 @@ def tightest(room: list[int], count: int, needed: int) -> list[int]:
 
 
 def cpu_refusal(request: Request, view: HostView, needed: int) -> Refusal | None:
-    """Why a host cannot run the replica on its processors; None = it can.
-
-    Args:
-        request: What is to be placed.
-        view: The host.
-        needed: Bytes of RAM.
-    """
+    """Why a host cannot run the replica on its processors; None = it can."""
     host, room = view.host, view.room
     if needed > room.ram:
-        held_by = holders(host, Resource.RAM)
-        return Refusal(Reason.RAM, needed=needed, available=room.ram, held_by=held_by)
+        return ram_refusal(host, needed, room.ram)
     wanted = request.spec.placement.cores
     cores = 1 if wanted == "auto" else wanted
     if cores > room.cores:
         held_by = holders(host, Resource.CORES)
         return Refusal(Reason.CORES, needed=cores, available=room.cores, held_by=held_by)
     return None
-
-
-def ram_refusal(request: Request, view: HostView, kind: AcceleratorKind, claimed: int) -> Refusal:
-    """The refusal for the RAM that goes with so many bytes of accelerators."""
-    return Refusal(
-        Reason.RAM,
-        needed=request.ram_for(kind.type, claimed),
-        available=view.room.ram,
-        held_by=holders(view.host, Resource.RAM),
-    )

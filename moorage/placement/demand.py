@@ -1,4 +1,4 @@
-"""Memory that one replica needs: of each accelerator of a kind, or of a host's RAM."""
+"""The model to place, and the memory that one replica needs: of accelerators, or of RAM."""
 
 from __future__ import annotations
 
@@ -7,13 +7,23 @@ from math import ceil
 
 from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import human_bytes
+from moorage.inventory.snapshot import FleetSnapshot
+from moorage.memory.calibration import Measurement
 from moorage.memory.demand import MemoryModel
 from moorage.memory.need import CpuNeed, MemoryQuery, Need
 from moorage.models.profile import ModelProfile
 from moorage.placement.engine import EngineTraits
-from moorage.placement.memory import Memory, MemoryRequest
+from moorage.placement.memory import (
+    CalibratedMemory,
+    EstimatedMemory,
+    ExactOrEstimatedMemory,
+    Memory,
+    MemoryRequest,
+    StatedMemory,
+    memory_request,
+)
 from moorage.placement.view import AcceleratorKind
-from moorage.spec import Policy
+from moorage.spec import ModelSpec, Policy
 
 GRAIN = 1000
 """Utilization is given to the engine in thousandths."""
@@ -29,14 +39,7 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """What is taken of one accelerator.
-
-    Attributes:
-        bytes: Memory that is claimed.
-        utilization: Share of the whole memory that the engine takes (`--gpu-memory-utilization`).
-        tokens: Context that it serves.
-        need: What the memory is for.
-    """
+    """What is taken of one accelerator; `utilization` is `--gpu-memory-utilization`."""
 
     bytes: int
     utilization: float
@@ -67,8 +70,9 @@ class Demand:
         """
 
         def fits(tokens: int) -> bool:
-            allocation = self._allocation(kind, split, tokens)
-            return allocation is not None and _holds(allocation, kind.total, budget)
+            one = self._allocation(kind, split, tokens)
+            # A claim that the user states has to hold its own parts, too.
+            return one is not None and one.bytes <= budget and one.need.fits(kind.total, budget)
 
         answer = self._answer(kind, split, self.request.served_context(fits))
         if isinstance(answer, Refusal):
@@ -152,11 +156,6 @@ class Demand:
         )
 
 
-def _holds(allocation: Allocation, total: int, budget: int) -> bool:
-    """Whether a claim is within a budget, and holds its own parts where the user states it."""
-    return allocation.bytes <= budget and allocation.need.fits(total, budget)
-
-
 def _enlarged(allocation: Allocation, total: int, budget: int) -> Allocation:
     """All of a budget, for a larger cache than the request needs."""
     outside = allocation.need.outside
@@ -170,12 +169,57 @@ def _enlarged(allocation: Allocation, total: int, budget: int) -> Allocation:
 
 
 @dataclass(frozen=True, slots=True)
+class Subject:
+    """The model to place.
+
+    Attributes:
+        memory: How much memory it takes; None = only a rough estimate is possible.
+        staged: The model as hosts list what they have, `source@revision`.
+        companion_bytes: Bytes of the files of its adapters and draft model, for an estimate.
+        adapter_bytes: Bytes of the files of its LoRA adapters alone.
+        measured: Measurements of earlier starts of its architecture, the newest first.
+    """
+
+    spec: ModelSpec
+    profile: ModelProfile
+    memory: MemoryModel | None = None
+    staged: str = ""
+    companion_bytes: int = 0
+    adapter_bytes: int = 0
+    measured: tuple[Measurement, ...] = ()
+
+    def demand(self, engine: EngineTraits, fleet: FleetSnapshot | None) -> Demand:
+        """What it needs of accelerators; the fleet may have a default version of the engine.
+
+        Raises:
+            Failure: `BAD_SPEC` when an engine argument is malformed.
+        """
+        wanted = memory_request(self.spec, self.profile)
+        return Demand(self._memory(engine, fleet), wanted)
+
+    def _memory(self, engine: EngineTraits, fleet: FleetSnapshot | None) -> Memory:
+        """The most exact memory model: predicted and corrected, estimated where the rules end."""
+        spec, profile = self.spec, self.profile
+        if not engine.predictable:
+            claim = spec.memory.claim
+            estimated = EstimatedMemory(profile, f"the engine is {engine.name}")
+            return estimated if claim is None else StatedMemory(int(claim))
+        if self.memory is None:
+            return EstimatedMemory(profile, "no tensor headers", self.companion_bytes)
+        known = ExactOrEstimatedMemory(self.memory, profile, self.companion_bytes)
+        configured = fleet.engine_versions(engine.name).default_version if fleet else ""
+        version = spec.engine.version or configured or engine.default_version
+        given = spec.engine.arguments.words
+        arguments = (*engine.memory_arguments(spec, self.memory.options.lora), *given)
+        return CalibratedMemory(known, profile, engine.name, version, arguments, self.measured)
+
+
+@dataclass(frozen=True, slots=True)
 class CpuAllocation:
     """What is taken of the RAM.
 
     Attributes:
         bytes: RAM that is claimed, and the limit of a container.
-        tokens: Context that is served.
         cache: Bytes of the KV cache, in whole GiB; 0 = the engine decides.
         need: What the RAM is for; None where it is only estimated.
     """
@@ -187,27 +231,13 @@ class CpuAllocation:
 
 
 class CpuDemand:
-    """RAM that a host has to give where its processors run the engine, by context and ranks.
+    """RAM that a host has to give, by context and ranks."""
 
-    Args:
-        exact: The memory model; None = there is only the engine's estimate.
-        profile: The model.
-        engine: The engine.
-        request: Context and concurrency that are wanted.
-        stated: Bytes that the spec states; 0 = they are derived.
-    """
-
-    def __init__(
-        self,
-        exact: MemoryModel | None,
-        profile: ModelProfile,
-        engine: EngineTraits,
-        request: MemoryRequest,
-        stated: int,
-    ) -> None:
-        self._exact = exact if engine.reserves_cache else None
-        self._profile, self._engine, self._request = profile, engine, request
-        self._stated = stated
+    def __init__(self, subject: Subject, engine: EngineTraits, request: MemoryRequest) -> None:
+        self._exact = subject.memory if engine.reserves_cache else None
+        self._profile, self._engine, self._request = subject.profile, engine, request
+        ram = subject.spec.placement.ram
+        self._stated = 0 if ram == "auto" else int(ram)
 
     def least(self, ranks: int = 1) -> CpuAllocation:
         """The smallest allocation that serves the request, on each of so many hosts."""

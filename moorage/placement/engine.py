@@ -61,13 +61,7 @@ class EngineTraits(ABC):
         accelerator_type: str,  # noqa: ARG002
         claimed: int,  # noqa: ARG002
     ) -> int:
-        """Bytes of RAM that the spec asks for in addition to the accelerators of a seat.
-
-        Args:
-            spec: What the user wrote.
-            accelerator_type: Of the seat.
-            claimed: Bytes of accelerator memory that the seat claims.
-        """
+        """Bytes of RAM that the spec asks for in addition to the accelerators of a seat."""
         return 0
 
     def memory_arguments(
@@ -77,9 +71,7 @@ class EngineTraits(ABC):
     ) -> tuple[str, ...]:
         """Arguments that fields of the spec will add, as far as they decide about memory.
 
-        Args:
-            spec: What the user wrote.
-            lora: Adapters that were counted, of `lora` and `lora_updates`.
+        `lora` are the adapters that were counted, of `lora` and `lora_updates`.
         """
         return ()
 
@@ -132,10 +124,6 @@ def other_engines(
 
 def require_engine_of_command(wanted: EngineSpec, names: Iterable[EngineName]) -> None:
     """Refuse a command line of an engine that nobody names: it fits one engine, and no other.
-
-    Args:
-        wanted: What the user wrote.
-        names: All engines.
 
     Raises:
         Failure: `BAD_SPEC`.

@@ -19,14 +19,12 @@ class Verdict:
     """The outcome for one host. Immutable by use: a frozen one takes ten times as long to make.
 
     Attributes:
-        host: Its name.
         refusal: The named reason; None = the host could take the model.
         note: The reason in words, where the numbers do not say all.
         needed: What was needed of the scarce resource: bytes, or cores; 0 = it was not about that.
         available: What was available of it; of accelerators, on the one with least room.
         count: Accelerators that were wanted together, 0 = it was not about them.
         there: Accelerators of that kind on the host.
-        held_by: Releases that hold some of the resource.
         score: Out of 100, for a host that could take the model.
         points: What the score is made of, in the order of the placement's `terms`.
     """
@@ -45,34 +43,22 @@ class Verdict:
     @classmethod
     def of(cls, host: str, refusal: Refusal) -> Verdict:
         """The verdict of a host that is refused."""
-        return cls(
-            host,
-            refusal.reason,
-            refusal.note,
-            refusal.needed,
-            refusal.available,
-            refusal.count,
-            refusal.there,
-            refusal.held_by,
-        )
+        numbers = refusal.needed, refusal.available, refusal.count, refusal.there
+        return cls(host, refusal.reason, refusal.note, *numbers, refusal.held_by)
 
     @property
     def detail(self) -> str:
         """The reason with its numbers, or the score."""
         if self.refusal is None:
-            return self._accepted_detail()
+            scored = self.needed or self.score or self.points
+            score = f"score {self.score:.1f}" if scored else ""
+            return "; ".join(part for part in (self._numbers(), self.note, score) if part)
         words = [part for part in (self._numbers(), self.note) if part]
         if self.held_by:
             more = len(self.held_by) - MOST_NAMED
             names = ", ".join(self.held_by[:MOST_NAMED])
             words.append(f"held by {names}{f' and {more} more' if more > 0 else ''}")
         return "; ".join(words)
-
-    def _accepted_detail(self) -> str:
-        scored = self.needed or self.score or self.points
-        score = f"score {self.score:.1f}" if scored else ""
-        words = (self._numbers(), self.note, score)
-        return "; ".join(part for part in words if part)
 
     def _numbers(self) -> str:
         if not self.needed:
@@ -126,10 +112,7 @@ def rows(
 ) -> list[tuple[str, str, str]]:
     """Rows of a table that fits one screen: hosts, outcome, why.
 
-    Args:
-        verdicts: One for each host.
-        terms: What their points stand for.
-        chosen: The hosts that were taken; they come first, with the parts of their score.
+    The chosen hosts come first, with the parts of their score; `terms` names these.
     """
     taken = [
         (verdict.host, "taken", f"{verdict.detail}{_parts(verdict, terms)}")
@@ -148,16 +131,8 @@ def _grouped(verdicts: Sequence[Verdict]) -> list[tuple[str, str, str]]:
     for one in verdicts:
         available = human_bytes(one.available)
         score = 0.0 if one.refusal else round(one.score, 1)
-        key = (
-            one.refusal,
-            one.note,
-            one.needed,
-            available,
-            one.count,
-            one.there,
-            one.held_by,
-            score,
-        )
+        numbers = one.needed, available, one.count, one.there, score
+        key = (one.refusal, one.note, one.held_by, *numbers)
         alike.setdefault(key, []).append(one)
     return [
         (_names([one.host for one in group]), group[0].refusal or "fits", group[0].detail)

@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 
 from moorage.common.refusal import Reason, Refusal
 from moorage.common.values import fields
-from moorage.inventory.claims import Resource
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.baseline.terms import by_baseline_rules
 from moorage.placement.explanation import Verdict
-from moorage.placement.fit import free_ports, holders
+from moorage.placement.fit import free_ports, port_refusal, ram_refusal
 from moorage.placement.links import join_refusal
 from moorage.placement.placement import CPU
 from moorage.placement.request import Request
@@ -87,23 +86,21 @@ class Filters:
 
     def _is_named(self, view: HostView) -> HostView:
         """By the peer's rules, which judge several hosts, types and sizes themselves."""
-        hosts = sorted(
-            {identity.rsplit(":", 2)[0] for identity in self._request.listed_accelerators}
-        )
+        hosts = sorted({host for _, host, _ in self._request.listed_accelerators})
         if view.host.name not in hosts:
             raise Refusal(Reason.NOT_SELECTED, f"the spec selects {', '.join(hosts)}")
         return view
 
     def _is_selected(self, view: HostView) -> HostView:
-        wanted = [identity.rsplit(":", 2) for identity in self._request.listed_accelerators]
-        hosts = sorted({host for host, _, _ in wanted})
-        own = {(kind, int(index)) for host, kind, index in wanted if host == view.host.name}
+        wanted = self._request.listed_accelerators
+        hosts = sorted({host for _, host, _ in wanted})
+        own = {(kind, index) for kind, host, index in wanted if host == view.host.name}
         if not own:
             raise Refusal(Reason.NOT_SELECTED, f"the spec selects {', '.join(hosts)}")
         shared = self._request.spec.placement.accelerators_per_replica is not None
         if len(hosts) > 1 and not (self._request.spans_hosts or shared):
             raise Refusal(Reason.ONE_HOST_ONLY, f"accelerators of {len(hosts)} hosts are selected")
-        if len({kind for _, kind, _ in wanted}) > 1 and not shared:
+        if len({kind for kind, _, _ in wanted}) > 1 and not shared:
             raise Refusal(Reason.MIXED_TYPES, "the selected accelerators are of several types")
         there = {(item.type, item.index) for item in view.host.accelerators}
         if missing := sorted(own - there):
@@ -186,20 +183,14 @@ class Filters:
         raise Refusal(Reason.PORT, f"every port of {low}-{high} is taken")
 
     def _has_the_port(self, view: HostView) -> HostView:
-        port = int(self._request.spec.port)
-        if view.host.claimed(Resource.PORT, port):
-            held_by = holders(view.host, Resource.PORT, port)
-            raise Refusal(Reason.PORT, f"port {port} is claimed already", held_by=held_by)
-        if port in view.host.ports_in_use:
-            raise Refusal(Reason.PORT, f"port {port}: something else listens there")
+        if refusal := port_refusal(view.host, int(self._request.spec.port)):
+            raise refusal
         return view
 
     def _has_the_ram(self, view: HostView) -> HostView:
-        needed, available = self._request.ram, view.room.ram
-        if needed <= available:
-            return view
-        held_by = holders(view.host, Resource.RAM)
-        raise Refusal(Reason.RAM, needed=needed, available=available, held_by=held_by)
+        if self._request.ram > view.room.ram:
+            raise ram_refusal(view.host, self._request.ram, view.room.ram)
+        return view
 
     def _can_be_joined(self, view: HostView) -> HostView:
         if refusal := join_refusal(self._request, view.host):

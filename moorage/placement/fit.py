@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import human_bytes
 from moorage.common.values import fields
 from moorage.inventory.claims import Claim, Resource
@@ -25,13 +26,7 @@ NOTHING: Amounts = {}
 
 @dataclass(slots=True)
 class Room:
-    """What can still be claimed on one host.
-
-    Attributes:
-        ram: Bytes of RAM.
-        cores: Processor cores.
-        memory: Bytes of each accelerator, in the host's order.
-    """
+    """What can still be claimed on one host; memory of each accelerator, in the host's order."""
 
     ram: int
     cores: int
@@ -111,12 +106,8 @@ def misfits(
 ) -> tuple[str, ...]:
     """Why claims do not fit on a host, each with its numbers; empty = they fit.
 
-    Several claims on one resource are added up.
-
-    Args:
-        host: The host with the claims of all others.
-        wanted: What is to be claimed.
-        overcommit: Whether accelerators may be claimed beyond their memory.
+    Several claims on one resource are added up. The host has the claims of all others. With
+    `overcommit` accelerators may be claimed beyond their memory.
     """
     needs: dict[tuple[Resource, int], int] = {}
     for claim in wanted:
@@ -140,11 +131,6 @@ def misfits(
             reasons.append(_short(host, resource, index, amount, available))
     reasons.append(_pool_misfit(host, room, needs))
     return tuple(reason for reason in reasons if reason)
-
-
-def allocatable_ram(host: HostSnapshot) -> int:
-    """Bytes of RAM that can still be claimed."""
-    return room_of(host).ram
 
 
 def allocatable_memory(host: HostSnapshot, index: int) -> int:
@@ -174,6 +160,21 @@ def holders(host: HostSnapshot, resource: Resource, index: int | None = None) ->
     }
     names.discard("")
     return tuple(sorted(names))
+
+
+def port_refusal(host: HostSnapshot, port: int, use: str = "") -> Refusal | None:
+    """Why a port of a host cannot be had, with what it is for; None = it is free."""
+    if host.claimed(PORT, port):
+        held_by = holders(host, PORT, port)
+        return Refusal(Reason.PORT, f"port {port}{use} is claimed already", held_by=held_by)
+    if port in host.ports_in_use:
+        return Refusal(Reason.PORT, f"port {port}{use}: something else listens there")
+    return None
+
+
+def ram_refusal(host: HostSnapshot, needed: int, available: int) -> Refusal:
+    """The refusal for so many bytes of RAM."""
+    return Refusal(Reason.RAM, needed=needed, available=available, held_by=holders(host, RAM))
 
 
 def _short(host: HostSnapshot, resource: Resource, index: int, amount: int, available: int) -> str:

@@ -16,11 +16,6 @@ def lender_for(
 
     Hosts that want the same model are spread over those that have it. What has no checksums is
     not copied: the copy could not be verified.
-
-    Args:
-        host: Where it is wanted.
-        model: The model.
-        snapshot: The fleet.
     """
     named = f"{model.source}@{model.revision}"
     if named in host.models or not all(file.checksum for file in model.files):

@@ -7,11 +7,10 @@ from ipaddress import ip_address
 
 from moorage.common.failures import Cause, Failure
 from moorage.common.refusal import Reason, Refusal
-from moorage.inventory.claims import Resource
 from moorage.inventory.fleet import Fleet
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.baseline.terms import by_baseline_rules
-from moorage.placement.fit import free_ports, holders
+from moorage.placement.fit import free_ports, port_refusal
 from moorage.placement.parallelism import stated_parallelism
 from moorage.placement.placement import RAY_SERVICES, Links, Role, Seat
 from moorage.placement.request import Request
@@ -52,11 +51,7 @@ def join_seats(
     """The seats of one replica, the leader's first, with their ports; one alone stays as it is.
 
     Where the hosts meet is the leader's to hold. A follower holds one port, the first of its own.
-
-    Args:
-        request: What is placed.
-        seats: They have no ports yet but what they serve on.
-        hosts: The hosts by name.
+    The seats have no ports yet but what they serve on.
     """
     if len(seats) < 2:
         return tuple(seats)
@@ -107,12 +102,7 @@ def _kinds(request: Request) -> tuple[str, ...]:
 
 
 def _of_leader(joined_by: Distributed, copies: bool) -> tuple[str, ...]:
-    """Ports of the leader in addition to the one on which it serves.
-
-    Args:
-        joined_by: What joins the hosts.
-        copies: Whether hosts hold copies of the model, as data-parallel ranks.
-    """
+    """Ports of a leader besides the one it serves on; `copies`: hosts are data-parallel ranks."""
     if joined_by == Distributed.RAY:
         return ("rpc", "own")
     return ("rpc", "master", "own", "joining") if copies else ("master",)
@@ -130,9 +120,6 @@ def _without_ray(host: HostSnapshot) -> Refusal | None:
     if low <= last and first <= high:
         return Refusal(Reason.PORT, f"Ray's ports {first}-{last} are among {low}-{high}")
     for port in range(first, first + RAY_SERVICES):
-        if host.claimed(Resource.PORT, port):
-            held_by = holders(host, Resource.PORT, port)
-            return Refusal(Reason.PORT, f"port {port} of Ray is claimed already", held_by=held_by)
-        if port in host.ports_in_use:
-            return Refusal(Reason.PORT, f"port {port} of Ray: something else listens there")
+        if refusal := port_refusal(host, port, " of Ray"):
+            return refusal
     return None

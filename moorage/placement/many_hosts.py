@@ -194,25 +194,14 @@ MOST_STAGES = 256
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """A pipeline over several hosts.
-
-    Attributes:
-        world: Its stages, one accelerator each.
-        allocation: What is taken of each of them.
-    """
+    """A pipeline over several hosts: its stages, one accelerator each, and what each takes."""
 
     world: int
     allocation: Allocation
 
 
 def stages_over_hosts(request: Request, kind: AcceleratorKind, depths: Depths) -> dict[int, Stages]:
-    """By number of hosts, from two, the shortest pipeline for which so many are needed.
-
-    Args:
-        request: What is to be placed.
-        kind: The kind of accelerator.
-        depths: The room of the accelerators of all hosts.
-    """
+    """By number of hosts, from two, the shortest pipeline for which so many are needed."""
     found: dict[int, Stages] = {}
     for world in _worlds(request, depths.accelerators):
         allocation = request.demand.least(kind, Split(pipeline=world))
@@ -225,12 +214,9 @@ def stages_over_hosts(request: Request, kind: AcceleratorKind, depths: Depths) -
 
 
 def shares(world: int, able: Sequence[int], hosts: int) -> list[int]:
-    """How many stages each of so many hosts takes: as many as it can, and at least one.
+    """How many of `world` stages each host takes: as many as it is able to, and at least one.
 
-    Args:
-        world: Stages in all.
-        able: By host how many it can take, most first.
-        hosts: Hosts that take part.
+    The hosts that are able to take most come first.
     """
     taken, left = [], world
     for at, number in enumerate(able[:hosts]):

@@ -16,7 +16,6 @@ from moorage.memory.calibration import (
     PIPELINE,
     SEQUENCES,
     TENSOR,
-    CalibrationKey,
     Measurement,
     apply,
     calibration_key,
@@ -46,10 +45,7 @@ SHARE_WHEN_UNKNOWN = 0.9
 class EstimatedMemory:
     """Weights from file sizes, cache from layers and heads; every term is marked as estimated.
 
-    Args:
-        profile: The model.
-        why: Why it is only estimated.
-        companion_bytes: Bytes of the files of adapters and draft model.
+    The companions are adapters and draft model.
     """
 
     def __init__(self, profile: ModelProfile, why: str, companion_bytes: int = 0) -> None:
@@ -82,11 +78,7 @@ class EstimatedMemory:
 
 
 class StatedMemory:
-    """The memory that the spec states for each accelerator; nothing is derived.
-
-    Args:
-        claim: Bytes of each accelerator.
-    """
+    """The bytes that the spec states for each accelerator; nothing is derived."""
 
     def __init__(self, claim: int) -> None:
         self._claim = claim
@@ -120,10 +112,6 @@ class CalibratedMemory:
     """A memory model whose estimates give way to measurements of the same settings.
 
     Args:
-        exact: The memory model.
-        profile: The model.
-        engine: Name of the engine.
-        version: Its version.
         arguments: Engine arguments of the spec: what its fields make, then the user's own.
         measured: Measurements of this architecture, the newest first.
     """
@@ -144,10 +132,12 @@ class CalibratedMemory:
     def need(self, query: MemoryQuery) -> Need | Refusal:
         """Memory of one rank on an accelerator, or why there is no answer."""
         need = self._exact.need(query)
-        if isinstance(need, Refusal):
+        if isinstance(need, Refusal) or not (measurement := self._measurement(query, need)):
             return need
-        measurement = self._measurement(query, need)
-        return _correct(need, measurement) if measurement else need
+        predicted = {term.name: term.bytes for term in need.terms}
+        corrected = apply(predicted, residual(predicted, measurement.measured))
+        terms = tuple(_correct_term(term, corrected[term.name], measurement) for term in need.terms)
+        return need.model_copy(update={"terms": terms})
 
     def _measurement(self, query: MemoryQuery, need: Need) -> Measurement | None:
         """The newest measurement with these settings; a device's name implies its type."""
@@ -163,18 +153,10 @@ class CalibratedMemory:
             query.device_name,
             (*derived, *self._arguments),
         )
-        return next((one for one in self._measured if _without_type(one.key) == key), None)
-
-
-def _without_type(key: CalibrationKey) -> CalibrationKey:
-    return key.model_copy(update={"accelerator_type": ""})
-
-
-def _correct(need: Need, measurement: Measurement) -> Need:
-    predicted = {term.name: term.bytes for term in need.terms}
-    corrected = apply(predicted, residual(predicted, measurement.measured))
-    terms = tuple(_correct_term(term, corrected[term.name], measurement) for term in need.terms)
-    return need.model_copy(update={"terms": terms})
+        for one in self._measured:
+            if one.key.model_copy(update={"accelerator_type": ""}) == key:
+                return one
+        return None
 
 
 def _correct_term(term: Term, size: int, measurement: Measurement) -> Term:
@@ -199,7 +181,6 @@ class MemoryRequest:
         context: Longest context in tokens.
         stated: Whether the user wants exactly this context; else it may be shortened.
         concurrency: Requests of full context that the cache must hold at once.
-        policy: Whether accelerators are shared or taken whole.
         utilization: Share of each accelerator that the user's arguments fix; 0 = they do not.
         attention_heads: Heads that the tensor-parallel ranks share evenly; 0 = unknown.
         vision_heads: Heads of the vision tower, likewise; 0 = there is none, or it is left out.
@@ -221,8 +202,7 @@ class MemoryRequest:
     def served_context(self, fits: Callable[[int], bool]) -> int:
         """The context of a seat: whole, else the longest that fits, and never below the least.
 
-        Args:
-            fits: Whether a context in tokens fits; where it does, a shorter one does too.
+        Where a context fits, a shorter one has to fit too.
         """
         if self.stated or fits(self.context):
             return self.context

@@ -34,9 +34,6 @@ def propose_on_cluster(
     """Place a model on a cluster. Nothing is claimed: what is free there is Ray's business.
 
     Args:
-        spec: What the user wrote.
-        profile: The model.
-        cluster: The cluster.
         running: Id of the release that serves the name now; empty = none that could start again.
 
     Raises:

@@ -55,9 +55,7 @@ def split_over_hosts(counts: Sequence[int], *, natively: bool = False) -> tuple[
     With Ray a stage is a host. Hosts that give different numbers cannot share layers evenly; every
     accelerator is a stage of its own then. Natively joined hosts hold a copy of the model each.
 
-    Args:
-        counts: Accelerators that each host gives.
-        natively: Whether vLLM joins the hosts itself.
+    `counts` are the accelerators that each host gives; `natively`, vLLM joins the hosts itself.
     """
     if natively and len(counts) > 1:
         return gcd(*counts), 1
@@ -105,7 +103,6 @@ class ParallelSizes:
     """Sizes that the user demands; None = to be derived.
 
     Attributes:
-        tensor: `--tensor-parallel-size`.
         pipeline: `--pipeline-parallel-size`; 1 when open.
         prefill: `--prefill-context-parallel-size`; 1 when open.
         data: `--data-parallel-size`, ranks of the whole group.
@@ -124,9 +121,6 @@ class Topology:
     """A layout that vLLM accepts.
 
     Attributes:
-        shape: What the hosts share.
-        tensor: Tensor-parallel size.
-        pipeline: Pipeline-parallel size.
         data: Data-parallel ranks of the group.
         data_local: Ranks on each host, in host order.
         start_ranks: First rank on each host, in host order.
@@ -143,11 +137,7 @@ class Topology:
 
 
 def multi_host_topology(accelerators: Sequence[int], sizes: ParallelSizes) -> Topology:
-    """Lay a group out over hosts.
-
-    Args:
-        accelerators: Number of accelerators that each host gives, at least one host.
-        sizes: What the user demands.
+    """Lay a group out over hosts, of which each gives so many accelerators.
 
     Raises:
         Refusal: `TOPOLOGY` when vLLM accepts no layout.

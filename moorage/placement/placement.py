@@ -12,7 +12,6 @@ from moorage.memory.need import CpuNeed, Need
 from moorage.models.profile import ModelProfile
 from moorage.models.source import ResolvedModel
 from moorage.placement.explanation import Verdict
-from moorage.placement.ranking import Ranking
 from moorage.spec import EngineName, ModelSpec, Policy, RuntimeName
 
 CPU = "cpu"
@@ -61,11 +60,9 @@ class Seat(Value):
     """Where one container of one replica runs, and what it holds there.
 
     Attributes:
-        replica: Number of the replica, from 0.
         role: Part that the container plays in its replica.
         position: Which of the replica's hosts it is, from 0, the leader's.
         host: Name of the host, or of the Ray cluster.
-        runtime: What starts it there.
         accelerator_type: `cuda`, `rocm`, ...; `cpu` without accelerators.
         accelerators: Indexes, ascending.
         accelerator_bytes: Bytes claimed of each of them, in the same order.
@@ -113,42 +110,84 @@ class Seat(Value):
     @property
     def claims(self) -> tuple[Claim, ...]:
         """What the ledger has to reserve for this seat."""
-        return (
-            *(
-                Claim(host=self.host, resource=Resource.ACCELERATOR, index=index, amount=amount)
-                for index, amount in zip(self.accelerators, self.accelerator_bytes, strict=True)
-            ),
-            *(
-                [Claim(host=self.host, resource=Resource.RAM, amount=self.ram_bytes)]
-                if self.ram_bytes
-                else []
-            ),
-            *(
-                [Claim(host=self.host, resource=Resource.CORES, amount=self.cores)]
-                if self.cores
-                else []
-            ),
-            *(
-                [Claim(host=self.host, resource=Resource.PORT, index=self.port, amount=1)]
-                if self.port
-                else []
-            ),
-            *(
-                Claim(host=self.host, resource=Resource.PORT, index=port, amount=1, links=True)
-                for port in (self.links.ports if self.links else ())
-                if port != self.port
-            ),
-        )
+        host = self.host
+        pairs = zip(self.accelerators, self.accelerator_bytes, strict=True)
+        claims = [
+            Claim(host=host, resource=Resource.ACCELERATOR, index=i, amount=n) for i, n in pairs
+        ]
+        if self.ram_bytes:
+            claims.append(Claim(host=host, resource=Resource.RAM, amount=self.ram_bytes))
+        if self.cores:
+            claims.append(Claim(host=host, resource=Resource.CORES, amount=self.cores))
+        if self.port:
+            claims.append(Claim(host=host, resource=Resource.PORT, index=self.port, amount=1))
+        for port in self.links.ports if self.links else ():
+            if port != self.port:
+                link = Claim(host=host, resource=Resource.PORT, index=port, amount=1, links=True)
+                claims.append(link)
+        return tuple(claims)
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What a replica takes of one host.
+
+    Attributes:
+        accelerators: Indexes, ascending.
+        accelerator_bytes: Bytes taken of each of them, in the same order.
+        ram_bytes: Bytes of RAM taken; 0 = none.
+    """
+
+    host: str
+    accelerators: tuple[int, ...]
+    accelerator_bytes: tuple[int, ...]
+    ram_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineCandidate:
+    """One seat for a whole replica.
+
+    Attributes:
+        accelerator_type: `cuda`, `rocm`, ...; one type for all shares.
+        leader: Where the replica answers.
+        followers: The other hosts of the replica, in the order in which they were taken.
+        overcommit: Whether it takes more than there is; only accelerators that a person named.
+    """
+
+    accelerator_type: str
+    leader: Share
+    followers: tuple[Share, ...] = ()
+    overcommit: bool = False
+
+    @property
+    def shares(self) -> tuple[Share, ...]:
+        """Every share, the leader's first."""
+        return (self.leader, *self.followers)
+
+
+class Ranking(Value):
+    """The answer of the baseline's rules for the first replica.
+
+    Attributes:
+        needed: Bytes of accelerator memory that a replica needs in all, as the rules estimate it.
+        candidates: All of the first strategy that found any, in fleet order.
+        scores: One for each candidate, 0 to 100.
+        messages: Why nothing fits, or what is overcommitted.
+    """
+
+    needed: int
+    candidates: tuple[BaselineCandidate, ...] = ()
+    scores: tuple[float, ...] = ()
+    messages: tuple[str, ...] = ()
 
 
 class Placement(Value):
     """What step `place` makes.
 
     Attributes:
-        engine: The engine that was chosen.
         engine_origin: `user`, or `derived` when the spec says `auto`.
         engine_reason: Why this engine.
-        policy: Rules by which it was placed.
         seats: One for each container; empty when the model fits nowhere.
         verdicts: One for each host of the fleet, in fleet order (of the replica that was refused,
             or of the last one placed).
@@ -196,13 +235,7 @@ class Placement(Value):
 
 @dataclass(frozen=True, slots=True)
 class Analyzed:
-    """A model that was found and looked at.
-
-    Attributes:
-        spec: What the user wrote.
-        model: Its files, at exact revisions.
-        profile: What it is.
-    """
+    """A model that was found and looked at."""
 
     spec: ModelSpec
     model: ResolvedModel
@@ -215,13 +248,7 @@ class Analyzed:
 
 @dataclass(frozen=True, slots=True)
 class Placed(Analyzed):
-    """A model that has a place: all that a launch is planned from, but its image.
-
-    Attributes:
-        placement: Where it runs.
-        snapshot: The fleet that it was placed on.
-        release: Id of the release.
-    """
+    """A model that has a place: all that a launch is planned from, but its image."""
 
     placement: Placement
     snapshot: FleetSnapshot

@@ -8,11 +8,10 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.refusal import Reason
 from moorage.common.values import Origin
 from moorage.inventory.snapshot import FleetSnapshot
-from moorage.memory.demand import MemoryModel
-from moorage.placement.baseline.place import place_by_rules, rank_by_rules
+from moorage.placement.baseline.place import place_by_rules
 from moorage.placement.baseline.terms import by_baseline_rules
-from moorage.placement.better_hosts import Trial
 from moorage.placement.candidates import Candidate
+from moorage.placement.demand import Subject
 from moorage.placement.engine import (
     Engines,
     choose_engine,
@@ -23,14 +22,14 @@ from moorage.placement.engine import (
 )
 from moorage.placement.explanation import Verdict, explain, troubles
 from moorage.placement.filters import filter_hosts
-from moorage.placement.placement import Placement, Seat
+from moorage.placement.placement import Placement, Ranking, Seat
 from moorage.placement.refusals import verdicts_of, with_replica_note
-from moorage.placement.remedies import remedies, shortage
+from moorage.placement.remedies import Trial, remedies, shortage
 from moorage.placement.replacement import ReplacementPolicy
-from moorage.placement.request import Request, Subject
+from moorage.placement.request import Request, request_for
 from moorage.placement.scores import WEIGHTS, best, score_all
 from moorage.placement.seating import seats_of, with_seats
-from moorage.placement.strategies import strategies
+from moorage.placement.strategies import first_candidates
 from moorage.placement.view import HostView, view_of
 
 
@@ -51,9 +50,6 @@ def propose(
     """Place a model; where it only fits instead of its own running release, that stops first.
 
     Args:
-        subject: The model.
-        fleet: The hosts with all claims.
-        engines: The engines that may serve it.
         running: Release of the same model that serves now; empty = none.
 
     Raises:
@@ -65,33 +61,27 @@ def propose(
     require_configured(spec.engine, fleet)
     engine, origin, why = choose_engine(spec, profile, fleet, engines)
     require_mode(engine, spec, profile.mode)
-    request = subject.request(engine, fleet)
+    request = request_for(subject, engine, fleet)
     first = _place_with_engine(request, fleet, running, origin, why)
     if first.fits:
         return first
     why = f"{engine.name} fits nowhere: {explain(first.verdicts)}"
     for other in other_engines(spec, profile, engine, engines):
-        other_request = subject.request(other, fleet)
+        other_request = request_for(subject, other, fleet)
         second = _place_with_engine(other_request, fleet, running, Origin.DERIVED, why)
         if second.fits:
             return second
-    raise _no_fit(first, request, fleet, subject.memory, running)
+    raise _no_fit(first, request, fleet, running)
 
 
 def place(request: Request, fleet: FleetSnapshot, origin: Origin, why: str) -> Placement:
     """Choose hosts, accelerators and ports for every replica. Nothing is reserved yet.
 
-    Args:
-        request: What is to be placed.
-        fleet: The hosts with all claims.
-        origin: Who chose the engine.
-        why: The reason of that choice.
-
     Returns:
         A placement with the seats of all replicas, or with none and a refusal for each host.
     """
-    views, by_rules = [view_of(host) for host in fleet.hosts], by_baseline_rules(request.spec)
-    seats, verdicts = _place_replicas(request, views)
+    views = [view_of(host) for host in fleet.hosts]
+    seats, verdicts, ranking = _place_replicas(request, views)
     return Placement(
         engine=request.engine.name,
         engine_origin=origin,
@@ -100,8 +90,8 @@ def place(request: Request, fleet: FleetSnapshot, origin: Origin, why: str) -> P
         seats=seats,
         verdicts=verdicts,
         troubles=troubles(fleet.hosts),
-        terms=() if by_rules else tuple(WEIGHTS[request.spec.placement.strategy]),
-        considered=rank_by_rules(request, filter_hosts(request, views)[0]) if by_rules else None,
+        terms=() if ranking else tuple(WEIGHTS[request.spec.placement.strategy]),
+        considered=ranking,
     )
 
 
@@ -126,55 +116,43 @@ def _place_with_engine(
 
 def _place_replicas(
     request: Request, views: Sequence[HostView]
-) -> tuple[tuple[Seat, ...], tuple[Verdict, ...]]:
-    """Seats for all replicas, or none; the verdicts for the last replica that was tried."""
+) -> tuple[tuple[Seat, ...], tuple[Verdict, ...], Ranking | None]:
+    """Seats for all replicas, or none; the verdicts for the last replica that was tried.
+
+    The ranking is that of the policy `baseline` for the first replica.
+    """
     seats: list[Seat] = []
     verdicts: tuple[Verdict, ...] = ()
+    first: Ranking | None = None
     for replica in range(request.spec.replicas):
-        taken, verdicts = _place_replica(request, views, replica)
+        taken, verdicts, ranking = _place_replica(request, views, replica)
+        first = first or ranking
         if not taken:
-            return (), verdicts
+            return (), verdicts, first
         seats += taken
         views = with_seats(views, taken)
-    return tuple(seats), verdicts
+    return tuple(seats), verdicts, first
 
 
 def _place_replica(
     request: Request, views: Sequence[HostView], replica: int
-) -> tuple[tuple[Seat, ...], tuple[Verdict, ...]]:
-    """Filter the hosts, try the strategies in order, score their candidates and take the best.
-
-    Returns:
-        The seats, none when nothing fits, and a verdict for each host.
-    """
+) -> tuple[tuple[Seat, ...], tuple[Verdict, ...], Ranking | None]:
+    """Filter the hosts, try the strategies in order, score their candidates and take the best."""
     able, refused = filter_hosts(request, views)
     if by_baseline_rules(request.spec):
-        seats, by_host = place_by_rules(request, able, replica)
+        seats, by_host, ranking = place_by_rules(request, able, replica)
         by_host |= refused
-        return seats, tuple(by_host[view.host.name] for view in views)
-    scored = score_all(request, _first_candidates(request, able), able)
+        return seats, tuple(by_host[view.host.name] for view in views), ranking
+    scored = score_all(request, first_candidates(request, able), able)
     seats = seats_of(request, best(request, scored), replica) if scored else ()
     verdicts = verdicts_of(request, views, able, refused, scored)
-    return seats, tuple(map(with_replica_note, views, verdicts)) if replica else verdicts
+    return seats, tuple(map(with_replica_note, views, verdicts)) if replica else verdicts, None
 
 
-def _first_candidates(request: Request, views: Sequence[HostView]) -> list[Candidate]:
-    for strategy in strategies(request):
-        if candidates := strategy(request, views):
-            # A host on which the whole context fits is never passed over for one where it does not.
-            return [candidate for candidate in candidates if candidate.is_full] or candidates
-    return []
-
-
-def _no_fit(
-    placement: Placement,
-    request: Request,
-    fleet: FleetSnapshot,
-    exact: MemoryModel | None,
-    running: str,
-) -> NoFit:
+def _no_fit(placement: Placement, request: Request, fleet: FleetSnapshot, running: str) -> NoFit:
     reasons = {verdict.refusal for verdict in placement.verdicts}
-    trial = Trial(request, exact, fleet, [view_of(host) for host in fleet.hosts], seats_for)
+    views = [view_of(host) for host in fleet.hosts]
+    trial = Trial(request, fleet, views, seats_for, candidates_for)
     explained = {
         "shortage": shortage(request, fleet, placement.verdicts),
         "remedies": (*_stop_remedy(trial, running), *remedies(trial)),
@@ -186,6 +164,11 @@ def _no_fit(
 def seats_for(request: Request, views: Sequence[HostView]) -> tuple[Seat, ...]:
     """The seats of all replicas; none = they do not fit."""
     return _place_replicas(request, views)[0]
+
+
+def candidates_for(request: Request, views: Sequence[HostView]) -> list[Candidate]:
+    """The candidates for one replica by our own strategies, whatever the policy."""
+    return first_candidates(request, filter_hosts(request, views)[0])
 
 
 def _stop_remedy(trial: Trial, running: str) -> tuple[str, ...]:

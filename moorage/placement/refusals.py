@@ -14,12 +14,11 @@ from moorage.placement.candidates import (
     ScoredCandidate,
     cpu_refusal,
     layouts_on_one_host,
-    ram_refusal,
     within_ram,
 )
+from moorage.placement.demand import Split
 from moorage.placement.explanation import Verdict
-from moorage.placement.fit import holders
-from moorage.placement.joint_refusals import joint_verdict
+from moorage.placement.fit import holders, ram_refusal
 from moorage.placement.request import Request
 from moorage.placement.view import AcceleratorKind, HostView
 
@@ -34,7 +33,6 @@ def verdicts_of(
     """One verdict for each host, in the order of the fleet.
 
     Args:
-        request: What is to be placed.
         views: The hosts, with the replicas that were placed before.
         able: Those that passed the filters.
         refused: By host the verdicts of the others; the rest is added.
@@ -67,17 +65,15 @@ def _refuse_all(
     """A verdict for each host that is no candidate.
 
     Args:
-        request: What is to be placed.
-        views: The hosts.
         taken: A candidate: hosts are measured against its shape; without one, each against the
             shape that it misses by the least.
     """
     shape = taken if taken and taken.kind and len(taken.views) == 1 else None
-    cache: dict[tuple[AcceleratorKind, int], Shapes] = {}
+    cache: dict[tuple[AcceleratorKind, int], list[Shape] | Refusal] = {}
     for view in views:
         name = view.host.name
         if request.must_span:
-            yield name, joint_verdict(request, view, taken is not None)
+            yield name, _joint_verdict(request, view, taken is not None)
         elif view.groups:
             yield name, _refuse(request, view, shape, cache)
         else:
@@ -106,8 +102,6 @@ class Shape:
     """One way in which a host could take the replica.
 
     Attributes:
-        count: Accelerators on the host.
-        needed: Bytes on each of them.
         obstacle: Why a larger share, which would help, is impossible; empty = it is possible, or
             would not help.
     """
@@ -117,21 +111,10 @@ class Shape:
     obstacle: str
 
 
-@dataclass(slots=True)
-class Shapes:
-    """All ways for hosts with the same number of accelerators of a kind.
-
-    Attributes:
-        possible: Those that a host may miss by the least.
-        refusal: Why none is possible; None = some are.
-    """
-
-    possible: list[Shape]
-    refusal: Refusal | None = None
-
-
-def _shapes(request: Request, kind: AcceleratorKind, there: int, taken: Candidate | None) -> Shapes:
-    """The shapes for hosts with so many accelerators of a kind.
+def _shapes(
+    request: Request, kind: AcceleratorKind, there: int, taken: Candidate | None
+) -> list[Shape] | Refusal:
+    """The shapes that hosts with so many accelerators of a kind may miss by the least, if any.
 
     A host with as many accelerators as the candidate takes is measured against that shape only.
     """
@@ -140,7 +123,9 @@ def _shapes(request: Request, kind: AcceleratorKind, there: int, taken: Candidat
     if taken and len(taken.rooms[0]) <= there:
         layouts, full = [Layout(len(taken.rooms[0]), taken.split)], taken.is_full
     if not layouts:
-        return Shapes([], _too_few(request, kind, there))
+        wanted = request.count or 0
+        note = f"{wanted} accelerators requested, {there} x {kind} there"
+        return Refusal(Reason.NO_ACCELERATOR, note, count=wanted, there=there)
     possible = []
     refused: list[tuple[Layout, Refusal]] = []
     for layout in reversed(layouts):
@@ -151,10 +136,10 @@ def _shapes(request: Request, kind: AcceleratorKind, there: int, taken: Candidat
         elif refusal := demand.refusal(kind, layout.split, full=full):
             refused.append((layout, refusal))
     if not possible:
-        return Shapes([], _impossible(refused))
+        return _impossible(refused)
     # A shape that is missed by more than another, however full or empty the host, is never nearest.
     worst = min(shape.needed for shape in possible)
-    return Shapes([one for one in reversed(possible) if one.needed - kind.total <= worst])
+    return [one for one in reversed(possible) if one.needed - kind.total <= worst]
 
 
 def _impossible(refused: list[tuple[Layout, Refusal]]) -> Refusal:
@@ -164,17 +149,11 @@ def _impossible(refused: list[tuple[Layout, Refusal]]) -> Refusal:
     return Refusal(refusal.reason, refusal.note, count=layout.count)
 
 
-def _too_few(request: Request, kind: AcceleratorKind, there: int) -> Refusal:
-    wanted = request.count or 0
-    note = f"{wanted} accelerators requested, {there} x {kind} there"
-    return Refusal(Reason.NO_ACCELERATOR, note, count=wanted, there=there)
-
-
 def _refuse(
     request: Request,
     view: HostView,
     taken: Candidate | None,
-    cache: dict[tuple[AcceleratorKind, int], Shapes],
+    cache: dict[tuple[AcceleratorKind, int], list[Shape] | Refusal],
 ) -> Verdict:
     """The verdict for the kind of accelerator that the host misses by the least."""
     verdicts = []
@@ -183,10 +162,10 @@ def _refuse(
         shapes = cache.get(key)
         if shapes is None:
             shapes = cache[key] = _shapes(request, kind, len(room), taken)
-        if shapes.refusal:
-            verdicts.append(Verdict.of(view.host.name, shapes.refusal))
+        if isinstance(shapes, Refusal):
+            verdicts.append(Verdict.of(view.host.name, shapes))
         else:
-            verdicts.append(_measure(request, view, kind, room, shapes.possible))
+            verdicts.append(_measure(request, view, kind, room, shapes))
     if len(verdicts) == 1:
         return verdicts[0]
     return min(verdicts, key=lambda one: one.needed - one.available)
@@ -199,17 +178,14 @@ def _measure(
     name = view.host.name
     if request.spec.extended_kv_cache:
         claims = (shape.needed * shape.count for shape in shapes)
-        short = min(
-            (ram_refusal(request, view, kind, claim) for claim in claims),
-            key=lambda one: one.shortfall,
-        )
-        if short.needed > short.available:
-            return Verdict.of(name, short)
+        least = min(request.ram_for(kind.type, claim) for claim in claims)
+        if least > view.room.ram:
+            return Verdict.of(name, ram_refusal(view.host, least, view.room.ram))
     nearest, available = _nearest(request, view, kind, room, shapes)
     there = fields(view.host)
     if available < nearest.needed <= room[nearest.count - 1] and not there["unified_memory"]:
-        claimed = nearest.needed * nearest.count
-        return Verdict.of(name, ram_refusal(request, view, kind, claimed))
+        needed = request.ram_for(kind.type, nearest.needed * nearest.count)
+        return Verdict.of(name, ram_refusal(view.host, needed, view.room.ram))
     return Verdict(
         name,
         # A larger share would help, and only the shape of the model is in its way.
@@ -235,3 +211,54 @@ def _nearest(
         if shape is nearest or shape.needed - left < nearest.needed - available:
             nearest, available = shape, left
     return nearest, available
+
+
+def _joint_verdict(request: Request, view: HostView, placed: bool) -> Verdict:
+    """The verdict where the user wants several hosts for one replica."""
+    name = view.host.name
+    if refusal := _part_refusal(request, view):
+        return Verdict.of(name, refusal)
+    if placed:
+        return Verdict(name, note="could take part; other hosts were preferred")
+    note = f"could take part, but {request.hosts} hosts are requested and too few others can"
+    return Verdict(name, Reason.TOO_FEW_HOSTS, note)
+
+
+def _part_refusal(request: Request, view: HostView) -> Refusal | None:
+    """What the host itself lacks for its part; None = nothing."""
+    if not view.groups:
+        if uneven := request.demand.uneven(request.hosts):
+            return Refusal(Reason.PARALLELISM, uneven)
+        return cpu_refusal(request, view, request.cpu_demand.least(request.hosts).bytes)
+    refusals = []
+    for kind, room in view.groups.items():
+        for count in range(1, len(room) + 1):
+            if request.count not in (None, count * request.hosts):
+                continue
+            refusal = _lack(request, view, kind, room[:count], len(room))
+            if refusal is None:
+                return None
+            refusals.append(refusal)
+    if measured := [one for one in refusals if one.needed]:
+        return min(measured, key=lambda one: one.shortfall)
+    note = f"{request.count} accelerators over {request.hosts} hosts are more than it has"
+    return refusals[0] if refusals else Refusal(Reason.NO_ACCELERATOR, note)
+
+
+def _lack(
+    request: Request, view: HostView, kind: AcceleratorKind, room: list[int], there: int
+) -> Refusal | None:
+    """What is lacking for a part on these accelerators; None = nothing."""
+    count = len(room)
+    split = request.stated_split or Split(tensor=count, pipeline=request.hosts)
+    allocation = request.demand.least(kind, split)
+    if allocation is None:
+        refusal = request.demand.refusal(kind, split)
+        return Refusal(Reason.PARALLELISM, refusal.note if refusal else "")
+    needed, available = allocation.bytes, within_ram(request, view, kind, room)[-1]
+    if needed <= available:
+        return None
+    if needed <= room[-1] and not view.host.unified_memory:
+        return ram_refusal(view.host, request.ram_for(kind.type, needed * count), view.room.ram)
+    held_by = holders(view.host, Resource.ACCELERATOR)
+    return Refusal(Reason.ACCELERATOR_MEMORY, "", needed, available, count, there, held_by)

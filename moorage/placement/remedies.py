@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from moorage.common.refusal import Reason, Refusal
-from moorage.common.units import human_bytes
-from moorage.inventory.snapshot import FleetSnapshot
-from moorage.memory.demand import MemoryModel
+from moorage.common.units import GIB, human_bytes
+from moorage.inventory.snapshot import Accelerator, FleetSnapshot
 from moorage.memory.need import MemoryQuery, Need
 from moorage.memory.options import wanted_concurrency
-from moorage.placement.better_hosts import Trial, empty_or_extended_host, larger_accelerators
+from moorage.placement.candidates import MOST_ON_ONE_HOST, Candidate
 from moorage.placement.demand import Demand, Split
 from moorage.placement.explanation import Verdict
 from moorage.placement.memory import ExactOrEstimatedMemory, Memory, MemoryRequest
+from moorage.placement.placement import Seat
 from moorage.placement.request import Request
-from moorage.placement.view import view_of
+from moorage.placement.view import AcceleratorKind, HostView, view_of
 from moorage.spec import EngineName
 
 OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -33,56 +33,42 @@ CHECKPOINTS = (("FP8", 0.52), ("4 bits", 0.3))
 """Checkpoints in fewer bits: their weights as a share of 16-bit ones, scales included."""
 
 FULL_WIDTH = ("bfloat16", "float16", "")
-
-
-def other_options(request: Request, exact: MemoryModel) -> Iterator[tuple[str, Request]]:
-    """The request under options that save memory, one after the other and all together."""
-    combined: dict[str, Any] = {}
-    for argument, change in OPTIONS:
-        combined |= change
-        yield argument, _with_memory(request, exact.with_options(**change))
-    arguments = " ".join(argument for argument, _ in OPTIONS)
-    yield arguments, _with_memory(request, exact.with_options(**combined))
-
-
-def other_checkpoints(request: Request) -> Iterator[tuple[str, Request]]:
-    """The request as if the weights were stored in fewer bits: an estimate."""
-    profile = request.profile
-    if profile.quantization or profile.dtype not in FULL_WIDTH:
-        return
-    for name, share in CHECKPOINTS:
-        memory = LighterMemory(request.demand.memory, share)
-        yield name, replace(request, demand=Demand(memory, request.demand.request))
-
-
-class LighterMemory:
-    """A memory model with lighter weights."""
-
-    def __init__(self, memory: Memory, share: float) -> None:
-        self._memory, self._share = memory, share
-
-    def need(self, query: MemoryQuery) -> Need | Refusal:
-        """Memory of one rank on an accelerator."""
-        need = self._memory.need(query)
-        if isinstance(need, Refusal):
-            return need
-        terms = tuple(
-            term.model_copy(update={"bytes": int(term.bytes * self._share), "exact": False})
-            if term.name == "weights"
-            else term
-            for term in need.terms
-        )
-        return need.model_copy(update={"terms": terms})
-
-
-def _with_memory(request: Request, exact: MemoryModel) -> Request:
-    memory = ExactOrEstimatedMemory(exact, request.profile)
-    return replace(request, demand=Demand(memory, request.demand.request))
-
-
 CONTEXTS = (131_072, 65_536, 32_768, 16_384, 8192, 4096, 2048)
 MOST_RELEASES = 16
 """Releases that are tried one by one as if they were retired."""
+
+SIZES = (16, 24, 32, 40, 48, 80, 96, 141, 192, 288)
+"""Memory of accelerators that can be bought, in GiB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A request that fits nowhere on a fleet, to be tried under other circumstances.
+
+    Attributes:
+        place: Places all replicas of a request on hosts; no seats = they do not fit.
+        candidates: Candidates for one replica by our own strategies, whatever the policy.
+    """
+
+    request: Request
+    fleet: FleetSnapshot
+    views: Sequence[HostView]
+    place: Callable[[Request, Sequence[HostView]], tuple[Seat, ...]]
+    candidates: Callable[[Request, Sequence[HostView]], list[Candidate]]
+
+    def seats(
+        self, request: Request | None = None, views: Sequence[HostView] | None = None
+    ) -> tuple[Seat, ...]:
+        """The seats of all replicas of another request, or on other hosts; none = no fit."""
+        return self.place(request or self.request, self.views if views is None else views)
+
+    def with_demand(
+        self, memory: Memory | None = None, wanted: MemoryRequest | None = None
+    ) -> Request:
+        """The request with another memory model, or with other wishes."""
+        demand = self.request.demand
+        other = Demand(memory or demand.memory, wanted or demand.request)
+        return replace(self.request, demand=other)
 
 
 def remedies(trial: Trial) -> tuple[str, ...]:
@@ -93,16 +79,15 @@ def remedies(trial: Trial) -> tuple[str, ...]:
         _more_accelerators,
         _without_a_release,
         _checkpoint,
-        empty_or_extended_host,
-        larger_accelerators,
+        _empty_or_extended_host,
+        _larger_accelerators,
     )
     return tuple(remedy for attempt in attempts if (remedy := next(attempt(trial), "")))
 
 
 def _smaller_cache(trial: Trial) -> Iterator[str]:
     for setting, smaller in _smaller_requests(trial.request):
-        demand = Demand(trial.request.demand.memory, smaller)
-        if trial.seats(replace(trial.request, demand=demand)):
+        if trial.seats(trial.with_demand(wanted=smaller)):
             yield f"Set {setting}: with it the model fits."
 
 
@@ -125,22 +110,25 @@ def _smaller_requests(request: Request) -> Iterator[tuple[str, MemoryRequest]]:
 
 
 def _options(trial: Trial) -> Iterator[str]:
-    if trial.exact is None or trial.request.engine.name != EngineName.VLLM:
+    """One argument after the other, then all together."""
+    request, exact = trial.request, trial.request.subject.memory
+    if exact is None or request.engine.name != EngineName.VLLM:
         return
-    for arguments, request in other_options(trial.request, trial.exact):
-        if trial.seats(request):
+    together = " ".join(argument for argument, _ in OPTIONS)
+    combined = {name: value for _, change in OPTIONS for name, value in change.items()}
+    for arguments, change in (*OPTIONS, (together, combined)):
+        memory = ExactOrEstimatedMemory(exact.with_options(**change), request.profile)
+        if trial.seats(trial.with_demand(memory)):
             yield f"Add `{arguments}` to `engine.args`: with it the model fits."
 
 
 def _more_accelerators(trial: Trial) -> Iterator[str]:
     """As many accelerators as it takes, where the user wants fewer or lists them."""
-    spec = trial.request.spec
-    if spec.placement.accelerators == "auto" or trial.request.stated:
+    request = trial.request
+    if request.spec.placement.accelerators == "auto" or request.stated:
         return
-    free = spec.placement.model_copy(update={"accelerators": "auto"})
-    request = replace(trial.request, spec=spec.model_copy(update={"placement": free}))
     taken: Counter[int] = Counter()
-    for seat in trial.seats(request):
+    for seat in trial.seats(request.with_placement(accelerators="auto")):
         taken[seat.replica] += len(seat.accelerators)
     counts = set(taken.values())
     if len(counts) == 1 and counts != {0}:
@@ -157,11 +145,129 @@ def _without_a_release(trial: Trial) -> Iterator[str]:
 
 
 def _checkpoint(trial: Trial) -> Iterator[str]:
-    for name, request in other_checkpoints(trial.request):
-        if seats := trial.seats(request):
+    """Weights stored in fewer bits: an estimate."""
+    profile = trial.request.profile
+    if profile.quantization or profile.dtype not in FULL_WIDTH:
+        return
+    for name, share in CHECKPOINTS:
+        memory = LighterMemory(trial.request.demand.memory, share)
+        if seats := trial.seats(trial.with_demand(memory)):
             where, count = seats[0].host, len(seats[0].accelerators)
             on = f" on {count} accelerators of {where}" if count else f" on {where}"
             yield f"A checkpoint of it in {name} would fit{on}, as far as can be estimated."
+
+
+class LighterMemory:
+    """A memory model with lighter weights."""
+
+    def __init__(self, memory: Memory, share: float) -> None:
+        self._memory, self._share = memory, share
+
+    def need(self, query: MemoryQuery) -> Need | Refusal:
+        """Memory of one rank on an accelerator."""
+        need = self._memory.need(query)
+        if isinstance(need, Refusal):
+            return need
+        terms = tuple(
+            term.model_copy(update={"bytes": int(term.bytes * self._share), "exact": False})
+            if term.name == "weights"
+            else term
+            for term in need.terms
+        )
+        return need.model_copy(update={"terms": terms})
+
+
+def _empty_or_extended_host(trial: Trial) -> Iterator[str]:
+    """The largest host of each kind with nothing else on it, else with more accelerators."""
+    for kind, view in _largest(trial).items():
+        there = len(view.groups[kind])
+        if usage := _usage_on(trial, view, _emptied(view)):
+            each, count, _ = usage
+            yield f"{view.host.name} would do with nothing else on it: {each} on each of {count}."
+            continue
+        for number in _plentiful_counts(trial, view, kind):
+            if usage := _usage_on(trial, view, _with(view, kind, number)):
+                each, count, tokens = usage
+                yield (
+                    f"A host with {count} x {kind} would do: {each} on each for {tokens} tokens"
+                    f" (the largest host has {there})."
+                )
+                break
+
+
+def _larger_accelerators(trial: Trial) -> Iterator[str]:
+    """The size at which accelerators of the largest host would do; none for listed accelerators."""
+    largest = _largest(trial)
+    if not largest or trial.request.listed_accelerators:
+        return
+    kind, view = max(largest.items(), key=lambda one: len(one[1].groups[one[0]]) * one[0].total)
+    for total in (size * GIB for size in SIZES if size * GIB > kind.total):
+        bought = AcceleratorKind(kind.type, "", total)
+        if usage := _usage_on(trial, view, _with(view, bought, len(view.groups[kind]))):
+            each, count, _ = usage
+            size = f"{human_bytes(total)} ({kind.type})"
+            yield f"{count} x {size} on one host would do: {each} on each."
+            return
+
+
+def _largest(trial: Trial) -> dict[AcceleratorKind, HostView]:
+    """By kind that the engine can use, and the user wants, the host with most of it."""
+    request = trial.request
+    types, wanted = request.engine.accelerator_types, request.spec.placement.accelerator_kinds
+    largest: dict[AcceleratorKind, HostView] = {}
+    for view in trial.views:
+        for kind, room in view.groups.items():
+            if kind.type not in types or not kind.is_one_of(wanted):
+                continue
+            if kind not in largest or len(room) > len(largest[kind].groups[kind]):
+                largest[kind] = view
+    return largest
+
+
+def _plentiful_counts(trial: Trial, view: HostView, kind: AcceleratorKind) -> list[int]:
+    """Accelerators that one replica, and all together, would take where there are plenty."""
+    if trial.request.listed_accelerators:
+        return []
+    plenty = _with(view, kind, MOST_ON_ONE_HOST)
+    candidates = trial.candidates(trial.request, [plenty])
+    counts = {len(one.rooms[0]) for one in candidates if one.kind}
+    if seats := trial.seats(views=[plenty]):
+        counts.add(_number(seats))
+    return sorted(counts)
+
+
+def _usage_on(trial: Trial, view: HostView, other: HostView) -> tuple[str, int, int] | None:
+    """Bytes of each, accelerators and tokens on another host in a host's place, if all fits."""
+    if not trial.candidates(trial.request, [other]):
+        return None
+    seats = trial.seats(views=[other if one is view else one for one in trial.views])
+    on_it = [seat for seat in seats if seat.host == view.host.name and seat.accelerators]
+    if not on_it:
+        return None
+    each = max(size for seat in on_it for size in seat.accelerator_bytes)
+    return human_bytes(each), _number(on_it), min(seat.tokens for seat in on_it)
+
+
+def _number(seats: Sequence[Seat]) -> int:
+    return len({index for seat in seats for index in seat.accelerators})
+
+
+def _emptied(view: HostView) -> HostView:
+    items = view.host.accelerators
+    return _bare(view, (i.model_copy(update={"memory_free": i.memory_total}) for i in items))
+
+
+def _with(view: HostView, kind: AcceleratorKind, number: int) -> HostView:
+    """The host with so many accelerators of one kind instead of its own, and nothing on it."""
+    one = Accelerator(
+        type=kind.type, index=0, name=kind.name, memory_total=kind.total, memory_free=kind.total
+    )
+    return _bare(view, (one.model_copy(update={"index": index}) for index in range(number)))
+
+
+def _bare(view: HostView, accelerators: Iterable[Accelerator]) -> HostView:
+    empty = {"claims": (), "ports_in_use": (), "ram_free": view.host.ram_total}
+    return view_of(view.host.model_copy(update={**empty, "accelerators": tuple(accelerators)}))
 
 
 def shortage(request: Request, fleet: FleetSnapshot, verdicts: Sequence[Verdict]) -> str:
@@ -172,8 +278,7 @@ def shortage(request: Request, fleet: FleetSnapshot, verdicts: Sequence[Verdict]
     if not short:
         return ""
     nearest = min(short, key=lambda one: one.needed - one.available)
-    stated = request.stated
-    split = Split(stated.tensor, stated.pipeline) if stated else Split(tensor=nearest.count)
+    split = request.stated_split or Split(tensor=nearest.count)
     for kind in view_of(fleet.host(nearest.host)).groups:
         allocation = request.demand.least(kind, split)
         if allocation and allocation.bytes == nearest.needed:

@@ -10,7 +10,7 @@ from moorage.images.image import Image
 from moorage.inventory.claims import Claim, Resource
 from moorage.inventory.snapshot import FleetSnapshot, HostSnapshot
 from moorage.placement.explanation import Verdict
-from moorage.placement.fit import free_ports, misfits
+from moorage.placement.fit import free_ports, misfits, port_refusal
 from moorage.placement.placement import CPU, Placement, Seat
 from moorage.spec import ModelSpec, ReplaceStrategy
 
@@ -20,7 +20,6 @@ class ReplacementPolicy:
     """What `replace.strategy` allows a new release.
 
     Attributes:
-        strategy: As the spec says.
         running: Release of the same model that serves now and could be started again; empty = none.
     """
 
@@ -39,11 +38,7 @@ class ReplacementPolicy:
         return bool(self.running) and self.strategy in stops
 
     def stop_reason(self, obstacle: str) -> str:
-        """Why the other one stops first.
-
-        Args:
-            obstacle: Why there is no room for both.
-        """
+        """Why the other one stops first."""
         if self.strategy == ReplaceStrategy.STOP_FIRST:
             return f"{self.running} stops first: `replace.strategy` says so"
         return f"{self.running} must stop first: {obstacle}"
@@ -68,7 +63,6 @@ def restore_placement(
         spec: The spec of the earlier release.
         before: Where it ran.
         source: The release that ran there.
-        fleet: The hosts with all claims.
         running: Release of the same model that serves now; empty = none.
 
     Raises:
@@ -159,7 +153,7 @@ def _with_free_ports(seats: tuple[Seat, ...], fleet: FleetSnapshot) -> tuple[Sea
         host = fleet.host(seat.host)
         others = [other for other in (*seats, *moved) if other.host == seat.host]
         taken = [claim.index for other in others for claim in _port_claims(other)]
-        if len(_port_claims(seat)) == 1 and not _is_free(host, seat.port):
+        if len(_port_claims(seat)) == 1 and port_refusal(host, seat.port):
             ports = free_ports(host, 1, taken)
             seat = seat.model_copy(update={"port": ports[0]}) if ports else seat
         moved.append(seat)
@@ -168,10 +162,6 @@ def _with_free_ports(seats: tuple[Seat, ...], fleet: FleetSnapshot) -> tuple[Sea
 
 def _port_claims(seat: Seat) -> list[Claim]:
     return [claim for claim in seat.claims if claim.resource == Resource.PORT]
-
-
-def _is_free(host: HostSnapshot, port: int) -> bool:
-    return port not in host.ports_in_use and not host.claimed(Resource.PORT, port)
 
 
 def _restored(

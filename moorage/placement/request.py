@@ -6,22 +6,15 @@ from dataclasses import dataclass, replace
 
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.snapshot import FleetSnapshot
-from moorage.memory.calibration import Measurement
-from moorage.memory.demand import MemoryModel
 from moorage.models.profile import ModelProfile
-from moorage.placement.baseline.terms import by_baseline_rules, read_terms
-from moorage.placement.demand import CpuDemand, Demand
-from moorage.placement.engine import (
-    EngineTraits,
+from moorage.placement.baseline.terms import (
+    Key,
+    by_baseline_rules,
+    listed_accelerators,
+    read_terms,
 )
-from moorage.placement.memory import (
-    CalibratedMemory,
-    EstimatedMemory,
-    ExactOrEstimatedMemory,
-    Memory,
-    StatedMemory,
-    memory_request,
-)
+from moorage.placement.demand import CpuDemand, Demand, Split, Subject
+from moorage.placement.engine import EngineTraits
 from moorage.placement.parallelism import Parallelism, stated_parallelism
 from moorage.spec import Distributed, ModelSpec
 
@@ -31,33 +24,34 @@ MOST_HOSTS = 64
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One replica that needs a place.
+    """One replica that needs a place; `stated` is the parallelism that the user's arguments fix."""
 
-    Attributes:
-        spec: What the user wrote.
-        profile: The model.
-        engine: The engine that will serve it.
-        demand: What it needs of accelerators.
-        cpu_demand: What it needs of RAM where processors run the engine.
-        stated: Parallelism that the user's arguments fix; None = it is derived.
-        staged: The model as hosts list what they have, `source@revision`.
-        adapter_bytes: Bytes of the files of its LoRA adapters.
-    """
-
-    spec: ModelSpec
-    profile: ModelProfile
+    subject: Subject
     engine: EngineTraits
     demand: Demand
     cpu_demand: CpuDemand
     stated: Parallelism | None = None
-    staged: str = ""
-    adapter_bytes: int = 0
 
     @property
-    def listed_accelerators(self) -> tuple[str, ...]:
+    def spec(self) -> ModelSpec:
+        """What the user wrote."""
+        return self.subject.spec
+
+    @property
+    def profile(self) -> ModelProfile:
+        """The model."""
+        return self.subject.profile
+
+    def with_placement(self, **changes: object) -> Request:
+        """The same request with other fields of `placement` in its spec."""
+        placement = self.spec.placement.model_copy(update=changes)
+        spec = self.spec.model_copy(update={"placement": placement})
+        return replace(self, subject=replace(self.subject, spec=spec))
+
+    @property
+    def listed_accelerators(self) -> tuple[Key, ...]:
         """Accelerators that the user listed; empty = none are."""
-        chosen = self.spec.placement.accelerators
-        return chosen if isinstance(chosen, tuple) else ()
+        return listed_accelerators(self.spec)
 
     @property
     def count(self) -> int | None:
@@ -68,6 +62,11 @@ class Request:
         if wanted == "auto":
             return self.stated.world if self.stated else None
         return wanted
+
+    @property
+    def stated_split(self) -> Split | None:
+        """How the user's arguments cut the model up; None = they leave it open."""
+        return Split(self.stated.tensor, self.stated.pipeline) if self.stated else None
 
     def is_own(self, release: str) -> bool:
         """Whether a claim is the model's own: of one of its releases, or only proposed yet."""
@@ -122,10 +121,7 @@ class Request:
     @property
     def within_limits(self) -> Request:
         """The same request, without leave to overcommit."""
-        if not self.may_overcommit:
-            return self
-        limits = self.spec.placement.model_copy(update={"overcommit": False})
-        return replace(self, spec=self.spec.model_copy(update={"placement": limits}))
+        return self.with_placement(overcommit=False) if self.may_overcommit else self
 
     @property
     def on_cpu(self) -> bool:
@@ -133,60 +129,28 @@ class Request:
         return self.count == 0
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """The model to place.
+def request_for(
+    subject: Subject, engine: EngineTraits, fleet: FleetSnapshot | None = None
+) -> Request:
+    """What is to be placed when an engine serves a model.
 
-    Attributes:
-        spec: What the user wrote.
-        profile: What the model is.
-        memory: How much memory it takes; None = only a rough estimate is possible.
-        staged: The model as hosts list what they have, `source@revision`.
-        companion_bytes: Bytes of the files of its adapters and draft model, for an estimate.
-        adapter_bytes: Bytes of the files of its adapters alone.
-        measured: Measurements of earlier starts of its architecture, the newest first.
+    Raises:
+        Failure: `BAD_SPEC` when the arguments contradict the accelerators that the spec wants.
     """
-
-    spec: ModelSpec
-    profile: ModelProfile
-    memory: MemoryModel | None = None
-    staged: str = ""
-    companion_bytes: int = 0
-    adapter_bytes: int = 0
-    measured: tuple[Measurement, ...] = ()
-
-    def request(self, engine: EngineTraits, fleet: FleetSnapshot | None = None) -> Request:
-        """What is to be placed when an engine serves the model.
-
-        Args:
-            engine: The engine.
-            fleet: The hosts, which may have a default version of the engine.
-
-        Raises:
-            Failure: `BAD_SPEC` when the arguments contradict the accelerators that the spec wants.
-        """
-        spec, profile = self.spec, self.profile
-        _require_consistent_sizes(self)
-        wanted, ram = memory_request(spec, profile), spec.placement.ram
-        stated = 0 if ram == "auto" else int(ram)
-        request = Request(
-            spec=spec,
-            profile=profile,
-            engine=engine,
-            demand=Demand(_memory(self, engine, fleet), wanted),
-            cpu_demand=CpuDemand(self.memory, profile, engine, wanted, stated),
-            stated=stated_parallelism(spec.engine.arguments),
-            staged=self.staged,
-            adapter_bytes=self.adapter_bytes,
-        )
-        _require_possible(request)
-        return request
-
-
-def _require_consistent_sizes(subject: Subject) -> None:
-    """The rules of the policy `baseline` refuse sizes that contradict each other or the model."""
-    if by_baseline_rules(subject.spec):
-        read_terms(subject.spec, subject.profile, subject.adapter_bytes)
+    spec = subject.spec
+    if by_baseline_rules(spec):
+        # Its rules refuse sizes that contradict each other or the model.
+        read_terms(spec, subject.profile, subject.adapter_bytes)
+    demand = subject.demand(engine, fleet)
+    request = Request(
+        subject=subject,
+        engine=engine,
+        demand=demand,
+        cpu_demand=CpuDemand(subject, engine, demand.request),
+        stated=stated_parallelism(spec.engine.arguments),
+    )
+    _require_possible(request)
+    return request
 
 
 def _require_possible(request: Request) -> None:
@@ -205,20 +169,3 @@ def _require_possible(request: Request) -> None:
             f" ({stated})",
             suggestion="Leave one of the two out.",
         )
-
-
-def _memory(subject: Subject, engine: EngineTraits, fleet: FleetSnapshot | None) -> Memory:
-    """The most exact memory model: predicted and corrected, estimated where the rules end."""
-    spec, profile = subject.spec, subject.profile
-    if not engine.predictable:
-        claim = spec.memory.claim
-        estimated = EstimatedMemory(profile, f"the engine is {engine.name}")
-        return estimated if claim is None else StatedMemory(int(claim))
-    if subject.memory is None:
-        return EstimatedMemory(profile, "no tensor headers", subject.companion_bytes)
-    known = ExactOrEstimatedMemory(subject.memory, profile, subject.companion_bytes)
-    configured = fleet.engine_versions(engine.name).default_version if fleet else ""
-    version = spec.engine.version or configured or engine.default_version
-    given = spec.engine.arguments.words
-    arguments = (*engine.memory_arguments(spec, subject.memory.options.lora), *given)
-    return CalibratedMemory(known, profile, engine.name, version, arguments, subject.measured)

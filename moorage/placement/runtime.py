@@ -16,12 +16,6 @@ from moorage.spec import ContainerSettings, EngineName, ModelSpec, RuntimeName
 def image_on(spec: ModelSpec, engine: EngineTraits, host: HostSnapshot, kind: str) -> Image:
     """The image that suits a host's processors and the driver of its accelerators.
 
-    Args:
-        spec: What the user wrote.
-        engine: The engine.
-        host: The host.
-        kind: Accelerator type, or `cpu`.
-
     Raises:
         Failure: `NO_IMAGE` when none can work.
     """

@@ -27,10 +27,7 @@ def score_all(
 ) -> list[ScoredCandidate]:
     """The points of each candidate: the mean over its hosts, leader and followers alike.
 
-    Args:
-        request: What is to be placed.
-        candidates: Those of one strategy.
-        views: The hosts; a term that gives points to none of them is skipped.
+    A term that gives points to none of the hosts is skipped.
     """
     idle: set[Term] = set()
     if not any(view.host.images for view in views):
@@ -52,17 +49,15 @@ def _points(
     request: Request, candidates: Sequence[Candidate], weight: float, rate: Term
 ) -> list[float]:
     """Points of one term for each candidate."""
-    return [
-        weight * rate(request, candidate, candidate.views[0], candidate.rooms[0])
-        if len(candidate.views) == 1
-        else weight * _total(request, candidate, rate) / len(candidate.views)
-        for candidate in candidates
-    ]
-
-
-def _total(request: Request, candidate: Candidate, rate: Term) -> float:
-    pairs = zip(candidate.views, candidate.rooms, strict=True)
-    return sum(rate(request, candidate, view, room) for view, room in pairs)
+    points = []
+    for one in candidates:
+        if len(one.views) == 1:
+            points.append(weight * rate(request, one, one.views[0], one.rooms[0]))
+        else:
+            pairs = zip(one.views, one.rooms, strict=True)
+            total = sum(rate(request, one, view, room) for view, room in pairs)
+            points.append(weight * total / len(one.views))
+    return points
 
 
 def _apart(request: Request, _candidate: Candidate, view: HostView, _room: list[int]) -> float:
@@ -107,7 +102,7 @@ def _host_full(request: Request, candidate: Candidate, view: HostView, room: lis
 def _weights_there(
     request: Request, _candidate: Candidate, view: HostView, _room: list[int]
 ) -> float:
-    return 1.0 if request.staged in view.host.models else 0.0
+    return 1.0 if request.subject.staged in view.host.models else 0.0
 
 
 def _image_there(request: Request, candidate: Candidate, view: HostView, _room: list[int]) -> float:

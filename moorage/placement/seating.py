@@ -53,11 +53,8 @@ def _ask(request: Request, candidate: Candidate) -> Allocation:
 
 
 def _cpu_seat(request: Request, candidate: Candidate, at: int, replica: int) -> Seat:
-    host, cores, ranks = (
-        candidate.views[at].host,
-        request.spec.placement.cores,
-        candidate.split.tensor,
-    )
+    host, ranks = candidate.views[at].host, candidate.split.tensor
+    cores = request.spec.placement.cores
     ask = request.cpu_demand.fitted(candidate.budget, ranks)
     tokens = ask.tokens
     if request.spec.placement.policy == Policy.BASELINE:
@@ -82,8 +79,9 @@ def _cpu_seat(request: Request, candidate: Candidate, at: int, replica: int) -> 
 
 def _seat(request: Request, candidate: Candidate, at: int, ask: Allocation, replica: int) -> Seat:
     assert candidate.kind is not None
-    host = candidate.views[at].host
+    host, left = candidate.views[at].host, candidate.rooms[at][-1]
     chosen = _accelerators(request, candidate, at, ask)
+    warning = f"; overcommitted: only {human_bytes(left)} is free, the engine may fail to start"
     return Seat(
         replica=replica,
         host=host.name,
@@ -99,7 +97,7 @@ def _seat(request: Request, candidate: Candidate, at: int, ask: Allocation, repl
         pipeline=candidate.split.pipeline,
         need=ask.need,
         reason=f"{len(chosen)} x {candidate.kind}, {human_bytes(ask.bytes)} of each for"
-        f" {ask.tokens} tokens{_cut(request, ask.tokens)}{_warning(ask, candidate.rooms[at][-1])}",
+        f" {ask.tokens} tokens{_cut(request, ask.tokens)}{warning if ask.bytes > left else ''}",
     )
 
 
@@ -108,25 +106,16 @@ def _cut(request: Request, tokens: int) -> str:
     return f" of {wanted}, as many as fit" if tokens < wanted else ""
 
 
-def _warning(ask: Allocation, left: int) -> str:
-    if ask.bytes <= left:
-        return ""
-    return f"; overcommitted: only {human_bytes(left)} is free, the engine may fail to start"
-
-
 def _accelerators(
     request: Request, candidate: Candidate, at: int, ask: Allocation
 ) -> list[Accelerator]:
     """The emptiest that may be taken, or with bin-packing the fullest that still do."""
-    host, room, taken = (
-        candidate.views[at].host,
-        candidate.views[at].room.memory,
-        candidate.rooms[at],
-    )
-    listed = {int(identity.rsplit(":", 1)[1]) for identity in _listed(request, host)}
+    view, taken = candidate.views[at], candidate.rooms[at]
+    keys = request.listed_accelerators
+    listed = {index for _, host, index in keys if host == view.host.name}
     usable = [
         (left, item)
-        for left, item in zip(room, host.accelerators, strict=True)
+        for left, item in zip(view.room.memory, view.host.accelerators, strict=True)
         if (item.type, item.name, item.memory_total) == candidate.kind
         and left >= min(ask.bytes, taken[-1])
         and (not listed or item.index in listed)
@@ -134,10 +123,6 @@ def _accelerators(
     packs = request.spec.placement.strategy == Strategy.BINPACK
     usable.sort(key=lambda pair: pair[0], reverse=not packs)
     return sorted((item for _, item in usable[: len(taken)]), key=lambda item: item.index)
-
-
-def _listed(request: Request, host: HostSnapshot) -> list[str]:
-    return [one for one in request.listed_accelerators if one.rsplit(":", 2)[0] == host.name]
 
 
 def port_on(request: Request, host: HostSnapshot) -> int:

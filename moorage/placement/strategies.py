@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from moorage.placement.candidates import (
     Candidate,
@@ -34,6 +33,15 @@ def strategies(request: Request) -> tuple[Search, ...]:
         (spans and not request.count, on_many_cpus),
     )
     return tuple(strategy for concerns, strategy in table if concerns)
+
+
+def first_candidates(request: Request, views: Sequence[HostView]) -> list[Candidate]:
+    """The candidates of the first strategy that finds any."""
+    for strategy in strategies(request):
+        if candidates := strategy(request, views):
+            # A host on which the whole context fits is never passed over for one where it does not.
+            return [candidate for candidate in candidates if candidate.is_full] or candidates
+    return []
 
 
 def one_host(request: Request, views: Sequence[HostView]) -> list[Candidate]:
@@ -134,33 +142,21 @@ def overcommitted(request: Request, views: Sequence[HostView]) -> list[Candidate
     the host's RAM: beyond that, the host itself fails.
     """
     views = [view for view in views if not view.host.unified_memory]
-    empty = [_emptied(view) for view in views]
+    empty = [
+        narrowed(view, {kind: [kind.total] * len(room) for kind, room in view.groups.items()})
+        for view in views
+    ]
     candidates = [] if request.must_span else one_host(request, empty)
     if not candidates and request.spans_hosts:
         candidates = many_hosts(request, empty)
     there = {view.host.name: view for view in views}
-    return [
-        _overcommit(request, candidate, candidate.kind, there)
-        for candidate in candidates
-        if candidate.kind
-    ]
-
-
-def _emptied(view: HostView) -> HostView:
-    return narrowed(view, {kind: [kind.total] * len(room) for kind, room in view.groups.items()})
-
-
-def _overcommit(
-    request: Request, candidate: Candidate, kind: AcceleratorKind, there: dict[str, HostView]
-) -> Candidate:
-    """A candidate of emptied hosts, with the room that the hosts really have."""
-    views = tuple(there[view.host.name] for view in candidate.views)
-    rooms = zip(views, candidate.rooms, strict=True)
-    least = request.demand.least(kind, candidate.split)
-    return replace(
-        candidate,
-        views=views,
-        rooms=tuple(view.groups[kind][: len(room)] for view, room in rooms),
-        needed=least.bytes if least else candidate.needed,
-        is_full=False,
-    )
+    found = []
+    for candidate in candidates:
+        if kind := candidate.kind:
+            own = tuple(there[view.host.name] for view in candidate.views)
+            pairs = zip(own, candidate.rooms, strict=True)
+            rooms = tuple(view.groups[kind][: len(room)] for view, room in pairs)
+            least = request.demand.least(kind, candidate.split)
+            needed = least.bytes if least else candidate.needed
+            found.append(Candidate(own, rooms, kind, candidate.split, needed, is_full=False))
+    return found

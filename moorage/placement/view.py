@@ -19,7 +19,6 @@ class AcceleratorKind(NamedTuple):
     """Accelerators that are alike: one rank needs the same on each of them.
 
     Attributes:
-        type: `cuda`, `rocm`, ...
         name: Product name; empty = unknown.
         total: Bytes of memory.
     """
@@ -54,8 +53,6 @@ class HostView:
     """One host.
 
     Attributes:
-        host: The host.
-        room: What can still be claimed there.
         groups: By kind of accelerator the room of each, most first; without those of which no
             memory is known.
     """
@@ -73,12 +70,7 @@ def view_of(host: HostSnapshot) -> HostView:
 
 
 def select(view: HostView, chosen: Set[tuple[str, int]]) -> HostView:
-    """The same host with these accelerators only, as far as they may be used there.
-
-    Args:
-        view: The host.
-        chosen: Type and index of each.
-    """
+    """The same host with these accelerators (type, index) only, as far as they may be used."""
     pairs = zip(view.host.accelerators, view.room.memory, strict=True)
     taken = [pair for pair in pairs if (pair[0].type, pair[0].index) in chosen]
     kinds = [_facts_of_kind(fields(item)) for item, _ in taken]

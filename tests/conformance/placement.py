@@ -19,9 +19,8 @@ from moorage.engines.registry import ENGINES
 from moorage.inventory.claims import Claim, Resource
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.placement.fit import misfits
-from moorage.placement.placement import Placement
+from moorage.placement.placement import BaselineCandidate, Placement, Share
 from moorage.placement.propose import NoFit, propose
-from moorage.placement.ranking import BaselineCandidate, Share
 from tests.conformance.placement_world import a_fleet, a_subject, host_names
 
 Case = Mapping[str, Any]

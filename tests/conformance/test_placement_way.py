@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from moorage.common.failures import Failure
 from moorage.engines.registry import ENGINES
 from moorage.placement.baseline.place import rank
-from moorage.placement.ranking import Ranking
+from moorage.placement.placement import Ranking
+from moorage.placement.request import request_for
 from moorage.spec import EngineName
 from tests.conformance.placement import answer, chosen
 from tests.conformance.placement_cases import cases
@@ -20,7 +21,7 @@ def by_rules(case: dict[str, Any]) -> Ranking | str:
     """The answer of the rules alone, without filters and gate, or the class of a contradiction."""
     fleet, _ = a_fleet(case)
     try:
-        return rank(a_subject(case).request(ENGINES[EngineName.VLLM]), fleet.hosts)
+        return rank(request_for(a_subject(case), ENGINES[EngineName.VLLM]), fleet.hosts)
     except Failure as failure:
         return failure.named.get("class", failure.detail)
 

@@ -13,9 +13,9 @@ from moorage.images.image import Image
 from moorage.inventory.fleet_engines import EngineVersion, EngineVersions
 from moorage.inventory.snapshot import HostSnapshot, Program
 from moorage.models.source import ResolvedModel
+from moorage.placement.demand import Subject
 from moorage.placement.placement import Placed
 from moorage.placement.propose import propose
-from moorage.placement.request import Subject
 from moorage.spec import EngineName
 from tests.builders import (
     LEDGER,

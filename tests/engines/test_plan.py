@@ -13,8 +13,8 @@ from moorage.engines.launch import LaunchPlan
 from moorage.engines.registry import ENGINES
 from moorage.memory.estimates import CONTEXT
 from moorage.models.source import ModelFile
+from moorage.placement.demand import Subject
 from moorage.placement.propose import propose
-from moorage.placement.request import Subject
 from tests.builders import (
     ON_CPU,
     a_container,

@@ -8,9 +8,9 @@ from moorage.engines.launch import LaunchPlan
 from moorage.engines.plan import plan_launch
 from moorage.engines.registry import ENGINES
 from moorage.inventory.snapshot import HostSnapshot
+from moorage.placement.demand import Subject
 from moorage.placement.placement import Placed
 from moorage.placement.propose import propose
-from moorage.placement.request import Subject
 from moorage.reports.record import plan_document
 from tests.builders import (
     LEDGER,

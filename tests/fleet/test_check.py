@@ -105,9 +105,9 @@ def test_a_wrong_host_a_bad_key_and_a_wrong_authority_are_each_named(
     assert "refused the login" in bad_key[0]
     assert "Permission denied" in bad_key[0]
     assert "authorized_keys" in bad_key[1]
-    assert "not the one that is known" in wrong_host[0]
+    assert "identity of the host has changed" in wrong_host[0]
     assert "shows another key" in wrong_host[1]
-    assert "not the one that is known" in wrong_authority[0]
+    assert "identity of the host has changed" in wrong_authority[0]
     assert "ca.pem" in wrong_authority[1]
 
 

@@ -80,14 +80,23 @@ def tell(server: PrefectServer, event: str, said_by: str, times: int = 1) -> Non
     server.post("/events", every)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def module_start() -> datetime:
+    """When this module began: runs of earlier ones may be left on the server, never to end."""
+    return datetime.now(UTC)
+
+
 @pytest.fixture
-def unscheduled(served: PrefectServer) -> Iterator[PrefectServer]:
+def unscheduled(served: PrefectServer, module_start: datetime) -> Iterator[PrefectServer]:
     """A server on which only events make it reconcile: the schedule rests."""
     deployment = served.deployment("reconcile-fleet/reconcile")
     path = f"/deployments/{deployment['id']}/schedules/{deployment['schedules'][0]['id']}"
     served.patch(path, {"active": False})
     flows = {"name": {"any_": ["reconcile-fleet"]}}
-    under_way = {"state": {"type": {"not_any_": sorted(ENDED)}}}
+    under_way = {
+        "state": {"type": {"not_any_": sorted(ENDED)}},
+        "expected_start_time": {"after_": module_start.isoformat()},
+    }
     query = {"flows": flows, "flow_runs": under_way}
     until(lambda: not served.post("/flow_runs/filter", query))
     yield served

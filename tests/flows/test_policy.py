@@ -76,7 +76,7 @@ def test_nothing_that_would_run_or_read_something_comes_through_the_api(guarded:
         state = api.ended(run["id"])["state"]
         assert state["type"] == "FAILED", name
         assert {rule for rule in rules if rule not in state["message"]} == set(), name
-    refusals = [f"{place.named(name)}: The site's policy does not allow it" for name in HOSTILE]
+    refusals = [f"{place.named(name)}: The site's policy does not allow this" for name in HOSTILE]
     file = f"{place.folder}/deployments/policy.yaml"
     refusals += [f"`api.{rule}` of {file}" for rule, _ in HOSTILE.values()]
     # The log arrives a moment after the run has ended.

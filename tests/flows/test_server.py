@@ -46,6 +46,10 @@ NEVER_READY = {**ENGINE, "command": ["sleep", "600"]}
 APPEAR_SECONDS = 120
 
 
+WORKING_DIRECTORY = "prefect.deployments.steps.set_working_directory"
+"""The step that keeps Prefect from copying a folder for each run."""
+
+
 class TestDeployed:
     """`prefect deploy --all`."""
 
@@ -116,7 +120,8 @@ class TestDeployed:
             assert deployment["work_queue_name"] == "default"
             assert "moorage" in deployment["tags"]
             assert deployment["description"]
-            assert deployment["pull_steps"] == []
+            (step,) = deployment["pull_steps"]
+            assert step == {WORKING_DIRECTORY: {"directory": "."}}
 
     def test_the_deploys_at_once_are_limited_and_the_others_wait(
         self, deployed: dict[str, dict[str, Any]]

@@ -137,7 +137,9 @@ def test_the_deployment_of_a_site_differs_in_its_queue_alone(name: str) -> None:
 
 
 def test_no_path_of_a_machine_is_written() -> None:
-    assert WRITTEN["pull"] == []
+    assert WRITTEN["pull"] == [
+        {"prefect.deployments.steps.set_working_directory": {"directory": "."}}
+    ]
     assert str(REPOSITORY) not in FILE.read_text()
     assert all("/" not in entry["entrypoint"] for entry in ENTRIES.values())
 

@@ -23,9 +23,9 @@ from moorage.inventory.fleet import Host, StaticAccelerator
 from moorage.inventory.snapshot import Accelerator, HostSnapshot
 from moorage.memory.demand import memory_model
 from moorage.models.profile import derive_profile
+from moorage.placement.demand import Subject
 from moorage.placement.placement import Placed, Placement
 from moorage.placement.propose import propose
-from moorage.placement.request import Subject
 from moorage.readiness.answers import judge
 from moorage.readiness.protocol import readiness_probes
 from moorage.spec import Mode, RuntimeName

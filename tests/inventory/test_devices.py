@@ -10,9 +10,9 @@ from moorage.engines.plan import plan_launch
 from moorage.engines.registry import ENGINES
 from moorage.inventory.devices import DEVICES, device_kind, process_refusal
 from moorage.inventory.snapshot import VENDORS, HostSnapshot, Program
+from moorage.placement.demand import Subject
 from moorage.placement.placement import Placed
 from moorage.placement.propose import propose
-from moorage.placement.request import Subject
 from moorage.spec import EngineName
 from tests.builders import LEDGER, a_fleet, a_host, a_model, a_profile, a_spec, an_accelerator
 from tests.builders import an_image as some_image

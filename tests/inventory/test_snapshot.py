@@ -4,7 +4,7 @@ import pytest
 
 from moorage.common.units import GIB
 from moorage.inventory.claims import Resource
-from moorage.placement.fit import allocatable_memory, allocatable_ram, free_ports
+from moorage.placement.fit import allocatable_memory, free_ports, room_of
 from moorage.spec import EngineName
 from tests.builders import a_claim, a_cpu_host, a_fleet, a_host, an_accelerator
 
@@ -65,7 +65,7 @@ def test_without_a_release_everything_that_it_holds_and_uses_is_free() -> None:
     without = a_fleet(host).without("tiny.v1").host("gpu-1")
     assert {claim.release for claim in without.claims} == {"other.v1"}
     assert allocatable_memory(without, 0) == 80 * GIB
-    assert allocatable_ram(without) == 118 * GIB
+    assert room_of(without).ram == 118 * GIB
     assert free_ports(without, 1) == [40000]
     assert without.ports_in_use == (22,)
 
@@ -89,7 +89,7 @@ def test_what_a_release_has_not_taken_yet_was_never_in_use() -> None:
     )
     without = a_fleet(host).without("tiny.v1").host("gpu-1")
     assert allocatable_memory(without, 0) == 40 * GIB
-    assert allocatable_ram(without) == 54 * GIB
+    assert room_of(without).ram == 54 * GIB
 
 
 def test_what_is_freed_of_unified_memory_is_free_on_both_sides() -> None:
@@ -101,7 +101,7 @@ def test_what_is_freed_of_unified_memory_is_free_on_both_sides() -> None:
     host = a_host(claims=held, unified_memory=True, ram_free=70 * GIB, accelerators=(item,))
     without = a_fleet(host).without("tiny.v1").host("gpu-1")
     assert (without.ram_free, without.accelerators[0].memory_free) == (118 * GIB, 118 * GIB)
-    assert allocatable_ram(without) == allocatable_memory(without, 0) == 118 * GIB
+    assert room_of(without).ram == allocatable_memory(without, 0) == 118 * GIB
 
 
 @pytest.mark.parametrize("free", [0, 8, 80])

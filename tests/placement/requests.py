@@ -12,12 +12,12 @@ from moorage.engines.registry import ENGINES
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.memory.need import Batch, MemoryQuery, Need, Term
 from moorage.models.profile import ModelProfile
-from moorage.placement.demand import Demand
+from moorage.placement.demand import Demand, Subject
 from moorage.placement.engine import EngineTraits
 from moorage.placement.memory import Memory
 from moorage.placement.placement import Placement
 from moorage.placement.propose import place
-from moorage.placement.request import Request, Subject
+from moorage.placement.request import Request, request_for
 from moorage.placement.view import HostView, view_of
 from moorage.spec import EngineName, ModelSpec
 from tests.builders import a_fleet, a_profile, a_spec
@@ -55,7 +55,7 @@ def a_request(
 ) -> Request:
     """A request of a model of 8 GiB for vLLM."""
     model = Subject(spec or a_spec(), profile or a_profile(), **subject)
-    request = model.request(engine or ENGINES[EngineName.VLLM])
+    request = request_for(model, engine or ENGINES[EngineName.VLLM])
     return replace(request, demand=Demand(memory, request.demand.request)) if memory else request
 
 

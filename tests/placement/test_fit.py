@@ -6,7 +6,7 @@ import pytest
 
 from moorage.common.units import GIB
 from moorage.inventory.claims import Claim, Resource
-from moorage.placement.fit import allocatable_memory, allocatable_ram, free_ports, misfits, room_of
+from moorage.placement.fit import allocatable_memory, free_ports, misfits, room_of
 from tests.builders import a_claim, a_host, an_accelerator
 
 ACCELERATOR, RAM = Resource.ACCELERATOR, Resource.RAM
@@ -135,7 +135,7 @@ def port(number: int, release: str = "other.v1") -> Claim:
     ids=str,
 )
 def test_ram_is_what_nobody_claimed_and_is_really_free(host: dict[str, Any], gib: int) -> None:
-    assert allocatable_ram(a_host(**host)) == gib * GIB
+    assert room_of(a_host(**host)).ram == gib * GIB
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,10 @@ from moorage.common.units import GIB
 from moorage.engines.registry import ENGINES
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.models.profile import ModelProfile
+from moorage.placement.demand import Subject
 from moorage.placement.fit import misfits
 from moorage.placement.placement import Placement
 from moorage.placement.propose import propose
-from moorage.placement.request import Subject
 from moorage.spec import ModelSpec, Policy
 from tests.placement.worlds import fleets, profiles, specs
 

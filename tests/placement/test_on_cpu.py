@@ -11,8 +11,9 @@ from moorage.inventory.claims import Resource
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.memory.demand import MemoryModel
 from moorage.memory.options import memory_options
+from moorage.placement.demand import Subject
 from moorage.placement.placement import CPU
-from moorage.placement.request import Request, Subject
+from moorage.placement.request import Request, request_for
 from moorage.spec import EngineName
 from tests.builders import a_claim, a_cpu_host, a_host, a_profile, a_spec, an_accelerator
 from tests.memory.models import known
@@ -112,7 +113,7 @@ def qwen(policy: str = "fitted") -> Request:
     spec = a_spec(placement={"accelerators": 0, "policy": policy})
     memory = MemoryModel(config, headers, memory_options(spec))
     model = Subject(spec, a_profile(context=40_960), memory)
-    return model.request(ENGINES[EngineName.VLLM])
+    return request_for(model, ENGINES[EngineName.VLLM])
 
 
 def test_on_processors_too_the_context_is_as_long_as_the_room_allows() -> None:

@@ -10,10 +10,11 @@ from moorage.engines.plan import plan_launch
 from moorage.engines.registry import ENGINES
 from moorage.inventory.claims import Resource
 from moorage.inventory.snapshot import HostSnapshot
+from moorage.placement.demand import Subject
 from moorage.placement.fit import misfits
 from moorage.placement.placement import Placed, Placement
 from moorage.placement.propose import propose
-from moorage.placement.request import Request, Subject
+from moorage.placement.request import Request
 from moorage.spec import ModelSpec, Policy
 from tests.builders import (
     LEDGER,

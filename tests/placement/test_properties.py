@@ -169,7 +169,7 @@ def test_a_manual_selection_is_obeyed_or_refused(
     spec = request.spec.model_copy(
         update={"engine": request.spec.engine.model_copy(update={"args": ()})}
     )
-    request = changed(replace(request, spec=spec, stated=None, staged=""), **wish)
+    request = changed(replace(request, subject=replace(request.subject, spec=spec)), **wish)
     seats = placement_of(request, fleet).seats
     for replica in {seat.replica for seat in seats}:
         taken = [
@@ -244,7 +244,7 @@ def test_the_strategy_only_chooses_among_what_is_feasible(
     fleet: FleetSnapshot, request: Request
 ) -> None:
     one = request.spec.model_copy(update={"replicas": 1})
-    request = replace(request, spec=one, staged="")
+    request = replace(request, subject=replace(request.subject, spec=one))
     spread = placement_of(changed(request, strategy=Strategy.SPREAD), fleet)
     packed = placement_of(changed(request, strategy=Strategy.BINPACK), fleet)
     assert spread.fits == packed.fits

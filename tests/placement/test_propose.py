@@ -10,8 +10,8 @@ from moorage.common.values import Origin
 from moorage.engines.registry import ENGINES
 from moorage.inventory.claims import Resource
 from moorage.inventory.snapshot import HostSnapshot
+from moorage.placement.demand import Subject
 from moorage.placement.propose import propose
-from moorage.placement.request import Subject
 from moorage.reports.plan_report import placement_sections
 from moorage.spec import EngineName, Mode, ModelSpec
 from tests.builders import (

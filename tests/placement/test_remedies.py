@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,11 +15,11 @@ from moorage.inventory.claims import Resource
 from moorage.inventory.snapshot import Accelerator, FleetSnapshot, HostSnapshot
 from moorage.memory.demand import MemoryModel
 from moorage.memory.options import memory_options
-from moorage.placement.better_hosts import Trial
+from moorage.placement.demand import Subject
 from moorage.placement.placement import Placement
-from moorage.placement.propose import NoFit, propose, seats_for
-from moorage.placement.remedies import remedies
-from moorage.placement.request import Request, Subject
+from moorage.placement.propose import NoFit, candidates_for, propose, seats_for
+from moorage.placement.remedies import Trial, remedies
+from moorage.placement.request import Request, request_for
 from moorage.placement.view import view_of
 from moorage.spec import EngineName
 from tests.builders import a_claim, a_cpu_host, a_fleet, a_host, a_profile, a_spec, an_accelerator
@@ -131,10 +132,8 @@ def on(accelerators: Any) -> dict[str, Any]:
     return {"accelerators": accelerators}
 
 
-def remedies_of(
-    request: Request, fleet: FleetSnapshot, exact: MemoryModel | None = None
-) -> tuple[str, ...]:
-    return remedies(Trial(request, exact, fleet, views(*fleet.hosts), seats_for))
+def remedies_of(request: Request, fleet: FleetSnapshot) -> tuple[str, ...]:
+    return remedies(Trial(request, fleet, views(*fleet.hosts), seats_for, candidates_for))
 
 
 @pytest.mark.parametrize(
@@ -215,6 +214,14 @@ def test_a_replica_that_finds_its_place_is_no_way_out_for_the_others() -> None:
     assert not any(way.startswith("Set") for way in remedies_of(request, fleet))
 
 
+def test_the_policy_baseline_names_the_host_to_empty_for_accelerators_of_several_hosts() -> None:
+    listed = {"accelerators": ["a:cuda:0", "b:cuda:0"], "across_hosts": True, "policy": "baseline"}
+    full = host("a", 80, 80, claims=(held(60, "old.v1"),), bind="10.0.0.1")
+    fleet = a_fleet(full, host("b", 80, bind="10.0.0.2"))
+    named = remedies_of(a_request(a_spec(engine={"name": "vllm"}, placement=listed)), fleet)
+    assert any(way.startswith("a would do with nothing else on it: ") for way in named)
+
+
 QWEN = "qwen3-8b"
 
 
@@ -243,9 +250,6 @@ def test_arguments_that_save_memory_are_tried_with_the_exact_model() -> None:
 
 def test_arguments_of_vllm_are_no_way_out_for_another_engine() -> None:
     subject, fleet = qwen()
-    assert subject.memory is not None
     spec = subject.spec.model_copy(update={"engine": a_spec().engine})
-    request = a_request(
-        spec, subject.profile, ENGINES[EngineName.TRANSFORMERS], memory=subject.memory
-    )
-    assert not any(way.startswith("Add") for way in remedies_of(request, fleet, subject.memory))
+    request = request_for(replace(subject, spec=spec), ENGINES[EngineName.TRANSFORMERS])
+    assert not any(way.startswith("Add") for way in remedies_of(request, fleet))

@@ -10,10 +10,10 @@ from moorage.common.units import GIB
 from moorage.engines.registry import ENGINES
 from moorage.inventory.claims import Claim, Resource
 from moorage.inventory.snapshot import FleetSnapshot, HostSnapshot
+from moorage.placement.demand import Subject
 from moorage.placement.placement import Placement
 from moorage.placement.propose import NoFit, propose
 from moorage.placement.replacement import missing_parts, move_reason, pinned_spec, restore_placement
-from moorage.placement.request import Subject
 from moorage.spec import RuntimeName
 from tests.builders import (
     ON_CPU,

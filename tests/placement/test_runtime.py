@@ -11,8 +11,9 @@ from moorage.images.catalogue import runner_rows
 from moorage.inventory.fleet_engines import EngineVersion, EngineVersions
 from moorage.inventory.registries import Registries
 from moorage.inventory.snapshot import HostSnapshot
+from moorage.placement.demand import Subject
 from moorage.placement.propose import propose
-from moorage.placement.request import Subject
+from moorage.placement.request import request_for
 from moorage.placement.runtime import choose_runtime, image_on, image_there
 from moorage.spec import EngineName, RuntimeName
 from tests.builders import a_cpu_host, a_fleet, a_host, a_profile, a_spec, an_accelerator
@@ -73,7 +74,7 @@ def test_a_host_whose_driver_runs_no_image_is_refused_with_the_reason() -> None:
 
 
 def test_an_image_counts_as_there_under_the_name_of_its_registry() -> None:
-    request = Subject(a_spec(), a_profile()).request(VLLM)
+    request = request_for(Subject(a_spec(), a_profile()), VLLM)
     there = frozenset({"mirror.io/vllm/vllm-openai:v0.32.0"})
     plain = host_of(images=there)
     mirrored = host_of(images=there, registries=Registries(default="mirror.io"))

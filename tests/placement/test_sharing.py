@@ -13,9 +13,9 @@ from moorage.inventory.claims import Claim
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.memory.demand import memory_model
 from moorage.models.profile import derive_profile
+from moorage.placement.demand import Subject
 from moorage.placement.placement import Placement
 from moorage.placement.propose import NoFit, propose
-from moorage.placement.request import Subject
 from tests.adapters.hosts.test_local_host import L4, Recording
 from tests.builders import a_fleet, a_host, a_model, a_spec
 from tests.memory.models import known

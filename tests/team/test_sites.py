@@ -95,6 +95,13 @@ def test_a_run_goes_to_the_worker_of_the_site_it_was_sent_to(sites: Sites, site:
     assert (found["work_pool_name"], found["work_queue_name"]) == ("moorage", site)
 
 
+def test_a_run_copies_no_folder_of_its_worker(sites: Sites) -> None:
+    for worker in sites.workers.values():
+        log = worker.log.read_text()
+        assert "submitting flow run" in log
+        assert "Downloading flow code" not in log
+
+
 def test_what_goes_to_a_site_always_has_a_deployment_of_its_own(sites: Sites) -> None:
     deployment = sites.api.deployment("deploy-model/deploy-site-a")
     assert deployment["work_queue_name"] == "site-a"

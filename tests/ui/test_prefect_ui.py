@@ -122,10 +122,10 @@ class TestDeployed:
     @pytest.mark.parametrize(
         ("kind", "heading", "tells"),
         [
-            ("model", "What {} is", "LlamaForCausalLM"),
+            ("model", "Profile of {}", "LlamaForCausalLM"),
             ("placement", "Placement of {}", "taken"),
             ("plan", "Plan for {}: {}.v1", "--served-model-name"),
-            ("readiness", "How {}.v1 proved", "answered"),
+            ("readiness", "Readiness of {}.v1", "answered"),
             ("release", "{}.v1 serves {}", "http://127.0.0.1:"),
         ],
     )

@@ -13,7 +13,7 @@ from moorage.inventory.snapshot import Accelerator
 from moorage.placement.baseline.rooms import Groups, Room, View
 from moorage.placement.baseline.strategies import Outcome, gib
 from moorage.placement.baseline.terms import Key, Terms
-from moorage.placement.ranking import BaselineCandidate, Share
+from moorage.placement.placement import BaselineCandidate, Share
 
 Selection = Mapping[str, Mapping[str, Sequence[int]]]
 """Indexes by accelerator type and host, ascending."""
@@ -30,10 +30,7 @@ SEVERAL_REPLICAS = (
 def manual(terms: Terms, rooms: Sequence[Room], spanning: Collection[str]) -> Outcome:
     """The candidates that fit; if none does, the one with the most memory left, overcommitted.
 
-    Args:
-        terms: What is placed.
-        rooms: The fleet.
-        spanning: Releases that span hosts; where one runs, no follower of another is put.
+    No follower is put on a host with a release of `spanning`: those that span hosts.
     """
     selection = _selection(terms.listed)
     if terms.wanted == len(terms.listed) and len(selection) > 1:
@@ -136,8 +133,6 @@ class _Fit:
     """Whether listed accelerators hold a candidate.
 
     Attributes:
-        terms: What is placed.
-        left: Bytes left of each accelerator on their hosts.
         satisfied: Those whose share is free; all, when the engine takes no share.
     """
 

@@ -22,8 +22,7 @@ from moorage.placement.baseline.strategies import (
 )
 from moorage.placement.baseline.terms import FLAG, Terms, read_terms
 from moorage.placement.explanation import Verdict
-from moorage.placement.placement import Seat
-from moorage.placement.ranking import BaselineCandidate, Ranking, Share
+from moorage.placement.placement import BaselineCandidate, Ranking, Seat, Share
 from moorage.placement.request import Request
 from moorage.placement.view import HostView, kind_of
 from moorage.spec import Strategy
@@ -33,33 +32,19 @@ WITHOUT_OTHERS = "could take part, but the hosts that it would be joined with ca
 
 def place_by_rules(
     request: Request, views: Sequence[HostView], replica: int
-) -> tuple[tuple[Seat, ...], dict[str, Verdict]]:
-    """Seats for one replica (none when nothing fits), and a verdict for each host.
-
-    Args:
-        request: What is to be placed.
-        views: The hosts that pass the filters.
-        replica: Its number.
-    """
+) -> tuple[tuple[Seat, ...], dict[str, Verdict], Ranking]:
+    """Seats for one replica (none when nothing fits), a verdict for each host, and the ranking."""
     hosts = [_usable(view) for view in views]
     ranking = rank(request, hosts)
     seating = Seating(request, terms_of(request), {host.name: host for host in hosts}, replica)
     seats, at_gate = _best_seats(seating, ranking)
-    return seats, {**_verdicts(ranking, hosts, fits=bool(seats)), **at_gate}
-
-
-def rank_by_rules(request: Request, views: Sequence[HostView]) -> Ranking:
-    """What the rules rank for the first replica, on the hosts that pass the filters."""
-    return rank(request, [_usable(view) for view in views])
+    return seats, {**_verdicts(ranking, hosts, fits=bool(seats)), **at_gate}, ranking
 
 
 def rank(request: Request, hosts: Sequence[HostSnapshot]) -> Ranking:
-    """The candidates of the first strategy that finds any.
+    """The candidates of the first strategy that finds any; the order of the hosts breaks ties.
 
-    Args:
-        request: What is to be placed.
-        hosts: The fleet, in its order, which breaks ties. What devices report as free, what runs on
-            hosts and whether they can be reached does not count.
+    What devices report as free, what runs on hosts and whether they can be reached does not count.
     """
     needs = terms_of(request)
     claims = [claim for host in hosts for claim in host.claims]
@@ -80,7 +65,7 @@ def rank(request: Request, hosts: Sequence[HostSnapshot]) -> Ranking:
 
 def terms_of(request: Request) -> Terms:
     """The request in the words of the rules."""
-    return read_terms(request.spec, request.profile, request.adapter_bytes)
+    return read_terms(request.spec, request.profile, request.subject.adapter_bytes)
 
 
 def messages(terms: Terms, outcomes: Sequence[Outcome]) -> tuple[str, ...]:

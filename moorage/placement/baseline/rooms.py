@@ -29,7 +29,6 @@ class Room:
     """One host with what is left of it.
 
     Attributes:
-        host: Its name.
         accelerators: Those with memory, in fleet order.
         free: Bytes left of each accelerator, in the same order. Claims are booked by index alone,
             so two types that share an index share its claims.
@@ -63,7 +62,6 @@ class View:
     """What a strategy sees of one host.
 
     Attributes:
-        room: The host.
         accelerators: Those that the strategy may take, in fleet order.
         free: Bytes left of them, by index; what is missing counts as 0.
     """
@@ -90,9 +88,7 @@ NOTHING = Load({}, 0)
 def rooms(hosts: Iterable[HostSnapshot], same_model: Collection[str]) -> tuple[Room, ...]:
     """What is left on each host by its claims. What devices report as free does not count.
 
-    Args:
-        hosts: The fleet, in its order.
-        same_model: Releases of the model that is being placed.
+    `same_model` are the releases of the model that is being placed.
     """
     return tuple(_room(host, same_model) for host in hosts)
 
@@ -102,11 +98,8 @@ def by_type(rooms: Iterable[Room], all_types: bool) -> dict[str, list[View]]:
 
     Of a host with several types only the last type is ever usable (the peer's defect 5).
 
-    Args:
-        rooms: The fleet.
-        all_types: Whether such a host is listed under its other types too, as it is for the first
-            strategy that groups the fleet. It then has its last type's accelerators there, with
-            nothing left on them.
+    With `all_types` it is listed under its other types too, as it is for the first strategy that
+    groups the fleet. It has its last type's accelerators there, with nothing left on them.
     """
     groups: dict[str, list[View]] = {}
     for room in rooms:

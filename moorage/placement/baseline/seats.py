@@ -16,8 +16,7 @@ from moorage.placement.fit import misfits
 from moorage.placement.links import join_refusal, join_seats
 from moorage.placement.many_hosts import is_possible
 from moorage.placement.parallelism import split_over_hosts
-from moorage.placement.placement import Seat
-from moorage.placement.ranking import BaselineCandidate, Share
+from moorage.placement.placement import BaselineCandidate, Seat, Share
 from moorage.placement.request import Request
 from moorage.placement.runtime import choose_runtime
 from moorage.placement.seating import port_on
@@ -28,14 +27,7 @@ OVERCOMMITTED = "more than there is; `placement.overcommit` allows it"
 
 @dataclass(frozen=True, slots=True)
 class Seating:
-    """What seats are made from.
-
-    Attributes:
-        request: What is placed.
-        terms: What the rules made of it.
-        hosts: The hosts by name.
-        replica: Number of the replica.
-    """
+    """What seats are made from."""
 
     request: Request
     terms: Terms

@@ -11,7 +11,7 @@ from moorage.inventory.snapshot import Accelerator
 from moorage.placement.baseline.rooms import Groups, View
 from moorage.placement.baseline.terms import Terms
 from moorage.placement.parallelism import multi_host_topology
-from moorage.placement.ranking import BaselineCandidate, Share
+from moorage.placement.placement import BaselineCandidate, Share
 
 NO_COMBINATION = (
     "No combination of hosts can run the model. If the resources do suffice, select the "
@@ -43,7 +43,7 @@ def one_accelerator(terms: Terms, groups: Groups) -> Outcome:
     if terms.wanted > 1:
         return Outcome()
     views = [view for group in groups.values() for view in group]
-    views = [view for view in views if not terms.short_of_ram(view.room.ram)]
+    views = [view for view in views if view.room.ram >= terms.ram]
     candidates = tuple(found for view in views for found in _single(terms, view))
     return Outcome(candidates, () if candidates else (_largest_accelerator(terms, views),))
 
@@ -77,7 +77,7 @@ def one_host(terms: Terms, groups: Groups) -> Outcome:
         (name, view)
         for name, views in groups.items()
         for view in views
-        if len(view.accelerators) > 1 and not terms.short_of_ram(view.room.ram)
+        if len(view.accelerators) > 1 and view.room.ram >= terms.ram
     ]
     found = [one for name, view in pairs if (one := _several(terms, name, view))]
     if not found:
@@ -142,7 +142,6 @@ class _Search:
     """The search for hosts of one type.
 
     Attributes:
-        terms: What is placed.
         reasons: Why vLLM could not spread over hosts that have the memory.
         best: The hosts with the most memory that did not do.
         memory: Bytes that they have in all.
@@ -188,7 +187,7 @@ class _Search:
         return ()
 
     def _is_usable(self, view: View) -> bool:
-        return not self.terms.short_of_ram(view.room.ram) and all(
+        return view.room.ram >= self.terms.ram and all(
             view.ratio(item) >= self.terms.utilization for item in view.accelerators
         )
 

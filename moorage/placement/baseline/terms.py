@@ -19,7 +19,7 @@ from moorage.placement.baseline.parameters import (
     world_size,
 )
 from moorage.placement.parallelism import ParallelSizes
-from moorage.placement.ranking import Share
+from moorage.placement.placement import Share
 from moorage.spec import ModelSpec, Policy
 
 ACTIVATION_FACTOR = 1.2
@@ -42,12 +42,18 @@ Key = tuple[str, str, int]
 """An accelerator: type, host, index."""
 
 
+def listed_accelerators(spec: ModelSpec) -> tuple[Key, ...]:
+    """Accelerators that the user listed; empty = none are."""
+    wanted = spec.placement.accelerators
+    listed = [one.rsplit(":", 2) for one in wanted] if isinstance(wanted, tuple) else []
+    return tuple((kind, host, int(index)) for host, kind, index in listed)
+
+
 @dataclass(frozen=True, slots=True)
 class Terms:
     """What is placed, in the words of the rules.
 
     Attributes:
-        spec: What the user wrote.
         claim: Bytes of accelerator memory that a replica needs in all.
         wanted: Accelerators of a replica; 0 = open.
         listed: Accelerators that the user listed; empty = any.
@@ -71,10 +77,6 @@ class Terms:
         """Bytes of RAM that each host must have free; a cache sized by ratio needs none."""
         cache = self.spec.extended_kv_cache
         return int(cache.ram or 0) if cache else 0
-
-    def short_of_ram(self, free: int) -> bool:
-        """Whether a host with so many free bytes of RAM is too small."""
-        return self.ram > free
 
     def bytes_of(self, item: Accelerator, otherwise: int) -> int:
         """Bytes that the engine takes of an accelerator; `otherwise` where it has no share."""
@@ -115,22 +117,17 @@ def by_baseline_rules(spec: ModelSpec) -> bool:
 def read_terms(spec: ModelSpec, profile: ModelProfile, adapter_bytes: int = 0) -> Terms:
     """The terms of a spec.
 
-    Args:
-        spec: What the user wrote.
-        profile: The model.
-        adapter_bytes: Bytes of its LoRA adapters.
-
     Raises:
         Failure: `BAD_SPEC` when the spec contradicts itself or the model; `named` has the class.
     """
     parameters, wanted = Parameters(spec.engine.arguments), spec.placement.accelerators
     sizes = parallel_sizes(parameters, wanted if isinstance(wanted, int) else None)
-    listed = [one.rsplit(":", 2) for one in wanted] if isinstance(wanted, tuple) else []
+    listed = listed_accelerators(spec)
     terms = Terms(
         spec=spec,
         claim=memory_claim(spec, profile, adapter_bytes),
         wanted=_wanted(spec, len(listed), world_size(sizes, parameters)),
-        listed=tuple((kind, host, int(index)) for host, kind, index in listed),
+        listed=listed,
         counts=_counts(profile, parameters),
         sizes=sizes,
         native=is_native(spec.engine.version, parameters),

@@ -10,8 +10,9 @@ from moorage.engines.registry import ENGINES
 from moorage.inventory.claims import Claim, Resource
 from moorage.inventory.snapshot import Accelerator, HostSnapshot
 from moorage.placement.baseline.place import rank
-from moorage.placement.ranking import Ranking
-from moorage.placement.request import Request, Subject
+from moorage.placement.demand import Subject
+from moorage.placement.placement import Ranking
+from moorage.placement.request import Request, request_for
 from moorage.spec import EngineName
 from tests.builders import a_profile, a_spec
 
@@ -48,7 +49,7 @@ def a_request(claim: int = 0, *args: str, **changes: Any) -> Request:
         **values,
     )
     subject = Subject(spec, a_profile(**profile), adapter_bytes=adapter_bytes)
-    return subject.request(ENGINES[EngineName.VLLM])
+    return request_for(subject, ENGINES[EngineName.VLLM])
 
 
 def host(name: str, *memory: int, type: str = "cuda", **changes: Any) -> HostSnapshot:

@@ -7,7 +7,7 @@ import pytest
 from moorage.common.units import GIB
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.baseline.place import rank
-from moorage.placement.ranking import Ranking
+from moorage.placement.placement import Ranking
 from tests.placement.baseline.builders import a_claim, a_request, host, named, shares_of
 
 EACH = {"accelerators_per_replica": 1}

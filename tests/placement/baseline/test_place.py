@@ -10,7 +10,7 @@ from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.baseline.place import messages, rank, scores, terms_of
 from moorage.placement.baseline.rooms import rooms
 from moorage.placement.baseline.strategies import Outcome
-from moorage.placement.ranking import BaselineCandidate, Share
+from moorage.placement.placement import BaselineCandidate, Share
 from moorage.spec import Strategy
 from tests.placement.baseline.builders import (
     a_claim,

@@ -10,9 +10,9 @@ from moorage.common.units import GIB
 from moorage.engines.registry import ENGINES
 from moorage.inventory.claims import Resource
 from moorage.inventory.snapshot import HostSnapshot
+from moorage.placement.demand import Subject
 from moorage.placement.placement import Placement
 from moorage.placement.propose import NoFit, propose
-from moorage.placement.request import Subject
 from tests.builders import a_claim, a_fleet, a_host, a_profile, a_spec, an_accelerator, placed
 
 SHARE = int(80 * GIB * 0.9)
