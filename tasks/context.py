@@ -12,10 +12,12 @@ from prefect.client.schemas.objects import State, TaskRun
 from prefect.tasks import exponential_backoff
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_exponential_jitter
 
+from moorage.adapters.gateway.followed_routes import FollowedRoutes
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.system.settings import Settings
 from moorage.common.failures import Failure
 from moorage.releases.routing import Router
+from tasks.journal import tell
 
 READ = ("MOORAGE_", "HF_", "AWS_", "HOME")
 """How the names of the variables begin that settings depend on."""
@@ -33,8 +35,8 @@ def ledger() -> Ledger:
 
 
 def router() -> Router:
-    """Where requests for model names go: the ledger says it, and gateways read it there."""
-    return ledger().routes
+    """Where requests for model names go: the ledger decides, and gateways follow it."""
+    return FollowedRoutes(ledger(), settings().root, tell)
 
 
 @lru_cache(maxsize=4)

@@ -16,6 +16,8 @@ from moorage.cli import (
     apply,
     endpoint,
     fleet,
+    gateway,
+    keys,
     ledger,
     lora,
     machine,
@@ -117,7 +119,6 @@ for command in (
     releases.diff,
     releases.rollback,
     endpoint.endpoint,
-    endpoint.key,
     endpoint.chat,
     apply.apply,
     apply.export,
@@ -133,6 +134,8 @@ for command in (
 app.command("import")(apply.import_models)
 for name, commands in (
     ("fleet", fleet.commands),
+    ("gateway", gateway.app),
+    ("key", keys.app),
     ("ledger", ledger.commands),
     ("lora", lora.app),
     ("models", models.commands),

@@ -33,7 +33,8 @@ FleetFile = Annotated[
 ]
 ModelName = Annotated[str, typer.Argument(help="Name of the model.")]
 ApiKey = Annotated[
-    str, typer.Option(envvar="MOORAGE_API_KEY", help="API key. Default: that of `moorage key`.")
+    str,
+    typer.Option(envvar="MOORAGE_API_KEY", help="API key. Default: that of `moorage key show`."),
 ]
 
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 from pydantic import TypeAdapter
 
+from moorage.cli.endpoint import gateway_addresses
 from moorage.cli.flows import FlowResult, call_flow
 from moorage.cli.options import (
     AsJson,
@@ -137,6 +138,8 @@ def show_deployment(outcome: FlowResult[Release], *, as_json: bool) -> None:
         say(outcome.message)
     else:
         say(f"[bold green]{release.id}[/] serves [bold]{release.model}[/]", markup=True)
+    for address in gateway_addresses(open_ledger()):
+        say(f"  {address} (gateway)")
     for workload in release.serving:
         say(f"  {workload.endpoint}/v1")
     for line in surprises(release):

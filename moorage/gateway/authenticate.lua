@@ -78,30 +78,34 @@ local function presented(headers)
   return headers:get("api-key") or headers:get("x-api-key")
 end
 
+local function caller_of(settings, key, now)
+  local caller = key and #key <= LONGEST and settings:get("key " .. sha256(key))
+  if caller and not (caller.expires and caller.expires * 1000 <= now) then
+    return caller
+  end
+end
+
 function envoy_on_request(handle)
-  local settings = handle:virtualHost():metadata()
-  if not settings:get("requires_key") then
-    return
-  end
-  local headers = handle:headers()
+  local settings, headers = handle:virtualHost():metadata(), handle:headers()
   local path = headers:get(":path")
-  if path == "/health" or path == "/ready" then
-    return
-  end
   local key = presented(headers)
-  if not key or #key > LONGEST then
-    return refuse(handle, "Give an API key: Authorization: Bearer KEY.")
-  end
-  local caller = settings:get("key " .. sha256(key))
-  if not caller or (caller.expires and caller.expires * 1000 <= handle:timestamp()) then
-    return refuse(handle, "The API key is unknown, revoked or expired.")
-  end
+  -- Engines get the gateway's own key, if any, and never a caller's.
   headers:remove("authorization")
   headers:remove("api-key")
   headers:remove("x-api-key")
-  local metadata = handle:streamInfo():dynamicMetadata()
-  metadata:set("moorage", "caller", caller.name)
-  if caller.models then
-    metadata:set("moorage", "models", caller.models)
+  headers:remove("x-moorage-model")
+  if path == "/health" or path == "/ready" then
+    return
+  end
+  local caller = caller_of(settings, key, handle:timestamp())
+  if caller then
+    local metadata = handle:streamInfo():dynamicMetadata()
+    metadata:set("moorage", "caller", caller.name)
+    if caller.models then
+      metadata:set("moorage", "models", caller.models)
+    end
+  elseif settings:get("requires_key") then
+    local detail = key and "The API key is unknown, revoked or expired." or "Give an API key: Authorization: Bearer KEY."
+    return refuse(handle, detail)
   end
 end

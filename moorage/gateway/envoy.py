@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.resources import files
 from typing import Any
 
-from moorage.gateway.options import GatewayOptions
+from moorage.gateway.gateway import GatewayOptions
 
 Document = dict[str, Any]
 
@@ -64,13 +64,16 @@ def listeners(options: GatewayOptions, folder: str) -> list[Document]:
         local_reply_config=_local_replies(),
     )
     address = {"address": options.bind, "port_value": options.port}
+    chain: Document = {"filters": [manager]}
+    if options.tls_certificate:
+        chain["transport_socket"] = _tls(options)
     return [
         {
             "@type": f"{TYPE}.config.listener.v3.Listener",
             "name": "gateway",
             "address": {"socket_address": address},
             "per_connection_buffer_limit_bytes": options.max_body_bytes,
-            "filter_chains": [{"filters": [manager]}],
+            "filter_chains": [chain],
         }
     ]
 
@@ -94,27 +97,26 @@ def source(folder: str, file: str) -> Document:
     }
 
 
+def _tls(options: GatewayOptions) -> Document:
+    certificate = {
+        "certificate_chain": {"filename": options.tls_certificate},
+        "private_key": {"filename": options.tls_key},
+    }
+    common = {"tls_certificates": [certificate], "alpn_protocols": ["h2", "http/1.1"]}
+    kind = "extensions.transport_sockets.tls.v3.DownstreamTlsContext"
+    return named("envoy.transport_sockets.tls", kind, common_tls_context=common)
+
+
 def _filters() -> list[Document]:
     return [
         _lua("authenticate"),
         named(
             "envoy.filters.http.json_to_metadata",
             "extensions.filters.http.json_to_metadata.v3.JsonToMetadata",
-            request_rules={"rules": [_rule(("model",), MODEL, "")]},
-            response_rules={"rules": [_rule(("usage", name), (METADATA, name)) for name in USAGE]},
-        ),
-        named(
-            "envoy.filters.http.sse_to_metadata",
-            "extensions.filters.http.sse_to_metadata.v3.SseToMetadata",
-            response_rules={
-                "content_parser": named(
-                    "envoy.content_parsers.json",
-                    "extensions.content_parsers.json.v3.JsonContentParser",
-                    rules=[{"rule": _rule(("usage", name), (METADATA, name))} for name in USAGE],
-                )
-            },
+            request_rules={"rules": [_model_rule()]},
         ),
         _lua("choose_model"),
+        _lua("count_tokens"),
         named("envoy.filters.http.router", "extensions.filters.http.router.v3.Router"),
     ]
 
@@ -122,15 +124,17 @@ def _filters() -> list[Document]:
 USAGE = ("prompt_tokens", "completion_tokens")
 
 
-def _rule(
-    selectors: tuple[str, ...], into: tuple[str, str], missing: str | None = None
-) -> Document:
-    namespace, key = into
+def _model_rule() -> Document:
+    """Take the field `model` out of the body; empty where there is none."""
+    namespace, key = MODEL
     target = {"metadata_namespace": namespace, "key": key}
-    rule: Document = {"selectors": [{"key": part} for part in selectors], "on_present": target}
-    if missing is not None:
-        rule |= {"on_missing": target | {"value": missing}, "on_error": target | {"value": missing}}
-    return rule
+    absent = {**target, "value": ""}
+    return {
+        "selectors": [{"key": "model"}],
+        "on_present": target,
+        "on_missing": absent,
+        "on_error": absent,
+    }
 
 
 def _lua(script: str) -> Document:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -109,7 +110,10 @@ def _route(model: ModelRoute, name: str, doorman: str) -> Document:
             }
         ],
     }
-    rewrite = {"pattern": {"regex": r"^/models/[^/]+/v1/"}, "substitution": "/v1/"}
+    rewrite = {
+        "pattern": {"regex": r"^(/models/[^/]+)?/v1/"},
+        "substitution": f"{_prefix(model)}/v1/",
+    }
     action: Document = {
         "timeout": f"{model.timeout_seconds}s",
         "regex_rewrite": rewrite,
@@ -123,6 +127,12 @@ def _route(model: ModelRoute, name: str, doorman: str) -> Document:
         refusal = _error(f"Nobody serves '{model.name}' now.", "model_unavailable")
         return _reply(match, 503, refusal)
     return {"match": match, "route": action}
+
+
+def _prefix(model: ModelRoute) -> str:
+    """The path in front of `/v1` at its engines: applications of one Ray cluster share a port."""
+    endpoints = [url for backend in model.backends for url in backend.endpoints]
+    return urlsplit(endpoints[0]).path.rstrip("/") if endpoints else ""
 
 
 def _weighted(backend: Backend) -> Document:
@@ -149,7 +159,7 @@ def _cluster(name: str, endpoints: tuple[str, ...]) -> Document:
     return {
         "@type": f"{TYPE}.config.cluster.v3.Cluster",
         "name": name,
-        "type": "STATIC",
+        "type": _discovery_type(endpoints),
         "connect_timeout": f"{CONNECT_SECONDS}s",
         "lb_policy": "LEAST_REQUEST",
         "load_assignment": {"cluster_name": name, "endpoints": [{"lb_endpoints": hosts}]},
@@ -162,6 +172,16 @@ def _cluster(name: str, endpoints: tuple[str, ...]) -> Document:
         },
         "circuit_breakers": {"thresholds": [UNBOUNDED]},
     }
+
+
+def _discovery_type(endpoints: tuple[str, ...]) -> str:
+    """Addresses are taken as they are; a name of any host is resolved, again and again."""
+    for url in endpoints:
+        try:
+            ip_address(urlsplit(url).hostname or "")
+        except ValueError:
+            return "STRICT_DNS"
+    return "STATIC"
 
 
 def _with_key(file: str) -> Document:

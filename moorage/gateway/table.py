@@ -16,7 +16,7 @@ class Backend(Value):
         release: Its id; also the name of its cluster in Envoy.
         endpoints: Base URLs, one for each replica.
         weight: Its share of the requests, relative to the other backends of the model.
-        key_file: File on the gateway's host with the engine's own API key; empty = it asks for none.
+        key_file: File with the engine's own API key; empty = it asks for none.
     """
 
     release: str
@@ -56,14 +56,14 @@ class ApiKey(Value):
         name: What people call it.
         digest: SHA-256 of the key, in hexadecimal.
         models: Models that it may ask; empty = all.
-        requests_per_minute: 0 = no limit.
+        created_at: UTC.
         expires: When it ends, UTC; None = never.
     """
 
     name: str
     digest: str
     models: tuple[str, ...] = ()
-    requests_per_minute: int = UNLIMITED
+    created_at: datetime
     expires: datetime | None = None
 
 
@@ -81,3 +81,8 @@ class RoutingTable(Value):
     keys: tuple[ApiKey, ...] = ()
     requires_key: bool = False
     doorman: str = ""
+
+    @property
+    def releases(self) -> frozenset[str]:
+        """The releases that get requests."""
+        return frozenset(one.release for model in self.models for one in model.backends)

@@ -7,7 +7,15 @@ from collections.abc import Iterable
 from hashlib import sha256
 from typing import NamedTuple
 
-from moorage.gateway.envoy import CLUSTERS_FILE, ROUTES_FILE, Document, discovery
+from moorage.gateway.envoy import (
+    CLUSTERS_FILE,
+    LISTENERS_FILE,
+    ROUTES_FILE,
+    Document,
+    discovery,
+    listeners,
+)
+from moorage.gateway.gateway import GatewayOptions
 from moorage.gateway.routes import clusters, route_table
 from moorage.gateway.table import RoutingTable
 
@@ -21,20 +29,26 @@ class Step(NamedTuple):
 
 
 def steps(before: Iterable[RoutingTable], after: RoutingTable) -> tuple[Step, ...]:
-    """Clusters of all tables, then the new routes, then only the new clusters.
+    """Clusters of all tables, then the new routes.
 
-    In between, each request meets a route whose cluster is there: it goes to the old release or
-    to the new one, and never to nothing.
+    So each request meets a route whose cluster is there: it goes to the old release or to the new
+    one, and never to nothing.
 
     Args:
-        before: The table in force, and those whose transition was interrupted.
+        before: Earlier tables whose clusters stay.
         after: The new table.
     """
-    return (
-        _step(CLUSTERS_FILE, clusters((*before, after))),
-        _step(ROUTES_FILE, route_table(after)),
-        _step(CLUSTERS_FILE, clusters([after])),
-    )
+    return clusters_step((*before, after)), _step(ROUTES_FILE, route_table(after))
+
+
+def clusters_step(tables: Iterable[RoutingTable]) -> Step:
+    """The clusters of some tables, and no others."""
+    return _step(CLUSTERS_FILE, clusters(tables))
+
+
+def listener_step(options: GatewayOptions, folder: str) -> Step:
+    """How a gateway with a folder listens."""
+    return _step(LISTENERS_FILE, listeners(options, folder))
 
 
 def _step(file: str, resources: list[Document]) -> Step:

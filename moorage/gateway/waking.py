@@ -27,7 +27,7 @@ class FailedWake(NamedTuple):
         Args:
             now: Seconds of the same clock.
         """
-        pause = min(FIRST_PAUSE_SECONDS * 2 ** (self.number - 1), LONGEST_PAUSE_SECONDS)
+        pause = min(FIRST_PAUSE_SECONDS * 2.0 ** (self.number - 1), LONGEST_PAUSE_SECONDS)
         return max(0.0, self.at + pause - now)
 
 

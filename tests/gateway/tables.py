@@ -21,7 +21,7 @@ def backend(release: str, *ports: int, weight: int = 100, key_file: str = "") ->
 
 def key(name: str, text: str, **fields: object) -> ApiKey:
     digest = sha256(text.encode()).hexdigest()
-    return ApiKey.model_validate({"name": name, "digest": digest, **fields})
+    return ApiKey.model_validate({"name": name, "digest": digest, "created_at": SINCE, **fields})
 
 
 def table(*models: ModelRoute, **fields: object) -> RoutingTable:

@@ -1,4 +1,4 @@
-"""A real Envoy with the configuration that is made here, in front of engines that answer at once."""
+"""A real Envoy with the configuration that is made here, in front of stand-in engines."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 from tests.gateway.conftest import RunningGateway
 from tests.gateway.engine import TestEngine
 from tests.gateway.tables import backend, key, model
+from tests.waiting import until
 
 pytestmark = pytest.mark.process
 
@@ -151,3 +152,19 @@ def test_a_canary_gets_its_share_of_requests(gateway: RunningGateway) -> None:
         gateway.serve(model("llama", *backends))
         answers = [gateway.ask("llama").json()["by"] for _ in range(400)]
     assert 40 <= answers.count("new") <= 120
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+def test_the_log_has_the_tokens_and_the_caller_of_a_request_and_none_of_its_text(
+    gateway: RunningGateway, stream: bool
+) -> None:
+    release = f"counted-{stream}"
+    with TestEngine("one", tokens=9) as engine:
+        gateway.serve(model("llama", backend(release, engine.port)), keys=(key("ann", "sk-ann"),))
+        given = {"authorization": "Bearer sk-ann"}
+        answer = gateway.ask("llama", headers=given, stream=stream, prompt="a secret")
+    assert answer.status_code == 200
+    line = until(lambda: next((one for one in gateway.log() if one["release"] == release), None))
+    assert (line["prompt_tokens"], line["completion_tokens"]) == (7, 9)
+    assert (line["caller"], line["model"], line["status"]) == ("ann", "llama", 200)
+    assert "secret" not in json.dumps(line)

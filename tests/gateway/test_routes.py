@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 
 from moorage.gateway.envoy import bootstrap, listeners
-from moorage.gateway.options import GatewayOptions
+from moorage.gateway.gateway import GatewayOptions
 from moorage.gateway.routes import clusters, route_table
 from tests.gateway.tables import backend, key, model, table
 

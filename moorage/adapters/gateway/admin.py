@@ -74,14 +74,22 @@ class Admin:
                 raise Failure(Cause.GATEWAY_REFUSED, detail)
             time.sleep(POLL_SECONDS)
 
-    def active_requests(self, release: str) -> int:
-        """Requests that a release has in flight through this gateway."""
-        return self._number(f"cluster.{release}.upstream_rq_active")
-
-    def requests(self) -> dict[str, int]:
-        """Requests so far by release: engines and the doorman."""
-        found = self.statistics(r"^cluster\..*\.upstream_rq_total$")
+    def active_requests(self) -> dict[str, int]:
+        """Requests in flight by release."""
+        found = self.statistics(r"^cluster\..*\.upstream_rq_active$")
         return {name.split(".", 1)[1].rsplit(".", 1)[0]: int(n) for name, n in found.items()}
+
+    def stop_listening(self) -> None:
+        """Take no new connection; those that are there go on."""
+        self._post("/drain_listeners?graceful")
+
+    def open_requests(self) -> int:
+        """Requests of callers in flight."""
+        return self._number("http.gateway.downstream_rq_active")
+
+    def reopen_log(self) -> None:
+        """Write the access log into a new file, once the old one was renamed."""
+        self._post("/reopen_logs")
 
     def statistics(self, pattern: str) -> dict[str, Any]:
         """Statistics by name, of those whose name matches a regular expression."""
@@ -89,10 +97,18 @@ class Admin:
             answer = self._http.get("/stats", params={"filter": pattern, "format": "json"})
             listed = decode(answer.content)["stats"]
         except (httpx.HTTPError, JsonError) as error:
-            raise Failure(
-                Cause.RUNTIME_UNAVAILABLE, f"the gateway does not answer: {error}"
-            ) from error
+            raise _silent(error) from error
         return {one["name"]: one["value"] for one in listed if "name" in one}
+
+    def _post(self, path: str) -> None:
+        try:
+            self._http.post(path)
+        except httpx.HTTPError as error:
+            raise _silent(error) from error
 
     def _number(self, name: str) -> int:
         return int(self.statistics(f"^{name.replace('.', chr(92) + '.')}$").get(name, 0))
+
+
+def _silent(error: Exception) -> Failure:
+    return Failure(Cause.RUNTIME_UNAVAILABLE, f"Envoy does not answer: {error}")

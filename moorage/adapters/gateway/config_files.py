@@ -8,13 +8,13 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from moorage.adapters.files.safe_files import read_whole
+from moorage.adapters.files.safe_files import read_whole, write_private
 from moorage.adapters.gateway.admin import Admin
 from moorage.common.units import MIB
-from moorage.gateway.envoy import LISTENERS_FILE, bootstrap, discovery, listeners
-from moorage.gateway.options import GatewayOptions
+from moorage.gateway.envoy import bootstrap
+from moorage.gateway.gateway import GatewayOptions
 from moorage.gateway.table import RoutingTable
-from moorage.gateway.transition import Step, steps
+from moorage.gateway.transition import Step, clusters_step, listener_step, steps
 
 TABLES_FILE = "tables.json"
 BOOTSTRAP_FILE = "bootstrap.json"
@@ -26,7 +26,7 @@ _TABLES = TypeAdapter(tuple[RoutingTable, ...])
 
 
 class ConfigFiles:
-    """The folder of one gateway.
+    """The folder of one gateway. One process at a time may write into it.
 
     Args:
         folder: Only its user may read it: it has the keys of engines.
@@ -36,18 +36,26 @@ class ConfigFiles:
         self.folder = folder.absolute()
         self._config = self.folder / "config"
 
-    def prepare(self, options: GatewayOptions) -> Path:
-        """Write what Envoy starts with, and return the bootstrap file."""
-        self._config.mkdir(parents=True, exist_ok=True)
-        self.folder.chmod(0o700)
-        found = listeners(options, str(self.folder))
-        _rename_into(self._config / LISTENERS_FILE, discovery("1", found))
-        file = self.folder / BOOTSTRAP_FILE
-        _rename_into(file, bootstrap(str(self.folder)))
-        return file
+    @property
+    def bootstrap(self) -> Path:
+        """The file that Envoy starts with."""
+        return self.folder / BOOTSTRAP_FILE
+
+    def listen(self, options: GatewayOptions, admin: Admin | None) -> None:
+        """Go over to other options of the listener.
+
+        Args:
+            options: How the gateway listens.
+            admin: The running Envoy, which is waited for; None = it does not run.
+
+        Raises:
+            Failure: `GATEWAY_REFUSED` when Envoy does not take them, as where the port is taken.
+        """
+        _rename_into(self.bootstrap, bootstrap(str(self.folder)))
+        self._take(listener_step(options, str(self.folder)), admin)
 
     def tables(self) -> tuple[RoutingTable, ...]:
-        """The table in force, and after it those whose transition was interrupted."""
+        """Tables whose clusters are there, oldest first; the last is in force."""
         try:
             content = read_whole(self.folder / TABLES_FILE, LARGEST_TABLE)
         except FileNotFoundError:
@@ -57,8 +65,7 @@ class ConfigFiles:
     def apply(self, table: RoutingTable, admin: Admin | None) -> None:
         """Go over to a table, in an order in which no request meets a route without a cluster.
 
-        When this is interrupted, the next call keeps the clusters of all tables until its own
-        routes are in force. Callers hold the gateway's lock, and read the table under it.
+        Clusters of earlier tables stay until `prune`, for their requests may be under way.
 
         Args:
             table: The table.
@@ -71,7 +78,25 @@ class ConfigFiles:
         self._keep((*before, table))
         for step in steps(before, table):
             self._take(step, admin)
-        self._keep((table,))
+
+    def prune(self, admin: Admin) -> dict[str, int]:
+        """Remove the clusters of releases that get no requests any more and have none in flight.
+
+        Returns:
+            Requests in flight by release, of the releases that get no new ones.
+        """
+        *before, table = self.tables() or (RoutingTable(),)
+        if not before:
+            return {}
+        serving = table.releases
+        closed = {release for one in before for release in one.releases} - serving
+        active = admin.active_requests()
+        draining = {release: n for release in sorted(closed) if (n := active.get(release, 0))}
+        kept = [one for one in before if draining.keys() & one.releases]
+        if len(kept) < len(before):
+            self._take(clusters_step((*kept, table)), admin)
+            self._keep((*kept, table))
+        return draining
 
     def _keep(self, tables: tuple[RoutingTable, ...]) -> None:
         _rename_into(self.folder / TABLES_FILE, _TABLES.dump_python(tables, mode="json"))
@@ -84,7 +109,4 @@ class ConfigFiles:
 
 
 def _rename_into(path: Path, document: Any) -> None:
-    draft = path.with_name(f".{path.name}.draft")
-    draft.write_text(json.dumps(document))
-    draft.chmod(0o600)
-    draft.replace(path)
+    write_private(path, json.dumps(document), over=True)
