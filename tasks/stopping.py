@@ -84,9 +84,37 @@ async def drain(row: ReleaseRow) -> Drained:
     """
     hurry = threading.Event()
     try:
-        return await in_thread(until_idle, row.serving, ending_of(row), hurry)
+        how = ending_of(row)
+        in_gateways = await in_thread(until_gateways_idle, row.id, how.drain_seconds, hurry)
+        drained = await in_thread(until_idle, row.serving, how, hurry)
+        return drained if drained.left is not None else in_gateways
     finally:
         hurry.set()
+
+
+def until_gateways_idle(
+    release: str,
+    seconds: float,
+    hurry: Pause,
+    clock: Callable[[], float] = time.monotonic,
+    count: Callable[[str], int] | None = None,
+) -> Drained:
+    """Wait until no gateway has a request in flight on a release.
+
+    Args:
+        release: Its id; the gateways send it no new requests.
+        seconds: How long to wait at most.
+        hurry: Ends the waiting.
+        clock: Seconds, never decreasing.
+        count: Counts the requests in flight; None = as the gateways report to the ledger.
+    """
+    began, count = clock(), count or ledger().gateways.draining
+    left = count(release)
+    if not left:
+        return Drained()
+    while left and clock() - began < seconds and not hurry.wait(POLL_SECONDS):
+        left = count(release)
+    return Drained(seconds=round(clock() - began, 1), waited=True, left=left)
 
 
 class Pause(Protocol):

@@ -124,7 +124,8 @@ def _route(model: ModelRoute, name: str, doorman: str) -> Document:
     elif doorman:
         action["cluster"] = DOORMAN
     else:
-        refusal = _error(f"Nobody serves '{model.name}' now.", "model_unavailable")
+        why = f": {model.problem}" if model.problem else "."
+        refusal = _error(f"Nobody serves '{model.name}' now{why}", "model_unavailable")
         return _reply(match, 503, refusal)
     return {"match": match, "route": action}
 

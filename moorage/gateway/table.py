@@ -32,6 +32,7 @@ class ModelRoute(Value):
         backends: What serves; none while the model sleeps or nobody serves it.
         adapters: Names of LoRA adapters that are served in addition.
         asleep: Whether a request wakes it: then the doorman takes it.
+        problem: Why nothing serves it though a release runs; empty = no reason.
         timeout_seconds: Longest time for a whole answer; 0 = no limit.
         since: When it was deployed, UTC.
     """
@@ -40,6 +41,7 @@ class ModelRoute(Value):
     backends: tuple[Backend, ...] = ()
     adapters: tuple[str, ...] = ()
     asleep: bool = False
+    problem: str = ""
     timeout_seconds: int = UNLIMITED
     since: datetime
 

@@ -35,6 +35,7 @@ class ConfigFiles:
     def __init__(self, folder: Path) -> None:
         self.folder = folder.absolute()
         self._config = self.folder / "config"
+        self._tables: tuple[RoutingTable, ...] | None = None
 
     @property
     def bootstrap(self) -> Path:
@@ -56,11 +57,13 @@ class ConfigFiles:
 
     def tables(self) -> tuple[RoutingTable, ...]:
         """Tables whose clusters are there, oldest first; the last is in force."""
-        try:
-            content = read_whole(self.folder / TABLES_FILE, LARGEST_TABLE)
-        except FileNotFoundError:
-            return ()
-        return _TABLES.validate_json(content)
+        if self._tables is None:
+            try:
+                content = read_whole(self.folder / TABLES_FILE, LARGEST_TABLE)
+                self._tables = _TABLES.validate_json(content)
+            except FileNotFoundError:
+                self._tables = ()
+        return self._tables
 
     def apply(self, table: RoutingTable, admin: Admin | None) -> None:
         """Go over to a table, in an order in which no request meets a route without a cluster.
@@ -99,6 +102,7 @@ class ConfigFiles:
         return draining
 
     def _keep(self, tables: tuple[RoutingTable, ...]) -> None:
+        self._tables = tables
         _rename_into(self.folder / TABLES_FILE, _TABLES.dump_python(tables, mode="json"))
 
     def _take(self, step: Step, admin: Admin | None) -> None:

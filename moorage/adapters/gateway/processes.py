@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 import time
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from moorage.adapters.hosts.processes import ProcessRuntime
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin
 from moorage.engines.flags import Variable
-from moorage.engines.launch import ContainerSpec, Workload, planned_workload
+from moorage.engines.launch import Workload, planned_workload
 from moorage.gateway.envoy import ADMIN_SOCKET
 from moorage.gateway.programs import envoy_program, service_program
 
@@ -68,13 +69,12 @@ class GatewayProcesses:
 
     def envoy_runs(self) -> bool:
         """Whether Envoy runs."""
-        return self._runtime.observe(self._workload(self._envoy_spec())).running
+        return self._runtime.observe(self._envoy_workload).running
 
     def require_envoy(self) -> None:
         """Raise `GATEWAY_REFUSED` with the end of its log when Envoy has ended."""
-        workload = self._workload(self._envoy_spec())
-        if not self._runtime.observe(workload).running:
-            log = self._runtime.logs(workload, 5)
+        if not self.envoy_runs():
+            log = self._runtime.logs(self._envoy_workload, 5)
             raise Failure(Cause.GATEWAY_REFUSED, f"Envoy has ended: {log}")
 
     def start_service(self) -> None:
@@ -90,11 +90,11 @@ class GatewayProcesses:
 
     def service_log(self, tail: int) -> str:
         """The last lines of the service's log."""
-        return self._runtime.logs(self._workload(self._service_spec()), tail)
+        return self._runtime.logs(self._service_workload, tail)
 
     def stop_service(self) -> None:
         """Stop the service; Envoy goes on."""
-        self._runtime.stop(self._workload(self._service_spec()), STOP_SECONDS)
+        self._runtime.stop(self._service_workload, STOP_SECONDS)
 
     def stop_envoy(self, drain_seconds: float) -> int:
         """Stop Envoy once its requests have ended, or the time is up.
@@ -108,21 +108,20 @@ class GatewayProcesses:
             give_up = time.monotonic() + drain_seconds
             while (open_requests := admin.open_requests()) and time.monotonic() < give_up:
                 time.sleep(0.1)
-        self._runtime.stop(self._workload(self._envoy_spec()), STOP_SECONDS)
+        self._runtime.stop(self._envoy_workload, STOP_SECONDS)
         return open_requests
 
     def remove(self) -> None:
         """Remove the gateway's folder."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _envoy_spec(self) -> ContainerSpec:
-        return envoy_program(self._name, "envoy", "")
+    @cached_property
+    def _envoy_workload(self) -> Workload:
+        return planned_workload(envoy_program(self._name, "envoy", ""))
 
-    def _service_spec(self) -> ContainerSpec:
-        return service_program(self._name, sys.executable, SERVICE, ())
-
-    def _workload(self, spec: ContainerSpec) -> Workload:
-        return planned_workload(spec)
+    @cached_property
+    def _service_workload(self) -> Workload:
+        return planned_workload(service_program(self._name, sys.executable, SERVICE, ()))
 
 
 def _envoy() -> str:

@@ -26,7 +26,7 @@ from moorage.gateway.envoy import ACCESS_LOG
 from moorage.gateway.gateway import Gateway, GatewayOptions
 from moorage.gateway.table import RoutingTable
 
-POLL_SECONDS = 0.05
+POLL_SECONDS = 0.1
 """How soon a change of the ledger, or the end of Envoy, is noticed."""
 
 START_SECONDS = 20.0

@@ -45,6 +45,10 @@ class Gateways:
         with reading(self._engine) as connection:
             return int(connection.scalar(select(GATE.c.epoch)) or 0)
 
+    def draining(self, release: str) -> int:
+        """Requests that all gateways have in flight on a release that gets no new ones."""
+        return sum(one.draining.get(release, 0) for one in self.all())
+
     def report(self, name: str, epoch: int, draining: Mapping[str, int], problem: str) -> None:
         """Write how far a gateway follows. The epoch stays, for this changes no route."""
         with ungated(self._engine) as connection:
