@@ -16,7 +16,6 @@ from moorage.adapters.gateway.followed_routes import FollowedRoutes
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.system.settings import Settings
 from moorage.common.failures import Failure
-from moorage.releases.routing import Router
 from tasks.journal import tell
 
 READ = ("MOORAGE_", "HF_", "AWS_", "HOME")
@@ -34,7 +33,7 @@ def ledger() -> Ledger:
     return _open(settings().ledger)
 
 
-def router() -> Router:
+def routes() -> FollowedRoutes:
     """Where requests for model names go: the ledger decides, and gateways follow it."""
     return FollowedRoutes(ledger(), settings().root, tell)
 

@@ -17,7 +17,7 @@ from moorage.engines.launch import Workload
 from moorage.engines.stopping import Drained, Ending
 from moorage.releases.release import ReleaseRow, ReleaseState, ending_of
 from moorage.releases.states import SERVING
-from tasks.context import ledger, router
+from tasks.context import ledger, routes
 from tasks.restart import lease_of
 from tasks.workloads import ABORT_SECONDS, stop_all
 
@@ -45,7 +45,7 @@ async def close_and_drain(row: ReleaseRow, cause: str = "") -> Drained:
     serves on, for nothing was stopped.
     """
     try:
-        await run_uninterrupted(router().close, row.id, cause)
+        await run_uninterrupted(routes().close, row.id, cause)
         if row.release and row.serving:
             await asyncio.sleep(row.release.spec.replace.linger_seconds)
         return await drain(row)
@@ -74,7 +74,7 @@ def add_outcome(cause: str, outcome: str) -> str:
 
 def _reopen(release: str) -> None:
     if ledger().releases.get(release).state == ReleaseState.STOPPING:
-        router().reopen(release, "its stop was cancelled")
+        routes().reopen(release, "its stop was cancelled")
 
 
 async def drain(row: ReleaseRow) -> Drained:

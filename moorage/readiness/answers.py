@@ -64,13 +64,17 @@ def judge(probe: Probe, status: int, answer: Any) -> tuple[str, str]:
     Returns:
         What is wrong (empty when the answer is good), and what to keep of it.
     """
-    if not status:
-        return shorten(answer), ""
-    if status != 200:
-        return f"HTTP {status}: {shorten(answer)}", ""
-    if isinstance(answer, Unreadable) and probe.expects != "status":
-        return str(answer), ""
+    wrong = problem_of(status, answer)
+    if wrong and (status, probe.expects) != (200, "status"):
+        return wrong, ""
     return JUDGES[probe.expects](probe, answer)
+
+
+def problem_of(status: int, answer: Any) -> str:
+    """Why an answer cannot be judged; empty = it can. Without a connection the status is 0."""
+    if status != 200:
+        return f"HTTP {status}: {shorten(answer)}" if status else shorten(answer)
+    return str(answer) if isinstance(answer, Unreadable) else ""
 
 
 def completion_tokens(answer: Any) -> int | None:
@@ -86,10 +90,10 @@ def completion_tokens(answer: Any) -> int | None:
     raise ValueError(f"{shorten(repr(count))} is no number of tokens")
 
 
-def shorten(answer: Any) -> str:
+def shorten(answer: Any, longest: int = SHOWN) -> str:
     """An answer as a message quotes it: not long, and nothing in it that a terminal obeys."""
-    text = printable(str(answer)[: SHOWN + 1])
-    return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
+    text = printable(str(answer)[: longest + 1])
+    return text if len(text) <= longest else f"{text[: longest - 3]}..."
 
 
 def read_generation(answer: Any) -> Generation:
@@ -110,10 +114,6 @@ def read_generation(answer: Any) -> Generation:
 
 def _judge_running(_probe: Probe, answer: Any) -> tuple[str, str]:
     return ("", answer["detail"]) if answer["ready"] else (answer["detail"], "")
-
-
-def _judge_status(_probe: Probe, _answer: Any) -> tuple[str, str]:
-    return "", "HTTP 200"
 
 
 def _judge_listed(probe: Probe, answer: Any) -> tuple[str, str]:
@@ -160,7 +160,7 @@ def _all_finite(numbers: list[Any]) -> bool:
 
 JUDGES = {
     "running": _judge_running,
-    "status": _judge_status,
+    "status": lambda _probe, _answer: ("", "HTTP 200"),
     "listed": _judge_listed,
     "text": _judge_text,
     "vector": _judge_vector,

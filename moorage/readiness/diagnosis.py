@@ -54,7 +54,7 @@ COMMON_CAUSES: tuple[LogCause, ...] = (
 )
 """Texts that mean the same in every engine."""
 
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 _PROCESSES = r"(\(([\w-]+ )?pid=\d+(, ip=[^)]*)?\)\s+)*"
 """Who speaks: `(EngineCore pid=24)`, and of Ray's workers `(RayWorkerWrapper pid=7, ip=...)`."""
@@ -86,7 +86,7 @@ def diagnose(log: str, causes: Iterable[LogCause], fallback: Cause, detail: str)
         fallback: Cause when nothing is recognised.
         detail: What was observed from outside, such as the exit code.
     """
-    plain = [printable(line) for line in _COLOUR.sub("", log).splitlines()]
+    plain = [printable(line) for line in COLOUR.sub("", log).splitlines()]
     lines = [line.strip() for line in plain if not _HARMLESS.match(line)]
     for known in (tuple(causes), COMMON_CAUSES):
         for line in lines:
@@ -100,7 +100,7 @@ def diagnose(log: str, causes: Iterable[LogCause], fallback: Cause, detail: str)
 
 def last_lines(log: str) -> str:
     """As much of a log as a failure keeps, and nothing in it that a terminal obeys."""
-    lines = _COLOUR.sub("", log).splitlines()[-TAIL_LINES:]
+    lines = COLOUR.sub("", log).splitlines()[-TAIL_LINES:]
     return "\n".join(printable(line[:TAIL_CHARACTERS]) for line in lines)
 
 

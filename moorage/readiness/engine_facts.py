@@ -12,6 +12,7 @@ from pydantic import Field
 from moorage.common.units import GIB, human_bytes
 from moorage.common.values import Value
 from moorage.readiness.answers import MOST_TOKENS, shorten
+from moorage.readiness.diagnosis import COLOUR
 from moorage.spec.arguments import parse_words
 
 Size = Annotated[int, Field(ge=0)] | None
@@ -54,7 +55,7 @@ def read_measured(log: str) -> Measured | None:
     """
     by_process: dict[str, dict[str, float]] = defaultdict(dict)
     for raw in log.splitlines():
-        line = _COLOUR.sub("", raw)
+        line = COLOUR.sub("", raw)
         process = _PROCESS.search(line)
         by_process[process.group(1) if process else ""] |= _facts(line)
     return combine_measured(_of_process(facts) for facts in by_process.values())
@@ -72,7 +73,6 @@ def combine_measured(all_measured: Iterable[Measured]) -> Measured | None:
 
 _SUPPLY = frozenset({"kv_cache_bytes", "kv_tokens", "concurrency"})
 
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _PROCESS = re.compile(r"\(([^()]*\bpid=\d+)[^()]*\)")
 """Who speaks: `(EngineCore pid=24)`, `(Worker_TP1 pid=40)`."""
 
@@ -118,12 +118,9 @@ def _facts(line: str) -> dict[str, float]:
         if match := pattern.search(line):
             number = float(match.group(1).replace(",", "") or 1)
             if number >= 0:
-                found[name] = number * GIB if _is_size(name) else number
+                is_size = name.endswith("_bytes") or name == _RESERVED
+                found[name] = number * GIB if is_size else number
     return found
-
-
-def _is_size(name: str) -> bool:
-    return name.endswith("_bytes") or name == _RESERVED
 
 
 def _of_process(facts: Mapping[str, float]) -> Measured:
@@ -181,14 +178,11 @@ class EngineFacts(Value):
             found.append(
                 f"{self.workload} serves {self.context} tokens, {self.planned_context} were planned"
             )
-        if self.version and self.planned_version and not self._is_as_planned:
+        # `+cpu` and the like only tell how it was built.
+        versions = (self.version, self.version.partition("+")[0])
+        if self.version and self.planned_version and self.planned_version not in versions:
             found.append(f"{self.workload} is version {self.version}, not {self.planned_version}")
         return tuple(found)
-
-    @property
-    def _is_as_planned(self) -> bool:
-        """Whether it is the planned version; `+cpu` and the like only tell how it was built."""
-        return self.planned_version in (self.version, self.version.partition("+")[0])
 
     @property
     def summary(self) -> str:
@@ -215,11 +209,13 @@ def engine_facts(
     Args:
         workload: Name of the container or process.
         arguments: Its command line.
-        planned_version: Version that was planned; empty = unknown.
+        planned_version: Empty = unknown.
         version: Its answer on `/version`; anything else than an answer counts as none.
         models: Its answer on `/v1/models`, likewise.
         measured: What its log says about memory.
     """
+    stated = parse_words(arguments)
+    limited = stated.value(LENGTH) not in LEFT_TO_THE_ENGINE
     listed = [item for item in _field(models, "data", list) or () if isinstance(item, dict)]
     lengths = (_length(item) for item in listed)
     return EngineFacts(
@@ -228,17 +224,10 @@ def engine_facts(
         planned_version=planned_version,
         names=tuple(shorten(item["id"]) for item in listed[:MOST_NAMES] if "id" in item),
         context=next((length for length in lengths if length), None),
-        planned_context=_planned_context(arguments),
+        planned_context=stated.whole_number(LENGTH) if limited else None,
         kv_cache_bytes=measured.kv_cache_bytes if measured else None,
         kv_tokens=measured.kv_tokens if measured else None,
     )
-
-
-def _planned_context(arguments: Sequence[str]) -> int | None:
-    stated = parse_words(arguments)
-    if stated.value(LENGTH) in LEFT_TO_THE_ENGINE:
-        return None
-    return stated.whole_number(LENGTH)
 
 
 def _length(listed: dict[str, Any]) -> int | None:

@@ -112,15 +112,12 @@ def _answers(spec: ModelSpec, profile: ModelProfile, *, lists_models: bool) -> l
                 name=spec.name,
             )
         )
-    if spec.readiness.probe.request and _answers_json(profile):
+    # No JSON request suits a model for pictures, and speech is sent as a file.
+    speech = profile.mode == Mode.COMPLETION and not TRANSCRIBERS.isdisjoint(profile.architectures)
+    takes_json = profile.mode != Mode.IMAGE_GENERATION and not speech
+    if spec.readiness.probe.request and takes_json:
         probes.append(_request(spec, profile))
     return probes
-
-
-def _answers_json(profile: ModelProfile) -> bool:
-    """Whether a JSON request suits the model: not for pictures, and speech is sent as a file."""
-    silent = profile.mode == Mode.COMPLETION and not TRANSCRIBERS.isdisjoint(profile.architectures)
-    return profile.mode != Mode.IMAGE_GENERATION and not silent
 
 
 def _request(spec: ModelSpec, profile: ModelProfile) -> Probe:
@@ -130,8 +127,10 @@ def _request(spec: ModelSpec, profile: ModelProfile) -> Probe:
         Mode.RERANKING: ("/rerank", {"query": prompt, "documents": [prompt, "no"]}, "scores"),
         Mode.CLASSIFICATION: ("/classify", {"input": [prompt]}, "labels"),
     }
-    path, body, expects = pooling.get(profile.mode) or _generation(
-        prompt, profile.has_chat_template
+    chat = profile.has_chat_template
+    path, body, expects = pooling.get(profile.mode) or (
+        *generation(prompt, [], 1, chat=chat),
+        "text",
     )
     return Probe(
         phase=Phase.ANSWERED,
@@ -145,9 +144,12 @@ def _request(spec: ModelSpec, profile: ModelProfile) -> Probe:
     )
 
 
-def _generation(prompt: str, chat: bool) -> tuple[str, dict[str, Any], str]:
-    limits = {"max_tokens": 1, "temperature": 0, "stream": False}
+def generation(
+    prompt: str, messages: list[dict[str, Any]], max_tokens: int, *, chat: bool
+) -> tuple[str, dict[str, Any]]:
+    """The HTTP path and the body of a request for text; without messages, of the prompt."""
+    limits = {"max_tokens": max_tokens, "temperature": 0, "stream": False}
     if chat:
-        messages = [{"role": "user", "content": prompt}]
-        return "/v1/chat/completions", {"messages": messages, **limits}, "text"
-    return "/v1/completions", {"prompt": prompt, **limits}, "text"
+        conversation = messages or [{"role": "user", "content": prompt}]
+        return "/v1/chat/completions", {"messages": conversation, **limits}
+    return "/v1/completions", {"prompt": prompt, **limits}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from moorage.common.printable import printable
 from moorage.common.units import human_seconds
 from moorage.common.values import Value
-from moorage.readiness.answers import Generation, Unreadable, read_generation, shorten
+from moorage.readiness.answers import Generation, problem_of, read_generation, shorten
+from moorage.readiness.protocol import generation
 from moorage.spec import ModelSpec, PromptSpec
 
 SHOWN = 300
@@ -71,12 +71,9 @@ def request_of(spec: ModelSpec, prompt: PromptSpec, *, chat: bool) -> tuple[str,
 
     A model without a chat template gets a conversation line by line.
     """
-    body = {"model": spec.name, "max_tokens": prompt.max_tokens, "temperature": 0, "stream": False}
-    if chat:
-        stated = [message.model_dump() for message in prompt.messages]
-        messages = stated or [{"role": "user", "content": prompt.prompt}]
-        return "/v1/chat/completions", {**body, "messages": messages}
-    return "/v1/completions", {**body, "prompt": prompt_text(prompt)}
+    messages = [message.model_dump() for message in prompt.messages]
+    path, body = generation(prompt_text(prompt), messages, prompt.max_tokens, chat=chat)
+    return path, {"model": spec.name, **body}
 
 
 def prompt_text(prompt: PromptSpec) -> str:
@@ -85,17 +82,9 @@ def prompt_text(prompt: PromptSpec) -> str:
 
 
 def read_answer(status: int, answer: Any) -> Generation:
-    """Read what an engine sent back.
-
-    Args:
-        status: HTTP status; 0 = there was no connection, or no answer in time.
-        answer: The body, or why there is none.
-    """
-    if status != 200:
-        return Generation(wrong=f"HTTP {status}: {shorten(answer)}" if status else shorten(answer))
-    if isinstance(answer, Unreadable):
-        return Generation(wrong=str(answer))
-    return read_generation(answer)
+    """Read what an engine sent back; status 0 = nothing, and the answer says why."""
+    wrong = problem_of(status, answer)
+    return Generation(wrong=wrong) if wrong else read_generation(answer)
 
 
 def judge_answer(
@@ -106,8 +95,8 @@ def judge_answer(
     `found` says whether its pattern is in it; None = the search took too long.
     """
     return Answer(
-        asked=cut(prompt_text(prompt)),
-        answered=cut(back.content),
+        asked=shorten(prompt_text(prompt), SHOWN),
+        answered=shorten(back.content, SHOWN),
         seconds=round(seconds, 3),
         tokens=back.tokens,
         wrong=back.wrong or _mistake(prompt, seconds, found),
@@ -153,12 +142,6 @@ def speed_of(gates: Sequence[Gate]) -> float | None:
     """Tokens per second of a release: the mean over its replicas; None = not measured."""
     speeds = [gate.tokens_per_second for gate in gates if gate.tokens_per_second is not None]
     return round(sum(speeds) / len(speeds), 3) if speeds and len(speeds) == len(gates) else None
-
-
-def cut(text: str) -> str:
-    """A text, not longer than a record should hold, and nothing in it that a terminal obeys."""
-    text = printable(text)
-    return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
 
 
 def _question(prompt: PromptSpec) -> tuple[str, Any, int]:

@@ -19,7 +19,7 @@ def require_updates(row: ReleaseRow) -> Release:
     Raises:
         Failure: `ADAPTERS_FIXED` when its spec does not allow it.
     """
-    if row.release is None or row.release.plan is None or row.release.spec.lora_updates is None:
+    if row.release is None or row.plan is None or row.release.spec.lora_updates is None:
         raise Failure(Cause.ADAPTERS_FIXED, f"{row.id} was deployed without `lora_updates`")
     return row.release
 
@@ -36,8 +36,17 @@ def lacking(row: ReleaseRow, pin: Pin, listed: Listed) -> tuple[Workload, ...]:
     Raises:
         Failure: `ADAPTER_NAME_TAKEN`, `ADAPTERS_FULL` or `ADAPTERS_FIXED`.
     """
-    updates = require_updates(row).spec.lora_updates
-    _require_free_name(row, pin, listed)
+    release = require_updates(row)
+    updates = release.spec.lora_updates
+    if pin.name in _own_names(release):
+        raise Failure(Cause.ADAPTER_NAME_TAKEN, f"{pin.name} is in the spec of {row.id}")
+    for workload in row.serving:
+        other = _loaded_pin(workload, pin.name)
+        if pin.name in listed[workload.name] and other != pin:
+            unknown = "an adapter that the ledger does not know"
+            what = f"{other.source} at {other.revision}" if other else unknown
+            detail = f"{pin.name} is {what} in {workload.name}"
+            raise Failure(Cause.ADAPTER_NAME_TAKEN, detail)
     others = {other.name for other in loaded(row)} - {pin.name}
     if updates and len(others) >= updates.max:
         names = ", ".join(sorted(others))
@@ -82,18 +91,6 @@ def without_adapter(workload: Workload, name: str) -> Workload:
     """The workload with an adapter unloaded."""
     left = tuple(pin for pin in workload.adapters if pin.name != name)
     return workload.model_copy(update={"adapters": left})
-
-
-def _require_free_name(row: ReleaseRow, pin: Pin, listed: Listed) -> None:
-    if pin.name in _own_names(require_updates(row)):
-        raise Failure(Cause.ADAPTER_NAME_TAKEN, f"{pin.name} is in the spec of {row.id}")
-    for workload in row.serving:
-        other = _loaded_pin(workload, pin.name)
-        if pin.name in listed[workload.name] and other != pin:
-            unknown = "an adapter that the ledger does not know"
-            what = f"{other.source} at {other.revision}" if other else unknown
-            detail = f"{pin.name} is {what} in {workload.name}"
-            raise Failure(Cause.ADAPTER_NAME_TAKEN, detail)
 
 
 def _own_names(release: Release) -> frozenset[str]:

@@ -145,13 +145,12 @@ class Release(Value):
 
 
 class ReleaseRow(Value):
-    """A release as the ledger lists it.
+    """A release as the ledger lists it, with what it runs or was about to start.
 
     Attributes:
         release: The record, once it is written.
         foreign_record: The record as plain data, when another version of moorage wrote it in a
             shape that this one cannot read.
-        workloads: What the release runs, or was about to start.
     """
 
     id: str
@@ -167,6 +166,16 @@ class ReleaseRow(Value):
     release: Release | None = None
     foreign_record: dict[str, Any] | None = None
     workloads: tuple[Workload, ...] = ()
+
+    @property
+    def plan(self) -> LaunchPlan | None:
+        """The launch plan of its record."""
+        return self.release.plan if self.release else None
+
+    @property
+    def placement(self) -> Placement | None:
+        """The placement of its record."""
+        return self.release.placement if self.release else None
 
     @property
     def as_it_runs(self) -> Release | None:
@@ -207,14 +216,12 @@ def successor_of(row: ReleaseRow) -> str:
 
 def replaceable(old: ReleaseRow | None) -> str:
     """The release that may be stopped first: only one that could be started again."""
-    return old.id if old and old.release and old.release.plan else ""
+    return old.id if old and old.plan else ""
 
 
 def claims_of(row: ReleaseRow | None) -> tuple[str, tuple[Claim, ...]]:
     """A release that may have had to make room, with its claims; both empty for none."""
-    if row is None or row.release is None or row.release.placement is None:
-        return "", ()
-    return row.id, row.release.placement.claims
+    return (row.id, row.placement.claims) if row and row.placement else ("", ())
 
 
 def plan_of(row: ReleaseRow) -> LaunchPlan:
@@ -223,9 +230,9 @@ def plan_of(row: ReleaseRow) -> LaunchPlan:
     Raises:
         Failure: `UNKNOWN_RELEASE` when its record has none.
     """
-    if row.release is None or row.release.plan is None:
+    if row.plan is None:
         raise Failure(Cause.UNKNOWN_RELEASE, f"{row.id} has no plan to restart from")
-    return row.release.plan
+    return row.plan
 
 
 def ending_of(row: ReleaseRow) -> Ending:

@@ -35,8 +35,7 @@ class Requester(Value):
     """The requester of a flow run.
 
     Attributes:
-        user: Operating system's user of the command; empty = it was not started by a command.
-        host: Machine of the command.
+        user: Operating system's user of the command, on its `host`; empty = no command started it.
         created_by: Creator of the flow run in Prefect: kind, display value and id. A server with
             one login for all knows none.
         deployment: Id of its Prefect deployment.
@@ -65,10 +64,11 @@ class Requester(Value):
         return f"{known}; claimed: {self.claimed}" if self.claimed else known
 
     def _by_prefect(self) -> str:
-        parts = [
-            *([f"created by {self.created_by}"] if self.created_by else []),
-            *(["a schedule"] if self.scheduled else []),
-            *([f"deployment {self.deployment}"] if self.deployment else []),
-            *([f"parent task run {self.parent}"] if self.parent else []),
-        ]
-        return f"Prefect's API: {', '.join(parts) or 'nobody known'}"
+        parts = (
+            ("created by", self.created_by),
+            ("a", "schedule" if self.scheduled else ""),
+            ("deployment", self.deployment),
+            ("parent task run", self.parent),
+        )
+        known = ", ".join(f"{what} {value}" for what, value in parts if value)
+        return f"Prefect's API: {known or 'nobody known'}"

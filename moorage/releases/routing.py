@@ -1,18 +1,16 @@
-"""The routes of model names, and the interface that changes them.
+"""The routes of model names: where requests for a name go.
 
-A router decides where requests for a name go. It switches in one step: no request goes to both
-releases or to neither. The ledger is a router too (`adapters/ledger/releases.py`): clients look the
-endpoint up there.
+They change in one step, so that no request goes to two releases or to none. The ledger keeps them
+(`adapters/ledger/releases.py`), and clients and gateways look the endpoints up there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 from moorage.common.values import Value
-from moorage.releases.release import Release
 from moorage.releases.states import ReleaseState
 
 
@@ -32,33 +30,6 @@ class Route(Value):
     endpoints: tuple[str, ...]
     adapters: tuple[str, ...] = ()
     since: datetime
-
-
-class Router(Protocol):
-    """Where requests for model names go."""
-
-    def switch(self, release: Release) -> Release:
-        """Send requests for a model to a verified release instead of the one it replaces.
-
-        Returns:
-            The record as it was stored.
-
-        Raises:
-            Failure: The switch failed; nothing has changed.
-        """
-        ...
-
-    def close(self, release: str, cause: str) -> None:
-        """Send no more requests to a release, though no other one serves in its place."""
-        ...
-
-    def reopen(self, release: str, cause: str) -> None:
-        """Send requests to a closed release again."""
-        ...
-
-    def routes(self, model: str = "") -> tuple[Route, ...]:
-        """The current routes, by name; at most one for a single model."""
-        ...
 
 
 def models_listing(routes: Iterable[Route]) -> dict[str, Any]:

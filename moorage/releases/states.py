@@ -128,12 +128,10 @@ class Transition(Value):
 
 
 class Stay(Value):
-    """A state of a release, and how long it was in it.
+    """A state of a release since a moment (UTC), and why it came into it.
 
     Attributes:
-        since: UTC.
         seconds: None = it is in this state still.
-        cause: Why it came into it.
         requested_by: The requester in one line; empty = not recorded.
     """
 
@@ -148,24 +146,13 @@ class Stay(Value):
 def stays(begun: datetime, by: str, transitions: Sequence[Transition]) -> tuple[Stay, ...]:
     """The states of a release in order, `pending` first.
 
-    Args:
-        begun: When the release was begun, UTC.
-        by: The flow run that began it.
-        transitions: All its changes of state, in order.
+    `by` is the flow run that began it, at `begun` (UTC); `transitions` all its changes.
     """
     requester = next((one.requested_by for one in transitions if one.flow_run_id == by), "")
-    first = Stay(state=ReleaseState.PENDING, since=begun, flow_run_id=by, requested_by=requester)
-    later = (
-        Stay(
-            state=one.after,
-            since=one.at,
-            cause=one.cause,
-            flow_run_id=one.flow_run_id,
-            requested_by=one.requested_by,
-        )
-        for one in transitions
-    )
-    found = [first, *later]
+    found = [Stay(state=ReleaseState.PENDING, since=begun, flow_run_id=by, requested_by=requester)]
+    for one in transitions:
+        facts = one.model_dump(include={"cause", "flow_run_id", "requested_by"})
+        found.append(Stay(state=one.after, since=one.at, **facts))
     ended = [
         stay.model_copy(update={"seconds": round((after.since - stay.since).total_seconds(), 3)})
         for stay, after in pairwise(found)
@@ -181,8 +168,8 @@ def outage(transitions: Sequence[Transition], since: datetime, until: datetime) 
 
     Args:
         transitions: All its changes of state, in order.
-        since: When its successor was begun, UTC; earlier transitions are ignored.
-        until: When another release serves, or now, UTC.
+        since: When its successor was begun; earlier transitions are ignored.
+        until: When another release serves, or now.
     """
     closed = reopened = None
     for one in transitions:

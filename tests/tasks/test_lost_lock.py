@@ -7,7 +7,7 @@ import pytest
 from moorage.common.failures import Cause, Failure
 from moorage.releases.release import ReleaseState
 from tasks import workloads
-from tasks.context import ledger, router
+from tasks.context import ledger
 from tasks.replace import stop_for
 from tasks.workloads import start
 from tests.builders import REVISION, a_container, a_spec
@@ -40,4 +40,4 @@ async def test_it_stops_nothing_that_serves() -> None:
     with pytest.raises(Failure, match=f"{lost} is error") as caught:
         await stop_for(ledger().releases.get(old), lost)
     assert caught.value.cause is Cause.LOST_LOCK
-    assert [route.release for route in router().routes()] == [old]
+    assert [route.release for route in ledger().routes.routes()] == [old]

@@ -18,7 +18,7 @@ from moorage.engines.launch import (
 from moorage.releases.release import ENDING, SUPERSEDED, ReleaseRow, ReleaseState
 from moorage.spec import EngineName
 from tasks import replace, workloads
-from tasks.context import ledger, router
+from tasks.context import ledger
 from tasks.release import close_begun
 from tasks.replace import finish_switch, restore_release, undo_stop
 from tests.builders import REVISION, a_container, a_fleet, a_host, a_placement, a_release, a_spec
@@ -101,7 +101,7 @@ def stopping_for_another(cause: str = "") -> tuple[ReleaseRow, str]:
     ledger().releases.take_over(a_release(old, placement=PLACEMENT, plan=PLAN))
     new = ledger().releases.begin(a_spec(), REVISION, "run-2")
     ledger().claims.commit(new, PLACEMENT.claims, a_fleet(a_host()), instead_of=old)
-    router().close(old, f"{SUPERSEDED} {new}, stopped first{cause}")
+    ledger().routes.close(old, f"{SUPERSEDED} {new}, stopped first{cause}")
     return ledger().releases.get(old), new
 
 
@@ -124,7 +124,7 @@ def test_the_old_release_is_started_as_far_as_it_was_stopped(
         undo_stop(old, new)
         assert hosts.started == started
         assert hosts.runs == ALL
-    [route] = router().routes("tiny")
+    [route] = ledger().routes.routes("tiny")
     assert (route.release, route.state) == (old.id, S.RUNNING)
     assert ledger().releases.transitions(old.id)[-1].cause == "its successor failed"
 

@@ -12,7 +12,6 @@ from moorage.adapters.ledger import Ledger
 from moorage.common.failures import Failure
 from moorage.gateway.gateway import Gateway
 from moorage.releases.release import Release
-from moorage.releases.routing import Route
 
 FOLLOW_SECONDS = 10.0
 """How long a change waits for gateways. They need about 0.1 s, or 3 s where the service starts."""
@@ -21,7 +20,7 @@ POLL_SECONDS = 0.02
 
 
 class FollowedRoutes:
-    """The ledger as a `Router`; each change waits until every gateway has taken it over.
+    """The routes of the ledger; each change waits until every gateway has taken it over.
 
     A gateway that does not follow in time keeps no change from being made: its requests still go
     where they went, and it follows as soon as it can.
@@ -50,10 +49,6 @@ class FollowedRoutes:
         """Give the name back to a release."""
         self._ledger.routes.reopen(release, cause)
         self._await_gateways()
-
-    def routes(self, model: str = "") -> tuple[Route, ...]:
-        """The current routes, by name."""
-        return self._ledger.routes.routes(model)
 
     def _await_gateways(self) -> None:
         """Wait; the change is made already, so a failure of the ledger is no reason to fail."""

@@ -209,7 +209,7 @@ def _write_workload(connection: Connection, release: str, workload: Workload) ->
 
 
 class Routes:
-    """The ledger as a `Router`: requests for a name go to the release that holds it.
+    """Where requests for model names go: to the release that holds the name.
 
     The transaction in which a release takes over is the switch, so there is no second state.
     """
@@ -218,19 +218,26 @@ class Routes:
         self._engine, self._releases = engine, releases
 
     def switch(self, release: Release) -> Release:
-        """Give the name to a release; in the same transaction its predecessor loses it."""
+        """Give the name to a verified release; in the same transaction its predecessor loses it.
+
+        Returns:
+            The record as it was stored.
+
+        Raises:
+            Failure: The switch failed; nothing has changed.
+        """
         return self._releases.take_over(release)
 
     def close(self, release: str, cause: str) -> None:
-        """Take the name from a release."""
+        """Send no more requests to a release, though no other one serves in its place."""
         self._releases.move(release, ReleaseState.STOPPING, cause)
 
     def reopen(self, release: str, cause: str) -> None:
-        """Give the name back to a release."""
+        """Send requests to a closed release again."""
         self._releases.move(release, ReleaseState.RUNNING, cause)
 
     def routes(self, model: str = "") -> tuple[Route, ...]:
-        """The current routes, by name.
+        """The current routes, by name; at most one for a single model.
 
         One query that reads no records, because clients may call this before each request.
         """
