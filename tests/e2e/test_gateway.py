@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import socket
+import sys
 import threading
 import time
 from collections import Counter
@@ -19,6 +20,7 @@ import pytest
 from moorage.gateway.envoy import ACCESS_LOG
 from tests.e2e.conftest import process_engine
 from tests.e2e.workplace import Workplace
+from tests.gateway import streaming_server
 from tests.prefect_server import free_port
 
 pytestmark = [pytest.mark.process, pytest.mark.server]
@@ -72,6 +74,11 @@ class Load:
         for thread in self._threads:
             thread.join()
 
+    def go_on(self, place: Workplace) -> None:
+        """Wait for some more answers."""
+        enough = self.answered + 20
+        place.wait_until(lambda: self.answered > enough)
+
     def _ask(self) -> None:
         while not self._end.wait(PAUSE_SECONDS):
             try:
@@ -112,15 +119,39 @@ def test_three_replacements_under_load_fail_no_request(
     assert gateway.models() == {name}
     with Load(gateway, "tiny") as load:
         for turn in range(1, 4):
-            before = load.answered
             workplace.run("deploy", engine_spec(workplace, lifecycle_program, ROUND=str(turn)))
-            workplace.wait_until(lambda before=before: load.answered > before + 20)
+            load.go_on(workplace)
             assert gateway.models() == {name}
     assert load.failed == []
     assert set(gateway.answered()) >= {f"{name}.v{number}" for number in (1, 2, 3, 4)}
     workplace.run("retire", name)
     assert gateway.models() == set()
     assert gateway.ask("tiny").status_code == 404
+
+
+def test_a_stream_ends_before_its_engine_stops_though_the_engine_has_no_metrics(
+    workplace: Workplace, gateway: Gateway, tmp_path: Path
+) -> None:
+    program = tmp_path / "engine"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} {streaming_server.__file__} "$@"\n')
+    program.chmod(0o755)
+    busy = tmp_path / "busy"
+    busy.touch()
+    engine = process_engine(program, BUSY=str(busy))
+    stopping = {"drain_seconds": 600, "grace_seconds": 1}
+    workplace.run("deploy", workplace.spec(engine=engine, stopping=stopping))
+    name = workplace.named("tiny")
+    body = {"model": name, "prompt": "Hello", "stream": True}
+    with httpx.stream("POST", f"{gateway.url}/v1/completions", json=body) as answer:
+        events = filter(None, answer.iter_lines())
+        assert next(events) == 'data: {"token": 1}'
+        retiring = workplace.start("retire", name)
+        workplace.wait_until(lambda: workplace.ledger.gateways.draining(f"{name}.v1") == 1)
+        assert gateway.models() == set()
+        busy.unlink()
+        assert list(events)[-1] == "data: [DONE]"
+    assert retiring.wait() == 0
+    assert "its last request ended after" in workplace.releases()[0].cause
 
 
 def test_commands_name_the_address_of_the_gateway(
