@@ -11,9 +11,6 @@ from urllib.parse import urlsplit
 from moorage.gateway.envoy import MODEL, ROUTES, TYPE, Document, discovery, named
 from moorage.gateway.table import Backend, ModelRoute, RoutingTable
 
-DOORMAN = "doorman"
-"""Cluster of the service that wakes models."""
-
 CONNECT_SECONDS = 2
 RETRIES = 3
 LARGEST_LISTING = 4 * 2**20
@@ -31,7 +28,7 @@ def route_table(table: RoutingTable) -> list[Document]:
         *_listing(table.models),
     ]
     for model in table.models:
-        routes += [_route(model, name, table.doorman) for name in model.names]
+        routes += [_route(model, name) for name in model.names]
     unknown = _error("There is nothing at this path.", "unknown_path")
     return [
         {
@@ -54,8 +51,6 @@ def clusters(tables: Iterable[RoutingTable]) -> list[Document]:
     """A cluster for each release that one of these tables sends requests to."""
     found: dict[str, Document] = {}
     for table in tables:
-        if table.doorman:
-            found[DOORMAN] = _cluster(DOORMAN, (table.doorman,))
         for backend in (backend for model in table.models for backend in model.backends):
             keyed = _with_key(backend.key_file) if backend.key_file else {}
             found[backend.release] = _cluster(backend.release, backend.endpoints) | keyed
@@ -92,13 +87,13 @@ def _entries(model: ModelRoute) -> Iterator[dict[str, Any]]:
         "object": "model",
         "created": int(model.since.timestamp()),
         "owned_by": "moorage",
-        "state": "asleep" if model.asleep else "running",
+        "state": "running" if model.backends else "unavailable",
     }
     yield {"id": model.name, **common}
     yield from ({"id": name, **common, "parent": model.name} for name in model.adapters)
 
 
-def _route(model: ModelRoute, name: str, doorman: str) -> Document:
+def _route(model: ModelRoute, name: str) -> Document:
     namespace, key = MODEL
     match = {
         "safe_regex": {"regex": r"(/models/[^/]+)?/v1/.*"},
@@ -121,8 +116,6 @@ def _route(model: ModelRoute, name: str, doorman: str) -> Document:
     }
     if model.backends:
         action["weighted_clusters"] = {"clusters": [_weighted(one) for one in model.backends]}
-    elif doorman:
-        action["cluster"] = DOORMAN
     else:
         why = f": {model.problem}" if model.problem else "."
         refusal = _error(f"Nobody serves '{model.name}' now{why}", "model_unavailable")

@@ -29,9 +29,8 @@ class ModelRoute(Value):
     """A model name and what answers for it.
 
     Attributes:
-        backends: What serves; none while the model sleeps or nobody serves it.
+        backends: What serves it; empty = nothing does.
         adapters: Names of LoRA adapters that are served in addition.
-        asleep: Whether a request wakes it: then the doorman takes it.
         problem: Why nothing serves it though a release runs; empty = no reason.
         timeout_seconds: Longest time for a whole answer; 0 = no limit.
         since: When it was deployed, UTC.
@@ -40,7 +39,6 @@ class ModelRoute(Value):
     name: str
     backends: tuple[Backend, ...] = ()
     adapters: tuple[str, ...] = ()
-    asleep: bool = False
     problem: str = ""
     timeout_seconds: int = UNLIMITED
     since: datetime
@@ -76,13 +74,11 @@ class RoutingTable(Value):
         models: By name.
         keys: Callers.
         requires_key: Whether a request without a valid key is refused.
-        doorman: Base URL of the service that wakes models; empty = there is none.
     """
 
     models: tuple[ModelRoute, ...] = ()
     keys: tuple[ApiKey, ...] = ()
     requires_key: bool = False
-    doorman: str = ""
 
     @property
     def releases(self) -> frozenset[str]:

@@ -12,11 +12,10 @@ Golden = Callable[[str, str], None]
 
 BEFORE = table(
     model("llama", backend("llama-1", 40000, 40001), adapters=("sql",)),
-    model("qwen", asleep=True, timeout_seconds=90),
+    model("qwen", backend("qwen-1", 40004), timeout_seconds=90),
     model("phi", backend("phi-1", 40002, key_file="/gateway/keys/phi-1")),
     keys=(key("ann", "sk-ann"), key("bob", "sk-bob", models=("qwen",))),
     requires_key=True,
-    doorman="http://127.0.0.1:4001",
 )
 CANARY = table(
     model("llama", backend("llama-1", 40000, weight=75), backend("llama-2", 40003, weight=25)),
@@ -50,7 +49,7 @@ def test_a_canary_gets_its_share_of_the_requests() -> None:
 
 def test_while_one_table_follows_another_the_clusters_of_both_are_there() -> None:
     names = [cluster["name"] for cluster in clusters([BEFORE, CANARY])]
-    assert names == ["doorman", "llama-1", "llama-2", "phi-1"]
+    assert names == ["llama-1", "llama-2", "phi-1", "qwen-1"]
 
 
 def test_no_key_stands_in_any_document() -> None:
