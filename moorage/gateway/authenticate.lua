@@ -1,4 +1,5 @@
--- Tells who asks, by the SHA-256 of the API key. The route configuration holds digests only.
+-- Tells who asks, by the SHA-256 of the API key. In front of this stand REQUIRES_KEY and KEYS: callers
+-- by the digest of their key.
 local bit = require("bit")
 local band, bor, bxor, bnot = bit.band, bit.bor, bit.bxor, bit.bnot
 local ror, shl, shr, wrap, hex = bit.ror, bit.lshift, bit.rshift, bit.tobit, bit.tohex
@@ -78,15 +79,15 @@ local function presented(headers)
   return headers:get("api-key") or headers:get("x-api-key")
 end
 
-local function caller_of(settings, key, now)
-  local caller = key and #key <= LONGEST and settings:get("key " .. sha256(key))
+local function caller_of(key, now)
+  local caller = key and #key <= LONGEST and KEYS[sha256(key)]
   if caller and not (caller.expires and caller.expires * 1000 <= now) then
     return caller
   end
 end
 
 function envoy_on_request(handle)
-  local settings, headers = handle:virtualHost():metadata(), handle:headers()
+  local headers = handle:headers()
   local path = headers:get(":path")
   local key = presented(headers)
   -- Engines get the gateway's own key, if any, and never a caller's.
@@ -97,14 +98,14 @@ function envoy_on_request(handle)
   if path == "/health" or path == "/ready" then
     return
   end
-  local caller = caller_of(settings, key, handle:timestamp())
+  local caller = caller_of(key, handle:timestamp())
   if caller then
     local metadata = handle:streamInfo():dynamicMetadata()
     metadata:set("moorage", "caller", caller.name)
     if caller.models then
       metadata:set("moorage", "models", caller.models)
     end
-  elseif settings:get("requires_key") then
+  elseif REQUIRES_KEY then
     local detail = key and "The API key is unknown, revoked or expired." or "Give an API key: Authorization: Bearer KEY."
     return refuse(handle, detail)
   end

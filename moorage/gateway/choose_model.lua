@@ -1,4 +1,5 @@
--- Reads the model's name where JSON does not hold it, and refuses what nobody answers for.
+-- Reads the model's name where JSON does not hold it, and refuses what nobody answers for. In front of
+-- this stands MODELS: the model by each of its names.
 local FARTHEST = 3
 
 local function refuse(handle, status, code, detail)
@@ -26,11 +27,10 @@ local function distance(one, other)
   return row[#other]
 end
 
-local function nearest(settings, name)
+local function nearest(name)
   local best, least = nil, FARTHEST + 1
-  for key in pairs(settings) do
-    local other = string.match(key, "^model (.+)$")
-    if other and math.abs(#other - #name) < least then
+  for other in pairs(MODELS) do
+    if math.abs(#other - #name) < least then
       local far = distance(name, other)
       if far < least or (far == least and best and other < best) then
         best, least = other, far
@@ -76,12 +76,7 @@ local function may_ask(handle, model)
   if not caller or not caller.models then
     return true
   end
-  for _, allowed in ipairs(caller.models) do
-    if allowed == model then
-      return true
-    end
-  end
-  return false
+  return caller.models[model]
 end
 
 function envoy_on_request(handle)
@@ -94,10 +89,9 @@ function envoy_on_request(handle)
   if not name then
     return refuse(handle, "400", "missing_model", "Say which model: the request has no field 'model'.")
   end
-  local settings = handle:virtualHost():metadata()
-  local model = settings:get("model " .. name)
+  local model = MODELS[name]
   if not model then
-    local hint = nearest(settings, name)
+    local hint = nearest(name)
     local detail = "The model '" .. string.sub(name, 1, 200) .. "' does not exist."
     return refuse(handle, "404", "model_not_found", detail .. (hint and " Did you mean '" .. hint .. "'?" or ""))
   end

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
 from typing import Any
 
 from moorage.gateway.gateway import GatewayOptions
+from moorage.gateway.scripts import AUTHENTICATE, CHOOSE_MODEL, COUNT_TOKENS
 
 Document = dict[str, Any]
 
@@ -88,6 +88,11 @@ def named(name: str, kind: str, **config: Any) -> Document:
     return {"name": name, "typed_config": {"@type": f"{TYPE}.{kind}", **config}}
 
 
+def lua_filter(script: str) -> str:
+    """Name of the filter that runs a script."""
+    return f"moorage.{script}"
+
+
 def source(folder: str, file: str) -> Document:
     """A file of the configuration as a source of resources."""
     path = f"{folder}/config"
@@ -109,14 +114,14 @@ def _tls(options: GatewayOptions) -> Document:
 
 def _filters() -> list[Document]:
     return [
-        _lua("authenticate"),
+        _lua(AUTHENTICATE),
         named(
             "envoy.filters.http.json_to_metadata",
             "extensions.filters.http.json_to_metadata.v3.JsonToMetadata",
             request_rules={"rules": [_model_rule()]},
         ),
-        _lua("choose_model"),
-        _lua("count_tokens"),
+        _lua(CHOOSE_MODEL),
+        _lua(COUNT_TOKENS),
         named("envoy.filters.http.router", "extensions.filters.http.router.v3.Router"),
     ]
 
@@ -138,12 +143,8 @@ def _model_rule() -> Document:
 
 
 def _lua(script: str) -> Document:
-    code = files("moorage.gateway").joinpath(f"{script}.lua").read_text()
-    return named(
-        f"moorage.{script}",
-        "extensions.filters.http.lua.v3.Lua",
-        default_source_code={"inline_string": code},
-    )
+    """A filter whose script comes with the routes."""
+    return named(lua_filter(script), "extensions.filters.http.lua.v3.Lua")
 
 
 def _access_log(folder: str) -> Document:

@@ -8,7 +8,8 @@ from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
-from moorage.gateway.envoy import MODEL, ROUTES, TYPE, Document, discovery, named
+from moorage.gateway.envoy import MODEL, ROUTES, TYPE, Document, discovery, lua_filter, named
+from moorage.gateway.scripts import scripts
 from moorage.gateway.table import Backend, ModelRoute, RoutingTable
 
 CONNECT_SECONDS = 2
@@ -40,7 +41,9 @@ def route_table(table: RoutingTable) -> list[Document]:
                     "name": ROUTES,
                     "domains": ["*"],
                     "routes": [*routes, _reply({"prefix": "/"}, 404, unknown)],
-                    "metadata": {"filter_metadata": _for_filters(table)},
+                    "typed_per_filter_config": {
+                        lua_filter(name): _lua(code) for name, code in scripts(table).items()
+                    },
                 }
             ],
         }
@@ -57,22 +60,9 @@ def clusters(tables: Iterable[RoutingTable]) -> list[Document]:
     return [found[name] for name in sorted(found)]
 
 
-def _for_filters(table: RoutingTable) -> Document:
-    """What the Lua filters look up, each entry by a key of its own: they convert only that one."""
-    models = {f"model {name}": model.name for model in table.models for name in model.names}
-    keys = {
-        f"key {key.digest}": {
-            "name": key.name,
-            **({"models": list(key.models)} if key.models else {}),
-            **({"expires": key.expires.timestamp()} if key.expires else {}),
-        }
-        for key in table.keys
-    }
-    settings = {"requires_key": table.requires_key} if table.requires_key else {}
-    return {
-        "moorage.authenticate": {**settings, **keys},
-        "moorage.choose_model": models,
-    }
+def _lua(code: str) -> Document:
+    kind = f"{TYPE}.extensions.filters.http.lua.v3.LuaPerRoute"
+    return {"@type": kind, "source_code": {"inline_string": code}}
 
 
 def _listing(models: Iterable[ModelRoute]) -> Iterator[Document]:
