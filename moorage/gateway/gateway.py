@@ -57,6 +57,13 @@ class GatewayOptions(InputValue):
         return self.is_exposed and not self.open_access
 
 
+class LogPosition(Value):
+    """How far the access log is counted: its file, and the bytes before the next line."""
+
+    inode: int = 0
+    offset: int = 0
+
+
 class Gateway(Value):
     """A gateway of a ledger.
 
@@ -73,6 +80,7 @@ class Gateway(Value):
     epoch: int = 0
     draining: dict[str, int] = {}
     problem: str = ""
+    counted: LogPosition = LogPosition()
 
     @property
     def url(self) -> str:

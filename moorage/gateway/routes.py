@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,8 +21,13 @@ RETRY_ON = "connect-failure,refused-stream,reset,retriable-status-codes"
 """All before the first byte of an answer: then another replica may be asked."""
 
 
-def route_table(table: RoutingTable) -> list[Document]:
-    """The route configuration: listing, one route a model, and a refusal for what is left."""
+def route_table(table: RoutingTable, code: Mapping[str, str]) -> list[Document]:
+    """The route configuration: listing, one route a model, and a refusal for what is left.
+
+    Args:
+        table: Models and callers.
+        code: The Lua scripts of this package, by name.
+    """
     routes = [
         _reply({"path": "/health"}, 200, {"status": "ok"}),
         _reply({"path": "/ready"}, 200, {"status": "ready"}),
@@ -42,7 +47,7 @@ def route_table(table: RoutingTable) -> list[Document]:
                     "domains": ["*"],
                     "routes": [*routes, _reply({"prefix": "/"}, 404, unknown)],
                     "typed_per_filter_config": {
-                        lua_filter(name): _lua(code) for name, code in scripts(table).items()
+                        lua_filter(name): _lua(text) for name, text in scripts(table, code).items()
                     },
                 }
             ],

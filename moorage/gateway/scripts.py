@@ -7,25 +7,30 @@ for each request: 1,000 keys cost 1.4 ms a request then.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from importlib.resources import files
 from typing import Any
 
 from moorage.gateway.table import ApiKey, ModelRoute, RoutingTable
 
 AUTHENTICATE, CHOOSE_MODEL, COUNT_TOKENS = "authenticate", "choose_model", "count_tokens"
+SCRIPTS = (AUTHENTICATE, CHOOSE_MODEL, COUNT_TOKENS)
 
 
-def scripts(table: RoutingTable) -> dict[str, str]:
-    """The code of each script by its name, for a table."""
+def scripts(table: RoutingTable, code: Mapping[str, str]) -> dict[str, str]:
+    """The code of each script by its name, with what it looks up in front.
+
+    Args:
+        table: Models and callers.
+        code: The scripts as they stand in this package.
+    """
     callers = {
         "REQUIRES_KEY": table.requires_key,
         "KEYS": {key.digest: _caller(key) for key in table.keys},
     }
-    return {
-        AUTHENTICATE: _script(AUTHENTICATE, callers),
-        CHOOSE_MODEL: _script(CHOOSE_MODEL, {"MODELS": _names(table.models)}),
-        COUNT_TOKENS: _script(COUNT_TOKENS, {}),
+    tables: dict[str, dict[str, Any]] = {
+        AUTHENTICATE: callers,
+        CHOOSE_MODEL: {"MODELS": _names(table.models)},
     }
+    return {name: f"{_locals(tables.get(name, {}))}{code[name]}" for name in SCRIPTS}
 
 
 def literal(value: Any) -> str:
@@ -54,9 +59,8 @@ def _names(models: Iterable[ModelRoute]) -> dict[str, str]:
     return {name: model.name for model in models for name in model.names}
 
 
-def _script(name: str, tables: Mapping[str, Any]) -> str:
-    code = files("moorage.gateway").joinpath(f"{name}.lua").read_text()
-    return "".join(f"local {key} = {literal(value)}\n" for key, value in tables.items()) + code
+def _locals(tables: Mapping[str, Any]) -> str:
+    return "".join(f"local {name} = {literal(value)}\n" for name, value in tables.items())
 
 
 def _escaped(byte: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -28,7 +28,9 @@ class Step(NamedTuple):
     document: Document
 
 
-def steps(before: Iterable[RoutingTable], after: RoutingTable) -> tuple[Step, ...]:
+def steps(
+    before: Iterable[RoutingTable], after: RoutingTable, code: Mapping[str, str]
+) -> tuple[Step, ...]:
     """Clusters of all tables, then the new routes.
 
     So each request meets a route whose cluster is there: it goes to the old release or to the new
@@ -37,8 +39,9 @@ def steps(before: Iterable[RoutingTable], after: RoutingTable) -> tuple[Step, ..
     Args:
         before: Earlier tables whose clusters stay.
         after: The new table.
+        code: The Lua scripts of this package, by name.
     """
-    return clusters_step((*before, after)), _step(ROUTES_FILE, route_table(after))
+    return clusters_step((*before, after)), _step(ROUTES_FILE, route_table(after, code))
 
 
 def clusters_step(tables: Iterable[RoutingTable]) -> Step:

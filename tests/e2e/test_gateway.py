@@ -212,6 +212,9 @@ def test_a_gateway_that_other_machines_reach_asks_for_a_key_that_can_be_revoked(
     assert [status(given) for given in ("wrong", key, other)] == [401, 200, 403]
     assert gateway.ask("tiny").status_code == 401
     assert [one["name"] for one in workplace.json("key", "list")] == ["ann", "bob"]
+    workplace.wait_until(lambda: bool(workplace.json("usage", "--key", "ann")))
+    [used] = workplace.json("usage")
+    assert (used["caller"], used["model"], used["requests"]) == ("ann", workplace.named("tiny"), 1)
     workplace.run("key", "revoke", "ann")
     assert status(key) == 401
     files = [path for path in workplace.home.rglob("*") if path.is_file()]

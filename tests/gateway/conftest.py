@@ -37,7 +37,7 @@ class RunningGateway:
             f"{folder}/log",
         ]
         self._log = folder / ACCESS_LOG
-        flush = ["--file-flush-interval-msec", "50"]
+        flush = ["--file-flush-interval-msec", "50", "--disable-hot-restart"]
         self.process = subprocess.Popen([program, *arguments, *flush, "--log-level", "warn"])
         self.admin = Admin(folder)
         self.http = httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=30)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
+from moorage.adapters.gateway.config_files import scripts_code
 from moorage.gateway.envoy import bootstrap, listeners
 from moorage.gateway.gateway import GatewayOptions
 from moorage.gateway.routes import clusters, route_table
@@ -23,7 +24,7 @@ CANARY = table(
 
 
 def test_the_routes_of_a_table_are_as_approved(golden: Golden) -> None:
-    golden("gateway/routes.json", json.dumps(route_table(BEFORE), indent=1) + "\n")
+    golden("gateway/routes.json", json.dumps(route_table(BEFORE, scripts_code()), indent=1) + "\n")
 
 
 def test_the_clusters_of_a_table_are_as_approved(golden: Golden) -> None:
@@ -41,7 +42,7 @@ def test_the_listener_is_as_approved(golden: Golden) -> None:
 def test_a_canary_gets_its_share_of_the_requests() -> None:
     (route,) = [
         one["route"]["weighted_clusters"]["clusters"]
-        for one in route_table(CANARY)[0]["virtual_hosts"][0]["routes"]
+        for one in route_table(CANARY, scripts_code())[0]["virtual_hosts"][0]["routes"]
         if "route" in one
     ]
     assert route == [{"name": "llama-1", "weight": 75}, {"name": "llama-2", "weight": 25}]
@@ -53,6 +54,6 @@ def test_while_one_table_follows_another_the_clusters_of_both_are_there() -> Non
 
 
 def test_no_key_stands_in_any_document() -> None:
-    written = json.dumps([route_table(BEFORE), clusters([BEFORE])])
+    written = json.dumps([route_table(BEFORE, scripts_code()), clusters([BEFORE])])
     assert "sk-ann" not in written
     assert key("ann", "sk-ann").digest in written

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from moorage.gateway.scripts import AUTHENTICATE, CHOOSE_MODEL, literal, scripts
+from moorage.gateway.scripts import SCRIPTS, literal, scripts
 from tests.gateway.tables import backend, key, model, table
 
 
@@ -22,10 +22,13 @@ def test_a_value_is_written_so_that_it_can_never_be_code(value: object, written:
 
 
 def test_a_script_begins_with_what_it_looks_up() -> None:
-    found = scripts(
-        table(model("llama", backend("llama-1", 1), adapters=("sql",)), keys=(key("ann", "sk-a"),))
-    )
-    assert found[CHOOSE_MODEL].startswith('local MODELS = {["llama"]="llama",["sql"]="llama"}\n')
-    requires, keys = found[AUTHENTICATE].splitlines()[:2]
-    assert requires == "local REQUIRES_KEY = false"
-    assert keys == f'local KEYS = {{["{key("ann", "sk-a").digest}"]={{["name"]="ann"}}}}'
+    llama = model("llama", backend("llama-1", 1), adapters=("sql",))
+    code = dict.fromkeys(SCRIPTS, "the code")
+    found = scripts(table(llama, keys=(key("ann", "sk-a"),)), code)
+    digest = key("ann", "sk-a").digest
+    assert found == {
+        "authenticate": "local REQUIRES_KEY = false\n"
+        f'local KEYS = {{["{digest}"]={{["name"]="ann"}}}}\nthe code',
+        "choose_model": 'local MODELS = {["llama"]="llama",["sql"]="llama"}\nthe code',
+        "count_tokens": "the code",
+    }

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from moorage.adapters.gateway.admin import Admin
 from moorage.common.units import MIB
 from moorage.gateway.envoy import bootstrap
 from moorage.gateway.gateway import GatewayOptions
+from moorage.gateway.scripts import SCRIPTS
 from moorage.gateway.table import RoutingTable
 from moorage.gateway.transition import Step, clusters_step, listener_step, steps
 
@@ -79,7 +82,7 @@ class ConfigFiles:
         """
         before = self.tables()
         self._keep((*before, table))
-        for step in steps(before, table):
+        for step in steps(before, table, scripts_code()):
             self._take(step, admin)
 
     def prune(self, admin: Admin) -> dict[str, int]:
@@ -110,6 +113,13 @@ class ConfigFiles:
         _rename_into(self._config / step.file, step.document)
         if admin:
             admin.await_version(step.file, step.version, rejections, TAKE_SECONDS)
+
+
+@cache
+def scripts_code() -> dict[str, str]:
+    """The Lua scripts, by name."""
+    folder = files("moorage.gateway")
+    return {name: folder.joinpath(f"{name}.lua").read_text() for name in SCRIPTS}
 
 
 def _rename_into(path: Path, document: Any) -> None:

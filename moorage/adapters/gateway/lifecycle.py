@@ -39,7 +39,8 @@ def bring_up(ledger: Ledger, home: Path, name: str, options: GatewayOptions) -> 
         )
     processes = GatewayProcesses(home, name)
     processes.require_program()
-    ledger.gateways.put(Gateway(name=name, machine=here, options=options))
+    wanted = before or Gateway(name=name, machine=here)
+    ledger.gateways.put(wanted.model_copy(update={"options": options}))
     processes.start_service()
     try:
         return _await(ledger, processes, name)

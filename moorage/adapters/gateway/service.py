@@ -13,6 +13,7 @@ import threading
 import time
 from pathlib import Path
 
+from moorage.adapters.gateway.access_log import AccessLog
 from moorage.adapters.gateway.admin import Admin
 from moorage.adapters.gateway.config_files import ConfigFiles
 from moorage.adapters.gateway.processes import GatewayProcesses, gateway_lock
@@ -21,18 +22,16 @@ from moorage.adapters.ledger import Ledger
 from moorage.adapters.secrets import redact
 from moorage.adapters.system.settings import Settings
 from moorage.common.failures import Failure
-from moorage.common.units import MIB
-from moorage.gateway.envoy import ACCESS_LOG
-from moorage.gateway.gateway import Gateway, GatewayOptions
+from moorage.gateway.gateway import Gateway, GatewayOptions, LogPosition
 from moorage.gateway.table import RoutingTable
+from moorage.gateway.usage import count
 
 POLL_SECONDS = 0.1
 """How soon a change of the ledger, or the end of Envoy, is noticed."""
 
 START_SECONDS = 20.0
 LOCK_SECONDS = 30.0
-LARGEST_LOG = 64 * MIB
-"""The access log has at most twice these bytes: in its file and in the one before."""
+COUNT_SECONDS = 1.0
 
 logger = logging.getLogger("moorage.gateway")
 
@@ -51,6 +50,9 @@ class GatewayService:
         self._processes = GatewayProcesses(home, name)
         self._files = ConfigFiles(self._processes.folder)
         self._reader = TableReader(ledger, self._processes.folder)
+        self._log = AccessLog(self._processes.folder)
+        self._counted: LogPosition | None = None
+        self._next_count = 0.0
         self._admin: Admin | None = None
         self._options: GatewayOptions | None = None
         self._table: RoutingTable | None = None
@@ -85,7 +87,7 @@ class GatewayService:
             self._take_over()
         assert self._admin
         draining = self._files.prune(self._admin)
-        self._rotate_log(self._admin)
+        self._count_usage(self._admin)
         self._report(epoch, draining, "")
 
     def _keep_envoy(self) -> None:
@@ -116,11 +118,19 @@ class GatewayService:
         row = self._ledger.gateways.get(self._name)
         return row.options if row else GatewayOptions()
 
-    def _rotate_log(self, admin: Admin) -> None:
-        log = self._files.folder / ACCESS_LOG
-        if log.exists() and log.stat().st_size > LARGEST_LOG:
-            log.replace(log.with_suffix(".1"))
-            admin.reopen_log()
+    def _count_usage(self, admin: Admin) -> None:
+        """Count what Envoy has logged since; once a second is enough."""
+        if time.monotonic() < self._next_count:
+            return
+        self._next_count = time.monotonic() + COUNT_SECONDS
+        if self._counted is None:
+            row = self._ledger.gateways.get(self._name)
+            self._counted = row.counted if row else LogPosition()
+        lines, position = self._log.read(self._counted)
+        if position != self._counted:
+            self._ledger.usage.add(self._name, count(lines), position)
+            self._counted = position
+        self._log.rotate(admin)
 
     def _report(self, epoch: int, draining: dict[str, int], problem: str) -> None:
         found = {"epoch": epoch, "draining": draining, "problem": problem}

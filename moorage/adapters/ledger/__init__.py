@@ -8,7 +8,7 @@ from sqlalchemy import select
 
 from moorage.adapters.ledger.claims import Claims
 from moorage.adapters.ledger.database import open_database, reading
-from moorage.adapters.ledger.gateways import ApiKeys, Gateways
+from moorage.adapters.ledger.gateways import ApiKeys, Gateways, Usages
 from moorage.adapters.ledger.locks import Locks
 from moorage.adapters.ledger.observations import Measurements, Repairs, Sightings
 from moorage.adapters.ledger.releases import Releases, Routes, Workloads
@@ -36,6 +36,7 @@ class Ledger:
         self.locks = Locks(self._engine)
         self.gateways = Gateways(self._engine)
         self.api_keys = ApiKeys(self._engine)
+        self.usage = Usages(self._engine)
 
     @cached_property
     def identity(self) -> str:

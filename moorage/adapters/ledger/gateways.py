@@ -1,16 +1,17 @@
-"""Gateways and API keys of callers in the ledger."""
+"""Gateways in the ledger, the API keys of callers, and what these have used."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from sqlalchemy import Engine, delete, insert, select, update
 
 from moorage.adapters.ledger.database import gate, reading, ungated
-from moorage.adapters.ledger.tables import API_KEYS, GATE, GATEWAYS, replace_rows
+from moorage.adapters.ledger.tables import API_KEYS, GATE, GATEWAYS, USAGE, replace_rows
 from moorage.common.failures import Cause, Failure
-from moorage.gateway.gateway import Gateway
+from moorage.gateway.gateway import Gateway, LogPosition
 from moorage.gateway.table import ApiKey
+from moorage.gateway.usage import Usage
 
 
 class Gateways:
@@ -54,6 +55,34 @@ class Gateways:
         with ungated(self._engine) as connection:
             values = {"epoch": epoch, "draining": dict(draining), "problem": problem}
             connection.execute(update(GATEWAYS).where(GATEWAYS.c.name == name).values(**values))
+
+
+class Usages:
+    """What callers have used, by model and day."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def add(self, gateway: str, used: Iterable[Usage], counted: LogPosition) -> None:
+        """Add what a gateway has counted, and how far, in one transaction: nothing counts twice."""
+        with ungated(self._engine) as connection:
+            for one in used:
+                same = [USAGE.c[name] == getattr(one, name) for name in ("caller", "model", "day")]
+                sums = {name: USAGE.c[name] + getattr(one, name) for name in _NUMBERS}
+                if not connection.execute(update(USAGE).where(*same).values(**sums)).rowcount:
+                    connection.execute(insert(USAGE).values(**one.model_dump()))
+            own = update(GATEWAYS).where(GATEWAYS.c.name == gateway)
+            connection.execute(own.values(counted=counted.model_dump()))
+
+    def since(self, day: str) -> tuple[Usage, ...]:
+        """What was used from a day on, newest day first, by model and caller."""
+        order = (USAGE.c.day.desc(), USAGE.c.model, USAGE.c.caller)
+        with reading(self._engine) as connection:
+            rows = connection.execute(select(USAGE).where(USAGE.c.day >= day).order_by(*order))
+            return tuple(Usage.model_validate(dict(row)) for row in rows.mappings())
+
+
+_NUMBERS = ("requests", "failed", "prompt_tokens", "completion_tokens")
 
 
 class ApiKeys:

@@ -8,8 +8,9 @@ import pytest
 
 from moorage.adapters.ledger import Ledger
 from moorage.common.failures import Cause, Failure
-from moorage.gateway.gateway import Gateway, GatewayOptions
+from moorage.gateway.gateway import Gateway, GatewayOptions, LogPosition
 from moorage.gateway.table import ApiKey
+from moorage.gateway.usage import Usage
 from tests.adapters.ledger.test_routes import started, switch
 
 MAIN = Gateway(name="main", machine="box", options=GatewayOptions(port=4100))
@@ -58,3 +59,18 @@ def test_a_name_stands_for_one_key(ledger: Ledger) -> None:
         ledger.api_keys.add(KEY.model_copy(update={"digest": "b" * 64}))
     assert caught.value.cause == Cause.BAD_SETTING
     assert ledger.api_keys.all() == (KEY,)
+
+
+def test_usage_is_added_up_and_the_log_is_counted_in_the_same_step(ledger: Ledger) -> None:
+    ledger.gateways.put(MAIN)
+    used = Usage(caller="ann", model="tiny", day="2026-11-23", requests=2, prompt_tokens=9)
+    other = used.model_copy(update={"day": "2026-11-22"})
+    position = LogPosition(inode=7, offset=100)
+    ledger.usage.add("main", [used], LogPosition(inode=7, offset=50))
+    ledger.usage.add("main", [used, other], position)
+    twice = used.model_copy(update={"requests": 4, "prompt_tokens": 18})
+    assert ledger.usage.since("2026-11-01") == (twice, other)
+    assert ledger.usage.since("2026-11-23") == (twice,)
+    found = ledger.gateways.get("main")
+    assert found
+    assert found.counted == position
