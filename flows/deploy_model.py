@@ -30,7 +30,7 @@ from moorage.releases.requester import Claim
 from moorage.spec import ModelSpec
 from tasks.compare import serving, sole_flow, superseded_since
 from tasks.image import image_drift, pull_image
-from tasks.journal import tell
+from tasks.journal import failure_of, tell
 from tasks.launch import AcceleratorStartLock, correct, launch
 from tasks.place import place
 from tasks.plan import check_early, check_placed, plan_release
@@ -154,7 +154,7 @@ class ReleaseRollout:
             ):
                 release, lock = await self._take_steps(saga)
         except Exception as error:
-            if (failure := context.failure_of(error)) is None:
+            if (failure := failure_of(error)) is None:
                 raise
             await draft.fail(error, failure)
             raise failure from None
@@ -223,8 +223,8 @@ async def start_replicas(
 ) -> None:
     """Launch and verify a release, part by part; each has passed the gate before the next starts.
 
-    As a canary a share of the replicas starts first, and is watched before the rest starts. Where
-    an engine refuses and names a value that works, its part and all later ones start with it.
+    As a canary a share of the replicas starts first, and is watched before the rest starts. If an
+    engine refuses a value and names one that works, its part and all later ones start with that.
     The draft has every part that is ready, also when a later one fails.
 
     Raises:

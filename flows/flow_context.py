@@ -21,15 +21,14 @@ from prefect.runtime import flow_run
 from prefect.states import Completed
 
 from moorage.adapters.ledger.transitions import Author, writing_as
-from moorage.adapters.prefect.api_errors import server_failure
 from moorage.adapters.prefect.events import emit_transition
 from moorage.adapters.system.process import command_line_user
 from moorage.adapters.system.threads import variable_scope
-from moorage.common.failures import Cause, Failure
+from moorage.common.failures import Failure
 from moorage.common.units import human_seconds
 from moorage.releases.release import Release, ReleaseRow, StepRecord
 from moorage.releases.requester import Requester, one_line
-from tasks.journal import Journal, journal
+from tasks.journal import Journal, failure_of, journal
 from tasks.policy import is_from_command_line
 from tasks.release import publish_failure
 
@@ -61,20 +60,6 @@ class FlowContext:
     begun: datetime
     release: str = ""
 
-    def failure_of(self, error: Exception) -> Failure | None:
-        """The failure that an error stands for; None = a mistake of ours.
-
-        The time-out of a task is a failure that names the step.
-        """
-        if isinstance(error, Failure):
-            return error
-        if failure := server_failure(error):
-            return failure
-        if not isinstance(error, TimeoutError):
-            return None
-        step = self.journal.steps[-1].name if self.journal.steps else "start"
-        return Failure(Cause.STEP_TIMEOUT, f"{step}: {error}")
-
     def undone(self, label: str, error: BaseException | None) -> None:
         """Note an undo that ran."""
         self.journal.tell(f"undone: {label}" if error is None else f"could not {label}: {error}")
@@ -90,7 +75,7 @@ async def flow_context(model: str, requested_by: str = "") -> AsyncIterator[Flow
             with writing_as(author):
                 yield context
         except Exception as error:
-            if (failure := context.failure_of(error)) is None:
+            if (failure := failure_of(error)) is None:
                 raise
             await publish_failure(model, failure, context.release)
             raise failure from None

@@ -39,8 +39,6 @@ from tasks.journal import journal, listen_as
 from tasks.policy import ask, granted, recorded_scope, settled_fleet
 from tasks.redeploy_decisions import find_intents
 
-Ended = State[Any]
-
 
 def _run_name() -> str:
     given = flow_run.parameters
@@ -111,7 +109,7 @@ class Rollout:
 
     async def run(
         self, found: Sequence[Intent], wave: str, requested_by: str, *, dry_run: bool
-    ) -> Ended:
+    ) -> State[Any]:
         """Deploy what has moved, wave by wave; the final state of the flow run."""
         todo = [one for one in found if one.action == OnDrift.REDEPLOY]
         self._others = [one.as_it_is for one in found if one.action != OnDrift.REDEPLOY]
@@ -155,7 +153,7 @@ class Rollout:
         percent = 100.0 * done / total if total else 100.0
         await self._page.write(page.markdown(), summary(ended), percent)
 
-    async def _finish(self, done: Sequence[Redeployed]) -> Ended:
+    async def _finish(self, done: Sequence[Redeployed]) -> State[Any]:
         ended = [*done, *self._others]
         await self._write(ended)
         get_run_logger().info("%s", summary(ended))
@@ -183,7 +181,7 @@ class Rollout:
         async with self._gate:
             if self._is_over:
                 why = f"{self._failed} failed before: stopped at {self.stop_at}"
-                left = _outcome(intent, wave, outcome=ModelOutcome.NOT_BEGUN, message=why)
+                left = intent.outcome(ModelOutcome.NOT_BEGUN, wave=wave, message=why)
                 self._ended.append(left)
                 return
             begin = time.monotonic()
@@ -204,14 +202,8 @@ class Rollout:
         begin = partial(DEPLOY, *arguments, return_state=True)
         ended = await deploy_subflow(intent.model, begin)
         fields = ended.model_dump(include={"message", "cause", "exit_code", "flow_run"})
-        outcome = ModelOutcome.REDEPLOYED if ended.outcome == "done" else ended.outcome
-        return _outcome(intent, wave, outcome=outcome, after=ended.release, **fields)
-
-
-def _outcome(intent: Intent, wave: int, **fields: Any) -> Redeployed:
-    return Redeployed(
-        model=intent.model, wave=wave, before=intent.release, why=intent.why, **fields
-    )
+        outcome = "redeployed" if ended.outcome == "done" else ended.outcome
+        return intent.outcome(ModelOutcome(outcome), wave=wave, after=ended.release, **fields)
 
 
 def _links(one: Redeployed) -> Links:

@@ -29,10 +29,7 @@ of all parameters anew for each call, which takes longer than any other part of 
 Begin = Callable[[], Awaitable[State[Any]]]
 
 PAUSES_SECONDS: tuple[float, ...] = (5.0, 15.0, 30.0, 60.0)
-"""How long to wait before a run that did not come to be is begun again, and so how often.
-
-Before each of them Prefect's client has retried for about a minute by itself.
-"""
+"""Pauses before another attempt to begin a run; Prefect's client has retried for about a minute."""
 
 
 async def deploy_subflow(model: str, begin: Begin) -> Applied:
@@ -58,7 +55,7 @@ async def retire_subflow(model: str, begin: Begin) -> Applied:
 async def _run_subflow(
     model: str, action: str, begin: Begin, made: Callable[[], ReleaseRow | None]
 ) -> Applied:
-    """What came of a run, by its final state or, where the server lost that, by the ledger."""
+    """The outcome of a run, by its final state or, where the server lost that, by the ledger."""
     for pause in (*PAUSES_SECONDS, None):
         state: State[Any] | None = None
         try:
@@ -78,20 +75,19 @@ async def _run_subflow(
 
 
 def _from_ledger(row: ReleaseRow, action: str, error: Exception) -> Applied:
-    """What became of a run whose end Prefect's server did not take, as the ledger has it."""
+    """The outcome in the ledger of a run whose end Prefect's server did not take."""
     lost = f"Prefect's server did not take the end of its run: {error}"
+    model, release = row.model, row.id
     if row.state in SERVING:
-        outcome, message = "done", f"{row.id} serves {row.model}; {lost}"
-        return Applied(
-            model=row.model, action=action, outcome=outcome, release=row.id, message=message
-        )
-    failure = Failure(Cause.SERVER_UNAVAILABLE, f"{row.id} is {row.state} ({row.cause}); {lost}")
-    failed = _failed(row.model, action, failure)
-    return failed.model_copy(update={"message": failure.detail, "release": row.id})
+        text = f"{release} serves {model}; {lost}"
+        return Applied(model=model, action=action, outcome="done", release=release, message=text)
+    text = f"{release} is {row.state} ({row.cause}); {lost}"
+    failed = _failed(model, action, Failure(Cause.SERVER_UNAVAILABLE, text))
+    return failed.model_copy(update={"message": text, "release": release})
 
 
 def _outcome(model: str, action: str, state: State[Any] | None, result: object) -> Applied:
-    """What came of one deploy or retirement; without a state no run came to be."""
+    """The outcome of one deploy or retirement; without a state no run was begun."""
     if state is None:
         return _failed(model, action, result)
     flow_run = str(state.state_details.flow_run_id or "")

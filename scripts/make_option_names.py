@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from textwrap import fill
 
 from moorage.adapters.engines.schemas import shipped_schemas
 from moorage.engines.schema.argument import Schema
@@ -31,10 +32,15 @@ Written by `scripts/make_option_names.py` from the shipped schemas ({first} to {
 
 from __future__ import annotations
 
-SHORTEST: dict[str, str] = {{
+_ABBREVIATIONS = """
 {shortest}
+"""
+
+SHORTEST = {{
+    option.replace("[", "").rstrip("]"): option.partition("[")[0]
+    for option in _ABBREVIATIONS.split()
 }}
-"""By option the shortest beginning that a version takes for it."""
+"""By option the shortest beginning that a version takes for it: what stands before the bracket."""
 
 SECOND_NAMES: dict[str, str] = {{
 {second}
@@ -57,11 +63,15 @@ def option_names(schemas: Sequence[Schema]) -> str:
     names = _looked_up(schemas)
     short = {key: value for key, value in names.items() if not key.startswith("--")}
     second = {key: value for key, value in names.items() if key.startswith("--") and key != value}
-    shortest = {name: _shortest(name, schemas) for name in names if name.startswith("--")}
+    long = sorted(name for name in names if name.startswith("--"))
+    shortest = {name: _shortest(name, schemas) for name in long}
+    abbreviations = " ".join(
+        f"{start}[{name.removeprefix(start)}]" for name, start in shortest.items() if name != start
+    )
     return PAGE.format(
         first=schemas[-1].version,
         last=schemas[0].version,
-        shortest=_lines({key: value for key, value in shortest.items() if value != key}),
+        shortest=fill(abbreviations, 100, break_on_hyphens=False),
         second=_lines(second),
         short=_lines(short),
     )

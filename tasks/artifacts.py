@@ -68,16 +68,8 @@ async def if_possible(showing: Awaitable[R], key: str) -> R | None:
         return None
 
 
-class Progress:
-    """Bytes done of bytes in all, as a call that blocks reports them from its thread."""
-
-    def __init__(self, note: Note) -> None:
-        self.percent, self._note = 0.0, note
-
-    def __call__(self, done: int, total: int) -> None:
-        """Take a report."""
-        self.percent = 100.0 * done / total if total else 0.0
-        self._note.progress(done, total)
+Progress = Callable[[int, int], None]
+"""Takes reports of bytes done of bytes in all, also from the thread of a call that blocks."""
 
 
 class Bar:
@@ -109,11 +101,17 @@ async def with_progress(
     work: Callable[[Progress], Awaitable[R]], note: Note, key: str, description: str
 ) -> R:
     """Run something long with a progress artifact, which appears once it takes over 2 seconds."""
-    progress, bar = Progress(note), Bar(key, description)
-    task = asyncio.ensure_future(work(progress))
+    bar, percent = Bar(key, description), 0.0
+
+    def report(done: int, total: int) -> None:
+        nonlocal percent
+        percent = 100.0 * done / total if total else 0.0
+        note.progress(done, total)
+
+    task = asyncio.ensure_future(work(report))
     try:
         while not (await asyncio.wait({task}, timeout=UPDATE_SECONDS))[0]:
-            await bar.move(progress.percent)
+            await bar.move(percent)
         result = await task
         await bar.finish()
         return result

@@ -9,7 +9,7 @@ from moorage.models.files import require_loadable
 from moorage.models.profile import ModelProfile, derive_profile
 from moorage.models.source import ResolvedModel
 from moorage.reports.record import profile_document
-from moorage.spec import EngineName, ModelSpec
+from moorage.spec import EngineName, ModelSpec, slug
 from tasks.artifacts import show_markdown
 from tasks.context import PLAIN
 from tasks.journal import step
@@ -25,7 +25,7 @@ async def derive(spec: ModelSpec, model: ResolvedModel) -> ModelProfile:
         profile = derive_profile(spec, model)
         must_talk(spec, profile)
         page = profile_document(spec, model, profile).markdown()
-        await show_markdown(f"model-{spec.slug}", page, f"What {spec.source} is")
+        await show_markdown(f"model-{slug(spec.name)}", page, f"What {spec.source} is")
         what = ", ".join(profile.architectures) or profile.model_type or "unknown"
         note.say(
             f"{what}, {profile.mode}, {profile.context} tokens,"

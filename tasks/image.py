@@ -25,14 +25,12 @@ from tasks.context import PLAIN, RETRIED, settings
 from tasks.journal import step, within
 from tasks.map_hosts import HostCall, map_hosts
 
-DEPLOY_IT = "Deploy its spec anew: the rules of today choose an image for it."
-
 
 @task(name="image", task_run_name="choose the image for {placed.spec.name}", **PLAIN)
 async def choose_image(placed: Placed) -> Image | None:
     """Which image will run, and its digest; None without containers. Nothing is pulled."""
     with step("image") as note:
-        image, hosts = _image(placed)
+        image, hosts = wanted_image(placed)
         if image:
             image = await in_thread(pin_image, image, hosts[0])
         note.say(f"{image.pinned} ({image.reason})" if image else _no_image(placed))
@@ -47,7 +45,7 @@ async def pull_image(placed: Placed, target: Release | None = None) -> Image | N
         Failure: `IMAGE_MISSING` when neither its registry nor the host has it any more.
     """
     with step("image") as note:
-        wanted, hosts = (target.image, image_hosts(placed)) if target else _image(placed)
+        wanted, hosts = (target.image, image_hosts(placed)) if target else wanted_image(placed)
         if wanted is None or not hosts:
             note.say(_no_image(placed))
             return None
@@ -75,7 +73,8 @@ async def _have_again(image: Image, hosts: list[HostSnapshot], spec: ModelSpec) 
     except Failure as failure:
         if failure.cause != Cause.IMAGE_MISSING:
             raise
-        raise Failure(failure.cause, failure.detail, suggestion=DEPLOY_IT) from None
+        advice = "Deploy its spec anew: the rules of today choose an image for it."
+        raise Failure(failure.cause, failure.detail, suggestion=advice) from None
     return image
 
 
@@ -89,7 +88,7 @@ async def pin(image: Image, host: HostSnapshot) -> Image:
 async def pull_on(spec: ModelSpec, image: Image, host: HostSnapshot, alone: bool) -> str:
     """Have the image on one host; of several hosts, each is a step of the journal."""
     deadline = spec.readiness.deadlines.image_seconds
-    key = f"pull-{spec.slug if alone else slug(f'{spec.name} {host.name}')}"
+    key = f"pull-{slug(spec.name) if alone else slug(f'{spec.name} {host.name}')}"
 
     async def fetch(progress: Progress) -> None:
         await in_thread(
@@ -168,12 +167,7 @@ def image_hosts(placed: Placed) -> list[HostSnapshot]:
     return list({host.address: host for host in hosts}.values())
 
 
-def wanted_image(placed: Placed) -> Image | None:
-    """The image of the containers as its publisher names it; None where there are none."""
-    return _image(placed)[0]
-
-
-def _image(placed: Placed) -> tuple[Image | None, list[HostSnapshot]]:
+def wanted_image(placed: Placed) -> tuple[Image | None, list[HostSnapshot]]:
     """The image of the containers as its publisher names it, and the hosts that need it."""
     hosts, seats = image_hosts(placed), placed.placement.seats
     if not hosts:

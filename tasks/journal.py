@@ -12,9 +12,10 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from contextvars import ContextVar
 from typing import Protocol
 
+from moorage.adapters.prefect.api_errors import server_failure
 from moorage.adapters.secrets import redact, redact_failure
 from moorage.adapters.system.threads import variable_scope
-from moorage.common.failures import Failure
+from moorage.common.failures import Cause, Failure
 from moorage.common.saga import HARMLESS
 from moorage.releases.release import StepRecord
 
@@ -115,6 +116,22 @@ def journal(own: Listener) -> Iterator[Journal]:
     opened = Journal([own, *_LISTENERS.get()])
     with variable_scope(_JOURNAL, opened):
         yield opened
+
+
+def failure_of(error: BaseException) -> Failure | None:
+    """The failure that an error of a flow stands for; None = a mistake of ours, or a signal.
+
+    The time-out of a task is a failure that names the step.
+    """
+    if isinstance(error, Failure):
+        return error
+    if failure := server_failure(error):
+        return failure
+    if not isinstance(error, TimeoutError):
+        return None
+    current = _JOURNAL.get()
+    last = current.steps[-1].name if current and current.steps else "start"
+    return Failure(Cause.STEP_TIMEOUT, f"{last}: {error}")
 
 
 def tell(text: str) -> None:

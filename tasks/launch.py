@@ -110,8 +110,7 @@ class AcceleratorStartLock:
         old: ReleaseRow | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        before = old.release.placement if old and old.release else None
-        self.names = lock_names(placement, before)
+        self.names = lock_names(placement, old.placement if old else None)
         self._release, self._model, self._clock = release, model, clock
         self._old, self._ends_first = old, bool(placement.stop_first)
         self._token, self._renewal = uuid.uuid4().hex, ExitStack()

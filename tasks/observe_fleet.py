@@ -10,30 +10,26 @@ from prefect import task
 from moorage.adapters.hosts.runtime import list_workloads
 from moorage.adapters.system.parallel import map_parallel
 from moorage.adapters.system.threads import in_thread
-from moorage.engines.launch import Workload, planned_workload
+from moorage.engines.launch import Workload
 from moorage.inventory.access import LOCAL, parse_access
-from moorage.inventory.fleet import Avoided, Fleet
+from moorage.inventory.fleet import Fleet
 from moorage.operations.reconcile.cluster_state import (
     ClusterState,
-    LedgerRelease,
     Observation,
     ObservedWorkload,
     Patience,
     Place,
+    planned_workloads,
 )
-from moorage.placement.placement import CPU
 from moorage.releases.release import ReleaseRow, successor_of
-from moorage.releases.states import SERVING, ReleaseState
-from moorage.spec import Deadlines, RestartSpec, RuntimeName
+from moorage.releases.states import SERVING
+from moorage.spec import RuntimeName
 from tasks.cleanup import took_over
 from tasks.context import RETRIED, ledger, settings
 from tasks.journal import step
 
 OBSERVE_SECONDS = 20.0
 """How long one place may take; one that is silent for so long is out of sight."""
-
-PLANNED = SERVING | {ReleaseState.STOPPING}
-"""States in which all of a plan was started."""
 
 
 @task(name="look", task_run_name="look at ledger and hosts", timeout_seconds=120, **RETRIED)
@@ -60,7 +56,7 @@ def _cluster_state(fleet: Fleet, keep: bool) -> ClusterState:
     releases = own.releases
     rows = [*releases.unfinished(), *releases.not_undone(), *releases.in_states(SERVING)]
     rows.sort(key=lambda row: (row.created_at, row.id))
-    workloads = [one for row in rows for one in (*row.workloads, *_planned(row))]
+    workloads = [one for row in rows for one in (*row.workloads, *planned_workloads(row))]
     observations = _observe(_places(fleet, workloads), workloads, now)
     unreachable = {
         one.place.host: (one.unreachable_since, one.detail)
@@ -81,45 +77,18 @@ def _cluster_state(fleet: Fleet, keep: bool) -> ClusterState:
             lost_seconds=limits.host_lost_seconds,
             probe_seconds=limits.probe_seconds,
         ),
-        releases=tuple(_ledger_release(row, busy.get(row.model, "")) for row in rows),
+        releases=tuple(rows),
         observations=observations,
         records=own.repairs.all(),
         hosts=frozenset(reachable & {host.name for host in fleet.hosts}),
         busy=busy,
+        took_over=_served_successors(rows),
     )
 
 
-def _ledger_release(row: ReleaseRow, busy: str) -> LedgerRelease:
-    record, successor = row.release, successor_of(row)
-    spec, placement = (record.spec, record.placement) if record else (None, None)
-    deadlines = spec.readiness.deadlines if spec else Deadlines()
-    seats = placement.seats if placement else ()
-    return LedgerRelease(
-        id=row.id,
-        model=row.model,
-        state=row.state,
-        since=row.updated_at,
-        cause=row.cause,
-        busy=busy,
-        restart=spec.restart if spec else RestartSpec(),
-        planned=_planned(row),
-        workloads=row.workloads,
-        successor=successor,
-        successor_serves=bool(successor) and took_over(successor),
-        seats=tuple(
-            Avoided(host=seat.host, accelerators=seat.accelerators)
-            for seat in seats
-            if seat.accelerator_type != CPU and seat.accelerators
-        ),
-        start_seconds=deadlines.load_seconds + deadlines.warm_up_seconds,
-    )
-
-
-def _planned(row: ReleaseRow) -> tuple[Workload, ...]:
-    plan = row.release.plan if row.release else None
-    if plan is None or row.state not in PLANNED:
-        return ()
-    return tuple(planned_workload(spec) for spec in plan.containers)
+def _served_successors(rows: Iterable[ReleaseRow]) -> frozenset[str]:
+    """Releases for which others stop, and that served once, whatever became of them since."""
+    return frozenset(filter(took_over, {successor_of(row) for row in rows} - {""}))
 
 
 def _places(fleet: Fleet, workloads: Iterable[Workload]) -> list[Place]:

@@ -22,7 +22,7 @@ from moorage.placement.propose import NoFit, propose
 from moorage.placement.replacement import move_reason, pinned_spec, restore_placement
 from moorage.releases.release import Release
 from moorage.reports.plan_report import placement_document
-from moorage.spec import ModelSpec
+from moorage.spec import ModelSpec, slug
 from tasks.artifacts import show_markdown
 from tasks.context import PLAIN, ledger
 from tasks.journal import step, tell
@@ -147,7 +147,7 @@ def _subject(analyzed: Analyzed) -> Subject:
 async def _show(spec: ModelSpec, placement: Placement, description: str) -> None:
     """Show a placement, with the verdict on every host, as an artifact."""
     page = placement_document(spec.name, placement).markdown()
-    await show_markdown(f"placement-{spec.slug}", page, description)
+    await show_markdown(f"placement-{slug(spec.name)}", page, description)
 
 
 def summary(placement: Placement) -> str:

@@ -26,7 +26,7 @@ def plan_release(
     notes: tuple[str, ...] = (),
     target: Release | None = None,
 ) -> LaunchPlan:
-    """The plan of a release in this ledger, with what the check of its arguments said.
+    """The plan of a release in this ledger, with the notes of the check of its arguments.
 
     An earlier release (`target`) runs as it was recorded; only what the place demands differs.
 

@@ -27,7 +27,6 @@ from tasks.context import ledger
 from tasks.journal import tell
 
 KILLED = "its process is gone; what it had begun was put right by reconciling"
-
 UNREPORTED = "it ended while Prefect's API was away"
 
 LEFT_BEHIND = {ActionKind.UNDO, ActionKind.FINISH, ActionKind.BRING_BACK}
@@ -110,7 +109,7 @@ async def _shown_as_running(since: datetime) -> list[str]:
 
 @contextmanager
 def _refusal_ignored() -> Iterator[None]:
-    """Leave it at that where Prefect's API does not answer, or not as its client expects."""
+    """Ignore that Prefect's API does not answer, or not as its client expects."""
     try:
         yield
     except Exception as error:

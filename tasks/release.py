@@ -9,7 +9,6 @@ from typing import Any
 
 from prefect import task
 
-from moorage.adapters.prefect.api_errors import server_failure
 from moorage.adapters.system.threads import (
     in_thread,
     run_shielded,
@@ -29,7 +28,7 @@ from moorage.reports.record import failure_document, plan_document, release_docu
 from moorage.spec import ModelSpec, slug
 from tasks.artifacts import show_markdown
 from tasks.context import PLAIN, ledger, routes
-from tasks.journal import Journal, step, tell
+from tasks.journal import Journal, failure_of, step, tell
 from tasks.measure import measure, read_facts, record_measurements
 from tasks.smoke_test import is_canary
 
@@ -42,7 +41,7 @@ async def publish(release: Release) -> Release:
         line = await in_thread(ledger().releases.transitions, release.id)
         timeline = stays(release.created_at, release.flow_run_id, line)
         page, text = release_document(release, timeline), f"{release.id} serves {release.model}"
-        await show_markdown(f"release-{release.spec.slug}", page.markdown(), text)
+        await show_markdown(f"release-{slug(release.spec.name)}", page.markdown(), text)
         note.say(text)
         return release
 
@@ -55,7 +54,7 @@ async def publish_failure(model: str, failure: Failure, release: str) -> None:
 
 async def publish_plan(release: Release, title: str) -> None:
     """Show what a deploy runs, or would run, as an artifact."""
-    await show_markdown(f"plan-{release.spec.slug}", plan_document(release).markdown(), title)
+    await show_markdown(f"plan-{slug(release.spec.name)}", plan_document(release).markdown(), title)
 
 
 @threaded
@@ -67,8 +66,7 @@ def approval_page(spec: ModelSpec, release: Release, *, unchanged: bool) -> str:
     if unchanged:
         return f"{release.id} serves all this already and would be replaced by the same."
     row = ledger().releases.running(spec.name)
-    before = row.release.spec if row and row.release else None
-    changed = spec_changes(before, spec) if before else ()
+    changed = spec_changes(row.release.spec, spec) if row and row.release else ()
     lines = [f"- {one.what}: {one.before or '-'} -> {one.after or '-'}" for one in changed]
     if row:
         lines.insert(0, f"It would replace {row.id}, which serves {row.revision[:12]}.\n")
@@ -219,8 +217,6 @@ def close_on_failure(release: str, old: ReleaseRow | None) -> Iterator[None]:
 
 def cause_of(error: BaseException) -> str:
     """Why a release ends that raised this: a cause of ours, or what went wrong inside."""
-    if failure := error if isinstance(error, Failure) else server_failure(error):
+    if failure := failure_of(error):
         return failure.cause
-    if isinstance(error, TimeoutError):
-        return Cause.STEP_TIMEOUT
     return Cause.INTERRUPTED if was_interrupted(error) else f"internal: {error!r}"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager, suppress
 from datetime import UTC, datetime
 
 from prefect import task
@@ -159,15 +159,13 @@ REPAIRS: dict[ActionKind, Callable[[Action, ReleaseRow], str | None]] = {
 }
 
 
-@asynccontextmanager
-async def sole_reconciler(note: str) -> AsyncIterator[None]:
+def sole_reconciler(note: str) -> AbstractAsyncContextManager[None]:
     """Be the only one that reconciles; the note tells others who it is.
 
     Raises:
         LockHeld: When somebody else does.
     """
-    async with hold_lock(ledger().locks.holding(LOCK, wait_seconds=0, note=note)):
-        yield
+    return hold_lock(ledger().locks.holding(LOCK, wait_seconds=0, note=note))
 
 
 def count_replacement(action: Action) -> Release | None:

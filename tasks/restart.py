@@ -95,7 +95,7 @@ def lease_accelerators(row: ReleaseRow) -> Iterator[None]:
         Failure: `ACCELERATOR_STARTING` when another engine starts there.
     """
     release = row.release
-    names = lock_names(release.placement if release else None)
+    names = lock_names(row.placement)
     if not names or release is None:
         yield
         return
@@ -190,8 +190,7 @@ def _has_generated(workload: Workload, tokens: dict[str, int | None], record: Re
 
 def _token_count(row: ReleaseRow, workload: Workload) -> int | None:
     """Tokens that an engine has generated, as its metrics count; None when they do not tell."""
-    plan = row.release.plan if row.release else None
-    busy = ENGINES[plan.engine].busy if plan else None
+    busy = ENGINES[row.plan.engine].busy if row.plan else None
     if busy is None or not busy.progress:
         return None
     try:

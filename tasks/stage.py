@@ -37,7 +37,7 @@ from moorage.spec.image_reference import familiar, parse_reference
 from tasks.adapters import tidy
 from tasks.artifacts import Progress, with_progress
 from tasks.context import RETRIED, ledger, settings
-from tasks.image import image_hosts, wanted_image
+from tasks.image import wanted_image
 from tasks.journal import step, tell
 from tasks.map_hosts import HostCall, gather_all, map_hosts
 
@@ -160,7 +160,7 @@ def _host_call(
 
 
 def _origins(staged: Staged) -> str:
-    """Whom the bytes came from, where they came."""
+    """The origins of the bytes; empty where none were brought."""
     parts = [f"{human_bytes(size)} from {name}" for name, size in staged.brought.items()]
     if len(staged.brought) == 1:
         return f" from {next(iter(staged.brought))},"
@@ -247,8 +247,7 @@ def before_fetching(placed: Placed, fleet: Fleet) -> Fetched:
     hosts = {seat.host for seat in placed.placement.seats}
     stores = tuple(one for one in stores_of(fleet, settings()) if one.host in hosts)
     stored = [one for store in stores for one in store.stored(())]
-    image = wanted_image(placed)
-    addresses = {host.address for host in image_hosts(placed)}
+    image, daemons = wanted_image(placed)
     models = _every(placed.model)
     return Fetched(
         wanted=frozenset((folder_name(one.source), one.revision) for one in models),
@@ -257,7 +256,7 @@ def before_fetching(placed: Placed, fleet: Fleet) -> Fetched:
             (one.host, _place(one)) for one in stored if one.state == StoredState.COMPLETE
         ),
         image=_last_part(image.reference) if image else "",
-        images={address: DockerImages(address).names() for address in addresses},
+        images={host.address: DockerImages(host.address).names() for host in daemons},
     )
 
 

@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Protocol
 
 from moorage.adapters.engines.engine_http import metrics_total, read_metrics
 from moorage.adapters.system.threads import in_thread, run_shielded, run_uninterrupted
@@ -85,8 +84,8 @@ async def drain(row: ReleaseRow) -> Drained:
     hurry = threading.Event()
     try:
         how = ending_of(row)
-        in_gateways = await in_thread(until_gateways_idle, row.id, how.drain_seconds, hurry)
-        drained = await in_thread(until_idle, row.serving, how, hurry)
+        in_gateways = await in_thread(until_gateways_idle, row.id, how.drain_seconds, hurry.wait)
+        drained = await in_thread(until_idle, row.serving, how, hurry.wait)
         return drained if drained.left is not None else in_gateways
     finally:
         hurry.set()
@@ -95,7 +94,7 @@ async def drain(row: ReleaseRow) -> Drained:
 def until_gateways_idle(
     release: str,
     seconds: float,
-    hurry: Pause,
+    pause: Callable[[float], bool],
     clock: Callable[[], float] = time.monotonic,
     count: Callable[[str], int] | None = None,
 ) -> Drained:
@@ -104,7 +103,7 @@ def until_gateways_idle(
     Args:
         release: Its id; the gateways send it no new requests.
         seconds: How long to wait at most.
-        hurry: Ends the waiting.
+        pause: Waits so many seconds; True ends the waiting.
         clock: Seconds, never decreasing.
         count: Counts the requests in flight; None = as the gateways report to the ledger.
     """
@@ -112,29 +111,22 @@ def until_gateways_idle(
     left = count(release)
     if not left:
         return Drained()
-    while left and clock() - began < seconds and not hurry.wait(POLL_SECONDS):
+    while left and clock() - began < seconds and not pause(POLL_SECONDS):
         left = count(release)
     return Drained(seconds=round(clock() - began, 1), waited=True, left=left)
-
-
-class Pause(Protocol):
-    """What ends the waiting early: a `threading.Event`, or the clock of a test."""
-
-    def wait(self, timeout: float) -> bool:
-        """Wait so many seconds, or until it is set; whether it is."""
-        ...
 
 
 def until_idle(
     workloads: tuple[Workload, ...],
     how: Ending,
-    hurry: Pause,
+    pause: Callable[[float], bool],
     clock: Callable[[], float] = time.monotonic,
     read: Callable[[str, float], str] = read_metrics,
 ) -> Drained:
     """Wait for every workload; all of them have the same time, for they drain at once.
 
-    `hurry` ends the waiting. `read` reads the metrics at a URL, in so many seconds.
+    `pause` waits so many seconds; it returns True to end the waiting. `read` reads the metrics at a
+    URL, in so many seconds.
     """
     if how.busy is None or not how.drain_seconds or not workloads:
         return Drained()
@@ -144,7 +136,7 @@ def until_idle(
         while not watch.ended:
             left = began + how.drain_seconds - clock()
             watch.look(max(POLL_SECONDS, min(left, ASK_SECONDS)))
-            if watch.ended or left <= 0 or hurry.wait(POLL_SECONDS):
+            if watch.ended or left <= 0 or pause(POLL_SECONDS):
                 break
     counts = [watch.count for watch in watches if watch.count is not None]
     return Drained(

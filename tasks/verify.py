@@ -26,7 +26,7 @@ from moorage.readiness.answers import is_final, judge
 from moorage.readiness.diagnosis import diagnose
 from moorage.readiness.protocol import Phase, Probe, ProbeResult, Readiness, application_probes
 from moorage.reports.record import readiness_document
-from moorage.spec import ModelSpec, RuntimeName
+from moorage.spec import ModelSpec, RuntimeName, slug
 from tasks.artifacts import show_markdown
 from tasks.context import PLAIN, settings
 from tasks.journal import step
@@ -87,7 +87,7 @@ async def verify(
         watches = [Watch(spec, profile, engine, workload, key) for workload in workloads]
         helpers = [watch for watch in watches if not watch.workload.serves]
         results = await _all(
-            wait_for_replica(leader, [one for one in helpers if one.helps(leader)])
+            wait_for_replica(leader, [one for one in helpers if one.replica == leader.replica])
             for leader in watches
             if leader.workload.serves
         )
@@ -95,7 +95,7 @@ async def verify(
         watches += [Watch(spec, profile, engine, workload, key) for workload in earlier]
         await _all(watch.must_live() for watch in watches)
         page = readiness_document(plan.release, tuple(results))
-        await show_markdown(f"readiness-{spec.slug}", page.markdown(), page.title)
+        await show_markdown(f"readiness-{slug(spec.name)}", page.markdown(), page.title)
         last = [result.probes[-1] for result in results]
         note.say("; ".join(f"{one.detail} after {human_seconds(one.seconds)}" for one in last))
         return tuple(results)
@@ -188,11 +188,7 @@ class Watch:
         else:
             self._causes, self._probes = engine.log_causes, engine.probes(spec, profile)
         self._runtime = runtime_for(workload.runtime, workload.address, settings())
-        self._begin = time.monotonic()
-
-    def helps(self, leader: Watch) -> bool:
-        """Whether it runs in the replica of a leader."""
-        return self.workload.replica == leader.workload.replica
+        self.replica, self._begin = workload.replica, time.monotonic()
 
     async def until_ready(self) -> Readiness:
         """Go through the phases in order."""

@@ -23,7 +23,7 @@ from moorage.cli import options
 from moorage.cli.flows import FlowResult, call_flow
 from moorage.cli.options import DEPLOYMENTS, AsJson, open_ledger
 from moorage.cli.output import dump, print_table, say
-from moorage.cli.status import observed
+from moorage.cli.status import liveness
 from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.common.units import counted
 from moorage.inventory.fleet import Fleet
@@ -113,7 +113,7 @@ def _wanted(paths: Sequence[Path], fleet: Path | None, name: str, *, prune: bool
     specs, hosts = load_specs(paths), load_hosts(fleet, paths)
     for spec in specs:
         check_early(spec, hosts, Settings().root)
-    # A few files do not tell what is meant to be gone; a folder does.
+    # Single files do not show which models were removed; a folder does.
     whole = str(paths[0].resolve()) if len(paths) == 1 and paths[0].is_dir() else ""
     owner = name or whole
     if prune and not owner:
@@ -129,7 +129,7 @@ def _plan(wanted: _Wanted, *, prune: bool) -> tuple[Intent, ...]:
     running = open_ledger().releases.in_states(SERVING)
     digests = {spec.name: spec.digest for spec in wanted.specs}
     same = [row for row in running if digests.get(row.model) == row.spec_digest]
-    dead = {row.id for row in same if not observed(row, Settings()).alive}
+    dead = {row.id for row in same if not liveness(row).alive}
     return intents(wanted.specs, running, dead=dead, owner=wanted.owner, prune=prune)
 
 

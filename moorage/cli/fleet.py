@@ -38,7 +38,7 @@ ELSEWHERE = {"catalogue", "engines", "registries"}
 """Fields of a snapshot that are no facts about its host."""
 
 QUIET_SECONDS = 2.0
-"""What takes no longer needs no progress."""
+"""A shorter survey shows no progress."""
 
 commands = Commands(help="Show the hosts; `moorage fleet check` tests them.")
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import typer
 from rich.console import Console
@@ -109,7 +109,7 @@ def run_flow(
         return FlowResult(name=state.name or "", message=state.message or "", result=result)
 
     # Prefect takes SIGTERM while a flow runs, undoes, and sends it again to whoever had it before.
-    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     with _prefect_failures(), channel_scope(Channel.CLI):
         if as_json:
             return asyncio.run(main())
@@ -163,24 +163,16 @@ def _prepare_prefect() -> None:
 @contextmanager
 def _nothing_begun(*, as_json: bool) -> Iterator[None]:
     """End at once on Ctrl-C: what it is raised in while modules load may take it for its own."""
-    failure = Failure(Cause.INTERRUPTED, "stopped by a signal before anything was started")
     heard = signal.getsignal(signal.SIGINT)
-
-    def end(*_: object) -> NoReturn:
-        leave(failure, as_json=as_json)
-
-    listens = heard is signal.default_int_handler
-    if listens:
-        signal.signal(signal.SIGINT, end)
+    if heard is not signal.default_int_handler:
+        yield
+        return
+    failure = Failure(Cause.INTERRUPTED, "stopped by a signal before anything was started")
+    signal.signal(signal.SIGINT, lambda *_: leave(failure, as_json=as_json))
     try:
         yield
     finally:
-        if listens:
-            signal.signal(signal.SIGINT, heard)
-
-
-def _interrupt(*_: object) -> NoReturn:
-    raise KeyboardInterrupt
+        signal.signal(signal.SIGINT, heard)
 
 
 class StepPrinter(Progress):
@@ -217,15 +209,14 @@ class StepPrinter(Progress):
         mark = "[green]✓[/]" if error is None else "[red]✗[/]"
         took = human_seconds(record.seconds)
         summary = record.summary if error is None else str(error).partition("\n")[0]
-        self.console.print(
-            f"{mark} {record.name:<8} [dim]{took:>9}[/]  {escape(summary)}",
-            highlight=False,
-            soft_wrap=True,
-        )
+        self._print(f"{mark} {record.name:<8} [dim]{took:>9}[/]  {escape(summary)}")
 
     def noted(self, text: str) -> None:
         """Print a line between the steps."""
-        self.console.print(f"[yellow]•[/] {escape(text)}", highlight=False, soft_wrap=True)
+        self._print(f"[yellow]•[/] {escape(text)}")
+
+    def _print(self, line: str) -> None:
+        self.console.print(line, highlight=False, soft_wrap=True)
 
     def ask(self, question: Question) -> Answer | None:
         """The answer to a question, without a time limit; None where no person is at a terminal."""

@@ -25,7 +25,6 @@ from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.common.units import GIB, human_bytes
 from moorage.engines.base import Engine
 from moorage.engines.registry import ENGINES
-from moorage.engines.schema.argument import Schema
 from moorage.images.catalogue import CATALOGUE
 from moorage.inventory.checks import Check
 from moorage.inventory.fleet import Fleet
@@ -90,10 +89,13 @@ def schema(
         raise Failure(Cause.BAD_SETTING, "--image and --installed exclude each other")
     if not image and not installed:
         return _list_schemas(as_json=as_json)
-    with err.status(
-        f"reading the arguments of the vLLM {f'in {image}' if image else 'installed here'} (~15 s)"
-    ):
-        schema, names = _extracted(image)
+    place = f"in {image}" if image else "installed here"
+    with err.status(f"reading the arguments of the vLLM {place} (~15 s)"):
+        if image:
+            schema, names = schema_of_image(image)
+        else:
+            schema = schema_of_installed(ENGINES[EngineName.VLLM])
+            names = (schema.version,)
         paths = SchemaStore(Settings().root).keep(schema, names)
     if as_json:
         return dump(schema.model_dump(mode="json", exclude_defaults=True))
@@ -158,13 +160,6 @@ def _engine_row(engine: Engine) -> dict[str, Any]:
         },
         "program": engine.program,
     }
-
-
-def _extracted(image: str | None) -> tuple[Schema, tuple[str, ...]]:
-    if image:
-        return schema_of_image(image)
-    schema = schema_of_installed(ENGINES[EngineName.VLLM])
-    return schema, (schema.version,)
 
 
 def _list_schemas(*, as_json: bool) -> None:

@@ -34,10 +34,7 @@ OneHost = Annotated[str | None, typer.Option("--host", help="Only this host.")]
 
 @commands.callback(invoke_without_command=True)
 def models(
-    context: typer.Context,
-    fleet: FleetFile = None,
-    host: OneHost = None,
-    as_json: AsJson = False,
+    context: typer.Context, fleet: FleetFile = None, host: OneHost = None, as_json: AsJson = False
 ) -> None:
     """Show the stored models of every host: revision, size, last deploy, and users."""
     if context.invoked_subcommand is None:

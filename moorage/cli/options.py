@@ -55,7 +55,7 @@ class _Group(TyperGroup):
 
 
 class _Command(TyperCommand):
-    """Options count before its name too: pruning another fleet than the chosen one would be bad."""
+    """Options before its name count too: `models --fleet X prune` must prune no other fleet."""
 
     def invoke(self, ctx: Any) -> Any:
         before = ctx.parent.params if ctx.parent else {}
@@ -79,7 +79,16 @@ def existing(path: Path) -> Path:
         candidate = DEPLOYMENTS / f"{path}.yaml"
         if _is_there(candidate):
             return candidate
-        raise _no_spec(path, candidate)
+        names = sorted(
+            one.stem for one in DEPLOYMENTS.glob("*.yaml") if one.name not in OTHER_FILES
+        )
+        near = get_close_matches(str(path), names, n=1)
+        there = f"Known specs: {', '.join(names[:10])}." if names else "Pass the file of a spec."
+        raise Failure(
+            Cause.BAD_SPEC,
+            f"neither {candidate} nor {path} exists",
+            suggestion=f"Did you mean '{near[0]}'?" if near else there,
+        )
     return path
 
 
@@ -88,19 +97,6 @@ def _is_there(path: Path) -> bool:
     with suppress(OSError):
         return path.is_file()
     return False
-
-
-def _no_spec(path: Path, candidate: Path) -> Failure:
-    names = sorted(
-        one.stem for one in candidate.parent.glob("*.yaml") if one.name not in OTHER_FILES
-    )
-    near = get_close_matches(str(path), names, n=1)
-    there = f"Known specs: {', '.join(names[:10])}." if names else "Pass the file of a spec."
-    return Failure(
-        Cause.BAD_SPEC,
-        f"neither {candidate} nor {path} exists",
-        suggestion=f"Did you mean '{near[0]}'?" if near else there,
-    )
 
 
 def open_ledger() -> Ledger:

@@ -40,7 +40,7 @@ def status(
     serving = [ledger.releases.running(row.model) or row for row in rows]
     left = [row for row in ledger.releases.not_undone() if name in (None, row.model)]
     shown = {row.id: row for row in (*serving, *left)}
-    found = [(row, observed(row, Settings())) for row in shown.values()]
+    found = [(row, liveness(row)) for row in shown.values()]
     if as_json:
         return dump(
             [{**row_json(row), "alive": seen.alive, "observed": seen.detail} for row, seen in found]
@@ -75,14 +75,14 @@ def logs(
     row = release_of(open_ledger(), name)
     # Only secrets that are known can be taken out of its log.
     learn_secrets(secrets_of(row.release.plan if row.release else None))
-    shown = _log_text(row, tail, Settings(), container)
+    shown = _log_text(row, tail, container)
     sys.stdout.write(shown + "\n" * bool(shown))
     if not (shown or row.workloads):
         err.print(f"the log of {row.id} was removed: it is {row.state}", highlight=False)
     try:
         while follow and row.workloads:
             time.sleep(1)
-            text = _log_text(row, 10_000, Settings(), container)
+            text = _log_text(row, 10_000, container)
             sys.stdout.write(_new_lines(shown, text))
             sys.stdout.flush()
             shown = text
@@ -90,18 +90,16 @@ def logs(
         raise typer.Exit(ExitCode.CANCELLED) from None
 
 
-def observed(row: ReleaseRow, settings: Settings) -> Liveness:
+def liveness(row: ReleaseRow) -> Liveness:
     """The actual state of a release's workloads."""
     if not row.workloads:
         return Liveness(False, row.cause or row.state)
     alive, states = row.state != ReleaseState.ERROR, []
     for workload in row.workloads:
-        runtime = runtime_for(workload.runtime, workload.address, settings)
         try:
-            seen = runtime.observe(workload)
+            seen = runtime_for(workload.runtime, workload.address, Settings()).observe(workload)
         except Failure as failure:
-            alive = False
-            detail = str(failure)
+            alive, detail = False, str(failure)
         else:
             alive = alive and seen.running
             part = "" if workload.serves else f"{workload.role} on {workload.host}: "
@@ -111,7 +109,7 @@ def observed(row: ReleaseRow, settings: Settings) -> Liveness:
     return Liveness(alive, "; ".join(states))
 
 
-def _log_text(row: ReleaseRow, tail: int, settings: Settings, container: str = "") -> str:
+def _log_text(row: ReleaseRow, tail: int, container: str) -> str:
     """The last lines of a container's log, else of all that serve, or those that were kept.
 
     Raises:
@@ -124,7 +122,7 @@ def _log_text(row: ReleaseRow, tail: int, settings: Settings, container: str = "
             Cause.UNKNOWN_RELEASE, f"{row.id} has no workload {container}; it has {there}"
         )
     parts = [
-        runtime_for(workload.runtime, workload.address, settings).logs(workload, tail)
+        runtime_for(workload.runtime, workload.address, Settings()).logs(workload, tail)
         for workload in row.workloads
         if (workload.name == container if container else workload.serves)
     ]

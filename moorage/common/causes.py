@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from enum import IntEnum, StrEnum
-from typing import Self
+from enum import IntEnum, StrEnum, auto
+from typing import Any, Self
 
 
 class ExitCode(IntEnum):
@@ -20,12 +20,17 @@ class ExitCode(IntEnum):
     MACHINE = 8
     CANCELLED = 130
 
+    def cause(self, summary: str, suggestion: str, *, retryable: bool = False) -> tuple[Any, ...]:
+        """A member of `Cause` in this class, with its facts."""
+        return auto(), self, summary, suggestion, retryable
+
 
 class Cause(StrEnum):
-    """Why something failed. The names are stable: artifacts, the ledger and `--json` hold them.
+    """Why something failed. The value is the name, such as `bad-spec` for `BAD_SPEC`.
+
+    The names are stable: artifacts, the ledger and `--json` hold them.
 
     Attributes:
-        exit_code: Exit status of the command line.
         summary: One line for a person.
         suggestion: What to do about it.
         retryable: Whether the same attempt may succeed a little later without a change.
@@ -36,502 +41,339 @@ class Cause(StrEnum):
     suggestion: str
     retryable: bool
 
-    def __new__(
-        cls,
-        name: str,
-        exit_code: ExitCode,
-        summary: str,
-        suggestion: str,
-        retryable: bool = False,
-    ) -> Self:
-        """A cause with its facts; its value is the name."""
-        cause = str.__new__(cls, name)
-        cause._value_ = name
-        cause.exit_code, cause.retryable = exit_code, retryable
-        cause.summary, cause.suggestion = summary, suggestion
+    def __new__(cls, value: str, *facts: Any) -> Self:
+        """A cause of that value, with the facts of `ExitCode.cause`."""
+        cause = str.__new__(cls, value)
+        cause._value_ = value
+        cause.exit_code, cause.summary, cause.suggestion, cause.retryable = facts
         return cause
 
-    @classmethod
-    def parse(cls, name: str) -> Self:
-        """The cause of a name."""
-        return cls(name)  # type: ignore[call-arg]  # mypy reads a lookup as `__new__`
+    @staticmethod
+    def _generate_next_value_(name: str, *_: object) -> str:
+        return name.lower().replace("_", "-")
 
-    BAD_SPEC = (
-        "bad-spec",
-        ExitCode.BAD_INPUT,
+    BAD_SPEC = ExitCode.BAD_INPUT.cause(
         "The model spec is not valid",
         "Correct the fields named above; docs/spec.md lists every field.",
     )
-    BAD_FLEET = (
-        "bad-fleet",
-        ExitCode.BAD_INPUT,
+    BAD_FLEET = ExitCode.BAD_INPUT.cause(
         "The fleet file is not valid",
         "Correct the fields named above; docs/spec.md lists every field.",
     )
-    BAD_SETTING = (
-        "bad-setting",
-        ExitCode.BAD_INPUT,
+    BAD_SETTING = ExitCode.BAD_INPUT.cause(
         "A setting or argument is not valid",
         "Correct the environment variable or argument named above.",
     )
-    POLICY_REFUSED = (
-        "policy-refused",
-        ExitCode.BAD_INPUT,
+    POLICY_REFUSED = ExitCode.BAD_INPUT.cause(
         "The site's policy does not allow this",
         "Remove the fields named above, or change the site's policy (docs/policy.md).",
     )
-    UNKNOWN_RELEASE = (
-        "unknown-release",
-        ExitCode.BAD_INPUT,
+    UNKNOWN_RELEASE = ExitCode.BAD_INPUT.cause(
         "The release does not exist",
         "`moorage status` lists the models, `moorage history NAME` their releases.",
     )
-    CANNOT_ROLL_BACK = (
-        "cannot-roll-back",
-        ExitCode.BAD_INPUT,
+    CANNOT_ROLL_BACK = ExitCode.BAD_INPUT.cause(
         "A rollback to that release is not possible",
         "`moorage history NAME` lists the releases. The target must be one that ran.",
     )
-    SECRET_MISSING = (
-        "secret-missing",
-        ExitCode.BAD_INPUT,
+    SECRET_MISSING = ExitCode.BAD_INPUT.cause(
         "A secret that the spec names does not exist",
         "Set it as an environment variable of that name, or as a Prefect Secret block.",
     )
-    SOURCE_MISSING = (
-        "source-missing",
-        ExitCode.SOURCE,
+    SOURCE_MISSING = ExitCode.SOURCE.cause(
         "The model was not found",
         "Check `source` and `revision`. Without a token, a private repository looks missing.",
     )
-    SOURCE_INCOMPLETE = (
-        "source-incomplete",
-        ExitCode.SOURCE,
+    SOURCE_INCOMPLETE = ExitCode.SOURCE.cause(
         "The model lacks files that an engine needs",
         "Check that config.json and every weight file of the index exist.",
     )
-    SOURCE_CORRUPT = (
-        "source-corrupt",
-        ExitCode.SOURCE,
+    SOURCE_CORRUPT = ExitCode.SOURCE.cause(
         "A file of the model is damaged or malicious",
         "Download the model again. If this repeats, do not use the model.",
     )
-    SOURCE_UNAUTHORIZED = (
-        "source-unauthorized",
-        ExitCode.SOURCE,
+    SOURCE_UNAUTHORIZED = ExitCode.SOURCE.cause(
         "The hub refused the credentials",
         "Set a valid token: `secrets: {HF_TOKEN: NAME}` in the spec, or the variable HF_TOKEN.",
     )
-    SOURCE_GATED = (
-        "source-gated",
-        ExitCode.SOURCE,
+    SOURCE_GATED = ExitCode.SOURCE.cause(
         "The model is gated and this account has no access",
         "Request access on the model's page, then deploy again with that account's token.",
     )
-    SOURCE_OFFLINE = (
-        "source-offline",
-        ExitCode.SOURCE,
+    SOURCE_OFFLINE = ExitCode.SOURCE.cause(
         "The hub is disabled, and the model is not stored locally",
         "Unset HF_HUB_OFFLINE, or deploy the model once while online.",
     )
-    HUB_RATE_LIMITED = (
-        "hub-rate-limited",
-        ExitCode.SOURCE,
+    HUB_RATE_LIMITED = ExitCode.SOURCE.cause(
         "The hub limits the rate of requests",
         "Wait a few minutes, or use a token, which has higher limits.",
-        True,
+        retryable=True,
     )
-    HUB_UNAVAILABLE = (
-        "hub-unavailable",
-        ExitCode.SOURCE,
+    HUB_UNAVAILABLE = ExitCode.SOURCE.cause(
         "The hub cannot be reached",
         "Check the network and HF_ENDPOINT. Downloaded files are kept.",
-        True,
+        retryable=True,
     )
-    DOWNLOAD_CORRUPT = (
-        "download-corrupt",
-        ExitCode.SOURCE,
+    DOWNLOAD_CORRUPT = ExitCode.SOURCE.cause(
         "A downloaded file differs from the hub's checksum or size",
         "Deploy again. If this repeats, a proxy may change or truncate the files.",
-        True,
+        retryable=True,
     )
-    DOWNLOAD_TIMEOUT = (
-        "download-timeout",
-        ExitCode.SOURCE,
+    DOWNLOAD_TIMEOUT = ExitCode.SOURCE.cause(
         "The download did not finish within its deadline",
         "Deploy again to resume the download, or raise `readiness.deadlines.download_seconds`.",
     )
-    CONFIG_UNREADABLE = (
-        "config-unreadable",
-        ExitCode.SOURCE,
+    CONFIG_UNREADABLE = ExitCode.SOURCE.cause(
         "The model's configuration cannot be read",
         "Check config.json. A model with its own code needs `trust_remote_code: true`.",
     )
-    DISK_FULL = (
-        "disk-full",
-        ExitCode.MACHINE,
+    DISK_FULL = ExitCode.MACHINE.cause(
         "There is not enough disk space",
         "Free some space: `moorage models prune` removes models that nobody uses. Or set `store` of"
         " the host, or MOORAGE_HOME here, to a larger disk.",
     )
-    NO_FIT = (
-        "no-fit",
-        ExitCode.NO_FIT,
+    NO_FIT = ExitCode.NO_FIT.cause(
         "The model fits nowhere",
         "See the reason for each host above.",
     )
-    CLAIM_CONFLICT = (
-        "claim-conflict",
-        ExitCode.BUSY,
+    CLAIM_CONFLICT = ExitCode.BUSY.cause(
         "Another deployment claimed the planned resources",
         "Deploy again: moorage makes a new plan.",
-        True,
+        retryable=True,
     )
-    PORT_TAKEN = (
-        "port-taken",
-        ExitCode.BUSY,
+    PORT_TAKEN = ExitCode.BUSY.cause(
         "The port is already in use",
         "Choose another `port`, set it to `auto`, or stop the program that listens there.",
     )
-    DEPLOY_IN_PROGRESS = (
-        "deploy-in-progress",
-        ExitCode.BUSY,
+    DEPLOY_IN_PROGRESS = ExitCode.BUSY.cause(
         "Another flow is working on this model",
         "Wait for it, or cancel its flow run.",
     )
-    APPROVAL_REFUSED = (
-        "approval-refused",
-        ExitCode.BUSY,
+    APPROVAL_REFUSED = ExitCode.BUSY.cause(
         "A person refused the deployment",
         "See the note. The old release still serves.",
     )
-    APPROVAL_TIMED_OUT = (
-        "approval-timed-out",
-        ExitCode.BUSY,
+    APPROVAL_TIMED_OUT = ExitCode.BUSY.cause(
         "Nobody approved the deployment in time",
         "Deploy again and run `moorage approve`, or raise `redeploy.approval_seconds`.",
     )
-    APPROVAL_IMPOSSIBLE = (
-        "approval-impossible",
-        ExitCode.BAD_INPUT,
+    APPROVAL_IMPOSSIBLE = ExitCode.BAD_INPUT.cause(
         "The deployment needs approval, and nobody can approve it here",
         "Run it in a terminal, or set PREFECT_API_URL to use a Prefect server.",
     )
-    UNKNOWN_APPROVAL = (
-        "unknown-approval",
-        ExitCode.BAD_INPUT,
+    UNKNOWN_APPROVAL = ExitCode.BAD_INPUT.cause(
         "No flow run of that name waits for approval",
         "`moorage approvals` lists the flow runs that wait.",
     )
-    LOST_LOCK = (
-        "lost-lock",
-        ExitCode.BUSY,
+    LOST_LOCK = ExitCode.BUSY.cause(
         "Another flow took over this model",
         "This process was suspended for too long. See the newer flow run.",
     )
-    ACCELERATOR_STARTING = (
-        "accelerator-starting",
-        ExitCode.BUSY,
+    ACCELERATOR_STARTING = ExitCode.BUSY.cause(
         "Another engine is still starting on the accelerator",
         "Deploy again once it serves or has failed, or raise"
         " `readiness.deadlines.load_seconds` to wait longer.",
-        True,
+        retryable=True,
     )
-    NO_IMAGE = (
-        "no-image",
-        ExitCode.IMAGE,
+    NO_IMAGE = ExitCode.IMAGE.cause(
         "No image is known for this engine and hardware",
         "Set `engine.image` to an image of the engine for this hardware.",
     )
-    IMAGE_MISSING = (
-        "image-missing",
-        ExitCode.IMAGE,
+    IMAGE_MISSING = ExitCode.IMAGE.cause(
         "The image does not exist",
         "Check `engine.image` and `engine.version`. A private registry needs credentials.",
     )
-    IMAGE_PULL_FAILED = (
-        "image-pull-failed",
-        ExitCode.IMAGE,
+    IMAGE_PULL_FAILED = ExitCode.IMAGE.cause(
         "The image could not be pulled",
         "Check that the host can reach the registry and is logged in.",
-        True,
+        retryable=True,
     )
-    IMAGE_PULL_TIMEOUT = (
-        "image-pull-timeout",
-        ExitCode.IMAGE,
+    IMAGE_PULL_TIMEOUT = ExitCode.IMAGE.cause(
         "The image was not pulled within its deadline",
         "Raise `readiness.deadlines.image_seconds`, or pull the image in advance (`docker pull`).",
     )
-    REGISTRY_UNAUTHORIZED = (
-        "registry-unauthorized",
-        ExitCode.IMAGE,
+    REGISTRY_UNAUTHORIZED = ExitCode.IMAGE.cause(
         "The registry refused access to the image",
         "Set the account and its secret under `registries.logins` in the fleet file.",
     )
-    REGISTRY_UNTRUSTED = (
-        "registry-untrusted",
-        ExitCode.IMAGE,
+    REGISTRY_UNTRUSTED = ExitCode.IMAGE.cause(
         "The connection to the registry is not safe",
         "Install the certificate of its authority on the host as"
         " /etc/docker/certs.d/HOST:PORT/ca.crt.",
     )
-    REGISTRY_RATE_LIMITED = (
-        "registry-rate-limited",
-        ExitCode.IMAGE,
+    REGISTRY_RATE_LIMITED = ExitCode.IMAGE.cause(
         "The registry limits the rate of pulls",
         "Set an account under `registries.logins` in the fleet file for a higher limit, or set a"
         " mirror as `registries.default`. Docker Hub counts pulls over six hours.",
-        True,
+        retryable=True,
     )
-    REGISTRY_UNAVAILABLE = (
-        "registry-unavailable",
-        ExitCode.IMAGE,
+    REGISTRY_UNAVAILABLE = ExitCode.IMAGE.cause(
         "The registry cannot be reached",
         "Check the network, or set `registries.fallback` in the fleet file.",
-        True,
+        retryable=True,
     )
-    RUNTIME_UNAVAILABLE = (
-        "runtime-unavailable",
-        ExitCode.MACHINE,
+    RUNTIME_UNAVAILABLE = ExitCode.MACHINE.cause(
         "The container runtime does not answer",
         "Start Docker on the host, or check the host's address. `moorage doctor` shows more.",
-        True,
+        retryable=True,
     )
-    CLUSTER_UNAVAILABLE = (
-        "cluster-unavailable",
-        ExitCode.MACHINE,
+    CLUSTER_UNAVAILABLE = ExitCode.MACHINE.cause(
         "The Ray cluster does not answer",
         "Check that its head node runs, and the addresses under `clusters` of the fleet file.",
-        True,
+        retryable=True,
     )
-    CLUSTER_UNSUITABLE = (
-        "cluster-unsuitable",
-        ExitCode.MACHINE,
+    CLUSTER_UNSUITABLE = ExitCode.MACHINE.cause(
         "The Ray cluster cannot serve this",
         "Update Ray there and install `ray[serve]`, or name another cluster in"
         " `placement.cluster`.",
     )
-    HOST_UNAUTHORIZED = (
-        "host-unauthorized",
-        ExitCode.MACHINE,
+    HOST_UNAUTHORIZED = ExitCode.MACHINE.cause(
         "The host refused the login",
         "Check the key or certificate that the fleet file gives for the host.",
     )
-    HOST_UNTRUSTED = (
-        "host-untrusted",
-        ExitCode.MACHINE,
+    HOST_UNTRUSTED = ExitCode.MACHINE.cause(
         "The identity of the host has changed or is unknown",
         "Check its key in the known hosts file, or the `ca.pem` of its certificate.",
     )
-    PROGRAM_MISSING = (
-        "program-missing",
-        ExitCode.MACHINE,
+    PROGRAM_MISSING = ExitCode.MACHINE.cause(
         "A required program is not installed",
         "Install it (in the checkout: `pip install '.[transformers]'`), or use Docker.",
     )
-    ACCELERATOR_RUNTIME_MISSING = (
-        "accelerator-runtime-missing",
-        ExitCode.MACHINE,
+    ACCELERATOR_RUNTIME_MISSING = ExitCode.MACHINE.cause(
         "Docker on the host cannot give accelerators to containers",
         "Install the NVIDIA container toolkit and restart Docker.",
     )
-    DRIVER_TOO_OLD = (
-        "driver-too-old",
-        ExitCode.MACHINE,
+    DRIVER_TOO_OLD = ExitCode.MACHINE.cause(
         "The image needs a newer driver than the host has",
         "Update the driver, or set an older `engine.version`.",
     )
-    LAUNCH_REFUSED = (
-        "launch-refused",
-        ExitCode.ENGINE,
+    LAUNCH_REFUSED = ExitCode.ENGINE.cause(
         "The container could not be started",
         "See the runtime's message above.",
     )
-    GATEWAY_REFUSED = (
-        "gateway-refused",
-        ExitCode.MACHINE,
+    GATEWAY_REFUSED = ExitCode.MACHINE.cause(
         "The gateway does not accept its configuration",
-        "`moorage gateway status` shows its configuration. The next reconcile repairs it.",
+        "`moorage gateway status` shows what is wrong.",
     )
-    PACKAGES_NOT_INSTALLED = (
-        "packages-not-installed",
-        ExitCode.ENGINE,
+    PACKAGES_NOT_INSTALLED = ExitCode.ENGINE.cause(
         "The packages of `engine.packages` could not be installed in the container",
         "Read the installer's message in the log. `PIP_INDEX_URL` in `engine.env` or `secrets` sets"
         " the package index. The image must contain uv or pip.",
     )
-    ENGINE_EXITED = (
-        "engine-exited",
-        ExitCode.ENGINE,
+    ENGINE_EXITED = ExitCode.ENGINE.cause(
         "The engine exited before it was ready",
         "Read the log. The engine's first error is usually the cause.",
     )
-    ENGINE_BAD_ARGUMENT = (
-        "engine-bad-argument",
-        ExitCode.ENGINE,
+    ENGINE_BAD_ARGUMENT = ExitCode.ENGINE.cause(
         "The engine does not accept an argument",
         "Correct `engine.args` for this engine version.",
     )
-    ENGINE_UNSUPPORTED_MODEL = (
-        "engine-unsupported-model",
-        ExitCode.ENGINE,
+    ENGINE_UNSUPPORTED_MODEL = ExitCode.ENGINE.cause(
         "The engine does not support this architecture",
         "Use a newer `engine.version` or another engine.",
     )
-    ENGINE_OUT_OF_MEMORY = (
-        "engine-out-of-memory",
-        ExitCode.ENGINE,
+    ENGINE_OUT_OF_MEMORY = ExitCode.ENGINE.cause(
         "The engine ran out of memory",
         "Lower `context`, add an accelerator, or raise `placement.ram` on CPU.",
     )
-    ENGINE_KV_CACHE_TOO_SMALL = (
-        "engine-kv-cache-too-small",
-        ExitCode.ENGINE,
+    ENGINE_KV_CACHE_TOO_SMALL = ExitCode.ENGINE.cause(
         "The context does not fit into the KV cache",
         "Lower `context` to the length that the engine names, or give the engine more memory.",
     )
-    ENGINE_ACCELERATOR_BUSY = (
-        "engine-accelerator-busy",
-        ExitCode.ENGINE,
+    ENGINE_ACCELERATOR_BUSY = ExitCode.ENGINE.cause(
         "Another program uses memory of the accelerator",
         "Look for leftover processes on the accelerator, or place the model elsewhere.",
     )
-    ENGINE_NO_DEVICE = (
-        "engine-no-device",
-        ExitCode.ENGINE,
+    ENGINE_NO_DEVICE = ExitCode.ENGINE.cause(
         "The engine found no device to run on",
         "Use an image for this hardware, and check that the container can see the device.",
     )
-    ENGINE_SHM_TOO_SMALL = (
-        "engine-shm-too-small",
-        ExitCode.ENGINE,
+    ENGINE_SHM_TOO_SMALL = ExitCode.ENGINE.cause(
         "The container's shared memory is too small",
         "Raise `engine.shm` in the spec.",
     )
-    ENGINE_CONTEXT_TOO_LONG = (
-        "engine-context-too-long",
-        ExitCode.ENGINE,
+    ENGINE_CONTEXT_TOO_LONG = ExitCode.ENGINE.cause(
         "The context is longer than the model supports",
         "Lower `context` to the length that the engine names, or extend the rope scaling.",
     )
-    ENGINE_UNSUPPORTED_QUANTIZATION = (
-        "engine-unsupported-quantization",
-        ExitCode.ENGINE,
+    ENGINE_UNSUPPORTED_QUANTIZATION = ExitCode.ENGINE.cause(
         "The engine cannot run this quantization here",
         "Serve another quantization of the model, or use other accelerators.",
     )
-    ENGINE_UNSUPPORTED_SETTING = (
-        "engine-unsupported-setting",
-        ExitCode.ENGINE,
+    ENGINE_UNSUPPORTED_SETTING = ExitCode.ENGINE.cause(
         "The engine does not support a setting",
         "Change `engine.args`, or the field of the spec that sets it.",
     )
-    ENGINE_BAD_ADAPTER = (
-        "engine-bad-adapter",
-        ExitCode.ENGINE,
+    ENGINE_BAD_ADAPTER = ExitCode.ENGINE.cause(
         "The engine cannot load a LoRA adapter",
         "Check `lora`: the directory, rank and base model of each adapter.",
     )
-    ENGINE_BAD_TOKENIZER = (
-        "engine-bad-tokenizer",
-        ExitCode.ENGINE,
+    ENGINE_BAD_TOKENIZER = ExitCode.ENGINE.cause(
         "The engine cannot use the model's tokenizer or chat template",
         "Check tokenizer.json, tokenizer_config.json, and the tokenizer options in `engine.args`.",
     )
-    LOAD_TIMEOUT = (
-        "load-timeout",
-        ExitCode.ENGINE,
+    LOAD_TIMEOUT = ExitCode.ENGINE.cause(
         "The engine did not become healthy within its deadline",
         "Read the log. If the engine was still loading, raise `readiness.deadlines.load_seconds`.",
     )
-    WARM_UP_TIMEOUT = (
-        "warm-up-timeout",
-        ExitCode.ENGINE,
+    WARM_UP_TIMEOUT = ExitCode.ENGINE.cause(
         "The engine is healthy, but did not answer a request within its deadline",
         "Read the log. On slow hardware, raise `readiness.deadlines.warm_up_seconds`.",
     )
-    BAD_ANSWER = (
-        "bad-answer",
-        ExitCode.ENGINE,
+    BAD_ANSWER = ExitCode.ENGINE.cause(
         "The engine gave a wrong kind of answer",
         "Check that `mode` matches the model's purpose.",
     )
-    GATE_FAILED = (
-        "gate-failed",
-        ExitCode.ENGINE,
+    GATE_FAILED = ExitCode.ENGINE.cause(
         "The engine serves, but failed `readiness.prompts` or `compare`",
         "The old release still serves. Compare both with `moorage diff`, or change the test.",
     )
-    ADAPTERS_FIXED = (
-        "adapters-fixed",
-        ExitCode.BAD_INPUT,
+    ADAPTERS_FIXED = ExitCode.BAD_INPUT.cause(
         "The adapters of this release cannot be changed while it serves",
         "Set `lora_updates` in the spec and deploy it again.",
     )
-    ADAPTERS_FULL = (
-        "adapters-full",
-        ExitCode.BAD_INPUT,
+    ADAPTERS_FULL = ExitCode.BAD_INPUT.cause(
         "There is no room for another adapter",
         "Unload one with `moorage lora unload`, or raise `lora_updates.max` and deploy again.",
     )
-    ADAPTER_NAME_TAKEN = (
-        "adapter-name-taken",
-        ExitCode.BAD_INPUT,
+    ADAPTER_NAME_TAKEN = ExitCode.BAD_INPUT.cause(
         "The adapter's name is already in use",
         "Choose another name, or unload the other adapter with `moorage lora unload`.",
     )
-    ADAPTER_REFUSED = (
-        "adapter-refused",
-        ExitCode.ENGINE,
+    ADAPTER_REFUSED = ExitCode.ENGINE.cause(
         "The engine refused the adapter",
         "See the engine's message above. The engine still serves without the adapter.",
     )
-    UNKNOWN_ADAPTER = (
-        "unknown-adapter",
-        ExitCode.BAD_INPUT,
+    UNKNOWN_ADAPTER = ExitCode.BAD_INPUT.cause(
         "No such adapter is loaded",
         "`moorage lora list MODEL` lists the loaded adapters.",
     )
-    LEDGER_UNAVAILABLE = (
-        "ledger-unavailable",
-        ExitCode.MACHINE,
+    LEDGER_UNAVAILABLE = ExitCode.MACHINE.cause(
         "The ledger cannot be used",
         "Check MOORAGE_LEDGER_URL, and that its file or server is available and writable.",
     )
-    LEDGER_DAMAGED = (
-        "ledger-damaged",
-        ExitCode.MACHINE,
+    LEDGER_DAMAGED = ExitCode.MACHINE.cause(
         "The ledger is damaged",
         "`moorage ledger check` shows where. `moorage ledger restore FILE` restores a backup.",
     )
-    SERVER_UNAVAILABLE = (
-        "server-unavailable",
-        ExitCode.MACHINE,
+    SERVER_UNAVAILABLE = ExitCode.MACHINE.cause(
         "The Prefect server does not answer",
         "Check PREFECT_API_URL, and that the server runs.",
     )
-    SERVER_REFUSED = (
-        "server-refused",
-        ExitCode.MACHINE,
+    SERVER_REFUSED = ExitCode.MACHINE.cause(
         "The Prefect server refused a request",
         "Check that PREFECT_API_URL is the API of a Prefect 3 server, that you are logged in to it,"
         " and that nobody has deleted the flow run.",
     )
-    STORE_UNWRITABLE = (
-        "store-unwritable",
-        ExitCode.MACHINE,
+    STORE_UNWRITABLE = ExitCode.MACHINE.cause(
         "The model store is not writable",
         "Give this user write access to MOORAGE_HOME, or set MOORAGE_HOME to another folder.",
     )
-    STEP_TIMEOUT = (
-        "step-timeout",
-        ExitCode.MACHINE,
+    STEP_TIMEOUT = ExitCode.MACHINE.cause(
         "A step exceeded its time limit",
         "See which step it was. The hub, the host or the ledger may be slow.",
     )
-    INTERRUPTED = (
-        "interrupted",
-        ExitCode.CANCELLED,
+    INTERRUPTED = ExitCode.CANCELLED.cause(
         "The command was interrupted",
         "Run it again: moorage first cleans up what it left behind.",
     )

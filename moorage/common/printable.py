@@ -7,7 +7,7 @@ import re
 UNSAFE = re.compile(
     r"[^\n\t\x20-\x7e\xa0-\U0010ffff]|[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
-"""Control characters, what turns the direction of a line around, and halves of characters."""
+"""Control characters, marks that turn the direction of text, and lone surrogates."""
 
 COLOUR = re.compile(r"\x1b\[[0-9;]{0,20}m")
 
@@ -15,9 +15,7 @@ COLOUR = re.compile(r"\x1b\[[0-9;]{0,20}m")
 def printable(text: str, *, coloured: bool = False) -> str:
     """The text, with what a terminal would obey written out, as `\\x1b`.
 
-    Args:
-        text: The text.
-        coloured: Whether colours may stay, for a log on a terminal.
+    Colours stay where it is `coloured`, such as a log on a terminal.
     """
     if not coloured:
         return UNSAFE.sub(_written, text)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from types import TracebackType
 from typing import Any, ParamSpec
 
 P = ParamSpec("P")
@@ -51,12 +50,7 @@ class Saga:
     def __enter__(self) -> Saga:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if error is not None:
             self._call(self._undo)
 

@@ -73,7 +73,7 @@ def decode(content: bytes | str, limits: JsonLimits = LIMITS) -> Any:
             text,
             parse_int=lambda number: int(_short(number, limits)),
             parse_float=lambda number: _finite(_short(number, limits)),
-            parse_constant=_constant if limits.constants else _no_constant,
+            parse_constant=float if limits.constants else _no_constant,
         )
     except RecursionError:
         raise JsonError(_too_deep(limits)) from None
@@ -136,10 +136,6 @@ def _finite(number: str) -> float:
     if math.isinf(value):
         raise JsonError(f"has a number that is too large, {number[:SHOWN]}")
     return value
-
-
-def _constant(name: str) -> float:
-    return float(name)
 
 
 def _no_constant(name: str) -> NoReturn:

@@ -26,6 +26,21 @@ TEXT, MERGE = f"{CORE}str", f"{CORE}merge"
 TAGS = {None, "!", *(f"{CORE}{kind}" for kind in ("bool", "float", "int", "map", "null", "seq"))}
 """Tags that may be written; a text has its own below. Any other would make an object."""
 
+LARGEST_TEXT = 256 * KIB
+"""Bytes. A parser in Python reads half a megabyte in a second."""
+
+DEEPEST = 32
+"""Lists and mappings inside each other."""
+
+MOST_ENTRIES = 20_000
+"""Keys, values, lists and mappings in all; those that an alias repeats count again."""
+
+MOST_ALIASES = 500
+"""Anchors, and as many aliases of them."""
+
+LONGEST_NUMBER = 64
+"""Characters."""
+
 SHOWN = 40
 """Characters of a key that a path shows."""
 
@@ -42,48 +57,22 @@ class YamlError(ValueError):
         self.path = path
 
 
-@dataclass(frozen=True, slots=True)
-class YamlLimits:
-    """What a text may be at most.
-
-    Attributes:
-        size: Bytes of it. A parser in Python reads half a megabyte in a second.
-        depth: Lists and mappings inside each other.
-        entries: Keys, values, lists and mappings in all; those that an alias repeats count again.
-        aliases: Anchors, and as many aliases of them.
-        digits: Characters of one number.
-    """
-
-    size: int = 256 * KIB
-    depth: int = 32
-    entries: int = 20_000
-    aliases: int = 500
-    digits: int = 64
-
-
-LIMITS = YamlLimits()
-
-
-def decode(content: bytes | str, limits: YamlLimits = LIMITS) -> Any:
-    """Decode a text that may be hostile: one document of YAML 1.2.
+def decode(content: bytes | str) -> Any:
+    """Decode a text that may be hostile: one document of YAML 1.2, in UTF-8.
 
     Aliases and merge keys are followed. Dates stay texts.
-
-    Args:
-        content: The text, UTF-8 where it is bytes.
-        limits: What is accepted.
 
     Raises:
         YamlError: It is no such text, or beyond a limit.
     """
-    if len(content) > limits.size:
-        raise YamlError(f"larger than {human_bytes(limits.size)}")
+    if len(content) > LARGEST_TEXT:
+        raise YamlError(f"larger than {human_bytes(LARGEST_TEXT)}")
     try:
         text = content.decode("utf-8-sig") if isinstance(content, bytes) else content
     except UnicodeDecodeError as error:
         raise YamlError(f"not UTF-8: {error.reason} at byte {error.start}") from None
     try:
-        return _Builder(text, limits).document()
+        return _Builder(text).document()
     except (YAMLError, UnicodeError, IndexError, RecursionError) as error:
         raise YamlError(f"not valid YAML: {_one_line(error)}") from None
 
@@ -98,15 +87,9 @@ class _Part:
 
 
 class _Builder:
-    """Makes values of the parser's events, and counts before it keeps anything.
+    """Makes values of the parser's events, and counts before it keeps anything."""
 
-    Args:
-        text: A whole text.
-        limits: What is accepted.
-    """
-
-    def __init__(self, text: str, limits: YamlLimits) -> None:
-        self._limits = limits
+    def __init__(self, text: str) -> None:
         # The parser of C would take other texts: it knows YAML 1.1.
         self._yaml = YAML(typ="safe", pure=True)
         self._events: Iterator[Any] = self._yaml.parse(text)
@@ -129,25 +112,21 @@ class _Builder:
             self._aliases += 1
             part = self._repeated(event.anchor)
             self._count(part.entries)
-            if len(self._path) + part.depth > self._limits.depth:
-                raise self._refused(self._too_deep)
+            self._require_depth(len(self._path) + part.depth)
             return part
         self._count(1)
         if event.tag not in TAGS and event.tag != TEXT:
             raise self._refused(f"not valid YAML: the tag {event.tag[:SHOWN]!r} is not accepted")
         if event.anchor:
             self._anchors[event.anchor] = None  # nothing may hold itself
-        part = self._built(event)
+        if isinstance(event, ScalarEvent):
+            part = _Part(self._scalar(event))
+        else:
+            self._require_depth(len(self._path) + 1)
+            part = self._sequence() if isinstance(event, SequenceStartEvent) else self._mapping()
         if event.anchor:
             self._anchors[event.anchor] = part
         return part
-
-    def _built(self, event: Any) -> _Part:
-        if isinstance(event, ScalarEvent):
-            return _Part(self._scalar(event))
-        if len(self._path) >= self._limits.depth:
-            raise self._refused(self._too_deep)
-        return self._sequence() if isinstance(event, SequenceStartEvent) else self._mapping()
 
     def _sequence(self) -> _Part:
         value: list[Any] = []
@@ -212,7 +191,7 @@ class _Builder:
         return self._number(event.value, kind) if kind in ("int", "float") else event.value
 
     def _number(self, text: str, kind: str) -> int | float:
-        if len(text) > self._limits.digits:
+        if len(text) > LONGEST_NUMBER:
             raise self._refused(f"a number of {len(text)} characters")
         constructor = self._yaml.constructor
         construct = constructor.construct_yaml_int
@@ -228,14 +207,14 @@ class _Builder:
 
     def _count(self, more: int) -> None:
         self._entries += more
-        if self._entries > self._limits.entries:
-            raise self._refused(f"more than {self._limits.entries} entries, aliases followed")
-        if max(len(self._anchors), self._aliases) > self._limits.aliases:
-            raise self._refused(f"more than {self._limits.aliases} anchors or aliases")
+        if self._entries > MOST_ENTRIES:
+            raise self._refused(f"more than {MOST_ENTRIES} entries, aliases followed")
+        if max(len(self._anchors), self._aliases) > MOST_ALIASES:
+            raise self._refused(f"more than {MOST_ALIASES} anchors or aliases")
 
-    @property
-    def _too_deep(self) -> str:
-        return f"not valid YAML: nested more than {self._limits.depth} deep"
+    def _require_depth(self, depth: int) -> None:
+        if depth > DEEPEST:
+            raise self._refused(f"not valid YAML: nested more than {DEEPEST} deep")
 
     def _refused(self, message: str) -> YamlError:
         return YamlError(message, "".join(self._path).removeprefix("."))

@@ -21,11 +21,10 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z0-9]*")
 
 
 def as_form(schema: dict[str, Any], model: type[BaseModel]) -> None:
-    """Name every field of a schema and say where it stands; for `json_schema_extra`.
+    """Give every field of a schema a title and a position; for `json_schema_extra`.
 
-    A field that is a model of its own has no name in its schema, and the form would show that of
-    the class. `position` gives its place, for PostgreSQL keeps no order of keys. What needs an
-    answer comes first, then what is one value, then whole sections.
+    Without a title the form would show the class of a field that is a model. `position` is needed
+    because PostgreSQL keeps no order of keys: required fields come first, sections last.
     """
     schema["title"] = in_words(" ".join(_WORD.findall(model.__name__.removesuffix("Spec"))))
     ranks = {name: _rank(model, name) for name in schema.get("properties", {})}
@@ -80,7 +79,7 @@ class Origin(StrEnum):
 REFUSED = (
     "\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufff9-\ufffb"
 )
-"""Control characters, line separators, what overrides the direction of a text, half characters."""
+"""Control characters, line separators, marks that turn the direction of text, lone surrogates."""
 
 IN_LINES = re.compile(f"[{REFUSED}]")
 """What a text of several lines must not hold: it may hold a line feed and a tab."""
@@ -109,9 +108,9 @@ Path = tuple[int | str, ...]
 class InputValue(Value):
     """A value that users write.
 
-    Each of its texts is free of control characters, and each of its numbers is finite, whatever its
-    type says besides. Its lists and mappings have a limit. A value that is read back from a record
-    is taken as it was written (`RECORDED`).
+    Its texts have no control characters, its numbers are finite, and its lists and mappings have a
+    limit, whatever the type of the field says. What is read from a record is not checked again
+    (`RECORDED`).
     """
 
     model_config = ConfigDict(allow_inf_nan=False)
@@ -121,7 +120,7 @@ class InputValue(Value):
 
     @field_validator("*")
     @classmethod
-    def _is_plain(cls, value: Any, info: ValidationInfo) -> Any:
+    def _check_texts(cls, value: Any, info: ValidationInfo) -> Any:
         if info.context == RECORDED:
             return value
         refused = IN_LINES if info.field_name in cls.multiline else IN_A_LINE

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from moorage.common.values import InputValue, Value
 from moorage.spec import FilePath, SecretName
-from moorage.spec.patterns import stays_below
+from moorage.spec.patterns import check_path
 
 LOCAL = "local"
 DOCKER_SOCKET = "/var/run/docker.sock"
@@ -125,7 +125,7 @@ def access_of(address: str, ssh: SshWay | None, tls: TlsWay | None) -> Access:
         known_hosts=(ssh and ssh.known_hosts) or "",
         certificates=tls.certificates if tls else "",
     )
-    stays_below(urlsplit(address).path or "/")
+    check_path(urlsplit(address).path or "/")
     if way.scheme != LOCAL and (way.port or 1) < 1:
         raise ValueError("there is no port 0")
     if ssh and way.scheme != "ssh":

@@ -13,9 +13,9 @@ from moorage.spec import EngineName
 from moorage.spec.patterns import (
     IMAGE_PATTERN,
     VERSION_PATTERN,
-    no_secret_options,
-    plain_words,
-    starts_with_a_program,
+    check_program,
+    check_secret_options,
+    check_words,
 )
 
 VersionName = Annotated[str, StringConstraints(pattern=VERSION_PATTERN)]
@@ -44,19 +44,19 @@ class EngineVersion(InputValue):
 
     @field_validator("entrypoint", "run_command")
     @classmethod
-    def _can_be_split(cls, line: str) -> str:
+    def _check_quoting(cls, line: str) -> str:
         try:
             words = shlex.split(line)
         except ValueError as error:
             raise ValueError(f"cannot be split into words: {error}") from error
-        plain_words(words)
-        no_secret_options(words)
+        check_words(words)
+        check_secret_options(words)
         return line
 
     @field_validator("entrypoint")
     @classmethod
-    def _is_a_program(cls, line: str) -> str:
-        starts_with_a_program(shlex.split(line))
+    def _check_entrypoint(cls, line: str) -> str:
+        check_program(next(iter(shlex.split(line)), "x"))
         return line
 
 

@@ -1,8 +1,8 @@
 """A model's configuration: its parts, its context length, and the limits of its fields.
 
-The limits are checked once where a configuration is read. What decides about memory, time or what
-is printed has a type and bounds; anything else may be whatever JSON is. A check of a list is one of
-each of its items: some models give a number for every layer.
+The limits are checked once, where a configuration is read. Fields that decide about memory, time
+or output have a type and bounds; any other may hold any JSON. A list is checked item by item, for
+some models give a number for each layer.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from moorage.common.failures import Cause, Failure
 from moorage.common.printable import short
-from moorage.models.rope import ROPE_KEYS, RopeRule, scaled_length
+from moorage.models.rope import ORIGINAL, ROPE_KEYS, RopeRule, scaled_length
 
 Config = Mapping[str, Any]
 
@@ -23,6 +23,7 @@ LENGTH_KEYS = (
     *("model_max_length", "max_target_positions", "max_sequence_length", "max_seq_length"),
     "seq_len",
 )
+LAYER_KEYS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 TEXT_CONFIG_KEYS = ("llm_config", "text_config", "thinker_config", "language_config")
 PARTS = (*TEXT_CONFIG_KEYS, "vision_config", "audio_config")
 """Keys under which a configuration holds further ones."""
@@ -140,7 +141,7 @@ def _problem(key: str, value: Any) -> str:
 
 
 def _plain(value: Any) -> Iterator[Any]:
-    """The value, or those in it; nulls say nothing."""
+    """The value, or the values in it, without nulls."""
     waiting = [value]
     while waiting:
         item = waiting.pop()
@@ -186,64 +187,38 @@ LOOPED = re.compile(
     r"layers?$|depths?$|blocks$|stages$|labels$|first_k|indices$|idxs$|types?$|pattern$|interval$"
 )
 
+_SIZES = """
+num_attention_heads n_head n_heads num_heads decoder_attention_heads num_key_value_heads
+num_kv_heads n_head_kv multi_query_group_num num_attention_groups kv_n_heads
+num_global_key_value_heads swa_num_key_value_heads num_dummy_heads hidden_size n_embd d_model
+vocab_size padded_vocab_size intermediate_size n_inner ffn_dim head_dim swa_head_dim v_head_dim
+swa_v_head_dim global_head_dim attention_head_dim index_head_dim kv_lora_rank qk_rope_head_dim
+qk_nope_head_dim num_experts moe_num_experts n_routed_experts num_local_experts num_experts_per_tok
+moe_topk moe_top_k moe_k top_k_experts moe_intermediate_size expert_ffn_hidden_size ffn_hidden_size
+min_moe_intermediate_per_partition r linear_key_head_dim linear_value_head_dim
+linear_num_value_heads linear_num_key_heads mamba_d_ssm mamba_num_heads mamba_n_heads n_mamba_heads
+mamba_head_dim mamba_d_head mamba_headdim n_groups mamba_n_groups mamba_ngroups state_size
+ssm_state_size mamba_d_state conv_kernel mamba_d_conv linear_conv_kernel_dim conv_L_cache conv_dim
+short_conv_kernel_size max_window_layers attn_layer_offset attn_layer_period max_source_positions
+"""
+_WINDOWS = """
+sliding_window attention_chunk_size sliding_window_pattern _sliding_window_pattern
+global_attn_every_n_layers group_size no_rope_layer_interval full_attention_interval
+"""
+_NAMES = """
+model_type architectures dtype torch_dtype quant_method peft_type rope_type base_model_name_or_path
+kv_cache_quant_algo router_dtype moe_router_dtype mamba_ssm_dtype mamba_ssm_cache_dtype
+"""
+_LAYERS = (*LAYER_KEYS, "decoder_layers", "num_kv_shared_layers")
+_FACTORS = ("factor", "partial_rotary_factor", "expand", "mamba_expand")
+
 CHECKS: dict[str, Check] = {
-    **dict.fromkeys(
-        (
-            *("num_hidden_layers", "n_layer", "n_layers", "num_layers", "decoder_layers"),
-            "num_kv_shared_layers",
-        ),
-        _between(0, MOST_LAYERS),
-    ),
     "num_labels": _between(0, MOST_LABELS),
-    **dict.fromkeys(
-        (
-            *("num_attention_heads", "n_head", "n_heads", "num_heads", "decoder_attention_heads"),
-            *("num_key_value_heads", "num_kv_heads", "n_head_kv", "multi_query_group_num"),
-            *("num_attention_groups", "kv_n_heads", "num_global_key_value_heads"),
-            *("swa_num_key_value_heads", "num_dummy_heads", "hidden_size", "n_embd", "d_model"),
-            *("vocab_size", "padded_vocab_size", "intermediate_size", "n_inner", "ffn_dim"),
-            *("head_dim", "swa_head_dim", "v_head_dim", "swa_v_head_dim", "global_head_dim"),
-            *("attention_head_dim", "index_head_dim", "kv_lora_rank", "qk_rope_head_dim"),
-            *("qk_nope_head_dim", "num_experts", "moe_num_experts", "n_routed_experts"),
-            *("num_local_experts", "num_experts_per_tok", "moe_topk", "moe_top_k", "moe_k"),
-            *("top_k_experts", "moe_intermediate_size", "expert_ffn_hidden_size"),
-            *("ffn_hidden_size", "min_moe_intermediate_per_partition", "r"),
-            *("linear_key_head_dim", "linear_value_head_dim", "linear_num_value_heads"),
-            *("linear_num_key_heads", "mamba_d_ssm", "mamba_num_heads", "mamba_n_heads"),
-            *("n_mamba_heads", "mamba_head_dim", "mamba_d_head", "mamba_headdim", "n_groups"),
-            *("mamba_n_groups", "mamba_ngroups", "state_size", "ssm_state_size", "mamba_d_state"),
-            *("conv_kernel", "mamba_d_conv", "linear_conv_kernel_dim", "conv_L_cache", "conv_dim"),
-            *("short_conv_kernel_size", "max_window_layers", "attn_layer_offset"),
-            *("attn_layer_period", "max_source_positions"),
-        ),
-        _between(0, LARGEST_SIZE),
-    ),
-    **dict.fromkeys(
-        (
-            *("sliding_window", "attention_chunk_size", "sliding_window_pattern"),
-            *("_sliding_window_pattern", "global_attn_every_n_layers", "group_size"),
-            *("no_rope_layer_interval", "full_attention_interval"),
-        ),
-        _between(-1, LARGEST_SIZE),
-    ),
-    **dict.fromkeys(
-        (
-            *("max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "seq_len"),
-            *("model_max_length", "max_sequence_length", "max_seq_length"),
-            *("max_target_positions", "original_max_position_embeddings"),
-        ),
-        _between(-1, LARGEST_LENGTH),
-    ),
-    **dict.fromkeys(
-        ("factor", "partial_rotary_factor", "expand", "mamba_expand"), _between(0, LARGEST_FACTOR)
-    ),
-    **dict.fromkeys(
-        (
-            *("model_type", "architectures", "dtype", "torch_dtype", "quant_method", "peft_type"),
-            *("rope_type", "base_model_name_or_path", "kv_cache_quant_algo", "router_dtype"),
-            *("moe_router_dtype", "mamba_ssm_dtype", "mamba_ssm_cache_dtype"),
-        ),
-        _name,
-    ),
+    **dict.fromkeys(_LAYERS, _between(0, MOST_LAYERS)),
+    **dict.fromkeys(_SIZES.split(), _between(0, LARGEST_SIZE)),
+    **dict.fromkeys(_WINDOWS.split(), _between(-1, LARGEST_SIZE)),
+    **dict.fromkeys((*LENGTH_KEYS, ORIGINAL), _between(-1, LARGEST_LENGTH)),
+    **dict.fromkeys(_FACTORS, _between(0, LARGEST_FACTOR)),
+    **dict.fromkeys(_NAMES.split(), _name),
 }
 """Checks by the name of the field, wherever in the configuration it is."""

@@ -40,7 +40,7 @@ MOST_VALUES = 2_000_000
 """Texts in arrays: each is read for itself. A vocabulary has 200,000."""
 
 ARRAY_VALUES = 20
-"""For how many texts an array in an array counts."""
+"""Texts that an array inside an array counts as."""
 
 DEEPEST = 4
 """Arrays in each other."""

@@ -6,12 +6,13 @@ of transformers for the mode.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin, Value
 from moorage.models.config import (
+    LAYER_KEYS,
     Config,
     apply_overrides,
     architectures,
@@ -124,9 +125,11 @@ def derive_profile(spec: ModelSpec, model: ResolvedModel) -> ModelProfile:
     text = text_config(config)
     warnings: list[str] = []
     mode, mode_origin = _mode(spec, model, config, warnings)
+    names = architectures(config)
+    transcribes = mode == Mode.COMPLETION and not TRANSCRIBERS.isdisjoint(names)
     context, origin, reason = _context(spec, config, warnings)
     return ModelProfile(
-        architectures=architectures(config),
+        architectures=names,
         model_type=str(config.get("model_type") or ""),
         mode=mode,
         mode_origin=mode_origin,
@@ -139,7 +142,7 @@ def derive_profile(spec: ModelSpec, model: ResolvedModel) -> ModelProfile:
         quantization=_quantization(config, text),
         weight_bytes=model.weights.bytes,
         has_chat_template=model.has_chat_template,
-        categories=_categories(mode, architectures(config)),
+        categories=(SPEECH_TO_TEXT if transcribes else BY_MODE.get(mode, LLM),),
         warnings=tuple(warnings),
     )
 
@@ -149,7 +152,7 @@ def _sizes(text: Config) -> dict[str, Any]:
     kv_heads = first_int(text, "num_key_value_heads", "num_kv_heads", "multi_query_group_num")
     hidden = first_int(text, "hidden_size", "n_embd", "d_model")
     return {
-        "layers": first_int(text, "num_hidden_layers", "n_layer", "n_layers", "num_layers"),
+        "layers": first_int(text, *LAYER_KEYS),
         "attention_heads": heads,
         "kv_heads": kv_heads or heads,
         "head_dim": first_int(text, "head_dim") or (hidden // heads if hidden and heads else None),
@@ -165,12 +168,6 @@ def _vision_heads(config: Config) -> int | None:
         return None
     heads = first_int(vision, "num_attention_heads", "num_heads")
     return heads + (first_int(vision, "num_dummy_heads") or 0) if heads else None
-
-
-def _categories(mode: Mode, names: Sequence[str]) -> tuple[str, ...]:
-    if mode == Mode.COMPLETION and TRANSCRIBERS & set(names):
-        return (SPEECH_TO_TEXT,)
-    return (BY_MODE.get(mode, LLM),)
 
 
 def _context(spec: ModelSpec, config: Config, warnings: list[str]) -> tuple[int, Origin, str]:

@@ -82,7 +82,7 @@ def header_end(start: bytes, file: ModelFile) -> int:
     end = LENGTH_BYTES + int.from_bytes(start[:LENGTH_BYTES], "little")
     if start.startswith(b"version "):
         why = "it is a Git LFS pointer; `git lfs pull` fetches the weights"
-        raise Failure(Cause.SOURCE_INCOMPLETE, _not_whole(file, why))
+        raise _malformed(file, why, Cause.SOURCE_INCOMPLETE)
     if end > min(file.size, LENGTH_BYTES + LONGEST_HEADER):
         raise _malformed(file, f"its header would end at byte {end:,} of {file.size:,}")
     return end
@@ -208,9 +208,5 @@ def _require_whole(spans: list[tuple[int, int]], room: int, file: ModelFile) -> 
         raise _malformed(file, "its tensors overlap or leave a hole")
 
 
-def _malformed(file: ModelFile, why: str) -> Failure:
-    return Failure(Cause.SOURCE_CORRUPT, _not_whole(file, why))
-
-
-def _not_whole(file: ModelFile, why: str) -> str:
-    return f"{file.name} is not a whole safetensors file: {why}"
+def _malformed(file: ModelFile, why: str, cause: Cause = Cause.SOURCE_CORRUPT) -> Failure:
+    return Failure(cause, f"{file.name} is not a whole safetensors file: {why}")

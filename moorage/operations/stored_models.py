@@ -23,12 +23,11 @@ class StoredState(StrEnum):
 
 
 class Stored(Value):
-    """One revision of one model in one store.
+    """One revision (commit, digest or fingerprint) of one model in one store.
 
     Attributes:
         path: Its directory below the store.
         source: Its source; the name of its folder where it is not complete.
-        revision: Commit, digest or fingerprint.
         used: When it was last deployed, in seconds since the epoch.
         used_by: Releases, containers or downloads that need it.
     """
@@ -44,12 +43,9 @@ class Stored(Value):
 
 
 class Need(Value):
-    """A model that a release needs.
+    """A model that a release needs: the folder of its source.
 
-    Attributes:
-        folder: Folder of its source.
-        revision: Empty = not known yet, so any.
-        hosts: Empty = not known yet, so any.
+    An empty revision, and empty hosts, are not known yet: any will do.
     """
 
     release: str

@@ -5,14 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from moorage.inventory.fleet import Fleet, Host
-from moorage.policy.names import (
-    has_image,
-    has_name,
-    has_variable,
-    is_below,
-    refused_words,
-)
-from moorage.policy.request import Channel, Folders, Request, Usage, Violation, shortened, usage_of
+from moorage.policy.names import has_image, has_name, has_variable, is_below, refused_words
+from moorage.policy.request import Channel, Folders, Request, Usage, Violation, excerpt, usage_of
 from moorage.policy.rules import EffectivePolicy, Rules
 from moorage.spec import EngineSpec, ModelSpec, RuntimeName
 from moorage.spec.image_reference import parse_reference
@@ -79,7 +73,7 @@ def _as_violations(
         Violation(
             rule=f"{channel}.{rule}",
             field=field,
-            found=shortened(value),
+            found=excerpt(value),
             allowed=_in_words(allowed),
             file=policy.source,
         )

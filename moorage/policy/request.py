@@ -128,7 +128,7 @@ class PolicyRefused(Failure):
         return PolicyRefused, (self.violations,)
 
 
-def shortened(found: object) -> str:
+def excerpt(found: object) -> str:
     """A value for a message, without what looks like a secret."""
     text = PLAIN(repr(found))
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."

@@ -158,7 +158,6 @@ class EngineFacts(Value):
         names: Names that it serves, LoRA adapters included.
         context: Longest request in tokens.
         planned_context: None = the engine was to decide.
-        kv_tokens: Tokens that the cache holds.
     """
 
     workload: str
@@ -206,13 +205,8 @@ def engine_facts(
 ) -> EngineFacts:
     """The facts of one replica.
 
-    Args:
-        workload: Name of the container or process.
-        arguments: Its command line.
-        planned_version: Empty = unknown.
-        version: Its answer on `/version`; anything else than an answer counts as none.
-        models: Its answer on `/v1/models`, likewise.
-        measured: What its log says about memory.
+    `version` and `models` are its answers on `/version` and `/v1/models`; anything else than an
+    answer counts as none. An empty planned version is unknown.
     """
     stated = parse_words(arguments)
     limited = stated.value(LENGTH) not in LEFT_TO_THE_ENGINE

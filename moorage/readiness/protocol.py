@@ -30,10 +30,8 @@ class Probe(Value):
         deadline: Which deadline of the spec applies: `load_seconds`, `warm_up_seconds`, or
             `on_cluster_seconds`.
         method: HTTP method; empty = only a TCP connection.
-        body: JSON to send.
         expects: Kind of answer: `running` (of the runtime, not the engine), `status`, `listed`,
             `text`, `vector`, `scores`, `labels`.
-        name: The served name.
         patient: Whether a bad answer may still become a good one while the engine starts.
     """
 
@@ -48,24 +46,24 @@ class Probe(Value):
 
 
 class ProbeResult(Value):
-    """How a phase was passed, and what was answered."""
+    """How a phase was passed, in seconds from the start of the engine, and what was answered."""
 
     phase: Phase
     seconds: float
-    """From the start of the engine until the phase was passed."""
-
     attempts: int
     detail: str = ""
 
 
 class Readiness(Value):
-    """What step `verify` makes: the proof for every replica."""
+    """What step `verify` makes: the proof for every replica.
+
+    `first_token_seconds` is the duration of the request that was answered; 0 = no request.
+    """
 
     workload: str
     endpoint: str
     probes: tuple[ProbeResult, ...]
     first_token_seconds: float = 0.0
-    """Duration of the request that was answered; 0 = no request."""
 
 
 def readiness_probes(
@@ -127,11 +125,8 @@ def _request(spec: ModelSpec, profile: ModelProfile) -> Probe:
         Mode.RERANKING: ("/rerank", {"query": prompt, "documents": [prompt, "no"]}, "scores"),
         Mode.CLASSIFICATION: ("/classify", {"input": [prompt]}, "labels"),
     }
-    chat = profile.has_chat_template
-    path, body, expects = pooling.get(profile.mode) or (
-        *generation(prompt, [], 1, chat=chat),
-        "text",
-    )
+    text = (*generation(prompt, [], 1, chat=profile.has_chat_template), "text")
+    path, body, expects = pooling.get(profile.mode) or text
     return Probe(
         phase=Phase.ANSWERED,
         deadline="warm_up_seconds",

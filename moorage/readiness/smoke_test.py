@@ -16,18 +16,19 @@ SHOWN = 300
 
 
 class Answer(Value):
-    """One golden prompt and its answer, both cut."""
+    """One golden prompt and its answer, both cut.
+
+    Attributes:
+        seconds: How long the whole answer took.
+        tokens: None = the engine does not count them.
+        wrong: Why it does not pass; empty = it does.
+    """
 
     asked: str
     answered: str = ""
     seconds: float
-    """How long the whole answer took."""
-
     tokens: int | None = None
-    """None = the engine does not count them."""
-
     wrong: str = ""
-    """Why it does not pass; empty = it does."""
 
 
 class Gate(Value):
@@ -112,11 +113,8 @@ def gate_of(
 ) -> Gate:
     """The outcome of a replica, with one answer for each golden prompt.
 
-    Args:
-        workload: Name of its container or process.
-        answers: The answers.
-        before: The release before and its tokens per second; None = nothing to compare with.
-        least: Least share of that; None = any.
+    `before` is the release before and its tokens per second; None = nothing to compare with. The
+    replica must reach the share `least` of that; None = any.
     """
     wrong = [f"asked {a.asked!r}, answered {a.answered!r}: {a.wrong}" for a in answers if a.wrong]
     speed = _speed(answers)
@@ -135,17 +133,15 @@ def gate_of(
 
 def comparable(prompts: Sequence[PromptSpec], others: Sequence[PromptSpec]) -> bool:
     """Whether two releases get the same prompts, so that their speeds can be compared."""
-    return [_question(one) for one in prompts] == [_question(one) for one in others]
+    asked = {"prompt", "messages", "max_tokens"}
+    one, other = ([each.model_dump(include=asked) for each in own] for own in (prompts, others))
+    return one == other
 
 
 def speed_of(gates: Sequence[Gate]) -> float | None:
     """Tokens per second of a release: the mean over its replicas; None = not measured."""
     speeds = [gate.tokens_per_second for gate in gates if gate.tokens_per_second is not None]
     return round(sum(speeds) / len(speeds), 3) if speeds and len(speeds) == len(gates) else None
-
-
-def _question(prompt: PromptSpec) -> tuple[str, Any, int]:
-    return prompt.prompt, prompt.messages, prompt.max_tokens
 
 
 def _mistake(prompt: PromptSpec, seconds: float, found: bool | None) -> str:

@@ -52,18 +52,16 @@ class Restart(Value):
 
 
 class Release(Value):
-    """The audit record, written once when the release runs or has failed.
+    """The audit record of `NAME.vN`, written once when the release runs or has failed.
 
     Adapters that are loaded later and restarts are added. Times are UTC.
 
     Attributes:
-        id: `NAME.vN`.
         revision: Commit on the hub, or fingerprint of the local directory; empty when the model
             could not be resolved.
         companions: Pinned revisions of its adapters and its draft model.
         profile: None when the flow failed before; so are the fields below.
         image: With its digest where the runtime knows it; None for a process.
-        readiness: The proof for each replica.
         facts: What each serving engine reports about itself.
         corrections: Changes of the second attempt, where the engine named a value; one at most.
         measured: Memory as the engines logged it, with the prediction.

@@ -38,9 +38,7 @@ class Requester(Value):
         user: Operating system's user of the command, on its `host`; empty = no command started it.
         created_by: Creator of the flow run in Prefect: kind, display value and id. A server with
             one login for all knows none.
-        deployment: Id of its Prefect deployment.
         parent: Id of the task run that started it.
-        scheduled: Whether a schedule started it.
         claimed: The parameter `requested_by`, unverified.
     """
 

@@ -14,38 +14,17 @@ from moorage.common.values import Value
 class ReleaseState(StrEnum):
     """States of a release."""
 
-    PENDING = "pending"
-    """Begun: it has an id."""
-
-    ANALYZING = "analyzing"
-    """Its model is being resolved and read."""
-
-    SCHEDULED = "scheduled"
-    """Its claims are committed."""
-
-    DOWNLOADING = "downloading"
-    """Its image is being pulled, and its weights staged."""
-
-    STARTING = "starting"
-    """Its workloads are being started and verified."""
-
-    RUNNING = "running"
-    """It answered, and serves the name."""
-
-    UNREACHABLE = "unreachable"
-    """It serves the name, but nobody can see whether it still runs."""
-
-    STOPPING = "stopping"
-    """Nobody is sent to it any more; its requests may end."""
-
-    STOPPED = "stopped"
-    """Retired."""
-
-    SUPERSEDED = "superseded"
-    """Its successor serves."""
-
-    ERROR = "error"
-    """Failed or interrupted."""
+    PENDING = "pending"  # begun: it has an id
+    ANALYZING = "analyzing"  # its model is being resolved and read
+    SCHEDULED = "scheduled"  # its claims are committed
+    DOWNLOADING = "downloading"  # its image is being pulled, and its weights staged
+    STARTING = "starting"  # its workloads are being started and verified
+    RUNNING = "running"  # it answered, and serves the name
+    UNREACHABLE = "unreachable"  # it serves the name, but nobody can see whether it still runs
+    STOPPING = "stopping"  # nobody is sent to it any more; its requests may end
+    STOPPED = "stopped"  # retired
+    SUPERSEDED = "superseded"  # its successor serves
+    ERROR = "error"  # failed or interrupted
 
 
 class Edge(NamedTuple):

@@ -115,14 +115,11 @@ class Links(Value):
     record: str = ""
 
 
-NO_LINKS = Links()
-
-
 def redeployment_page(
     title: str,
     waves: Sequence[Wave],
     ended: Sequence[Redeployed],
-    linked: Callable[[Redeployed], Links] = lambda _: NO_LINKS,
+    linked: Callable[[Redeployed], Links] = lambda _: Links(),
 ) -> Document:
     """What becomes of every model: what failed first, then wave by wave, then what was left.
 

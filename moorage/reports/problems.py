@@ -73,14 +73,14 @@ def problems_of(error: ValidationError, model: type[BaseModel], file: str = "") 
             both = {"message": message, "nearest": before.nearest or problem.nearest}
             merged[problem.path] = before.model_copy(update=both)
     # Where one branch of a union was meant, its inner mistake says more than the others' refusals.
-    found = [found for path, found in merged.items() if not _has_inner(path, merged)]
+    found = [
+        problem
+        for path, problem in merged.items()
+        if not any(other.startswith((f"{path}.", f"{path}[")) for other in merged)
+    ]
     if (more := len(entries) - MOST_MISTAKES) > 0:
         found.append(Problem(file=file, path="", found="", message=f"and {more} more mistakes."))
     return found
-
-
-def _has_inner(path: str, paths: Iterable[str]) -> bool:
-    return any(other.startswith((f"{path}.", f"{path}[")) for other in paths)
 
 
 def _problem(entry: Mapping[str, Any], model: type[BaseModel], file: str) -> Problem:

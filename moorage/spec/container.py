@@ -95,14 +95,14 @@ class ContainerSettings(InputValue):
 
     @field_validator("group")
     @classmethod
-    def _goes_with_a_user(cls, group: int | None, info: ValidationInfo) -> int | None:
+    def _check_group(cls, group: int | None, info: ValidationInfo) -> int | None:
         if group is not None and info.data.get("user") is None:
             raise ValueError("needs `user`, too")
         return group
 
     @field_validator("capabilities")
     @classmethod
-    def _adds_to_something(cls, added: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+    def _check_capabilities(cls, added: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
         if added and info.data.get("privileged"):
             raise ValueError("`privileged` has them all; leave one of the two out")
         return added

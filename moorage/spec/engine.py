@@ -18,12 +18,11 @@ from moorage.spec.patterns import (
     Name,
     PackageName,
     VariableName,
-    no_data_directory,
-    no_secret_options,
-    plain_arguments,
-    plain_environment,
-    plain_words,
-    starts_with_a_program,
+    check_environment,
+    check_placeholders,
+    check_program,
+    check_secret_options,
+    check_words,
 )
 from moorage.spec.ray_cluster import ApplicationSpec
 
@@ -148,8 +147,7 @@ class EngineSpec(InputValue):
         " driver's. They are taken away before the start because consumer cards fail with them.",
     )
     shm: Bytes = Field(
-        DEFAULT_SHM,
-        description="Shared memory of the container, in bytes or as `10GiB`.",
+        DEFAULT_SHM, description="Shared memory of the container, in bytes or as `10GiB`."
     )
     container: ContainerSettings = Field(
         ContainerSettings(), description="How far the container is shut off from its host."
@@ -171,35 +169,49 @@ class EngineSpec(InputValue):
 
     @field_validator("args")
     @classmethod
-    def _can_be_split(cls, args: tuple[str, ...]) -> tuple[str, ...]:
+    def _check_args(cls, args: tuple[str, ...]) -> tuple[str, ...]:
         try:
-            words = parse_entries(args).words
+            words = (*args, *parse_entries(args).words)
         except Failure as failure:
             raise ValueError(failure.detail) from failure
-        plain_arguments((*args, *words))
-        no_data_directory(args)
+        if "--" in words:
+            raise ValueError("'--' would end the options, derived ones too")
+        check_words(words)
+        check_placeholders(args)
         return args
 
     @field_validator("env")
     @classmethod
-    def _tells_no_secret(cls, env: dict[str, str]) -> dict[str, str]:
-        plain_environment(env)
+    def _check_env(cls, env: dict[str, str]) -> dict[str, str]:
+        check_environment(env)
         return env
 
     @field_validator("command", "entrypoint")
     @classmethod
-    def _is_a_line(cls, words: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        starts_with_a_program(words or ("x",))
-        plain_words(words or ())
-        no_data_directory(words or ())
-        no_secret_options(words or ())
+    def _check_line(cls, words: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        if words:
+            check_program(words[0])
+            check_words(words)
+            check_placeholders(words)
+            check_secret_options(words)
         return words
 
+    @field_validator("container")
+    @classmethod
+    def _check_container(
+        cls, container: ContainerSettings, info: ValidationInfo
+    ) -> ContainerSettings:
+        if info.data.get("runtime") == RuntimeName.PROCESS and container != ContainerSettings():
+            raise ValueError("a process has none; leave it out, or `runtime: process`")
+        if container.ipc == IpcMode.HOST and info.data.get("shm", DEFAULT_SHM) != DEFAULT_SHM:
+            raise ValueError("`shm` is the host's with `ipc: host`; leave one of the two out")
+        return container
+
     @model_validator(mode="after")
-    def _goes_together(self) -> EngineSpec:
+    def _check_fields(self) -> EngineSpec:
         if self.stated_name not in (EngineName.AUTO, EngineName.VLLM) or self.entrypoint:
             # vLLM's own rules say more about its arguments.
-            no_secret_options(self.arguments.words)
+            check_secret_options(self.arguments.words)
         if self.command and self.entrypoint:
             raise ValueError("entrypoint: `command` is the whole line already; leave one out")
         if self.packages and self.runtime == RuntimeName.PROCESS:
@@ -210,7 +222,10 @@ class EngineSpec(InputValue):
         if self.custom and self.name != EngineName.CUSTOM:
             raise ValueError("custom: it names a custom engine, so `name: custom` belongs to it")
         if self.name == EngineName.CUSTOM and not self.custom and not self.application:
-            self._require_command_and_image()
+            if not self.command:
+                raise ValueError("command: a custom engine needs one, or `custom` with its name")
+            if not self.image and self.runtime != RuntimeName.PROCESS:
+                raise ValueError("image: a custom engine needs one, or `runtime: process`")
         return self
 
     @property
@@ -226,20 +241,3 @@ class EngineSpec(InputValue):
     def arguments(self) -> EngineArguments:
         """What `args` state."""
         return parse_entries(self.args)
-
-    def _require_command_and_image(self) -> None:
-        if not self.command:
-            raise ValueError("command: a custom engine needs one, or `custom` with its name")
-        if not self.image and self.runtime != RuntimeName.PROCESS:
-            raise ValueError("image: a custom engine needs one, or `runtime: process`")
-
-    @field_validator("container")
-    @classmethod
-    def _goes_with_the_rest(
-        cls, container: ContainerSettings, info: ValidationInfo
-    ) -> ContainerSettings:
-        if info.data.get("runtime") == RuntimeName.PROCESS and container != ContainerSettings():
-            raise ValueError("a process has none; leave it out, or `runtime: process`")
-        if container.ipc == IpcMode.HOST and info.data.get("shm", DEFAULT_SHM) != DEFAULT_SHM:
-            raise ValueError("`shm` is the host's with `ipc: host`; leave one of the two out")
-        return container

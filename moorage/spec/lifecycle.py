@@ -48,10 +48,7 @@ class RedeploySpec(InputValue):
         " the Prefect UI or with `moorage approve`.",
     )
     approval_seconds: int = Field(
-        3600,
-        ge=1,
-        le=604_800,
-        description="How long it waits; then the deployment is refused.",
+        3600, ge=1, le=604_800, description="How long it waits; then the deployment is refused."
     )
 
 

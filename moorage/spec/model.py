@@ -11,11 +11,11 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from moorage.common.values import InputValue
-from moorage.spec.engine import EngineSpec
+from moorage.spec.engine import EngineSpec, RuntimeName
 from moorage.spec.lifecycle import RedeploySpec, ReplaceSpec, RestartSpec, StoppingSpec
 from moorage.spec.patterns import Name, Port, Revision, SecretName, SecretVariable, Source
 from moorage.spec.placement import ExtendedCacheSpec, MemorySpec, PlacementSpec
-from moorage.spec.ray_cluster import mistake_elsewhere, mistake_on_cluster
+from moorage.spec.ray_cluster import check_on_cluster
 from moorage.spec.readiness import ReadinessSpec
 
 
@@ -107,7 +107,7 @@ class SpeculativeSpec(InputValue):
     )
 
     @model_validator(mode="after")
-    def _is_whole(self) -> SpeculativeSpec:
+    def _check_fields(self) -> SpeculativeSpec:
         if self.method != DraftMethod.MTP and not self.tokens:
             raise ValueError(f"{self.method} needs `tokens`")
         if self.method in (DraftMethod.EAGLE3, DraftMethod.DRAFT_MODEL) and not self.model:
@@ -119,7 +119,7 @@ class SpeculativeSpec(InputValue):
         return self
 
 
-BESIDE = ("labels", "redeploy", "replace", "restart")
+OPERATION_FIELDS = ("labels", "redeploy", "replace", "restart")
 """Fields that do not change what runs: another value of them needs no other release."""
 
 
@@ -211,18 +211,24 @@ class ModelSpec(InputValue):
     )
 
     @model_validator(mode="after")
-    def _adapters_have_names_of_their_own(self) -> ModelSpec:
+    def _check_adapter_names(self) -> ModelSpec:
         names = [self.name, *(adapter.name for adapter in self.lora)]
         if len(set(names)) < len(names):
             raise ValueError("lora: each adapter needs a name of its own, other than the model's")
         return self
 
     @model_validator(mode="after")
-    def _goes_where_it_is_placed(self) -> ModelSpec:
-        written = self.model_dump(mode="json", exclude_defaults=True)
-        judge = mistake_on_cluster if self.placement.cluster else mistake_elsewhere
-        if mistake := judge(written):
-            raise ValueError(mistake)
+    def _check_cluster(self) -> ModelSpec:
+        if self.placement.cluster:
+            check_on_cluster(self.model_dump(mode="json", exclude_defaults=True))
+        elif self.engine.application:
+            raise ValueError(
+                "engine.application: it is for a Ray cluster; name one in `placement.cluster`"
+            )
+        elif self.engine.runtime == RuntimeName.RAY:
+            raise ValueError(
+                "engine.runtime: a model runs on Ray where `placement.cluster` names a cluster"
+            )
         return self
 
     @property
@@ -232,7 +238,7 @@ class ModelSpec(InputValue):
         Defaults are left out, so that a field added later does not change every digest; so are the
         fields that only say how a deploy goes about it.
         """
-        content = self.model_dump(mode="json", exclude_defaults=True, exclude=set(BESIDE))
+        content = self.model_dump(mode="json", exclude_defaults=True, exclude=set(OPERATION_FIELDS))
         written = json.dumps(content, sort_keys=True)
         return hashlib.sha256(written.encode()).hexdigest()[:12]
 
@@ -240,13 +246,8 @@ class ModelSpec(InputValue):
     def as_it_runs(self) -> ModelSpec:
         """The spec without what does not change what runs."""
         return self.model_copy(
-            update={field: type(self).model_fields[field].default for field in BESIDE}
+            update={field: type(self).model_fields[field].default for field in OPERATION_FIELDS}
         )
-
-    @property
-    def slug(self) -> str:
-        """The name as part of an artifact's key."""
-        return slug(self.name)
 
 
 def slug(name: str) -> str:

@@ -5,92 +5,37 @@ Written by `scripts/make_option_names.py` from the shipped schemas (0.10.0 to 0.
 
 from __future__ import annotations
 
-SHORTEST: dict[str, str] = {
-    "--api-key": "--api-k",
-    "--api-server-count": "--api-s",
-    "--block-size": "--b",
-    "--compilation-config": "--com",
-    "--cpu-offload-gb": "--cp",
-    "--cudagraph-capture-sizes": "--cudag",
-    "--data-parallel-address": "--data-parallel-a",
-    "--data-parallel-backend": "--data-parallel-b",
-    "--data-parallel-hybrid-lb": "--data-parallel-h",
-    "--data-parallel-rpc-port": "--data-parallel-rp",
-    "--data-parallel-size-local": "--data-parallel-size-",
-    "--data-parallel-start-rank": "--data-parallel-st",
-    "--decode-context-parallel-size": "--dec",
-    "--device-memory-utilization": "--device-m",
-    "--disable-access-log-for-endpoints": "--disable-a",
-    "--disable-chunked-prefill": "--disable-chunked-p",
-    "--disable-eplb": "--disable-epl",
-    "--disable-expert-parallel": "--disable-ex",
-    "--disable-hybrid-kv-cache-manager": "--disable-h",
-    "--disable-lora": "--disable-lor",
-    "--disable-prefix-caching": "--disable-pre",
-    "--disable-prompt-tokens-details": "--disable-prompt-t",
-    "--distributed-executor-backend": "--dist",
-    "--dtype": "--dt",
-    "--enable-chunked-prefill": "--enable-c",
-    "--enable-eplb": "--enable-ep",
-    "--enable-expert-parallel": "--enable-ex",
-    "--enable-hybrid-kv-cache-manager": "--enable-hy",
-    "--enable-lora": "--enable-lor",
-    "--enable-prefix-caching": "--enable-pre",
-    "--enable-prompt-tokens-details": "--enable-prompt-t",
-    "--enforce-eager": "--enf",
-    "--fully-sharded-loras": "--f",
-    "--gpu-memory-utilization": "--gp",
-    "--headless": "--hea",
-    "--hf-overrides": "--hf-o",
-    "--host": "--ho",
-    "--kv-cache-dtype": "--kv-c",
-    "--kv-cache-dtype-skip-layers": "--kv-cache-dtype-",
-    "--kv-cache-memory-bytes": "--kv-cache-m",
-    "--kv-transfer-config": "--kv-t",
-    "--language-model-only": "--la",
-    "--lora-modules": "--lora-m",
-    "--lora-target-modules": "--lora-t",
-    "--mamba-ssm-cache-dtype": "--mamba-s",
-    "--master-addr": "--master-a",
-    "--master-port": "--master-p",
-    "--max-cudagraph-capture-size": "--max-cu",
-    "--max-lora-rank": "--max-lora-",
-    "--max-model-len": "--max-m",
-    "--max-num-batched-tokens": "--max-num-b",
-    "--max-num-seqs": "--max-num-s",
-    "--nnodes": "--nn",
-    "--no-data-parallel-hybrid-lb": "--no-da",
-    "--no-disable-hybrid-kv-cache-manager": "--no-disable-h",
-    "--no-enable-chunked-prefill": "--no-enable-c",
-    "--no-enable-eplb": "--no-enable-ep",
-    "--no-enable-expert-parallel": "--no-enable-ex",
-    "--no-enable-lora": "--no-enable-lor",
-    "--no-enable-prefix-caching": "--no-enable-pre",
-    "--no-enable-prompt-tokens-details": "--no-enable-prompt-t",
-    "--no-enforce-eager": "--no-en",
-    "--no-fully-sharded-loras": "--no-f",
-    "--no-language-model-only": "--no-la",
-    "--no-trust-remote-code": "--no-t",
-    "--node-rank": "--nod",
-    "--optimization-level": "--op",
-    "--performance-mode": "--pe",
-    "--pipeline-parallel-size": "--pi",
-    "--port": "--po",
-    "--prefill-context-parallel-size": "--prefil",
-    "--quantization": "--q",
-    "--revision": "--rev",
-    "--runner": "--ru",
-    "--served-model-name": "--ser",
-    "--shutdown-timeout": "--shu",
-    "--spec-method": "--spec-me",
-    "--spec-model": "--spec-mo",
-    "--spec-tokens": "--spec-t",
-    "--speculative-config": "--sp",
-    "--task": "--ta",
-    "--tensor-parallel-size": "--te",
-    "--trust-remote-code": "--tr",
+_ABBREVIATIONS = """
+--api-k[ey] --api-s[erver-count] --b[lock-size] --com[pilation-config] --cp[u-offload-gb]
+--cudag[raph-capture-sizes] --data-parallel-a[ddress] --data-parallel-b[ackend]
+--data-parallel-h[ybrid-lb] --data-parallel-rp[c-port] --data-parallel-size-[local]
+--data-parallel-st[art-rank] --dec[ode-context-parallel-size] --device-m[emory-utilization]
+--disable-a[ccess-log-for-endpoints] --disable-chunked-p[refill] --disable-epl[b]
+--disable-ex[pert-parallel] --disable-h[ybrid-kv-cache-manager] --disable-lor[a]
+--disable-pre[fix-caching] --disable-prompt-t[okens-details] --dist[ributed-executor-backend]
+--dt[ype] --enable-c[hunked-prefill] --enable-ep[lb] --enable-ex[pert-parallel]
+--enable-hy[brid-kv-cache-manager] --enable-lor[a] --enable-pre[fix-caching]
+--enable-prompt-t[okens-details] --enf[orce-eager] --f[ully-sharded-loras]
+--gp[u-memory-utilization] --hea[dless] --hf-o[verrides] --ho[st] --kv-c[ache-dtype]
+--kv-cache-dtype-[skip-layers] --kv-cache-m[emory-bytes] --kv-t[ransfer-config]
+--la[nguage-model-only] --lora-m[odules] --lora-t[arget-modules] --mamba-s[sm-cache-dtype]
+--master-a[ddr] --master-p[ort] --max-cu[dagraph-capture-size] --max-lora-[rank] --max-m[odel-len]
+--max-num-b[atched-tokens] --max-num-s[eqs] --nn[odes] --no-da[ta-parallel-hybrid-lb]
+--no-disable-h[ybrid-kv-cache-manager] --no-enable-c[hunked-prefill] --no-enable-ep[lb]
+--no-enable-ex[pert-parallel] --no-enable-lor[a] --no-enable-pre[fix-caching]
+--no-enable-prompt-t[okens-details] --no-en[force-eager] --no-f[ully-sharded-loras]
+--no-la[nguage-model-only] --no-t[rust-remote-code] --nod[e-rank] --op[timization-level]
+--pe[rformance-mode] --pi[peline-parallel-size] --po[rt] --prefil[l-context-parallel-size]
+--q[uantization] --rev[ision] --ru[nner] --ser[ved-model-name] --shu[tdown-timeout] --spec-me[thod]
+--spec-mo[del] --spec-t[okens] --sp[eculative-config] --ta[sk] --te[nsor-parallel-size]
+--tr[ust-remote-code]
+"""
+
+SHORTEST = {
+    option.replace("[", "").rstrip("]"): option.partition("[")[0]
+    for option in _ABBREVIATIONS.split()
 }
-"""By option the shortest beginning that a version takes for it."""
+"""By option the shortest beginning that a version takes for it: what stands before the bracket."""
 
 SECOND_NAMES: dict[str, str] = {
     "--device-memory-utilization": "--gpu-memory-utilization",

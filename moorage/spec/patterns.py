@@ -94,23 +94,23 @@ SYSTEM = re.compile(r"/(proc|sys|etc|boot|run|dev(?!/shm/)|var/run)?(/.*)?")
 """Folders of a system: no model lies there, and a container would read them."""
 
 
-def plain_environment(env: Mapping[str, str]) -> None:
+def check_environment(env: Mapping[str, str]) -> None:
     """Refuse variables that hold secrets or are not the user's to set, without showing values."""
     for name, value in env.items():
         if RESERVED.fullmatch(name):
             raise ValueError(f"{name} is not to be set")
         if SECRET_NAME.search(name) and not NO_SECRET.fullmatch(value):
             raise _in_clear(name, f"secrets: {{{name}: NAME}}")
-        _require_plain(name, value)
+        _check_value(name, value)
 
 
-def plain_words(words: Iterable[str]) -> None:
-    """Refuse secrets and zero bytes in words of a command line, without showing the word."""
+def check_words(words: Iterable[str]) -> None:
+    """Refuse secrets in words of a command line, without showing the word."""
     for word in words:
-        _require_plain("a word", word)
+        _check_value("a word", word)
 
 
-def no_data_directory(words: Iterable[str]) -> None:
+def check_placeholders(words: Iterable[str]) -> None:
     """Refuse GPUStack's placeholder of a directory that no engine sees here."""
     if any(DATA_DIRECTORY.search(word) for word in words):
         raise ValueError(
@@ -121,7 +121,7 @@ def no_data_directory(words: Iterable[str]) -> None:
         )
 
 
-def no_secret_options(words: Iterable[str]) -> None:
+def check_secret_options(words: Iterable[str]) -> None:
     """Refuse options whose value is a secret: records, logs and processes show command lines."""
     if option := secret_option(words):
         raise PydanticCustomError(
@@ -138,35 +138,13 @@ def secret_option(words: Iterable[str]) -> str:
     return next(filter(SECRET_OPTION.fullmatch, options), "")
 
 
-def plain_arguments(words: Iterable[str]) -> None:
-    """Refuse what `plain_words` refuses, and the word that ends the options."""
-    if "--" in (words := tuple(words)):
-        raise ValueError("'--' would end the options, derived ones too")
-    plain_words(words)
-
-
-def starts_with_a_program(words: Iterable[str]) -> None:
+def check_program(first: str) -> None:
     """Refuse a command line whose first word is empty or an option, and so no program."""
-    first = next(iter(words), "x")
     if not first or first.startswith("-"):
         raise ValueError(f"the first word is the program, and {first!r} is none")
 
 
-def secret_variable(name: str) -> str:
-    """Refuse a variable for a secret that is not the user's to set, or says which code runs."""
-    if RESERVED.fullmatch(name) or LOADERS.fullmatch(name):
-        raise ValueError(f"{name} is no variable for a secret")
-    return name
-
-
-def a_name(name: str) -> str:
-    """Refuse the name of a secret that looks like the secret itself, without showing it."""
-    if looks_like_a_secret(name):
-        raise PydanticCustomError(IN_CLEAR, "holds the secret itself; only its name belongs here")
-    return name
-
-
-def stays_below(path: str) -> str:
+def check_path(path: str) -> str:
     """Refuse a path with `.`, `..`, empty steps or control characters."""
     if any(step in ("", ".", "..") for step in path.strip("/").split("/")) and path != "/":
         raise ValueError("must not contain '.', '..' or '//'")
@@ -175,9 +153,13 @@ def stays_below(path: str) -> str:
     return path
 
 
-def own_folder(path: str) -> str:
-    """Refuse a folder of the system for a model or a store."""
-    stays_below(path)
+def is_of_the_system(path: str) -> bool:
+    """Whether an absolute path is a folder of the operating system, or lies in one."""
+    return bool(SYSTEM.fullmatch(path))
+
+
+def _check_folder(path: str) -> str:
+    check_path(path)
     if is_of_the_system(path):
         raise ValueError(
             f"{path} is a folder of the system, which no `file_roots` of a policy can allow"
@@ -185,14 +167,31 @@ def own_folder(path: str) -> str:
     return path
 
 
-def is_of_the_system(path: str) -> bool:
-    """Whether an absolute path is a folder of the operating system, or lies in one."""
-    return bool(SYSTEM.fullmatch(path))
+def _check_source(source: str) -> str:
+    scheme, _, place = source.partition("://")
+    if scheme == "file":
+        if not place.startswith("/"):
+            raise ValueError("a directory must be absolute here: file:///path")
+        _check_folder(place)
+    elif ".." in place:
+        raise ValueError("must not contain '..'")
+    return source
 
 
-def _require_plain(what: str, value: str) -> None:
-    if "\0" in value:
-        raise ValueError(f"{what} must not contain a zero byte")
+def _check_secret_variable(name: str) -> str:
+    if RESERVED.fullmatch(name) or LOADERS.fullmatch(name):
+        raise ValueError(f"{name} is no variable for a secret")
+    return name
+
+
+def _check_secret_name(name: str) -> str:
+    """The message does not show a name that is the secret itself."""
+    if looks_like_a_secret(name):
+        raise PydanticCustomError(IN_CLEAR, "holds the secret itself; only its name belongs here")
+    return name
+
+
+def _check_value(what: str, value: str) -> None:
     if looks_like_a_secret(value) or has_password(value):
         raise _in_clear(what, "secrets")
 
@@ -203,44 +202,24 @@ def _in_clear(what: str, field: str) -> PydanticCustomError:
     )
 
 
-def _is_absolute(source: str) -> str:
-    if source.startswith("file://") and not source.startswith("file:///"):
-        raise ValueError("a directory must be absolute here: file:///path")
-    return source
-
-
-def _stays_at_its_place(source: str) -> str:
-    scheme, _, place = source.partition("://")
-    if scheme == "file":
-        own_folder(place)
-    elif ".." in place:
-        raise ValueError("must not contain '..'")
-    return source
-
-
-def _stays_in_the_repository(revision: str) -> str:
-    return stays_below(f"/{revision}")[1:]
-
-
-Source = Annotated[
-    str,
-    Field(pattern=SOURCE_PATTERN),
-    AfterValidator(_is_absolute),
-    AfterValidator(_stays_at_its_place),
-]
+Source = Annotated[str, Field(pattern=SOURCE_PATTERN), AfterValidator(_check_source)]
 Revision = Annotated[
-    str, Field(min_length=1, pattern=REVISION_PATTERN), AfterValidator(_stays_in_the_repository)
+    str,
+    Field(min_length=1, pattern=REVISION_PATTERN),
+    AfterValidator(lambda revision: check_path(f"/{revision}")[1:]),
 ]
 Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
 AcceleratorId = Annotated[str, StringConstraints(pattern=ACCELERATOR_PATTERN)]
 Kind = Annotated[str, StringConstraints(pattern=KIND_PATTERN)]
-SecretName = Annotated[str, StringConstraints(pattern=SECRET_PATTERN), AfterValidator(a_name)]
+SecretName = Annotated[
+    str, StringConstraints(pattern=SECRET_PATTERN), AfterValidator(_check_secret_name)
+]
 PackageName = Annotated[str, StringConstraints(pattern=PACKAGE_PATTERN)]
 VariableName = Annotated[str, StringConstraints(pattern=VARIABLE_PATTERN)]
 SecretVariable = Annotated[
-    str, StringConstraints(pattern=VARIABLE_PATTERN), AfterValidator(secret_variable)
+    str, StringConstraints(pattern=VARIABLE_PATTERN), AfterValidator(_check_secret_variable)
 ]
-UrlPath = Annotated[str, Field(pattern=PATH_PATTERN), AfterValidator(stays_below)]
-Folder = Annotated[str, Field(pattern=FOLDER_PATTERN), AfterValidator(own_folder)]
-FilePath = Annotated[str, Field(pattern=FOLDER_PATTERN), AfterValidator(stays_below)]
+UrlPath = Annotated[str, Field(pattern=PATH_PATTERN), AfterValidator(check_path)]
+Folder = Annotated[str, Field(pattern=FOLDER_PATTERN), AfterValidator(_check_folder)]
+FilePath = Annotated[str, Field(pattern=FOLDER_PATTERN), AfterValidator(check_path)]
 Port = Annotated[int, Field(ge=1, le=65535)]

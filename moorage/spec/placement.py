@@ -65,8 +65,7 @@ class PlacementSpec(InputValue):
         description="`spread` prefers the emptiest host, `binpack` the fullest that still fits.",
     )
     seed: int | None = Field(
-        None,
-        description="Breaks ties between equal hosts. Empty = the order of the fleet.",
+        None, description="Breaks ties between equal hosts. Empty = the order of the fleet."
     )
     host_labels: dict[str, str] = Field(
         {},
@@ -100,13 +99,9 @@ class PlacementSpec(InputValue):
     )
 
     @model_validator(mode="after")
-    def _replicas_share_a_list(self) -> PlacementSpec:
+    def _check_fields(self) -> PlacementSpec:
         if self.accelerators_per_replica and not isinstance(self.accelerators, tuple):
             raise ValueError("accelerators_per_replica: it goes with a list in `accelerators`")
-        return self
-
-    @model_validator(mode="after")
-    def _policy_knows_hosts(self) -> PlacementSpec:
         if self.policy == Policy.BASELINE and self.hosts != "auto":
             raise ValueError(
                 "hosts: the policy `baseline` counts them itself; leave one of the two out"

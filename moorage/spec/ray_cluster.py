@@ -23,7 +23,7 @@ class AutoscalingSpec(InputValue):
     )
 
     @model_validator(mode="after")
-    def _ascends(self) -> AutoscalingSpec:
+    def _check_order(self) -> AutoscalingSpec:
         if self.max_replicas < self.min_replicas:
             raise ValueError("max_replicas: it must not be below `min_replicas`")
         return self
@@ -73,7 +73,7 @@ class ApplicationSpec(InputValue):
 
     @field_validator("runtime_env")
     @classmethod
-    def _variables_stand_elsewhere(cls, runtime_env: dict[str, Any]) -> dict[str, Any]:
+    def _check_runtime_env(cls, runtime_env: dict[str, Any]) -> dict[str, Any]:
         if "env_vars" in runtime_env:
             raise ValueError("variables belong to `engine.env`")
         return runtime_env
@@ -95,12 +95,15 @@ TAKEN: Mapping[str, frozenset[str]] = {
 }
 """Fields that an application of Ray Serve can follow; the others speak of hosts and containers."""
 
-OF_VLLM = ("accelerator_type", "autoscaling")
-OF_CUSTOM = ("import_path", "deployments")
+NOT_WITH = {
+    "vllm": ("import_path", "deployments"),
+    "custom": ("accelerator_type", "autoscaling"),
+}
+"""Settings of an application that do not go with an engine."""
 
 
-def mistake_on_cluster(written: Mapping[str, Any]) -> str:
-    """What of a spec does not go with `placement.cluster`; empty = nothing.
+def check_on_cluster(written: Mapping[str, Any]) -> None:
+    """Refuse what does not go with `placement.cluster`.
 
     Args:
         written: The spec without its defaults.
@@ -112,26 +115,24 @@ def mistake_on_cluster(written: Mapping[str, Any]) -> str:
         if field not in taken
     ]
     if foreign:
-        return (
+        raise ValueError(
             f"placement.cluster: {', '.join(foreign)} cannot be followed on a Ray cluster, where"
             " Ray starts the model; leave it out"
         )
     if written.get("replace", {}).get("strategy") == "canary":
-        return "replace.strategy: Ray starts all replicas of an application at once; take surge"
-    return _engine(written) or _secrets(written)
+        raise ValueError(
+            "replace.strategy: Ray starts all replicas of an application at once; take surge"
+        )
+    if mistake := _mistake_of_engine(written):
+        raise ValueError(mistake)
+    if names := sorted(set(written.get("secrets", {})) - {HUB_TOKEN}):
+        raise ValueError(
+            f"secrets: {', '.join(names)} would stand in clear text in Ray's dashboard; set them in"
+            " the environment of the cluster's nodes, and leave them out here"
+        )
 
 
-def mistake_elsewhere(written: Mapping[str, Any]) -> str:
-    """What of a spec needs `placement.cluster`; empty = nothing."""
-    engine = written.get("engine", {})
-    if "application" in engine:
-        return "engine.application: it is for a Ray cluster; name one in `placement.cluster`"
-    if engine.get("runtime") == "ray":
-        return "engine.runtime: a model runs on Ray where `placement.cluster` names a cluster"
-    return ""
-
-
-def _engine(written: Mapping[str, Any]) -> str:
+def _mistake_of_engine(written: Mapping[str, Any]) -> str:
     engine = written.get("engine", {})
     name, application = engine.get("name", "vllm"), engine.get("application", {})
     if name == "transformers":
@@ -140,10 +141,7 @@ def _engine(written: Mapping[str, Any]) -> str:
         return "engine.runtime: on a Ray cluster it is ray; leave it out"
     if isinstance(written.get("placement", {}).get("accelerators"), list):
         return "placement.accelerators: Ray chooses which; say how many"
-    foreign = [
-        field for field in (OF_VLLM if name == "custom" else OF_CUSTOM) if field in application
-    ]
-    if foreign:
+    if foreign := [field for field in NOT_WITH[name] if field in application]:
         return f"engine.application: {', '.join(foreign)} does not go with {name}"
     if name == "custom" and "import_path" not in application:
         return "engine.application: a custom application needs its `import_path`"
@@ -154,13 +152,3 @@ def _engine(written: Mapping[str, Any]) -> str:
     if "autoscaling" in application and "replicas" in written:
         return "replicas: `engine.application.autoscaling` decides; leave one of the two out"
     return ""
-
-
-def _secrets(written: Mapping[str, Any]) -> str:
-    names = sorted(set(written.get("secrets", {})) - {HUB_TOKEN})
-    if not names:
-        return ""
-    return (
-        f"secrets: {', '.join(names)} would stand in clear text in Ray's dashboard; set them in the"
-        " environment of the cluster's nodes, and leave them out here"
-    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -52,7 +52,7 @@ class PromptSpec(InputValue):
 
     @field_validator("expect")
     @classmethod
-    def _is_a_pattern(cls, expect: str) -> str:
+    def _check_pattern(cls, expect: str) -> str:
         try:
             re.compile(expect)
         except (re.error, RecursionError, OverflowError) as error:
@@ -60,7 +60,7 @@ class PromptSpec(InputValue):
         return expect
 
     @model_validator(mode="after")
-    def _asks_one_thing(self) -> PromptSpec:
+    def _check_request(self) -> PromptSpec:
         if bool(self.prompt) == bool(self.messages):
             raise ValueError("either `prompt` or `messages`")
         return self
@@ -79,28 +79,22 @@ class CompareSpec(InputValue):
     )
 
 
-LONGEST_SECONDS = 31_536_000
-"""A year."""
+Seconds = Annotated[int, Field(ge=1, le=31_536_000)]
+"""At most a year."""
 
 
 class Deadlines(InputValue):
     """How long each phase may take, in seconds."""
 
-    download_seconds: int = Field(
-        3600,
-        ge=1,
-        le=LONGEST_SECONDS,
-        description="From the first byte of the weights to the last, verified one.",
+    download_seconds: Seconds = Field(
+        3600, description="From the first byte of the weights to the last, verified one."
     )
-    image_seconds: int = Field(1800, ge=1, le=LONGEST_SECONDS, description="Pulling the image.")
-    load_seconds: int = Field(
-        900,
-        ge=1,
-        le=LONGEST_SECONDS,
-        description="From the start of the engine until it calls itself healthy.",
+    image_seconds: Seconds = Field(1800, description="Pulling the image.")
+    load_seconds: Seconds = Field(
+        900, description="From the start of the engine until it calls itself healthy."
     )
-    warm_up_seconds: int = Field(
-        120, ge=1, le=LONGEST_SECONDS, description="From healthy until the first answer is there."
+    warm_up_seconds: Seconds = Field(
+        120, description="From healthy until the first answer is there."
     )
 
     @property
@@ -115,8 +109,7 @@ class ProbeSpec(InputValue):
     multiline: ClassVar[frozenset[str]] = frozenset({"prompt"})
 
     path: UrlPath = Field(
-        "/health",
-        description="Path that answers 200 once the engine calls itself healthy.",
+        "/health", description="Path that answers 200 once the engine calls itself healthy."
     )
     request: bool = Field(
         True,
@@ -150,7 +143,7 @@ class ReadinessSpec(InputValue):
     )
 
     @model_validator(mode="after")
-    def _compares_what_it_asks(self) -> ReadinessSpec:
+    def _check_compare(self) -> ReadinessSpec:
         if self.compare.min_tokens_per_second_ratio and not self.prompts:
             raise ValueError("compare: it is measured with `prompts`; write at least one")
         return self

@@ -26,7 +26,7 @@ MOST_DIGITS = 64
 """Digits in a row: no number of an engine has so many."""
 
 MOST_LOST = 1_000_000
-"""Characters that are read in search of JSON that is none."""
+"""Characters that are read in vain in search of JSON."""
 
 DIGITS = re.compile(rf"\d{{{MOST_DIGITS + 1}}}")
 KEYS = re.compile(rf"-[^=\s.]*(?:\.[^=\s.]*){{{MOST_KEYS + 1}}}")
@@ -53,7 +53,7 @@ def user_tokens(entries: Sequence[str]) -> tuple[str, ...]:
 
 
 def _require_bounds(entry: str) -> None:
-    """Refuse what would take the readers of a command line for ever, or too deep."""
+    """Refuse entries that would take a reader too long, or too deep."""
     if len(entry) > LONGEST_ENTRY:
         raise _refused(entry, f"longer than {LONGEST_ENTRY} characters")
     if DIGITS.search(entry):
@@ -115,7 +115,7 @@ def _json_end(text: str, start: int) -> tuple[int | None, int]:
     except JSONDecodeError as error:
         if text[start - 1] == "=":
             return _bracket_end(text, start), 0
-        # Of a text that does not end it tells the beginning.
+        # An unterminated text is reported at its start.
         end = len(text) if error.msg.startswith("Unterminated") else error.pos
         return None, end - start
 

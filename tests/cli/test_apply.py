@@ -23,7 +23,7 @@ def test_labels_are_written_into_the_record_without_a_flow_run_and_told(
 ) -> None:
     monkeypatch.setenv("MOORAGE_HOME", str(tmp_path))
     monkeypatch.delenv("MOORAGE_LEDGER_URL", raising=False)
-    monkeypatch.setattr(files, "observed", lambda *_: Liveness(alive=True, detail=""))
+    monkeypatch.setattr(files, "liveness", lambda *_: Liveness(alive=True, detail=""))
     monkeypatch.setattr(files, "call_flow", lambda *_, **__: pytest.fail("a flow was run"))
     write_specs(tmp_path / "specs", [a_spec(labels={"tier": "gold"})], overwrite=False)
     with closing(Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")) as ledger:

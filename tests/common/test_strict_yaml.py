@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from moorage.common.strict_yaml import LIMITS, YamlError, decode
+from moorage.common.strict_yaml import DEEPEST, LARGEST_TEXT, MOST_ENTRIES, YamlError, decode
 
 KIB = 1024
 
@@ -145,9 +145,9 @@ def test_yaml_is_decoded_as_version_1_2_says(text: str, value: Any) -> None:
 
 
 def test_the_limits_themselves_are_accepted() -> None:
-    assert len(decode("[" + "a," * (LIMITS.entries - 1) + "]")) == LIMITS.entries - 1
-    assert decode("[" * LIMITS.depth + "]" * LIMITS.depth)
-    assert decode("# " + "x" * (LIMITS.size - 7) + "\na: b") == {"a": "b"}
+    assert len(decode("[" + "a," * (MOST_ENTRIES - 1) + "]")) == MOST_ENTRIES - 1
+    assert decode("[" * DEEPEST + "]" * DEEPEST)
+    assert decode("# " + "x" * (LARGEST_TEXT - 7) + "\na: b") == {"a": "b"}
 
 
 TEXTS = st.text("ab0123.eE_xo+-~: #'\"\n[]{},&*!|>%@`<\t", max_size=30)

@@ -24,7 +24,7 @@ from moorage.placement.memory import memory_request
 from moorage.placement.parallelism import split_over_hosts, stated_parallelism
 from moorage.placement.placement import Links, Placed, Placement, Role, Seat
 from moorage.spec import Distributed, EngineName, Mode, ModelSpec, RuntimeName
-from moorage.spec.patterns import plain_environment
+from moorage.spec.patterns import check_environment
 from tests.conformance.launch_words import written_entries
 
 Json = Mapping[str, Any]
@@ -133,7 +133,7 @@ def a_spec(given: Json) -> ModelSpec:
 def _is_secret(name: str, value: str) -> bool:
     """What a spec may only name, and the plan therefore does not hold."""
     try:
-        plain_environment({name: value})
+        check_environment({name: value})
     except ValueError:
         return True
     return False

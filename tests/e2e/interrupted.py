@@ -26,7 +26,7 @@ POINTS: dict[str, tuple[str, str, str]] = {
     "survey": ("before", "tasks.survey", "survey_hosts"),
     "before the claim": ("before", "moorage.adapters.ledger.claims", "Claims.commit"),
     "after the claim": ("after", "moorage.adapters.ledger.claims", "Claims.commit"),
-    "image": ("before", "tasks.image", "_image"),
+    "image": ("before", "tasks.image", "wanted_image"),
     "stage": ("before", "tasks.stage", "step"),
     "plan": ("before", "flows.deploy_model", "plan_release"),
     "before the start": ("before", "tasks.launch", "start"),

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from moorage.common.units import GIB
 from moorage.inventory.fleet import Fleet
-from moorage.spec import EngineName, EngineSpec, Mode, ModelSpec, RuntimeName, Strategy
+from moorage.spec import EngineName, EngineSpec, Mode, ModelSpec, RuntimeName, Strategy, slug
 from tests.builders import a_spec
 
 
@@ -211,10 +211,10 @@ def test_a_spec_survives_its_json() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "slug"), [("tiny", "tiny"), ("Llama-3.1_8B", "llama-3-1-8b"), ("a..b", "a-b")]
+    ("name", "key"), [("tiny", "tiny"), ("Llama-3.1_8B", "llama-3-1-8b"), ("a..b", "a-b")]
 )
-def test_the_slug_is_fit_for_an_artifact_key(name: str, slug: str) -> None:
-    assert a_spec(name=name).slug == slug
+def test_the_slug_is_fit_for_an_artifact_key(name: str, key: str) -> None:
+    assert slug(name) == key
 
 
 @pytest.mark.parametrize(

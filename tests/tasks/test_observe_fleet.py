@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from moorage.releases.release import ReleaseState
+from moorage.releases.release import ReleaseState, successor_of
 from tasks.context import ledger
-from tasks.observe_fleet import _ledger_release
+from tasks.observe_fleet import _served_successors
 from tests.tasks.test_compare import failed, ran
 
 pytestmark = pytest.mark.usefixtures("own_home")
@@ -28,5 +28,6 @@ def test_a_successor_that_served_once_took_over_whatever_became_of_it(
         failed()
     else:
         assert ran(*since) == "tiny.v2"
-    standing = _ledger_release(ledger().releases.get(old), "")
-    assert (standing.successor, standing.successor_serves) == ("tiny.v2", took_over)
+    row = ledger().releases.get(old)
+    assert successor_of(row) == "tiny.v2"
+    assert _served_successors([row]) == ({"tiny.v2"} if took_over else set())

@@ -56,7 +56,7 @@ def drained(
 ) -> Drained:
     clock = Clock(signal)
     how = Ending(busy=IN_FLIGHT, drain_seconds=drain, grace_seconds=1)
-    return until_idle(workloads, how, clock, clock, engine(clock, *readings))
+    return until_idle(workloads, how, clock.wait, clock, engine(clock, *readings))
 
 
 def test_an_idle_engine_is_asked_twice_and_not_waited_for() -> None:
@@ -126,7 +126,7 @@ def test_where_there_is_nothing_to_wait_for_nobody_is_asked(
         raise AssertionError(url, timeout)
 
     clock = Clock()
-    assert until_idle(workloads, how, clock, clock, never) == Drained()
+    assert until_idle(workloads, how, clock.wait, clock, never) == Drained()
 
 
 @pytest.mark.parametrize(
@@ -143,4 +143,4 @@ def test_a_release_stops_once_no_gateway_has_a_request_on_it(
 ) -> None:
     clock, left = Clock(), iter(counts)
     last = counts[-1]
-    assert until_gateways_idle("tiny.v1", 2, clock, clock, lambda _: next(left, last)) == found
+    assert until_gateways_idle("tiny.v1", 2, clock.wait, clock, lambda _: next(left, last)) == found

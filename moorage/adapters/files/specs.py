@@ -14,7 +14,7 @@ from ruamel.yaml import YAML
 
 from moorage.adapters.files.safe_files import read_small
 from moorage.common.failures import Cause, Failure
-from moorage.common.strict_yaml import LIMITS, YamlError, decode
+from moorage.common.strict_yaml import LARGEST_TEXT, YamlError, decode
 from moorage.inventory.fleet import Fleet
 from moorage.reports.problems import Problem, excerpt, problems_of
 from moorage.spec import ModelSpec
@@ -91,7 +91,7 @@ def _sources(content: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
 def load_mapping(path: Path, cause: Cause) -> dict[str, Any]:
     """Read a YAML file of keys and values; raises `Failure` of that cause for anything else."""
     try:
-        content = decode(read_small(path, LIMITS.size))
+        content = decode(read_small(path, LARGEST_TEXT))
     except FileNotFoundError as error:
         names = sorted(str(other) for other in path.parent.glob("*.yaml"))
         others = f"Files in that folder: {', '.join(names[:10])}." if names else None
@@ -163,7 +163,7 @@ def write_specs(folder: Path, specs: Sequence[ModelSpec], *, overwrite: bool) ->
 def write_fleet(folder: Path, file: Path, *, overwrite: bool) -> Path:
     """Write a fleet file as it is; every path in one is absolute."""
     load_fleet(file)
-    text = read_small(file, LIMITS.size).decode()
+    text = read_small(file, LARGEST_TEXT).decode()
     _write({folder / FLEET_FILE: text}, overwrite=overwrite)
     return folder / FLEET_FILE
 

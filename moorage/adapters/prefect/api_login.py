@@ -38,8 +38,6 @@ ORIGINS = "PREFECT_SERVER_CORS_ALLOWED_ORIGINS"
 NO_ORIGIN = "http://127.0.0.1"
 """Replaces Prefect's default, every origin. No page has this one."""
 
-TEMPORARY_BYTES = 24
-
 GUARDED_PATH = "/admin/version"
 """What Prefect answers only to those who log in, where it has an auth string; `/health` it always
 answers."""
@@ -112,9 +110,8 @@ def login_for(home: Path, url: str) -> tuple[str, str] | None:
         server = RunningServer.model_validate_json(read_private(home / FOLDER / SERVER) or "")
     except ValidationError:
         return None
-    if _place(url) != _place(server.url) or not server.process.is_running:
-        return None
-    if not is_listening(server.process.pid, urlsplit(server.url).port):
+    same = _place(url) == _place(server.url) and server.process.is_running
+    if not same or not is_listening(server.process.pid, urlsplit(server.url).port):
         return None
     login = find_login(home)
     return (login, server.url) if login else None
@@ -126,9 +123,8 @@ def is_listening(pid: int, port: int | None) -> bool:
         sockets = psutil.Process(pid).net_connections("tcp")
     except psutil.Error:
         return False
-    return any(
-        one.status == psutil.CONN_LISTEN and one.laddr and one.laddr.port == port for one in sockets
-    )
+    listening = (one.laddr for one in sockets if one.status == psutil.CONN_LISTEN and one.laddr)
+    return any(address.port == port for address in listening)
 
 
 def _place(url: str) -> tuple[str, int | None, str]:
@@ -269,4 +265,4 @@ def _require_named_origins() -> None:
 
 @cache
 def _temporary_login() -> str:
-    return f"{USER}:{secrets.token_urlsafe(TEMPORARY_BYTES)}"
+    return f"{USER}:{secrets.token_urlsafe(24)}"

@@ -72,12 +72,11 @@ async def _pause(form: type[Approval], seconds: int) -> Approval:
 
 
 class PendingApproval(Value):
-    """A flow run that waits for approval.
+    """A flow run that waits for approval of a plan, which is Markdown.
 
     Attributes:
-        model: Name of the model; empty for several models.
+        model: Empty for several models.
         until: Time at which it counts as refused, UTC; None = not known.
-        plan: What would be done, as Markdown.
     """
 
     id: str

@@ -290,7 +290,7 @@ def with_retries(attempt: Callable[[], T], waits: tuple[float, ...]) -> T:
         except DownloadError as error:
             wait = next(left, None)
             if wait is None or not error.transient:
-                raise Failure(Cause.parse(error.cause), error.detail) from None
+                raise Failure(Cause(error.cause), error.detail) from None
         time.sleep(wait)
 
 

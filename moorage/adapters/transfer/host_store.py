@@ -98,7 +98,7 @@ class HostStore:
                 time.sleep(POLL_SECONDS)
                 continue
             if "cause" in result:
-                raise Failure(Cause.parse(str(result["cause"])), str(result["detail"]))
+                raise Failure(Cause(str(result["cause"])), str(result["detail"]))
             on_progress(model.bytes_to_stage, model.bytes_to_stage)
             return Staged(path=path, brought=result.get("from", {}))
 

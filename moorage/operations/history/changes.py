@@ -19,12 +19,10 @@ _SECRET_NAME = re.compile(r"(?:^|[-_.])(?:key|token|password|secret)$", re.IGNOR
 
 
 class Change(Value):
-    """A difference between two releases.
+    """A difference between two releases in a field, flag, variable or figure.
 
     Attributes:
-        what: The field, flag, variable or figure.
-        before: None = it was not set.
-        after: None = it is not set any more.
+        before: None = it was not set; likewise `after`.
         where: Containers that it concerns, such as `r0 leader`; empty = all of them.
         ratio: `after` divided by `before`, for a figure that both have.
     """
@@ -96,15 +94,11 @@ def _leaves(content: Any, path: str) -> Iterator[tuple[str, str]]:
     elif isinstance(content, list) and content and isinstance(content[0], dict):
         for index, value in enumerate(content):
             yield from _leaves(value, f"{path}[{value.get('name', index)}]")
-    elif content is not None and content not in ([], ""):
-        yield path, _leaf_text(content)
-
-
-def _leaf_text(content: Any) -> str:
-    if isinstance(content, list):
+    elif isinstance(content, list) and content:
         # An entry of `engine.args` may hold an option and its value.
-        return written([word for entry in content for word in str(entry).split()])
-    return content if isinstance(content, str) else json.dumps(content)
+        yield path, written([word for entry in content for word in str(entry).split()])
+    elif content is not None and content not in ([], ""):
+        yield path, content if isinstance(content, str) else json.dumps(content)
 
 
 PROGRAM = "(program)"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from moorage.common.units import human_bytes, human_seconds
 from moorage.common.values import Value
-from moorage.images.image import Image
 from moorage.operations.history.changes import (
     Change,
     changes,
@@ -33,7 +32,6 @@ FIGURES = {
 LOADED, FIRST_TOKEN, WHOLE = "until it was healthy", "first answer", "whole deployment"
 DOWNTIME, SPEED = "nobody served for", "tokens per second"
 SLOWEST = "slowest golden prompt"
-TIMES = (LOADED, FIRST_TOKEN, SLOWEST, DOWNTIME, WHOLE)
 
 
 def figure_changes(before: Release, after: Release) -> tuple[Change, ...]:
@@ -44,7 +42,7 @@ def figure_changes(before: Release, after: Release) -> tuple[Change, ...]:
             what=name,
             before=_figure_text(name, was.get(name)),
             after=_figure_text(name, now.get(name)),
-            ratio=_ratio(was.get(name), now.get(name)),
+            ratio=round(now[name] / was[name], 3) if was.get(name) and name in now else None,
         )
         for name in dict.fromkeys((*was, *now))
     )
@@ -79,24 +77,17 @@ def _figures(release: Release) -> dict[str, float]:
 def _figure_text(name: str, value: float | None) -> str | None:
     if value is None:
         return None
-    if name in TIMES:
+    if name in (LOADED, FIRST_TOKEN, SLOWEST, DOWNTIME, WHOLE):
         return human_seconds(value)
     if name in (FIGURES["kv_tokens"], FIGURES["concurrency"], SPEED):
         return f"{value:g}" if value % 1 else f"{value:.0f}"
     return human_bytes(int(value))
 
 
-def _ratio(before: float | None, after: float | None) -> float | None:
-    return round(after / before, 3) if before and after is not None else None
-
-
 class Comparison(Value):
     """The differences between two releases, which `before` and `after` identify.
 
-    Attributes:
-        revision: Revisions of the model, its adapters and its draft model.
-        environment: Variables, without their values.
-        measured: Memory and times, equal ones too.
+    `environment` has no values of variables; `measured` has equal figures too.
     """
 
     before: str
@@ -123,7 +114,7 @@ def compare(before: Release, after: Release) -> Comparison:
         after=after.id,
         spec=spec_changes(before.spec, after.spec),
         revision=changes(_revisions(before), _revisions(after)),
-        image=changes(_image(before.image, before), _image(after.image, after)),
+        image=changes(_image(before), _image(after)),
         flags=flag_changes(before.plan, after.plan),
         environment=variable_changes(before.plan, after.plan),
         placement=changes(_placed(before.placement), _placed(after.placement)),
@@ -141,10 +132,9 @@ def _revisions(release: Release) -> dict[str, str]:
     return {"model": f"{release.spec.source} at {release.revision}", **pins}
 
 
-def _image(image: Image | None, release: Release) -> dict[str, str]:
-    version = release.plan.engine_version if release.plan else ""
-    facts = {"engine version": version}
-    if image:
+def _image(release: Release) -> dict[str, str]:
+    facts = {"engine version": release.plan.engine_version if release.plan else ""}
+    if image := release.image:
         facts |= {"reference": image.reference, "digest": image.digest}
         # An image that was built on the host has no digest, only a local id.
         facts |= {} if image.digest else {"local id": image.identity}

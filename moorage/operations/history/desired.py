@@ -16,16 +16,11 @@ class Action(StrEnum):
 
     CREATE = "create"
     CHANGE = "change"
-    RESTORE = "restore"
-    """The ledger says that it serves as its file says, but it is not alive."""
-
-    NOTED = "note"
-    """Only fields that do not affect what runs differ; the record is updated, nothing restarts."""
-
+    RESTORE = "restore"  # the ledger says that it serves as its file says, but it is not alive
+    NOTED = "note"  # only the record is updated: the changed fields do not affect what runs
     UNCHANGED = "unchanged"
     RETIRE = "retire"
-    LEFT = "left"
-    """It was applied from these files and is not in them any more; only `--prune` retires it."""
+    LEFT = "left"  # it is not in its files any more; only `--prune` retires it
 
 
 IDLE = frozenset({Action.UNCHANGED, Action.LEFT})
@@ -33,12 +28,9 @@ IDLE = frozenset({Action.UNCHANGED, Action.LEFT})
 
 
 class Intent(Value):
-    """The action for one model, and why.
+    """The action for one model, and why: its changed fields, or a note where they do not say it.
 
-    Attributes:
-        release: The release that serves the name; empty = none.
-        changes: Fields of its spec that differ from the release.
-        note: The reason, where the fields do not say it.
+    `release` serves the name; empty = none does.
     """
 
     model: str
@@ -56,7 +48,6 @@ class Applied(Value):
         outcome: `done`, `unchanged`, `failed` or `skipped`.
         release: The release that was created or ended; empty = none.
         exit_code: Of the class of the failure; 0 = there was none.
-        flow_run: Id of its flow run; empty = none was created.
     """
 
     model: str
@@ -95,17 +86,13 @@ def intents(
         for model in serving.keys() - {spec.name for spec in specs}
         if owner and (record := serving[model].release) and record.applied_from == owner
     )
-    retirements = (_retirement(serving[model], prune) for model in dropped)
-    return (*retirements, *(_intent(spec, serving.get(spec.name), dead) for spec in specs))
-
-
-def _retirement(row: ReleaseRow, prune: bool) -> Intent:
-    return Intent(
-        model=row.model,
-        action=Action.RETIRE if prune else Action.LEFT,
-        release=row.id,
-        note="not in the files any more" + ("" if prune else "; `--prune` retires it"),
+    action = Action.RETIRE if prune else Action.LEFT
+    note = "not in the files any more" + ("" if prune else "; `--prune` retires it")
+    retirements = (
+        Intent(model=model, action=action, release=serving[model].id, note=note)
+        for model in dropped
     )
+    return (*retirements, *(_intent(spec, serving.get(spec.name), dead) for spec in specs))
 
 
 def _intent(spec: ModelSpec, row: ReleaseRow | None, dead: Collection[str]) -> Intent:

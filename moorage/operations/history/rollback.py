@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from moorage.common.failures import Cause, Failure
 from moorage.engines.flags import Flag
-from moorage.engines.launch import ContainerSpec, LaunchPlan, Mount
+from moorage.engines.launch import ContainerSpec, LaunchPlan
 from moorage.models.assets import AssetRole
 from moorage.models.source import ResolvedModel
 from moorage.operations.history.changes import by_seat
@@ -57,13 +57,10 @@ def last_two(name: str, rows: Sequence[ReleaseRow]) -> tuple[Release, Release]:
 
 
 def rollback_target(name: str, rows: Sequence[ReleaseRow], to: str = "") -> Release:
-    """The release to roll back to.
+    """The release to roll back to, of all releases of a model, newest first.
 
-    Args:
-        name: The model.
-        rows: Its releases, newest first.
-        to: Id of one of them, or its beginning; empty = the latest release that ran before the one
-            that serves, or the latest that ran where none serves.
+    `to` is the id of one of them, or its beginning; empty = the latest release that ran before the
+    one that serves, or the latest that ran where none serves.
 
     Raises:
         Failure: `CANNOT_ROLL_BACK` when it never ran, is of another model, or there is none;
@@ -149,14 +146,13 @@ FRESH = {"name", "labels", "host", "address", "bind", "port", "devices", "awaits
 def replanned(
     recorded: LaunchPlan, then: LaunchPlan | None, fresh: LaunchPlan, note: str = ""
 ) -> LaunchPlan:
-    """A recorded plan, adapted to a new release and its place.
+    """A recorded plan, adapted to a new release and its place, with a note as a further warning.
 
     Args:
         recorded: The plan that ran.
         then: Today's plan for the old release in its old place; None = that place is gone, and the
             fresh plan counts.
         fresh: Today's plan for the new release.
-        note: A further warning.
     """
     notes = (*fresh.warnings, *([note] if note else []))
     if then is None:
@@ -170,27 +166,20 @@ def replanned(
 
 
 def _container(old: ContainerSpec, base: ContainerSpec, fresh: ContainerSpec) -> ContainerSpec:
+    # The old targets of mounts get their current sources: files may have been staged anew.
+    targets = {mount.target for mount in old.mounts}
+    others = [mount for mount in base.mounts if mount.target not in targets]
+    variables = (old.environment, base.environment, fresh.environment)
     update: dict[str, Any] = {
         "command": _merged(old.command, base.command, fresh.command, _option),
-        "environment": _merged(
-            old.environment, base.environment, fresh.environment, lambda one: one.name
-        ),
-        "mounts": _mounts(old.mounts, base.mounts, fresh.mounts),
+        "environment": _merged(*variables, lambda one: one.name),
+        "mounts": _merged(old.mounts, others, fresh.mounts, lambda one: one.target),
     }
     for name in ContainerSpec.model_fields:
         if name not in update and name not in FRESH:
             same = getattr(base, name) == getattr(fresh, name)
             update[name] = getattr(old if same else fresh, name)
     return fresh.model_copy(update=update)
-
-
-def _mounts(
-    old: Sequence[Mount], base: Sequence[Mount], fresh: Sequence[Mount]
-) -> tuple[Mount, ...]:
-    """The old targets with their current sources: files may have been staged anew."""
-    seen = {mount.target for mount in old}
-    others = [mount for mount in base if mount.target not in seen]
-    return _merged(old, others, fresh, lambda one: one.target)
 
 
 def _merged(

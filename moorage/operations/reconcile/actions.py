@@ -15,44 +15,19 @@ from moorage.releases.states import ReleaseState
 class ActionKind(StrEnum):
     """Kinds of actions."""
 
-    UNDO = "undo"
-    """Undo what a dead flow has begun."""
-
-    FINISH = "finish"
-    """Finish a stop that a dead flow has begun."""
-
-    BRING_BACK = "bring back"
-    """Restart a release that stopped for a successor which never served."""
-
-    MARK_UNREACHABLE = "mark unreachable"
-    """Its host does not answer."""
-
-    MARK_REACHABLE = "mark seen"
-    """Its host answers again."""
-
-    ADOPT = "adopt"
-    """Add to the ledger what runs as planned and is not in it."""
-
-    RESTART = "restart"
-    """Start it again in its place, exactly as it was planned."""
-
-    REPLACE = "replace"
-    """Deploy its model anew, elsewhere."""
-
-    GIVE_UP = "give up"
-    """Close it and free its claims."""
-
-    PROBE = "probe"
-    """Probe whether it answers."""
-
-    FORGET = "forget"
-    """Forget its failures, because it has been healthy for long."""
-
-    REMOVE = "remove"
-    """Remove a workload without an owner."""
-
-    WAIT = "wait"
-    """Do nothing yet."""
+    UNDO = "undo"  # what a dead flow has begun
+    FINISH = "finish"  # a stop that a dead flow has begun
+    BRING_BACK = "bring back"  # what stopped for a successor that never served
+    MARK_UNREACHABLE = "mark unreachable"  # its host does not answer
+    MARK_REACHABLE = "mark seen"  # its host answers again
+    ADOPT = "adopt"  # add to the ledger what runs as planned and is not in it
+    RESTART = "restart"  # in its place, exactly as it was planned
+    REPLACE = "replace"  # deploy its model anew, elsewhere
+    GIVE_UP = "give up"  # close it and free its claims
+    PROBE = "probe"  # find out whether it answers
+    FORGET = "forget"  # its failures, because it has been healthy for long
+    REMOVE = "remove"  # a workload without an owner
+    WAIT = "wait"  # nothing is done yet
 
 
 QUIET = frozenset({ActionKind.PROBE, ActionKind.FORGET, ActionKind.WAIT})
@@ -68,9 +43,7 @@ class Action(Value):
         host: Host concerned; empty = several or none.
         adopted: Workloads that are added to the ledger.
         dead: Names of its dead workloads.
-        avoid: Where it must not be placed again.
-        place: Where the stray is.
-        stray: The workload that is removed.
+        stray: The workload that is removed from its `place`.
     """
 
     kind: ActionKind

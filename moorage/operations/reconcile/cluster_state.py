@@ -7,10 +7,12 @@ from datetime import datetime, timedelta
 from functools import cached_property
 
 from moorage.common.values import Value
-from moorage.engines.launch import Workload
+from moorage.engines.launch import Workload, planned_workload
 from moorage.inventory.fleet import Avoided
-from moorage.releases.states import ReleaseState
-from moorage.spec import RestartSpec, RuntimeName
+from moorage.placement.placement import CPU
+from moorage.releases.release import ReleaseRow
+from moorage.releases.states import SERVING, ReleaseState
+from moorage.spec import Deadlines, RestartSpec, RuntimeName
 
 
 class Place(Value):
@@ -27,7 +29,6 @@ class ObservedWorkload(Value):
     Attributes:
         identity: Container id, or `pid@start-time`.
         release: Empty for a helper.
-        state: Its state in words.
         since: When it was created.
         helper: What a helper container is for; empty = it is an engine's.
         fresh: Whether it was created and never started.
@@ -45,12 +46,7 @@ class ObservedWorkload(Value):
 
 
 class Observation(Value):
-    """The workloads of one place, or why they cannot be listed.
-
-    Attributes:
-        unreachable_since: None = the place answered.
-        detail: Why it did not answer.
-    """
+    """The workloads of one place, or since when and why it does not answer."""
 
     place: Place
     unreachable_since: datetime | None = None
@@ -65,10 +61,8 @@ class RepairRecord(Value):
         attempts: Restarts since it was last healthy for `HEALTHY_SECONDS`.
         elsewhere: Replacements in that time.
         not_before: Earliest moment of the next start; None = at once.
-        failure: The latest problem.
         started_at: Moment of the latest restart; None = it has answered since.
         well_since: Since when it answers after a restart; None = it was never restarted.
-        probed_at: Moment of the latest probe.
         missed: Probes in a row that it did not answer.
         tokens: Tokens generated until then, by workload, as the engines' metrics count.
     """
@@ -83,35 +77,6 @@ class RepairRecord(Value):
     probed_at: datetime | None = None
     missed: int = 0
     tokens: dict[str, int] = {}
-
-
-class LedgerRelease(Value):
-    """A release in the ledger that is unfinished, serves, or failed and still holds something.
-
-    Attributes:
-        since: When it came into its state.
-        busy: Who works on its model now; empty = nobody.
-        planned: Every workload of its plan; empty when its record cannot be read.
-        workloads: Its workloads in the ledger.
-        successor: Release for which it stops; empty = it does not stop for one.
-        successor_serves: Whether the successor took over, whatever became of it since.
-        seats: Accelerators that it uses, by host.
-        start_seconds: How long a start may take until the first answer.
-    """
-
-    id: str
-    model: str
-    state: ReleaseState
-    since: datetime
-    cause: str = ""
-    busy: str = ""
-    restart: RestartSpec = RestartSpec()
-    planned: tuple[Workload, ...] = ()
-    workloads: tuple[Workload, ...] = ()
-    successor: str = ""
-    successor_serves: bool = False
-    seats: tuple[Avoided, ...] = ()
-    start_seconds: float = 1020.0
 
 
 class Patience(Value):
@@ -131,19 +96,22 @@ class Patience(Value):
 class ClusterState(Value):
     """Ledger and hosts at one moment.
 
+    The releases are unfinished, serve, or failed and still hold something; in order of creation.
+
     Attributes:
-        releases: In order of creation.
         hosts: Reachable hosts of the fleet: models may be placed there.
         busy: By model, who works on it.
+        took_over: Successors that served once, whatever became of them since.
     """
 
     now: datetime
     patience: Patience = Patience()
-    releases: tuple[LedgerRelease, ...] = ()
+    releases: tuple[ReleaseRow, ...] = ()
     observations: tuple[Observation, ...] = ()
     records: tuple[RepairRecord, ...] = ()
     hosts: frozenset[str] = frozenset()
     busy: dict[str, str] = {}
+    took_over: frozenset[str] = frozenset()
 
     def record(self, release: str) -> RepairRecord:
         """The repair record of a release; a blank one where there is none."""
@@ -160,17 +128,43 @@ MOST_MISSED = 2
 """Probes in a row that an engine may leave unanswered before it counts as dead."""
 
 
+def planned_workloads(row: ReleaseRow) -> tuple[Workload, ...]:
+    """What its plan starts; nothing in states in which only a part of it may have started."""
+    if row.plan is None or row.state not in SERVING | {ReleaseState.STOPPING}:
+        return ()
+    return tuple(map(planned_workload, row.plan.containers))
+
+
 @dataclass(frozen=True)
 class ReleaseStatus:
     """A release in the cluster, and what follows from both."""
 
     cluster: ClusterState
-    own: LedgerRelease
+    own: ReleaseRow
 
     @cached_property
     def record(self) -> RepairRecord:
         """Its repair record."""
         return self.cluster.record(self.own.id)
+
+    @cached_property
+    def planned(self) -> tuple[Workload, ...]:
+        """Every workload of its plan; empty when its record cannot be read."""
+        return planned_workloads(self.own)
+
+    @property
+    def restart(self) -> RestartSpec:
+        """What its spec says about restarts."""
+        return self.own.release.spec.restart if self.own.release else RestartSpec()
+
+    @property
+    def seats(self) -> tuple[Avoided, ...]:
+        """The accelerators that it uses, by host."""
+        return tuple(
+            Avoided(host=seat.host, accelerators=seat.accelerators)
+            for seat in (self.own.placement.seats if self.own.placement else ())
+            if seat.accelerator_type != CPU and seat.accelerators
+        )
 
     @cached_property
     def delayed_until(self) -> str:
@@ -182,7 +176,7 @@ class ReleaseStatus:
     def workloads(self) -> tuple[Workload, ...]:
         """All workloads that should run, as the ledger has them where it does."""
         listed = {one.name for one in self.own.workloads}
-        missing = tuple(one for one in self.own.planned if one.name not in listed)
+        missing = tuple(one for one in self.planned if one.name not in listed)
         return (*self.own.workloads, *missing)
 
     @cached_property
@@ -224,9 +218,11 @@ class ReleaseStatus:
         """Why it counts as dead though it runs; empty = it does not."""
         if self.record.missed >= MOST_MISSED:
             return f"it did not answer {self.record.missed} times in a row"
-        begun = self.record.started_at
-        if begun and self.cluster.now - begun > timedelta(seconds=self.own.start_seconds):
-            return f"it has not answered within {self.own.start_seconds:g} s of its start"
+        release, begun = self.own.release, self.record.started_at
+        deadlines = release.spec.readiness.deadlines if release else Deadlines()
+        allowed = deadlines.load_seconds + deadlines.warm_up_seconds
+        if begun and self.cluster.now - begun > timedelta(seconds=allowed):
+            return f"it has not answered within {allowed:g} s of its start"
         return ""
 
     def _observed(self, workload: Workload) -> ObservedWorkload | None:

@@ -13,7 +13,9 @@ from moorage.operations.reconcile.cluster_state import (
     Observation,
     ObservedWorkload,
     ReleaseStatus,
+    planned_workloads,
 )
+from moorage.releases.release import successor_of
 from moorage.releases.states import SERVING, UNFINISHED, ReleaseState
 from moorage.spec import WhenDead
 
@@ -30,7 +32,7 @@ def decide(cluster: ClusterState) -> tuple[Action, ...]:
     actions = [action for status in statuses for action in release_actions(status)]
     restored = {action.release for action in actions if action.kind == ActionKind.BRING_BACK}
     # Restoring a release also undoes the successor that it made room for.
-    undone = {own.successor for own in cluster.releases if own.id in restored}
+    undone = {successor_of(own) for own in cluster.releases if own.id in restored}
     kept = (one for one in actions if one.kind != ActionKind.UNDO or one.release not in undone)
     return (*kept, *stray_actions(cluster))
 
@@ -38,7 +40,7 @@ def decide(cluster: ClusterState) -> tuple[Action, ...]:
 def release_actions(status: ReleaseStatus) -> tuple[Action, ...]:
     """The actions for one release."""
     own = status.own
-    if own.busy:
+    if own.model in status.cluster.busy:
         return ()
     if status.unreachable and status.unreachable_seconds >= status.cluster.patience.lost_seconds:
         # When the host comes back, what runs there has no owner and is removed.
@@ -63,10 +65,10 @@ def _action(status: ReleaseStatus, kind: ActionKind, reason: str, **more: Any) -
 
 
 def _stopping(status: ReleaseStatus) -> Action:
-    own = status.own
+    own, successor = status.own, successor_of(status.own)
     if status.unreachable:
         return _wait_for_host(status)
-    if not own.successor or own.successor_serves:
+    if not successor or successor in status.cluster.took_over:
         return _action(status, ActionKind.FINISH, "the flow that stopped it is gone")
     others = (one for one in status.cluster.releases if one.model == own.model)
     # Deployed while this one could not be reached, or not be started again.
@@ -74,10 +76,10 @@ def _stopping(status: ReleaseStatus) -> Action:
         return _action(status, ActionKind.FINISH, f"{other} serves {own.model} by now")
     if when := status.delayed_until:
         return _action(status, ActionKind.WAIT, f"it is started again, not before {when}")
-    if status.record.attempts >= own.restart.attempts:
-        reason = f"{own.successor} never served, and {own.id} could not be started again"
+    if status.record.attempts >= status.restart.attempts:
+        reason = f"{successor} never served, and {own.id} could not be started again"
         return _action(status, ActionKind.FINISH, reason)
-    reason = f"it stopped for {own.successor}, whose flow is gone"
+    reason = f"it stopped for {successor}, whose flow is gone"
     return _action(status, ActionKind.BRING_BACK, reason)
 
 
@@ -103,7 +105,10 @@ def _unreachable(status: ReleaseStatus) -> Action:
         host = status.unreachable[0].place.host
         return _action(status, ActionKind.MARK_UNREACHABLE, why, host=host)
     hosts = {one.place.host for one in status.unreachable}
-    if status.unreachable_seconds < own.restart.unreachable_seconds or not own.restart.elsewhere:
+    if (
+        status.unreachable_seconds < status.restart.unreachable_seconds
+        or not status.restart.elsewhere
+    ):
         return _action(status, ActionKind.WAIT, why)
     if not status.cluster.hosts - hosts:
         return _action(status, ActionKind.WAIT, f"{why}; the fleet has no other host in sight")
@@ -134,9 +139,9 @@ def _dead(status: ReleaseStatus) -> Action:
     """The action for a release with dead workloads, or that does not answer."""
     own, record = status.own, status.record
     why = "; ".join(f"{name}: {state}" for name, state in status.dead.items()) or status.silent
-    if own.restart.policy == WhenDead.NEVER:
+    if status.restart.policy == WhenDead.NEVER:
         return _action(status, ActionKind.GIVE_UP, f"{why}; its spec forbids a restart")
-    if not own.planned:
+    if not status.planned:
         reason = f"{why}; its record has no plan to restart from: deploy {own.model} again"
         return _action(status, ActionKind.WAIT, reason)
     if when := status.delayed_until:
@@ -156,11 +161,13 @@ def _avoided(status: ReleaseStatus) -> tuple[Avoided, ...]:
     It leaves its accelerators first, and its hosts the next time.
     """
     own, record = status.own, status.record
-    if not own.restart.elsewhere or record.attempts < own.restart.attempts * (record.elsewhere + 1):
+    if not status.restart.elsewhere or record.attempts < status.restart.attempts * (
+        record.elsewhere + 1
+    ):
         return ()
     why = f"{own.id} died there {record.attempts + 1} times"
-    if own.seats and not record.elsewhere:
-        return tuple(seat.model_copy(update={"reason": why}) for seat in own.seats)
+    if status.seats and not record.elsewhere:
+        return tuple(seat.model_copy(update={"reason": why}) for seat in status.seats)
     hosts = {one.host for one in status.workloads if one.name in status.dead or not status.dead}
     if not status.cluster.hosts - hosts:
         return ()
@@ -179,7 +186,7 @@ def _healthy(status: ReleaseStatus) -> tuple[Action, ...]:
         reason = f"it has answered for {HEALTHY_SECONDS:g} s"
         actions.append(_action(status, ActionKind.FORGET, reason))
     wait = timedelta(seconds=status.cluster.patience.probe_seconds)
-    if now - (record.probed_at or status.own.since) >= wait:
+    if now - (record.probed_at or status.own.updated_at) >= wait:
         reason = "its latest answer is some time ago"
         actions.append(_action(status, ActionKind.PROBE, reason))
     return tuple(actions)
@@ -203,7 +210,7 @@ def stray_actions(cluster: ClusterState) -> tuple[Action, ...]:
     owned = {
         workload.name
         for release in cluster.releases
-        for workload in (*release.workloads, *release.planned)
+        for workload in (*release.workloads, *planned_workloads(release))
     }
     actions: dict[tuple[str, str], Action] = {}
     for observation in cluster.observations:

@@ -39,13 +39,6 @@ class Drift(Value):
         return f"{self.kind}: {self.what} {_short(self.before)} -> {_short(self.after)}"
 
 
-class Decision(Value):
-    """The reaction to the drifts of one model, and why."""
-
-    action: OnDrift
-    why: str
-
-
 def file_drift(release: Release, spec: ModelSpec) -> tuple[Drift, ...]:
     """Fields of the spec that change what runs."""
     if spec.digest == release.spec_digest:
@@ -77,8 +70,8 @@ def image_drift(release: Release, digest: str) -> tuple[Drift, ...]:
     return (Drift(kind=DriftKind.IMAGE, what=image.reference, before=image.digest, after=digest),)
 
 
-def decide(drifts: Sequence[Drift], policy: RedeploySpec) -> Decision:
-    """The decision of the policy: the strongest reaction to any of the drifts.
+def decide(drifts: Sequence[Drift], policy: RedeploySpec) -> tuple[OnDrift, str]:
+    """The strongest reaction of the policy to any of the drifts, and why.
 
     Drifts with the reaction `never` are ignored. Whether a model serves at all is decided by
     reconciling, not by this policy.
@@ -92,7 +85,7 @@ def decide(drifts: Sequence[Drift], policy: RedeploySpec) -> Decision:
     counted = [drift for drift in drifts if reactions[drift.kind] != OnDrift.NEVER]
     actions = [OnDrift.NEVER, *(reactions[drift.kind] for drift in counted)]
     strongest = max(actions, key=list(OnDrift).index)
-    return Decision(action=strongest, why=summarize(counted))
+    return strongest, summarize(counted)
 
 
 def summarize(drifts: Sequence[Drift]) -> str:

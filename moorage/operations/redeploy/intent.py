@@ -34,10 +34,9 @@ class Redeployed(Value):
     Attributes:
         wave: Its wave, from 1; 0 = there was nothing to do.
         before: Release that served at first; empty = none.
-        after: Release that serves since.
+        after: Release that serves since; empty = none.
         why: What has changed, or why it was deployed anyway.
         exit_code: Of the class of the failure; 0 = there was none.
-        flow_run: Id of its own flow run; empty = it had none.
     """
 
     model: str
@@ -90,13 +89,7 @@ event. The server's limit only ends a run whose process is gone."""
 
 
 class Question(Value):
-    """A request for approval.
-
-    Attributes:
-        models: Names of the models.
-        plan: The plan, as Markdown.
-        seconds: How long to wait; no answer means no.
-    """
+    """A request to approve a plan, which is Markdown, within some seconds; no answer means no."""
 
     models: tuple[str, ...]
     plan: str
@@ -114,7 +107,6 @@ class Intent(Value):
     """The action for one model, and why.
 
     Attributes:
-        spec: The model as it would be deployed.
         release: Id of the release that serves.
         applied_from: Set of files that it belongs to; a redeploy keeps it.
         why: What has changed, or why it is deployed anyway.
@@ -187,8 +179,7 @@ def intent_of(
     """
     action, why = OnDrift.REDEPLOY if drifts else OnDrift.NEVER, summarize(drifts)
     if by_policy:
-        decision = decide(drifts, spec.redeploy)
-        action, why = decision.action, decision.why
+        action, why = decide(drifts, spec.redeploy)
     if by_policy and release.rolled_back_to and action == OnDrift.REDEPLOY:
         # A person went back on purpose; a policy does not undo that.
         action, why = OnDrift.NOTIFY, f"was rolled back to {release.rolled_back_to}; {why}"
@@ -217,13 +208,12 @@ def submission_of(release: Release, spec: ModelSpec) -> Submission:
 
 def question_of(intents: Sequence[Intent]) -> Question:
     """The request for approval of all intents, with the shortest of their time limits."""
-    lines = [f"| {one.model} | {one.release} | {_cell(one.why)} |" for one in intents]
+    reasons = (one.why.replace("|", "\\|").replace("\n", " ") for one in intents)
+    lines = [
+        f"| {i.model} | {i.release} | {why} |" for i, why in zip(intents, reasons, strict=True)
+    ]
     return Question(
         models=tuple(one.model for one in intents),
         plan="\n".join(["| model | serves now | why |", "| --- | --- | --- |", *lines]),
         seconds=min(one.spec.redeploy.approval_seconds for one in intents),
     )
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")

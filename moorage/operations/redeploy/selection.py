@@ -21,10 +21,8 @@ def chosen(
 ) -> tuple[ModelSpec, ...]:
     """The selected models, in the order of their names.
 
-    Args:
-        specs: Every model.
-        names: Names, or patterns with `*`, `?` and `[...]`; none = all.
-        labels: Only models that carry all of them; a value may be a pattern too.
+    `names` may be patterns with `*`, `?` and `[...]`; none = all. Only models that carry all
+    `labels` are selected, whose values may be patterns too.
 
     Raises:
         Failure: `UNKNOWN_RELEASE` for a name without a pattern that no model has.

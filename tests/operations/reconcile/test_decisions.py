@@ -25,7 +25,6 @@ from tests.operations.reconcile.worlds import (
 S = ReleaseState
 NEVER = RestartSpec.model_validate({"policy": "never"})
 STAYS = RestartSpec(elsewhere=False)
-ON_GPU = ({"host": "gpu-1", "accelerators": (0,)},)
 
 
 def ago(seconds: float) -> Any:
@@ -89,7 +88,7 @@ CASES: dict[str, tuple[ClusterState, list[str]]] = {
         ["replace"],
     ),
     "what died too often, with accelerators to leave first": (
-        a_world(a_standing(seats=ON_GPU), **DIED, **kept(attempts=3), hosts=frozenset({"gpu-1"})),
+        a_world(a_standing(on_gpu=True), **DIED, **kept(attempts=3), hosts=frozenset({"gpu-1"})),
         ["replace"],
     ),
     "what died too often, where there is no other host": (
@@ -149,7 +148,7 @@ CASES: dict[str, tuple[ClusterState, list[str]]] = {
     "what failed and holds something": (a_world(a_standing(S.ERROR)), ["undo"]),
     "what was to be retired": (a_world(a_standing(S.STOPPING)), ["finish"]),
     "what was superseded": (
-        a_world(a_standing(S.STOPPING, successor="tiny.v2", successor_serves=True)),
+        a_world(a_standing(S.STOPPING, successor="tiny.v2"), took_over=frozenset({"tiny.v2"})),
         ["finish"],
     ),
     "what made room for one that never came": (
@@ -169,9 +168,9 @@ CASES: dict[str, tuple[ClusterState, list[str]]] = {
         ["finish"],
     ),
     "what stops out of sight": (a_world(a_standing(S.STOPPING), **AWAY), ["wait"]),
-    "what a living flow works on": (a_world(a_standing(S.STARTING, busy="flow run x")), []),
+    "what a living flow works on": (a_world(a_standing(S.STARTING), busy=AT_WORK), []),
     "what a living flow works on, dead": (
-        a_world(a_standing(busy="flow run x"), **DIED),
+        a_world(a_standing(), **DIED, busy=AT_WORK),
         [],
     ),
     "what nobody owns, since a moment": (a_world(), ["wait"]),
@@ -233,10 +232,10 @@ def test_what_is_done_about(name: str) -> None:
 
 
 def test_accelerators_are_left_before_their_host_is() -> None:
-    first = a_world(a_standing(seats=ON_GPU), **DIED, **kept(attempts=3))
+    first = a_world(a_standing(on_gpu=True), **DIED, **kept(attempts=3))
     [action] = decide(first)
     assert [(one.host, one.accelerators) for one in action.avoid] == [("gpu-1", (0,))]
-    later = a_world(a_standing(seats=ON_GPU), **DIED, **kept(attempts=6, elsewhere=1))
+    later = a_world(a_standing(on_gpu=True), **DIED, **kept(attempts=6, elsewhere=1))
     [action] = decide(later)
     assert [(one.host, one.accelerators) for one in action.avoid] == [("gpu-1", ())]
     assert "died there 7 times" in action.avoid[0].reason

@@ -9,8 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moorage.operations.reconcile.actions import ActionKind
-from moorage.operations.reconcile.cluster_state import ClusterState, LedgerRelease, RepairRecord
+from moorage.operations.reconcile.cluster_state import (
+    ClusterState,
+    RepairRecord,
+    planned_workloads,
+)
 from moorage.operations.reconcile.decisions import decide
+from moorage.releases.release import ReleaseRow
 from moorage.releases.states import FINAL, ReleaseState
 from moorage.spec import RestartSpec
 from tests.builders import NOON
@@ -34,7 +39,7 @@ def moments(seconds: st.SearchStrategy[int] = SECONDS) -> st.SearchStrategy[Any]
 
 
 @st.composite
-def standings(draw: st.DrawFn, model: str) -> LedgerRelease:
+def standings(draw: st.DrawFn, model: str) -> ReleaseRow:
     state = draw(st.sampled_from(STATES))
     stops = state == ReleaseState.STOPPING and draw(st.booleans())
     restart = RestartSpec.model_validate(
@@ -49,10 +54,8 @@ def standings(draw: st.DrawFn, model: str) -> LedgerRelease:
         state,
         f"{model}.v1",
         since=NOON - timedelta(seconds=draw(st.integers(0, 1200))),
-        busy=draw(st.sampled_from(["", "", "flow run x"])),
         restart=restart,
         successor=f"{model}.v2" if stops else "",
-        successor_serves=stops and draw(st.booleans()),
         **changes,
     )
 
@@ -89,6 +92,8 @@ def worlds(draw: st.DrawFn) -> ClusterState:
         observations=(place,),
         records=tuple(draw(records(model)) for model in NAMES if draw(st.booleans())),
         hosts=draw(st.sampled_from([frozenset({"gpu-1"}), frozenset({"gpu-1", "gpu-2"})])),
+        took_over=frozenset(f"{model}.v2" for model in NAMES if draw(st.booleans())),
+        busy={one.model: "flow run x" for one in releases if draw(st.integers(0, 2)) == 2},
     )
 
 
@@ -111,7 +116,9 @@ def test_nothing_is_started_before_its_time(world: ClusterState) -> None:
 @given(worlds())
 @settings(max_examples=400, deadline=None)
 def test_nothing_that_is_owned_or_young_is_removed(world: ClusterState) -> None:
-    owned = {one.name for own in world.releases for one in (*own.workloads, *own.planned)}
+    owned = {
+        one.name for own in world.releases for one in (*own.workloads, *planned_workloads(own))
+    }
     for action in decide(world):
         if action.kind == ActionKind.REMOVE:
             assert action.stray

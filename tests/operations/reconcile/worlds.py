@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import timedelta
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
+from moorage.engines.launch import LABEL_RELEASE, ContainerSpec, LaunchPlan, Workload
 from moorage.operations.reconcile.actions import Action, ActionKind, not_before
 from moorage.operations.reconcile.cluster_state import (
     ClusterState,
-    LedgerRelease,
     Observation,
     ObservedWorkload,
     Place,
     RepairRecord,
+    planned_workloads,
 )
+from moorage.releases.release import SUPERSEDED, ReleaseRow
 from moorage.releases.states import ReleaseState
-from moorage.spec import RuntimeName
-from tests.builders import NOON, a_workload
+from moorage.spec import EngineName, RestartSpec, RuntimeName
+from tests.builders import (
+    NOON,
+    a_container,
+    a_host,
+    a_placement,
+    a_release,
+    a_spec,
+    a_workload,
+)
 
 S = ReleaseState
 HOST = Place(host="gpu-1", address="local", runtime=RuntimeName.PROCESS)
@@ -30,20 +40,49 @@ def workload(release: str = "tiny.v1", **changes: Any) -> Any:
 
 
 def a_standing(
-    state: ReleaseState = S.RUNNING, release: str = "tiny.v1", **changes: Any
-) -> LedgerRelease:
-    """A release with one workload; only what serves or stops has a plan in its record."""
+    state: ReleaseState = S.RUNNING,
+    release: str = "tiny.v1",
+    *,
+    since: datetime = NOON,
+    restart: RestartSpec = RestartSpec(),  # noqa: B008
+    workloads: Sequence[Workload] | None = None,
+    planned: Sequence[Workload] | None = None,
+    on_gpu: bool = False,
+    successor: str = "",
+) -> ReleaseRow:
+    """A release with one workload and a record with the plan of it."""
     own = (workload(release),)
-    planned = own if state in (S.RUNNING, S.UNREACHABLE, S.STOPPING) else ()
-    values: dict[str, Any] = {
-        "id": release,
-        "model": release.split(".")[0],
-        "state": state,
-        "since": NOON,
-        "workloads": own,
-        "planned": planned,
-    }
-    return LedgerRelease.model_validate({**values, **changes})
+    spec = a_spec(name=release.split(".")[0], restart=restart)
+    containers = [_container(one) for one in (own if planned is None else planned)]
+    plan = LaunchPlan(
+        release=release, engine=EngineName.VLLM, engine_version="", containers=tuple(containers)
+    )
+    record = a_release(
+        release,
+        spec=spec,
+        plan=plan if containers else None,
+        placement=a_placement(spec, a_host()) if on_gpu else None,
+    )
+    return ReleaseRow(
+        id=release,
+        model=spec.name,
+        number=1,
+        state=state,
+        spec_digest=spec.digest,
+        revision=record.revision,
+        flow_run_id="",
+        created_at=NOON,
+        updated_at=since,
+        cause=f"{SUPERSEDED} {successor}, stopped first" if successor else "",
+        release=record,
+        workloads=own if workloads is None else tuple(workloads),
+    )
+
+
+def _container(planned: Workload) -> ContainerSpec:
+    labels = {**a_container().labels, LABEL_RELEASE: planned.release}
+    place = planned.model_dump(include={"name", "host", "address", "runtime"})
+    return a_container(**place, labels=labels)
 
 
 def found(release: str = "tiny.v1", **changes: Any) -> ObservedWorkload:
@@ -72,13 +111,12 @@ def unreachable(seconds: float = 60, place: Place = HOST) -> Observation:
     return Observation(place=place, unreachable_since=since, detail="no route")
 
 
-def a_world(*releases: LedgerRelease, **changes: Any) -> ClusterState:
+def a_world(*releases: ReleaseRow, **changes: Any) -> ClusterState:
     values: dict[str, Any] = {
         "now": NOON,
         "releases": releases,
         "observations": (observed(found()),),
         "hosts": frozenset({"gpu-1", "gpu-2"}),
-        "busy": {one.model: one.busy for one in releases if one.busy},
     }
     return ClusterState.model_validate({**values, **changes})
 
@@ -119,11 +157,11 @@ def _moved(state: ReleaseState) -> Any:
 def _restarted(world: ClusterState, action: Action) -> ClusterState:
     world = _changed(world, action, state=S.RUNNING)
     own = next(one for one in world.releases if one.id == action.release)
-    names = {one.name for one in (*own.workloads, *own.planned)}
+    names = {one.name for one in (*own.workloads, *planned_workloads(own))}
     observations = []
     for place in world.observations:
         others = tuple(one for one in place.workloads if one.name not in names)
-        here = [one for one in own.planned if one.host == place.place.host]
+        here = [one for one in planned_workloads(own) if one.host == place.place.host]
         back = tuple(found(own.id, name=one.name, identity=one.identity) for one in here)
         observations.append(place.model_copy(update={"workloads": (*others, *back)}))
     record = world.record(action.release)
@@ -135,7 +173,7 @@ def _restarted(world: ClusterState, action: Action) -> ClusterState:
         not_before=not_before(world.now, attempts),
         started_at=world.now,
     )
-    world = _changed(world, action, workloads=own.planned)
+    world = _changed(world, action, workloads=planned_workloads(own))
     return _kept(world.model_copy(update={"observations": tuple(observations)}), kept)
 
 

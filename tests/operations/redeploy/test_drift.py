@@ -86,23 +86,23 @@ class TestDecided:
     @pytest.mark.parametrize("field", KINDS)
     @pytest.mark.parametrize("action", OnDrift)
     def test_each_kind_by_its_own_field(self, field: str, action: OnDrift) -> None:
-        decision = decide([a_drift(KINDS[field])], policy(**{field: action}))
-        assert decision.action == action
-        assert bool(decision.why) is (action != OnDrift.NEVER)
+        decided, why = decide([a_drift(KINDS[field])], policy(**{field: action}))
+        assert decided == action
+        assert bool(why) is (action != OnDrift.NEVER)
 
     def test_unless_asked_for_drift_is_told_and_nothing_is_redeployed(self) -> None:
-        assert decide([a_drift(kind) for kind in DriftKind], policy()).action == OnDrift.NOTIFY
+        assert decide([a_drift(kind) for kind in DriftKind], policy())[0] == OnDrift.NOTIFY
 
     @given(st.lists(st.sampled_from(list(DriftKind))), st.data())
     def test_the_strongest_counts(self, kinds: list[DriftKind], data: st.DataObject) -> None:
         reactions = {field: data.draw(st.sampled_from(list(OnDrift))) for field in KINDS}
         order = list(OnDrift)
         wanted = [order.index(reactions[field]) for field, kind in KINDS.items() if kind in kinds]
-        decision = decide([a_drift(kind) for kind in kinds], policy(**reactions))
-        assert order.index(decision.action) == max(wanted, default=0)
+        decided, _ = decide([a_drift(kind) for kind in kinds], policy(**reactions))
+        assert order.index(decided) == max(wanted, default=0)
 
     def test_what_does_not_serve_is_left_to_reconciling(self) -> None:
-        assert decide([a_drift(DriftKind.GONE)], policy()).action == OnDrift.NEVER
+        assert decide([a_drift(DriftKind.GONE)], policy())[0] == OnDrift.NEVER
 
 
 class TestIntended:
