@@ -49,7 +49,7 @@ def count(lines: Iterable[bytes]) -> tuple[Usage, ...]:
 def _usage(line: bytes) -> Usage | None:
     try:
         entry: Any = decode(line)
-        if not entry["release"]:
+        if not entry["endpoint"]:
             return None
         return Usage(
             caller=entry["caller"] or "",

@@ -13,7 +13,7 @@ def line(**changes: Any) -> bytes:
         "at": "2026-11-23T07:00:00.000Z",
         "caller": "ann",
         "model": "llama",
-        "release": "llama.v1",
+        "endpoint": "127.0.0.1:40000",
         "status": 200,
         "prompt_tokens": 7,
         "completion_tokens": 5,
@@ -38,7 +38,7 @@ def test_lines_are_summed_by_caller_model_and_day() -> None:
 
 
 @pytest.mark.parametrize(
-    "bad", [line(release=None), b"", b'{"at": "2026', b"[]", line(model=3), line(at=None)]
+    "bad", [line(endpoint=None), b"", b'{"at": "2026', b"[]", line(model=3), line(at=None)]
 )
 def test_a_line_that_no_engine_was_asked_for_or_that_is_broken_counts_nothing(bad: bytes) -> None:
     assert count([bad]) == ()
