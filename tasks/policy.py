@@ -134,7 +134,7 @@ def require_allowed_size(spec: ModelSpec, placement: Placement, submission: Subm
 
 
 def _fleet_of_run(fleet: Fleet) -> tuple[Fleet, tuple[Violation, ...]]:
-    """The hosts of a run, and what speaks against those that it brought."""
+    """The hosts of a run, and the violations by hosts that it brought."""
     if fleet == _fleet.get():
         return fleet, ()
     policy, channel = load_policy(settings()), _channel.get()
@@ -177,10 +177,10 @@ def _require_none(found: Sequence[Violation]) -> None:
 
 
 def _require_own_environment(channel: Channel) -> None:
-    """Refuse a run that says where it runs and with which variables: the policy's path is one.
+    """Refuse a run with variables of its own, one of which is the path of the policy.
 
-    A worker hands `job_variables` of a run on to its process. What the deployment or the work pool
-    says is the site's own.
+    A worker passes `job_variables` of a run to its process. Those of the deployment and of the work
+    pool are the site's own.
     """
     run = _this_run()
     brought = (run.job_variables if run else None) or {}
@@ -196,9 +196,9 @@ def _require_own_environment(channel: Channel) -> None:
 
 
 def _owner() -> str:
-    """Whom a run's replicas count for: the user here, or whom Prefect knows to have made the run.
+    """The owner of a run's replicas: the user here, or the creator of the run in Prefect.
 
-    All whom Prefect does not know are one owner, so that nobody gets more by staying unknown.
+    All unknown creators are one owner, so that nobody gets more by staying unknown.
     """
     if is_from_command_line():
         return command_line_user().account
