@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 from moorage.cli.flows import FlowResult, call_flow
 from moorage.cli.options import (
     AsJson,
+    DryRun,
     FleetFile,
     ModelName,
     fleet_of,
@@ -108,9 +109,7 @@ def rollback(
     to: Annotated[
         str, typer.Option(help="Target release. Default: the previous one that ran.")
     ] = "",
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only show the plan and the changes.")
-    ] = False,
+    dry_run: DryRun = False,
     fleet: FleetFile = None,
     as_json: AsJson = False,
 ) -> None:
