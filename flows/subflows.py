@@ -23,8 +23,8 @@ from tasks.context import ledger
 
 DEPLOY = deploy_model.with_options(validate_parameters=False)
 RETIRE = retire_model.with_options(validate_parameters=False)
-"""As runs below another one, whose parameters were validated with it: Prefect would make a model
-of all parameters anew for each call, which takes longer than any other part of a call."""
+"""As subflows. Their parameters were validated with the parent's; a second validation would take
+longer than any other part of a call."""
 
 Begin = Callable[[], Awaitable[State[Any]]]
 
@@ -33,10 +33,10 @@ PAUSES_SECONDS: tuple[float, ...] = (5.0, 15.0, 30.0, 60.0)
 
 
 async def deploy_subflow(model: str, begin: Begin) -> Applied:
-    """Deploy a model in a run below this one; whatever goes wrong is this model's own failure.
+    """Deploy a model in a subflow; whatever goes wrong is this model's own failure.
 
-    Where Prefect's server does not answer, the run is begun again, unless it has begun a release:
-    then the ledger tells what became of that, whether or not the server knows.
+    Where Prefect's server does not answer, the run is begun again. Once it has begun a release, the
+    ledger has its outcome.
     """
     since = datetime.now(UTC)
 
@@ -48,7 +48,7 @@ async def deploy_subflow(model: str, begin: Begin) -> Applied:
 
 
 async def retire_subflow(model: str, begin: Begin) -> Applied:
-    """Retire a model in a run below this one. Idempotent, so always retried."""
+    """Retire a model in a subflow. Idempotent, so always retried."""
     return await _run_subflow(model, "retire", begin, lambda: None)
 
 

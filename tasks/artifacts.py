@@ -1,7 +1,6 @@
 """Pages and progress bars of a run: artifacts in Prefect's UI, shown where its API answers.
 
-What a page is about is in the ledger, or runs; a page that cannot be shown is noted in the
-journal and is no reason to fail.
+A page that cannot be shown is noted in the journal, and nothing fails.
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ Progress = Callable[[int, int], None]
 
 
 class Bar:
-    """A progress artifact; that Prefect's server does not take it is no reason to fail."""
+    """A progress artifact; nothing fails where Prefect's server does not take it."""
 
     def __init__(self, key: str, description: str) -> None:
         self.description = description
@@ -134,7 +133,7 @@ class LivePage:
         return not self._writing and time.monotonic() - self._written_at >= EVERY_SECONDS
 
     async def write(self, markdown: str, description: str, percent: float) -> None:
-        """Write both; that Prefect's server does not take them is no reason to fail."""
+        """Write both; nothing fails where Prefect's server does not take them."""
         self._writing, self._bar.description = True, description
         try:
             await if_possible(self._write(markdown, description), self._key)

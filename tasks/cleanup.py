@@ -31,10 +31,10 @@ def recover_all(model: str) -> None:
 
 
 def recover_others(model: str) -> None:
-    """Clean up what killed flows left behind, of every model that nobody works on but this one.
+    """Clean up what killed flows left behind, of every other model that nobody works on.
 
-    A release that made room for one which never came is left to reconciling: it serves again, and
-    keeps its place until then. Ending it would be the end of its model.
+    A release that stopped for a successor which never served is left to reconciling, which starts
+    it again. Ending it here would end its model.
     """
     for row in _left_behind():
         if row.model == model or _comes_back(row):
@@ -75,7 +75,7 @@ def made_room(row: ReleaseRow) -> ReleaseRow | None:
 
 
 def took_over(release: str) -> bool:
-    """Whether a release ever served; what has become of it since brings nothing back."""
+    """Whether a release ever served, whatever became of it since."""
     made = ledger().releases.transitions(release)
     return any(one.after == ReleaseState.RUNNING for one in made)
 
@@ -96,8 +96,8 @@ def must_be_clean(model: str) -> None:
 def abandoned(model: str) -> list[ReleaseRow]:
     """Releases that a killed flow left unfinished, or not wholly undone.
 
-    Of other models only those that a deploy of this one would end: not what is to come back, nor
-    what holds the place of that.
+    Of other models only those that a deploy of this one would end: neither a release that will be
+    restored, nor the successor in its place.
     """
     left = [row for row in _left_behind() if not ledger().locks.is_held(row.model)]
     back = [row for row in left if row.model != model and _comes_back(row)]

@@ -35,8 +35,8 @@ _decided: ContextVar[str] = ContextVar("decided", default="")
 async def sole_flow(model: str, flow_run_id: str) -> AsyncIterator[None]:
     """Be the only flow that works on a model name, and start from a clean state.
 
-    What killed flows left behind is cleaned up first: of this model, and of any other model that
-    nobody works on, for it may hold the memory that this one needs.
+    What killed flows left behind is cleaned up first, also of other models that nobody works on:
+    it may hold the memory that this one needs.
     """
     lock = ledger().locks.holding(
         model,
@@ -100,9 +100,9 @@ async def _is_healthy(row: ReleaseRow, spec: ModelSpec) -> bool:
 
 @contextmanager
 def in_sight(row: ReleaseRow) -> Iterator[None]:
-    """Look at what a serving release runs, and write down whether it could be seen.
+    """Record whether the hosts of a serving release answer in this block.
 
-    That it was seen says nothing about its health: a dead engine on a host that answers is seen.
+    It says nothing about the release's health: a host with a dead engine answers too.
 
     Raises:
         Failure: Of the runtime or the host that does not answer.
@@ -118,7 +118,7 @@ def in_sight(row: ReleaseRow) -> Iterator[None]:
 
 
 def mark(row: ReleaseRow, to: ReleaseState, cause: str) -> None:
-    """Write down that a release is out of sight, or seen again; nothing when it was moved since."""
+    """Record that a release is out of sight, or seen again, unless it was moved since."""
     try:
         ledger().releases.move(row.id, to, cause)
     except Failure as failure:
@@ -133,9 +133,9 @@ def decision_scope(release: str) -> AbstractContextManager[None]:
 
 @threaded
 def superseded_since(model: str) -> str:
-    """What has happened to a model since a deploy of it was decided on, in words; its lock is held.
+    """Why an earlier decision to deploy is out of date; empty = it is not, or there was none.
 
-    Empty when nothing has, or when the deploy does not depend on what serves.
+    The model's lock is held.
     """
     if not (decided := _decided.get()):
         return ""

@@ -117,9 +117,9 @@ async def pull_on(spec: ModelSpec, image: Image, host: HostSnapshot, alone: bool
 
 @task(name="image", task_run_name="look whether the image of {row.id} moved", **PLAIN)
 async def image_drift(row: ReleaseRow, fleet: Fleet) -> str:
-    """In words, that the tag which a release was made from stands for another image now.
+    """What to do where the image tag of a release means another image now.
 
-    Empty where it does not, or where nobody can tell.
+    Empty where it does not, or where the registry does not answer.
     """
     image = tracked_image(row.release) if row.release else None
     if image is None:

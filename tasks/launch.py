@@ -136,7 +136,7 @@ class AcceleratorStartLock:
         self._renewal.close()
 
     async def _wait_for_others(self, holders: dict[str, Owner], patience: float) -> str:
-        """Wait for one holder after the other; what the last one did."""
+        """Wait for one holder after the other; describes the last one."""
         waited_for, give_up = "", 0.0
         while holders:
             doing = _describe_holder(holders)
@@ -161,7 +161,7 @@ class AcceleratorStartLock:
     async def _has_answered_or_ended(self, old: ReleaseRow) -> bool:
         """Whether the old release, which reconciling has started again, answers or has ended.
 
-        Nobody else looks: reconciling leaves a model alone that is worked on.
+        Nobody else checks that: reconciling leaves models alone on which a flow works.
         """
         for workload in old.serving:
             with suppress(Failure):  # what is out of sight disturbs nobody who starts elsewhere

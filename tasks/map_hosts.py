@@ -42,9 +42,9 @@ async def map_hosts(
     """Run a task for several hosts, so many at the same time; returns their results in order.
 
     Each call is a task run of its own, in this process or where the flow's task runner runs tasks.
-    After a failure no other call is begun. Those that were begun go on to their end: what they
-    fetch stays useful, and an undo must not run before its effect has ended. A task that runs
-    elsewhere must bring its own retries.
+    After a failure no other call is begun. Calls that were begun run to their end: what they fetch
+    stays useful, and an undo must not run before its effect has ended. A task that runs elsewhere
+    must bring its own retries.
 
     Raises:
         Failure: Of one host as it is; of several hosts one failure with the details of all.

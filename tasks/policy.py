@@ -33,9 +33,10 @@ from moorage.operations.redeploy.intent import Answer, Question
 from moorage.placement.placement import Placement
 from moorage.policy.judge import (
     allowed_hosts,
-    folder_violations,
+    as_violations,
+    folder_findings,
     parameter_violations,
-    size_violations,
+    size_findings,
     violations,
 )
 from moorage.policy.names import is_below
@@ -118,7 +119,8 @@ def require_allowed_adapter(adapter: AdapterSpec) -> None:
     policy, channel = load_policy(settings()), _channel.get()
     _require_own_environment(channel)
     roots = roots_of(policy.policy.rules(channel).file_roots, settings())
-    _require_none(folder_violations(policy, channel, folders_of_adapter(adapter), roots))
+    found = folder_findings(folders_of_adapter(adapter), roots)
+    _require_none(as_violations(policy, channel, found))
 
 
 @threaded
@@ -128,13 +130,14 @@ def require_allowed_size(spec: ModelSpec, placement: Placement, submission: Subm
     Raises:
         PolicyRefused: With the numbers.
     """
-    policy, usage = load_policy(settings()), usage_of(spec, placement)
-    others = _others(spec, submission, policy.policy.rules(submission.channel))
-    _require_none(size_violations(policy, submission.channel, usage, others))
+    policy = load_policy(settings())
+    rules = policy.policy.rules(submission.channel)
+    found = size_findings(rules, usage_of(spec, placement), _others(spec, submission, rules))
+    _require_none(as_violations(policy, submission.channel, found))
 
 
 def _fleet_of_run(fleet: Fleet) -> tuple[Fleet, tuple[Violation, ...]]:
-    """The hosts of a run, and what speaks against those that it brought."""
+    """The hosts of a run, and the violations by hosts that it brought."""
     if fleet == _fleet.get():
         return fleet, ()
     policy, channel = load_policy(settings()), _channel.get()
@@ -177,10 +180,10 @@ def _require_none(found: Sequence[Violation]) -> None:
 
 
 def _require_own_environment(channel: Channel) -> None:
-    """Refuse a run that says where it runs and with which variables: the policy's path is one.
+    """Refuse a run with variables of its own, one of which is the path of the policy.
 
-    A worker hands `job_variables` of a run on to its process. What the deployment or the work pool
-    says is the site's own.
+    A worker passes `job_variables` of a run to its process. Those of the deployment and of the work
+    pool are the site's own.
     """
     run = _this_run()
     brought = (run.job_variables if run else None) or {}
@@ -196,9 +199,9 @@ def _require_own_environment(channel: Channel) -> None:
 
 
 def _owner() -> str:
-    """Whom a run's replicas count for: the user here, or whom Prefect knows to have made the run.
+    """The owner of a run's replicas: the user here, or the creator of the run in Prefect.
 
-    All whom Prefect does not know are one owner, so that nobody gets more by staying unknown.
+    All unknown creators are one owner, so that nobody gets more by staying unknown.
     """
     if is_from_command_line():
         return command_line_user().account

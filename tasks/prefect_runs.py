@@ -49,12 +49,12 @@ async def close_killed_runs(outcomes: Sequence[ActionOutcome]) -> None:
 
 
 async def close_unreported_runs(since: datetime) -> None:
-    """Tell Prefect how runs ended whose process could not, but for those at work since then."""
+    """Tell Prefect how runs ended whose process could not, except where it may still be at work."""
     await _end_runs(await in_thread(final_states, await _shown_as_running(since), since))
 
 
 def _killed_runs(outcomes: Sequence[ActionOutcome]) -> list[str]:
-    """Flow runs that left something behind: those who moved the releases last before us."""
+    """Flow runs that left something behind: the last ones to move these releases."""
     runs = []
     for one in outcomes:
         if one.done and one.action.kind in LEFT_BEHIND:
@@ -91,10 +91,7 @@ async def _end_runs(ends: Mapping[str, State]) -> None:
 
 
 async def _shown_as_running(since: datetime) -> list[str]:
-    """Runs of flows that move releases, which began before then; none when Prefect does not answer.
-
-    One whose process has lost Prefect's API could not tell it how it ended.
-    """
+    """Runs of flows that move releases and began before then; none where Prefect is away."""
     running = FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.RUNNING]))
     begun = FlowRunFilter(state=running, start_time=FlowRunFilterStartTime(before_=since))
     ours = FlowFilter(name=FlowFilterName(any_=LEADING))

@@ -102,10 +102,10 @@ def undo_stop(
 
 
 async def end_superseded(old: ReleaseRow, linger_seconds: float = 0) -> None:
-    """End a release whose successor serves; that it does not stop is no reason to fail.
+    """End a release whose successor serves; nothing fails where it does not stop.
 
-    A signal ends the waiting for its requests, but does not leave it half ended. It lingers for
-    those who looked its endpoint up before the switch, and have not sent their request yet.
+    It lingers for clients that looked up its endpoint before the switch, and have not sent their
+    request yet. A signal ends the wait for its requests, and the release is ended all the same.
     """
     drained = Drained()
     try:
@@ -120,7 +120,7 @@ async def end_superseded(old: ReleaseRow, linger_seconds: float = 0) -> None:
 
 
 def finish_switch(old: ReleaseRow, release: str) -> None:
-    """Undo of the switch, which is one transaction: once made it stays, and the old one ends."""
+    """Undo of the switch: a transaction that was made stays, so the old release ends."""
     if ledger().releases.get(release).state not in SERVING:
         return
     if ledger().releases.get(old.id).state == ReleaseState.STOPPING:
@@ -213,7 +213,7 @@ def _collect_failure(failed: dict[str, Failure], replica: str) -> Iterator[None]
 def _require_healthy(workload: Workload, row: ReleaseRow, seconds: float) -> None:
     """Wait until a workload that was started again is healthy; one that ends is a failure.
 
-    What takes longer is not given up: reconciling asks it, and starts it again where it must.
+    One that takes longer is left to reconciling, which probes it.
     """
     path = row.release.spec.readiness.probe.path if row.release else "/health"
     probe = Probe(phase=Phase.HEALTHY, deadline="load_seconds", method="GET", path=path)

@@ -32,8 +32,8 @@ METRICS_SECONDS = 5.0
 def restart(action: Action, row: ReleaseRow) -> str:
     """Start what died, and nothing else; later probes find out whether it answers.
 
-    A load may take many minutes, for which nobody else should have to wait. Its accelerators stay
-    taken meanwhile by a lease that ends when it answers, or when it should have.
+    Loading may take many minutes, and nobody else waits for it. A lease holds its accelerators
+    until it answers, or should have answered.
     """
     replicas = _failed_replicas(row, frozenset(action.dead))
     if not replicas:
@@ -62,9 +62,9 @@ def restart(action: Action, row: ReleaseRow) -> str:
 
 @contextmanager
 def count_attempt(row: ReleaseRow, reason: str) -> Iterator[None]:
-    """Count a start before it is made, so that one that kills its flow counts as well.
+    """Count a start before it is made, so that a start which kills its flow counts too.
 
-    A start that waits for another engine's is not made yet, see `lease_accelerators`.
+    A start that has to wait for another engine does not count (`lease_accelerators`).
     """
     own, now = ledger().repairs, datetime.now(UTC)
     record = own.of(row.id)
@@ -87,9 +87,9 @@ def count_attempt(row: ReleaseRow, reason: str) -> Iterator[None]:
 
 @contextmanager
 def lease_accelerators(row: ReleaseRow) -> Iterator[None]:
-    """Its accelerators, taken until it answers; given back at once when it cannot be started.
+    """Lease its accelerators until it answers; the lease ends at once when it cannot be started.
 
-    The lease has no process for an owner: it outlives this one.
+    The lease has no process as its owner, so it outlives this one.
 
     Raises:
         Failure: `ACCELERATOR_STARTING` when another engine starts there.

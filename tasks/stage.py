@@ -77,9 +77,9 @@ async def stage(placed: Placed) -> ResolvedModel:
 async def fetch(
     image: Awaitable[Image | None], model: Awaitable[ResolvedModel]
 ) -> tuple[Image | None, ResolvedModel]:
-    """Wait for image and model, which are fetched at the same time.
+    """Fetch image and model at the same time.
 
-    Where a failure removes what was fetched, it waits until nothing is fetched any more.
+    Where a failure removes what was fetched, both fetches end before it is raised.
     """
     if settings().keep_fetched:
         return await asyncio.gather(image, model)
@@ -168,7 +168,7 @@ def _origins(staged: Staged) -> str:
 
 
 async def make_caches(plan: LaunchPlan, snapshot: FleetSnapshot) -> None:
-    """Have the folders of a plan on hosts that are other machines; here the runtime makes them."""
+    """Make the folders of a plan on other machines; here the runtime makes them."""
     hosts = {
         spec.host
         for spec in plan.containers

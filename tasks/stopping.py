@@ -39,9 +39,8 @@ async def retire(row: ReleaseRow) -> Drained:
 async def close_and_drain(row: ReleaseRow, cause: str = "") -> Drained:
     """Send nobody to a release any more, and wait for what it has in flight.
 
-    It answers on for a moment before: a client that has just looked its endpoint up has not sent
-    its request yet, so an idle engine may still get one. When the waiting is cancelled the release
-    serves on, for nothing was stopped.
+    It answers for a moment longer (`replace.linger_seconds`): a client that has just looked up its
+    endpoint has not sent its request yet. When the wait is cancelled, the release goes on serving.
     """
     try:
         await run_uninterrupted(routes().close, row.id, cause)
@@ -56,7 +55,7 @@ async def close_and_drain(row: ReleaseRow, cause: str = "") -> Drained:
 def end_release(row: ReleaseRow, to: ReleaseState, cause: str) -> None:
     """Stop what a release runs, then free what it holds and close it in one step.
 
-    A flow that waits for its start, because reconciling has just started it again, goes on.
+    It also drops the lease of a start by reconciling, for which other flows may wait.
     """
     served = row.state in SERVING or row.state == ReleaseState.STOPPING
     grace = ending_of(row).grace_seconds if served else ABORT_SECONDS
@@ -79,7 +78,7 @@ def _reopen(release: str) -> None:
 async def drain(row: ReleaseRow) -> Drained:
     """Wait until a release has nothing in flight; nobody may be sent to it any more.
 
-    Nothing is stopped here: when this is cancelled, the waiting ends and the engines serve on.
+    Nothing is stopped here. When this is cancelled, the engines go on serving.
     """
     hurry = threading.Event()
     try:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import random
 import secrets
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Collection
 from contextlib import suppress
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +26,14 @@ from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL
 
 from moorage.adapters.prefect import api_server
 from tests.waiting import until
+
+SERVER_SETTINGS = {
+    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+    # Else each state of each task run is a transaction of its own: half of what a deploy costs it.
+    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "100",
+    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL": "1",
+}
+"""Settings of every server that a test starts."""
 
 END_SECONDS = 300
 BUSY_SECONDS = 30
@@ -138,11 +150,11 @@ class PrefectServer(PrefectApi):
         port = free_port()
         super().__init__(f"http://127.0.0.1:{port}/api", f"tests:{secrets.token_urlsafe(24)}")
         self.environment = {
-            "PREFECT_HOME": str(folder / "prefect"),
+            "PREFECT_HOME": str(prepared_home(folder)),
             "MOORAGE_HOME": str(folder / "moorage"),
             "PREFECT_API_URL": self.url,
             "PREFECT_API_AUTH_STRING": self.login,
-            "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+            **SERVER_SETTINGS,
             "PREFECT_CLI_PROMPT": "false",
         }
         self._log = folder / "server.log"
@@ -194,6 +206,34 @@ def prefect_server(
         stash[_SHARED] = PrefectServer(tmp_path_factory.mktemp("prefect"))
         request.config.add_cleanup(stash[_SHARED].stop)
     return stash[_SHARED]
+
+
+def prepared_home(folder: Path) -> Path:
+    """A home of Prefect in a folder, with a database in which all migrations are done.
+
+    They cost more than the rest of a server's start, so all tests of a machine share one run of
+    them. A server still does what a copy lacks.
+    """
+    home = Path.home() / ".cache" / "moorage" / f"prefect-{version('prefect')}"
+    home.parent.mkdir(parents=True, exist_ok=True)
+    with Path(home.parent, "prefect.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not home.exists():
+            with tempfile.TemporaryDirectory(dir=home.parent) as unfinished:
+                _migrate(Path(unfinished, "home")).rename(home)
+    return Path(shutil.copytree(home, folder / "prefect"))
+
+
+def _migrate(home: Path) -> Path:
+    """Have Prefect make its database in a home."""
+    home.mkdir()
+    subprocess.run(
+        [sys.executable, "-m", "prefect", "server", "database", "upgrade", "--yes"],
+        env={**os.environ, "PREFECT_HOME": str(home)},
+        check=True,
+        capture_output=True,
+    )
+    return home
 
 
 def free_port() -> int:

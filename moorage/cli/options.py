@@ -31,6 +31,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")
 FleetFile = Annotated[
     Path | None, typer.Option("--fleet", help="Fleet file; else deployments/fleet.yaml.")
 ]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show the plan.")]
 ModelName = Annotated[str, typer.Argument(help="Name of the model.")]
 ApiKey = Annotated[
     str,

@@ -14,6 +14,7 @@ from moorage.cli.endpoint import gateway_addresses
 from moorage.cli.flows import FlowResult, call_flow
 from moorage.cli.options import (
     AsJson,
+    DryRun,
     FleetFile,
     ModelName,
     fleet_of,
@@ -109,9 +110,7 @@ def rollback(
     to: Annotated[
         str, typer.Option(help="Target release. Default: the previous one that ran.")
     ] = "",
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only show the plan and the changes.")
-    ] = False,
+    dry_run: DryRun = False,
     fleet: FleetFile = None,
     as_json: AsJson = False,
 ) -> None:

@@ -18,7 +18,7 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.exc import OperationalError
 
 from moorage.adapters.prefect import api_server
-from tests.prefect_server import PrefectApi, free_port
+from tests.prefect_server import SERVER_SETTINGS, PrefectApi, free_port, prepared_home
 from tests.waiting import until
 
 
@@ -130,9 +130,9 @@ class Prefect(Server):
         port = free_port()
         url = f"http://127.0.0.1:{port}/api"
         self.environment = {
-            "PREFECT_HOME": str(folder / "prefect"),
+            "PREFECT_HOME": str(prepared_home(folder)),
             "PREFECT_API_URL": url,
-            "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+            **SERVER_SETTINGS,
             "PREFECT_CLI_PROMPT": "false",
         }
         command = [sys.executable, "-m", api_server.__name__, "--port", str(port)]

@@ -13,6 +13,7 @@ import pytest
 from tests.e2e.conftest import process_engine
 from tests.e2e.workplace import REPOSITORY, Workplace
 from tests.prefect_server import PrefectServer
+from tests.waiting import until
 
 pytestmark = [pytest.mark.process, pytest.mark.server]
 
@@ -46,6 +47,16 @@ def found(server: PrefectServer, kind: str, **which: Any) -> list[dict[str, Any]
     return listed
 
 
+def ended_tasks(server: PrefectServer, which: dict[str, Any]) -> list[dict[str, Any]]:
+    """Task runs, once the server has written the end of all that it has written."""
+
+    def ended() -> list[dict[str, Any]]:
+        runs = found(server, "task_runs", task_runs=which)
+        return runs if len(runs) > MODELS and all(run["end_time"] for run in runs) else []
+
+    return until(ended)
+
+
 def test_many_models_go_in_waves_and_their_run_can_be_read(
     workplace: Workplace, lifecycle_program: Path, prefect_server: PrefectServer
 ) -> None:
@@ -72,7 +83,7 @@ def test_many_models_go_in_waves_and_their_run_can_be_read(
     assert parent["name"] == "redeploy all"
     below = {"parent_flow_run_id": {"any_": [parent["id"]]}}
     assert len(found(prefect_server, "flow_runs", flow_runs=below)) == MODELS
-    assert len(found(prefect_server, "task_runs", task_runs=own)) == MODELS + 1, "and one look"
+    assert len(ended_tasks(prefect_server, own)) == MODELS + 1, "and one look"
     assert len(prefect_server.log(parent["id"]).splitlines()) < MODELS + 10
     artifacts = found(prefect_server, "artifacts", artifacts=own)
     shown = {one["key"]: one for one in artifacts}

@@ -58,9 +58,21 @@ class Planted:
         assert any(path.name == "prefect.db" for path in files)
         assert [path for path in files if self.is_in(path.read_bytes())] == []
         assert not self.is_in("".join(_rows(home / "ledger.db")))
+        self._wait_for_task_runs()
         for request in ("logs", "artifacts", "flow_runs", "task_runs", "block_documents"):
             found = self.server.post(f"/{request}/filter", {"limit": 200})
             assert not self.is_in(json.dumps(found)), request
+
+    def _wait_for_task_runs(self) -> None:
+        """Wait until a look finds no more than the one before it: they are written each second."""
+        looks: list[list[tuple[str, str]]] = []
+
+        def is_settled() -> bool:
+            found = self.server.post("/task_runs/filter", {"limit": 200})
+            looks.append([(run["id"], run["state_id"]) for run in found])
+            return len(looks) > 1 and looks[-1] == looks[-2]
+
+        until(is_settled, pause=2)
 
     @contextmanager
     def watching_command_lines(self) -> Iterator[None]:

@@ -19,7 +19,7 @@ from ruamel.yaml import YAML
 
 from tests.e2e.workplace import REPOSITORY, Workplace
 from tests.flows.conftest import Serving, without_empty
-from tests.prefect_server import PrefectApi, PrefectServer, free_port
+from tests.prefect_server import PrefectApi, PrefectServer, free_port, prepared_home
 from tests.waiting import until
 
 pytestmark = pytest.mark.server
@@ -301,7 +301,7 @@ def test_serve_brings_its_own_server_and_ends_everything_with_it(
     workplace: Workplace, parameters: Parameters, tmp_path: Path
 ) -> None:
     port = free_port()
-    own = {"PREFECT_SERVER_API_PORT": str(port), "PREFECT_HOME": str(tmp_path / "prefect")}
+    own = {"PREFECT_SERVER_API_PORT": str(port), "PREFECT_HOME": str(prepared_home(tmp_path))}
     with Serving(workplace, PREFECT_API_URL="", PREFECT_API_AUTH_STRING="", **own) as serving:
         login = (workplace.home / "api" / "login").read_text().strip()
         api = PrefectApi(f"http://127.0.0.1:{port}/api", login)
@@ -377,7 +377,7 @@ print(run_flow(lambda: ask(return_state=True), as_json=True).result)
 def test_the_temporary_server_of_a_command_asks_for_a_login_too(
     workplace: Workplace, tmp_path: Path
 ) -> None:
-    alone = {"PREFECT_HOME": str(tmp_path / "prefect"), "PREFECT_API_URL": ""}
+    alone = {"PREFECT_HOME": str(prepared_home(tmp_path)), "PREFECT_API_URL": ""}
     done = subprocess.run(
         [sys.executable, "-c", ANONYMOUS],
         env=without_empty({**workplace.environment, **alone}),

@@ -109,8 +109,8 @@ class TestDeployed:
         assert {"moorage", "deploy"} <= set(run["tags"])
         logs = browser.tab("Logs", "compare (")
         browser.picture("run-logs")
-        tasks = browser.tab("Task Runs", f"resolve file://{workplace.model}")
-        assert f"release {name}.v1" in tasks
+        tasks = browser.tab("Task Runs", f"release {name}.v1")
+        assert f"resolve file://{workplace.model}" in tasks
         browser.picture("run-tasks")
         artifacts = browser.tab("Artifacts", f"placement-{name}")
         for kind in ("model", "placement", "plan", "readiness", "release"):

@@ -105,10 +105,8 @@ def _unreachable(status: ReleaseStatus) -> Action:
         host = status.unreachable[0].place.host
         return _action(status, ActionKind.MARK_UNREACHABLE, why, host=host)
     hosts = {one.place.host for one in status.unreachable}
-    if (
-        status.unreachable_seconds < status.restart.unreachable_seconds
-        or not status.restart.elsewhere
-    ):
+    restart = status.restart
+    if status.unreachable_seconds < restart.unreachable_seconds or not restart.elsewhere:
         return _action(status, ActionKind.WAIT, why)
     if not status.cluster.hosts - hosts:
         return _action(status, ActionKind.WAIT, f"{why}; the fleet has no other host in sight")
@@ -160,10 +158,8 @@ def _avoided(status: ReleaseStatus) -> tuple[Avoided, ...]:
 
     It leaves its accelerators first, and its hosts the next time.
     """
-    own, record = status.own, status.record
-    if not status.restart.elsewhere or record.attempts < status.restart.attempts * (
-        record.elsewhere + 1
-    ):
+    own, record, restart = status.own, status.record, status.restart
+    if not restart.elsewhere or record.attempts < restart.attempts * (record.elsewhere + 1):
         return ()
     why = f"{own.id} died there {record.attempts + 1} times"
     if status.seats and not record.elsewhere:
