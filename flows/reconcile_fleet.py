@@ -28,6 +28,7 @@ from moorage.reports.operations_report import (
 from tasks.artifacts import show_table
 from tasks.compare import decision_scope
 from tasks.context import ledger
+from tasks.gateways import revive_gateways
 from tasks.observe_fleet import observe_fleet
 from tasks.policy import recorded_scope, settled_fleet
 from tasks.prefect_runs import close_killed_runs, close_unreported_runs
@@ -77,6 +78,7 @@ async def _observe_and_repair(
     await close_killed_runs(outcomes)
     await close_unreported_runs(cluster.now - timedelta(seconds=cluster.patience.orphan_seconds))
     await in_thread(ledger().repairs.tidy)
+    await in_thread(revive_gateways)
     waits = [action for action in actions if action.kind == ActionKind.WAIT]
     return cluster, actions, (*outcomes, *_not_done(waits, "not yet"))
 

@@ -12,9 +12,11 @@ from prefect.client.schemas.objects import State, TaskRun
 from prefect.tasks import exponential_backoff
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_exponential_jitter
 
+from moorage.adapters.gateway.followed_routes import FollowedRoutes
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.system.settings import Settings
 from moorage.common.failures import Failure
+from tasks.journal import tell
 
 READ = ("MOORAGE_", "HF_", "AWS_", "HOME")
 """How the names of the variables begin that settings depend on."""
@@ -29,6 +31,11 @@ def settings() -> Settings:
 def ledger() -> Ledger:
     """The ledger of the settings."""
     return _open(settings().ledger)
+
+
+def routes() -> FollowedRoutes:
+    """Where requests for model names go: the ledger decides, and gateways follow it."""
+    return FollowedRoutes(ledger(), settings().root, tell)
 
 
 @lru_cache(maxsize=4)

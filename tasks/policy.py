@@ -33,9 +33,10 @@ from moorage.operations.redeploy.intent import Answer, Question
 from moorage.placement.placement import Placement
 from moorage.policy.judge import (
     allowed_hosts,
-    folder_violations,
+    as_violations,
+    folder_findings,
     parameter_violations,
-    size_violations,
+    size_findings,
     violations,
 )
 from moorage.policy.names import is_below
@@ -118,7 +119,8 @@ def require_allowed_adapter(adapter: AdapterSpec) -> None:
     policy, channel = load_policy(settings()), _channel.get()
     _require_own_environment(channel)
     roots = roots_of(policy.policy.rules(channel).file_roots, settings())
-    _require_none(folder_violations(policy, channel, folders_of_adapter(adapter), roots))
+    found = folder_findings(folders_of_adapter(adapter), roots)
+    _require_none(as_violations(policy, channel, found))
 
 
 @threaded
@@ -128,9 +130,10 @@ def require_allowed_size(spec: ModelSpec, placement: Placement, submission: Subm
     Raises:
         PolicyRefused: With the numbers.
     """
-    policy, usage = load_policy(settings()), usage_of(spec, placement)
-    others = _others(spec, submission, policy.policy.rules(submission.channel))
-    _require_none(size_violations(policy, submission.channel, usage, others))
+    policy = load_policy(settings())
+    rules = policy.policy.rules(submission.channel)
+    found = size_findings(rules, usage_of(spec, placement), _others(spec, submission, rules))
+    _require_none(as_violations(policy, submission.channel, found))
 
 
 def _fleet_of_run(fleet: Fleet) -> tuple[Fleet, tuple[Violation, ...]]:

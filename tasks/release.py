@@ -27,7 +27,7 @@ from moorage.releases.states import outage, stays
 from moorage.reports.record import failure_document, plan_document, release_document
 from moorage.spec import ModelSpec, slug
 from tasks.artifacts import show_markdown
-from tasks.context import PLAIN, ledger
+from tasks.context import PLAIN, ledger, routes
 from tasks.journal import Journal, failure_of, step, tell
 from tasks.measure import measure, read_facts, record_measurements
 from tasks.smoke_test import is_canary
@@ -37,7 +37,7 @@ from tasks.smoke_test import is_canary
 async def publish(release: Release) -> Release:
     """Write the record and send requests to the release, in one step; the record as written."""
     with step("release") as note:
-        release = await run_uninterrupted(ledger().routes.switch, release)
+        release = await run_uninterrupted(routes().switch, release)
         line = await in_thread(ledger().releases.transitions, release.id)
         timeline = stays(release.created_at, release.flow_run_id, line)
         page, text = release_document(release, timeline), f"{release.id} serves {release.model}"

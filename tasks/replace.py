@@ -34,7 +34,7 @@ from moorage.releases.release import (
 )
 from moorage.releases.states import FINAL, SERVING
 from moorage.spec import Deadlines
-from tasks.context import ledger, settings
+from tasks.context import ledger, routes, settings
 from tasks.image import restore_image
 from tasks.journal import tell
 from tasks.stopping import add_outcome, close_and_drain, drain, end_release
@@ -98,7 +98,7 @@ def undo_stop(
         raise next(iter(failed.values()))
     if ledger().releases.get(row.id).state == ReleaseState.STOPPING:
         lost = (f"replica {replica}: {failure}" for replica, failure in sorted(failed.items()))
-        ledger().routes.reopen(row.id, "; ".join(("its successor failed", *lost)))
+        routes().reopen(row.id, "; ".join(("its successor failed", *lost)))
 
 
 async def end_superseded(old: ReleaseRow, linger_seconds: float = 0) -> None:

@@ -16,7 +16,7 @@ from moorage.engines.launch import Workload
 from moorage.engines.stopping import Drained, Ending
 from moorage.releases.release import ReleaseRow, ReleaseState, ending_of
 from moorage.releases.states import SERVING
-from tasks.context import ledger
+from tasks.context import ledger, routes
 from tasks.restart import lease_of
 from tasks.workloads import ABORT_SECONDS, stop_all
 
@@ -43,7 +43,7 @@ async def close_and_drain(row: ReleaseRow, cause: str = "") -> Drained:
     endpoint has not sent its request yet. When the wait is cancelled, the release goes on serving.
     """
     try:
-        await run_uninterrupted(ledger().routes.close, row.id, cause)
+        await run_uninterrupted(routes().close, row.id, cause)
         if row.release and row.serving:
             await asyncio.sleep(row.release.spec.replace.linger_seconds)
         return await drain(row)
@@ -72,7 +72,7 @@ def add_outcome(cause: str, outcome: str) -> str:
 
 def _reopen(release: str) -> None:
     if ledger().releases.get(release).state == ReleaseState.STOPPING:
-        ledger().routes.reopen(release, "its stop was cancelled")
+        routes().reopen(release, "its stop was cancelled")
 
 
 async def drain(row: ReleaseRow) -> Drained:
@@ -82,9 +82,37 @@ async def drain(row: ReleaseRow) -> Drained:
     """
     hurry = threading.Event()
     try:
-        return await in_thread(until_idle, row.serving, ending_of(row), hurry.wait)
+        how = ending_of(row)
+        in_gateways = await in_thread(until_gateways_idle, row.id, how.drain_seconds, hurry.wait)
+        drained = await in_thread(until_idle, row.serving, how, hurry.wait)
+        return drained if drained.left is not None else in_gateways
     finally:
         hurry.set()
+
+
+def until_gateways_idle(
+    release: str,
+    seconds: float,
+    pause: Callable[[float], bool],
+    clock: Callable[[], float] = time.monotonic,
+    count: Callable[[str], int] | None = None,
+) -> Drained:
+    """Wait until no gateway has a request in flight on a release.
+
+    Args:
+        release: Its id; the gateways send it no new requests.
+        seconds: How long to wait at most.
+        pause: Waits so many seconds; True ends the waiting.
+        clock: Seconds, never decreasing.
+        count: Counts the requests in flight; None = as the gateways report to the ledger.
+    """
+    began, count = clock(), count or ledger().gateways.draining
+    left = count(release)
+    if not left:
+        return Drained()
+    while left and clock() - began < seconds and not pause(POLL_SECONDS):
+        left = count(release)
+    return Drained(seconds=round(clock() - began, 1), waited=True, left=left)
 
 
 def until_idle(

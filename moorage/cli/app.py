@@ -16,6 +16,8 @@ from moorage.cli import (
     apply,
     endpoint,
     fleet,
+    gateway,
+    keys,
     ledger,
     lora,
     machine,
@@ -25,6 +27,7 @@ from moorage.cli import (
     redeploy,
     releases,
     status,
+    usage,
 )
 from moorage.cli.flows import FlowResult, call_flow
 from moorage.cli.options import AsJson, Commands, ModelName, SpecFile, existing
@@ -117,8 +120,8 @@ for command in (
     releases.diff,
     releases.rollback,
     endpoint.endpoint,
-    endpoint.key,
     endpoint.chat,
+    usage.usage,
     apply.apply,
     apply.export,
     redeploy.redeploy,
@@ -133,6 +136,8 @@ for command in (
 app.command("import")(apply.import_models)
 for name, commands in (
     ("fleet", fleet.commands),
+    ("gateway", gateway.app),
+    ("key", keys.app),
     ("ledger", ledger.commands),
     ("lora", lora.app),
     ("models", models.commands),

@@ -21,7 +21,7 @@ from moorage.adapters.files.specs import (
 from moorage.adapters.system.settings import Settings
 from moorage.cli import options
 from moorage.cli.flows import FlowResult, call_flow
-from moorage.cli.options import DEPLOYMENTS, AsJson, open_ledger
+from moorage.cli.options import DEPLOYMENTS, AsJson, DryRun, open_ledger
 from moorage.cli.output import dump, print_table, say
 from moorage.cli.status import liveness
 from moorage.common.failures import Cause, ExitCode, Failure
@@ -35,7 +35,6 @@ from moorage.spec import ModelSpec
 FleetFile = Annotated[
     Path | None, typer.Option("--fleet", help="Fleet file; else fleet.yaml next to the specs.")
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show the plan.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 Set = Annotated[
     str,

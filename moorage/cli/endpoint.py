@@ -1,4 +1,4 @@
-"""`moorage endpoint`, `key` and `chat`: where a model answers, its key, and an answer."""
+"""`moorage endpoint` and `chat`: where a model answers, its key, and an answer."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from moorage.adapters.engines.engine_http import NoAnswer, Question, ask_engine_now
+from moorage.adapters.ledger import Ledger
 from moorage.adapters.secrets import read_secrets, redact
 from moorage.cli.options import ApiKey, AsJson, ModelName, open_ledger, unknown_release
 from moorage.cli.output import dump, print_table
@@ -27,11 +28,14 @@ ANSWER_SECONDS = 300
 def endpoint(
     name: Annotated[str, typer.Argument(help="Name of the model. Omit it with --all.")] = "",
     every: Annotated[bool, typer.Option("--all", help="List every running model.")] = False,
+    direct: Annotated[
+        bool, typer.Option("--direct", help="The replicas' own addresses, not the gateway's.")
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print JSON; with --all as OpenAI's `/v1/models` lists.")
     ] = False,
 ) -> None:
-    """Print the endpoint of a model: one base URL for OpenAI clients per replica.
+    """Print the base URL of a model for OpenAI clients: of the gateway, else of each replica.
 
     Fails when the model is not running.
     """
@@ -42,16 +46,25 @@ def endpoint(
     if name and not routes:
         raise unknown_release(ledger, name, f"{name} is not running")
     listing = models_listing(routes)
+    gateways = [] if direct else gateway_addresses(ledger)
+    for entry in listing["data"]:
+        entry["gateways"] = gateways
     if every and not as_json:
         rows = [
-            (e["id"], e["release"], e["state"], "\n".join(e["endpoints"])) for e in listing["data"]
+            (e["id"], e["release"], e["state"], "\n".join(gateways or e["endpoints"]))
+            for e in listing["data"]
         ]
         return print_table(("model", "release", "state", "endpoint"), rows, "No model is running.")
     if as_json:
         return dump(listing if every else listing["data"][0])
-    for url in listing["data"][0]["endpoints"]:
+    for url in gateways or listing["data"][0]["endpoints"]:
         typer.echo(url)
     return None
+
+
+def gateway_addresses(ledger: Ledger) -> list[str]:
+    """Base URLs of the gateways that follow the ledger, for OpenAI clients."""
+    return [f"{one.url}/v1" for one in ledger.gateways.all() if one.epoch and not one.problem]
 
 
 def key_of(row: ReleaseRow, given: str = "") -> str:
@@ -69,8 +82,8 @@ def _key_name(row: ReleaseRow) -> str:
     return key_secret(plan, ENGINES[plan.engine].api_key_variable) if plan else ""
 
 
-def key(name: ModelName, as_json: AsJson = False) -> None:
-    """Print the API key of a running model."""
+def show_key(name: ModelName, as_json: AsJson = False) -> None:
+    """Print the API key that the engine of a running model asks for."""
     row = running_release(name)
     secret = _key_name(row)
     if not secret:

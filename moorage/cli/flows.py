@@ -168,7 +168,7 @@ def _nothing_begun(*, as_json: bool) -> Iterator[None]:
         yield
         return
     failure = Failure(Cause.INTERRUPTED, "stopped by a signal before anything was started")
-    signal.signal(signal.SIGINT, lambda *_: leave(failure, as_json=as_json))
+    signal.signal(signal.SIGINT, lambda *_: leave(failure, as_json=as_json, at_once=True))
     try:
         yield
     finally:

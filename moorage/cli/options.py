@@ -31,9 +31,11 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")
 FleetFile = Annotated[
     Path | None, typer.Option("--fleet", help="Fleet file; else deployments/fleet.yaml.")
 ]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show the plan.")]
 ModelName = Annotated[str, typer.Argument(help="Name of the model.")]
 ApiKey = Annotated[
-    str, typer.Option(envvar="MOORAGE_API_KEY", help="API key. Default: that of `moorage key`.")
+    str,
+    typer.Option(envvar="MOORAGE_API_KEY", help="API key. Default: that of `moorage key show`."),
 ]
 
 

@@ -113,34 +113,34 @@ def exit_on_failure(action: Callable[[], R], *, as_json: bool = False) -> R:
     try:
         return action()
     except Failure as failure:
-        if isinstance(failure, LostApi) or isinstance(failure.__cause__, LostApi):
-            leave(failure, as_json=as_json)
-        _exit(failure, as_json=as_json)
+        lost = isinstance(failure, LostApi) or isinstance(failure.__cause__, LostApi)
+        leave(failure, as_json=as_json, at_once=lost)
     except ValidationError as error:
-        _exit(_bad_setting(error), as_json=as_json)
+        leave(_bad_setting(error), as_json=as_json)
     except RuntimeError as error:
         if "Failed to reach API" not in str(error):
             raise
-        _exit(Failure(Cause.SERVER_UNAVAILABLE, str(error)), as_json=as_json)
+        leave(Failure(Cause.SERVER_UNAVAILABLE, str(error)), as_json=as_json)
     except OSError as error:
         if error.errno == errno.EPIPE:
             raise  # the reader of the output has ended
-        _exit(Failure(Cause.STORE_UNWRITABLE, str(error)), as_json=as_json)
+        leave(Failure(Cause.STORE_UNWRITABLE, str(error)), as_json=as_json)
     except (KeyboardInterrupt, asyncio.CancelledError):
         detail = "stopped by a signal; started work is undone"
-        _exit(Failure(Cause.INTERRUPTED, detail), as_json=as_json)
+        leave(Failure(Cause.INTERRUPTED, detail), as_json=as_json)
 
 
-def leave(failure: Failure, *, as_json: bool) -> NoReturn:
-    """End at once: Prefect would try for minutes to send events to an API that does not answer."""
+def leave(failure: Failure, *, as_json: bool, at_once: bool = False) -> NoReturn:
+    """Show a failure and end with its exit code.
+
+    `at_once` is for an API that does not answer: Prefect would try for minutes to send events.
+    """
     show_failure(failure, as_json=as_json)
-    sys.stderr.flush()
-    os._exit(int(failure.cause.exit_code))
-
-
-def _exit(failure: Failure, *, as_json: bool) -> NoReturn:
-    show_failure(failure, as_json=as_json)
-    raise SystemExit(int(failure.cause.exit_code))
+    code = int(failure.cause.exit_code)
+    if at_once:
+        sys.stderr.flush()
+        os._exit(code)
+    raise SystemExit(code)
 
 
 def _bad_setting(error: ValidationError) -> Failure:

@@ -9,7 +9,7 @@ import typer
 from pydantic import TypeAdapter, ValidationError
 
 from moorage.cli.flows import FlowResult, call_flow
-from moorage.cli.options import AsJson, FleetFile, fleet_of
+from moorage.cli.options import AsJson, DryRun, FleetFile, fleet_of
 from moorage.cli.output import dump, print_table, say
 from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.operations.reconcile.actions import ActionOutcome
@@ -49,9 +49,7 @@ def redeploy(
             help="When to stop: at the first failure, never, or at a share of failures such as 20%."
         ),
     ] = "first",
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only show changes and the plan.")
-    ] = False,
+    dry_run: DryRun = False,
     fleet: FleetFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -149,9 +147,6 @@ def approve(
     if as_json:
         return dump({"run": one, "answer": reply})
     return say(f"{'Refused' if refuse else 'Approved'} {one.name}")
-
-
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show the plan.")]
 
 
 def reconcile(fleet: FleetFile = None, dry_run: DryRun = False, as_json: AsJson = False) -> None:

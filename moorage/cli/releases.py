@@ -10,9 +10,11 @@ from typing import Annotated, Any
 import typer
 from pydantic import TypeAdapter
 
+from moorage.cli.endpoint import gateway_addresses
 from moorage.cli.flows import FlowResult, call_flow
 from moorage.cli.options import (
     AsJson,
+    DryRun,
     FleetFile,
     ModelName,
     fleet_of,
@@ -108,9 +110,7 @@ def rollback(
     to: Annotated[
         str, typer.Option(help="Target release. Default: the previous one that ran.")
     ] = "",
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only show the plan and the changes.")
-    ] = False,
+    dry_run: DryRun = False,
     fleet: FleetFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -137,6 +137,8 @@ def show_deployment(outcome: FlowResult[Release], *, as_json: bool) -> None:
         say(outcome.message)
     else:
         say(f"[bold green]{release.id}[/] serves [bold]{release.model}[/]", markup=True)
+    for address in gateway_addresses(open_ledger()):
+        say(f"  {address} (gateway)")
     for workload in release.serving:
         say(f"  {workload.endpoint}/v1")
     for line in surprises(release):

@@ -251,6 +251,10 @@ class Cause(StrEnum):
         "The container could not be started",
         "See the runtime's message above.",
     )
+    GATEWAY_REFUSED = ExitCode.MACHINE.cause(
+        "The gateway does not accept its configuration",
+        "`moorage gateway status` shows what is wrong.",
+    )
     PACKAGES_NOT_INSTALLED = ExitCode.ENGINE.cause(
         "The packages of `engine.packages` could not be installed in the container",
         "Read the installer's message in the log. `PIP_INDEX_URL` in `engine.env` or `secrets` sets"

@@ -50,7 +50,7 @@ def generated_key(request: LaunchRequest, variable: str) -> tuple[Variable, ...]
     wanted = spec.engine.api_key == ApiKey.AUTO and not decided
     if not (variable and wanted and request.leads and is_exposed(request)):
         return ()
-    reason = f"other machines reach {request.host.bind}; `moorage key` shows it"
+    reason = f"other machines reach {request.host.bind}; `moorage key show` prints it"
     secret = key_name(spec.name)
     return (Variable(name=variable, secret=secret, origin=Origin.DEFAULT, reason=reason),)
 

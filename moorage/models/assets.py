@@ -10,8 +10,6 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.values import Value
 from moorage.spec import AdapterSpec, EngineName, ModelSpec
 
-DRAFT_NAME = "draft"
-
 
 class AssetRole(StrEnum):
     """What something that is downloaded is to the model that is served."""
@@ -75,18 +73,19 @@ def assets_of(spec: ModelSpec) -> tuple[Asset, ...]:
         trust_remote_code=spec.trust_remote_code,
         anything=spec.engine.stated_name == EngineName.CUSTOM,
     )
-    adapters = map(adapter_asset, spec.lora)
-    wanted = spec.speculative
-    if wanted is None or wanted.model is None:
-        return (model, *adapters)
-    draft = Asset(
-        role=AssetRole.DRAFT,
-        name=DRAFT_NAME,
-        source=wanted.model,
-        revision=wanted.revision,
-        trust_remote_code=spec.trust_remote_code,
-    )
-    return (model, *adapters, draft)
+    assets = [model, *map(adapter_asset, spec.lora)]
+    draft = spec.speculative
+    if draft and draft.model:
+        assets.append(
+            Asset(
+                role=AssetRole.DRAFT,
+                name="draft",
+                source=draft.model,
+                revision=draft.revision,
+                trust_remote_code=spec.trust_remote_code,
+            )
+        )
+    return tuple(assets)
 
 
 def adapter_asset(adapter: AdapterSpec) -> Asset:

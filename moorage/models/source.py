@@ -197,29 +197,26 @@ def join_companions(assets: Sequence[Asset], found: Sequence[ResolvedModel]) -> 
     return model.model_copy(update={"companions": companions})
 
 
-def on_host(model: ResolvedModel, store: str) -> ResolvedModel:
+def on_host(model: ResolvedModel, store: str, role: AssetRole = AssetRole.MODEL) -> ResolvedModel:
     """A model and its companions at their paths on a host, below the directory of all its models.
 
     Without a store it is this machine.
     """
     if not store:
         return model
-    companions = tuple(
-        companion.model_copy(update={"model": _at_store(companion.model, store, companion.role)})
-        for companion in model.companions
-    )
-    return _at_store(model, store).model_copy(
-        update={"companions": companions, "updates_folder": ""}
-    )
+    moved = {
+        "path": model_directory(folder_of(role, store), model.source, model.revision),
+        # What is a link here is a file there.
+        "files": tuple(file.model_copy(update={"target": ""}) for file in model.files),
+        "companions": tuple(
+            one.model_copy(update={"model": on_host(one.model, store, one.role)})
+            for one in model.companions
+        ),
+        "updates_folder": "",
+    }
+    return model.model_copy(update=moved)
 
 
 def folder_of(role: AssetRole, store: str) -> str:
     """The part of a store for what has a role: a repository may hold an adapter and a model."""
     return f"{store.rstrip('/')}/{'adapters' if role == AssetRole.ADAPTER else 'models'}"
-
-
-def _at_store(model: ResolvedModel, store: str, role: AssetRole = AssetRole.MODEL) -> ResolvedModel:
-    path = model_directory(folder_of(role, store), model.source, model.revision)
-    # What is a link here is a file there.
-    files = tuple(file.model_copy(update={"target": ""}) for file in model.files)
-    return model.model_copy(update={"path": path, "files": files})

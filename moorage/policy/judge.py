@@ -26,23 +26,9 @@ def violations(policy: EffectivePolicy, request: Request) -> tuple[Violation, ..
         *_of_container(rules, spec.engine),
         *_of_code_and_files(rules, request),
         *_of_place(rules, request),
-        *_of_size(rules, usage_of(spec), request.others),
+        *size_findings(rules, usage_of(spec), request.others),
     )
-    return _as_violations(policy, channel, found)
-
-
-def size_violations(
-    policy: EffectivePolicy, channel: Channel, held: Usage, others: Usage
-) -> tuple[Violation, ...]:
-    """The violations by what a placed model and the other models of its owner hold."""
-    return _as_violations(policy, channel, _of_size(policy.policy.rules(channel), held, others))
-
-
-def folder_violations(
-    policy: EffectivePolicy, channel: Channel, folders: Folders, roots: Sequence[str]
-) -> tuple[Violation, ...]:
-    """The violations by `file://` sources without a spec, such as that of an adapter."""
-    return _as_violations(policy, channel, _of_folders(folders, roots))
+    return as_violations(policy, channel, found)
 
 
 def parameter_violations(
@@ -53,7 +39,7 @@ def parameter_violations(
     found = (
         (rule, PARAMETERS[rule], value, getattr(rules, rule)) for rule, value in refused.items()
     )
-    return _as_violations(policy, channel, found)
+    return as_violations(policy, channel, found)
 
 
 PARAMETERS = {"own_fleet": "fleet", "spec_folders": "files"}
@@ -66,9 +52,10 @@ def allowed_hosts(rules: Rules, fleet: Fleet) -> Fleet:
     return fleet if hosts == fleet.hosts else fleet.model_copy(update={"hosts": hosts})
 
 
-def _as_violations(
+def as_violations(
     policy: EffectivePolicy, channel: Channel, found: Iterable[Finding]
 ) -> tuple[Violation, ...]:
+    """Findings with the names of their rules and the file of the policy."""
     return tuple(
         Violation(
             rule=f"{channel}.{rule}",
@@ -132,12 +119,13 @@ def _of_container(rules: Rules, engine: EngineSpec) -> Iterator[Finding]:
 def _of_code_and_files(rules: Rules, request: Request) -> Iterator[Finding]:
     if request.spec.trust_remote_code and not rules.trust_remote_code:
         yield "trust_remote_code", "trust_remote_code", True, False
-    yield from _of_folders(request.folders, request.roots)
+    yield from folder_findings(request.folders, request.roots)
     if request.applied_from and not has_name(rules.applied_from, request.applied_from):
         yield "applied_from", "applied_from", request.applied_from, rules.applied_from
 
 
-def _of_folders(folders: Folders, roots: Sequence[str]) -> Iterator[Finding]:
+def folder_findings(folders: Folders, roots: Sequence[str]) -> Iterator[Finding]:
+    """The `file://` sources that are outside the roots; a source need not be in a spec."""
     for field, folder in folders:
         if not is_below(roots, folder):
             yield "file_roots", field, folder, tuple(roots)
@@ -174,7 +162,8 @@ def _runtimes(spec: ModelSpec) -> set[RuntimeName]:
     return {RuntimeName.DOCKER, RuntimeName.PROCESS}
 
 
-def _of_size(rules: Rules, held: Usage, others: Usage) -> Iterator[Finding]:
+def size_findings(rules: Rules, held: Usage, others: Usage) -> Iterator[Finding]:
+    """What is too much of what a model and the other models of its owner hold."""
     together = held + others
     for rule, field, count in (
         ("replicas", "replicas", held.replicas),

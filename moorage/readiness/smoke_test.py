@@ -133,9 +133,9 @@ def gate_of(
 
 def comparable(prompts: Sequence[PromptSpec], others: Sequence[PromptSpec]) -> bool:
     """Whether two releases get the same prompts, so that their speeds can be compared."""
-    asked = {"prompt", "messages", "max_tokens"}
-    one, other = ([each.model_dump(include=asked) for each in own] for own in (prompts, others))
-    return one == other
+    fields = {"prompt", "messages", "max_tokens"}
+    questions = [one.model_dump(include=fields) for one in prompts]
+    return questions == [one.model_dump(include=fields) for one in others]
 
 
 def speed_of(gates: Sequence[Gate]) -> float | None:

@@ -114,7 +114,7 @@ class EngineSpec(InputValue):
     api_key: ApiKey = Field(
         ApiKey.AUTO,
         description="Key that the engine asks for where the host's `bind` is not loopback and"
-        " `secrets` names none: `auto` makes one, which `moorage key NAME` shows; `none` lets"
+        " `secrets` names none: `auto` makes one, which `moorage key show NAME` prints; `none` lets"
         " everybody in who reaches it (vLLM; other engines know no key).",
     )
     command: tuple[str, ...] | None = Field(

@@ -123,8 +123,7 @@ def check_on_cluster(written: Mapping[str, Any]) -> None:
         raise ValueError(
             "replace.strategy: Ray starts all replicas of an application at once; take surge"
         )
-    if mistake := _mistake_of_engine(written):
-        raise ValueError(mistake)
+    _check_engine(written)
     if names := sorted(set(written.get("secrets", {})) - {HUB_TOKEN}):
         raise ValueError(
             f"secrets: {', '.join(names)} would stand in clear text in Ray's dashboard; set them in"
@@ -132,23 +131,24 @@ def check_on_cluster(written: Mapping[str, Any]) -> None:
         )
 
 
-def _mistake_of_engine(written: Mapping[str, Any]) -> str:
+def _check_engine(written: Mapping[str, Any]) -> None:
     engine = written.get("engine", {})
     name, application = engine.get("name", "vllm"), engine.get("application", {})
     if name == "transformers":
-        return "engine.name: a Ray cluster serves vllm, or a custom application"
+        raise ValueError("engine.name: a Ray cluster serves vllm, or a custom application")
     if engine.get("runtime", "ray") != "ray":
-        return "engine.runtime: on a Ray cluster it is ray; leave it out"
+        raise ValueError("engine.runtime: on a Ray cluster it is ray; leave it out")
     if isinstance(written.get("placement", {}).get("accelerators"), list):
-        return "placement.accelerators: Ray chooses which; say how many"
+        raise ValueError("placement.accelerators: Ray chooses which; say how many")
     if foreign := [field for field in NOT_WITH[name] if field in application]:
-        return f"engine.application: {', '.join(foreign)} does not go with {name}"
+        raise ValueError(f"engine.application: {', '.join(foreign)} does not go with {name}")
     if name == "custom" and "import_path" not in application:
-        return "engine.application: a custom application needs its `import_path`"
+        raise ValueError("engine.application: a custom application needs its `import_path`")
     if name == "custom" and engine.get("args"):
-        return "engine.args: a custom application takes `engine.application.args`"
+        raise ValueError("engine.args: a custom application takes `engine.application.args`")
     if name == "custom" and written.get("replicas", 1) > 1:
-        return "replicas: say `num_replicas` in `engine.application.deployments`"
+        raise ValueError("replicas: say `num_replicas` in `engine.application.deployments`")
     if "autoscaling" in application and "replicas" in written:
-        return "replicas: `engine.application.autoscaling` decides; leave one of the two out"
-    return ""
+        raise ValueError(
+            "replicas: `engine.application.autoscaling` decides; leave one of the two out"
+        )

@@ -16,6 +16,7 @@ from moorage.adapters.ledger import Ledger
 from moorage.cli.app import app
 from moorage.cli.output import WIDE, out
 from moorage.common.failures import ExitCode
+from moorage.gateway.gateway import Gateway
 from tests.adapters.ledger.test_routes import started, switch
 
 
@@ -84,3 +85,13 @@ def test_it_starts_without_prefect(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == {"object": "list", "data": []}
+
+
+def test_a_gateway_stands_for_the_replicas_unless_they_are_wanted(ledger: Ledger) -> None:
+    switch(ledger, started(ledger))
+    ledger.gateways.put(Gateway(name="main", machine="box", epoch=3))
+    assert endpoint("tiny").output == "http://127.0.0.1:4000/v1\n"
+    assert endpoint("tiny", "--direct").output == "http://gpu-1:40000/v1\n"
+    assert json.loads(endpoint("tiny", "--json").output)["gateways"] == ["http://127.0.0.1:4000/v1"]
+    ledger.gateways.report("main", 4, {}, "the port is taken")
+    assert endpoint("tiny").output == "http://gpu-1:40000/v1\n"

@@ -30,8 +30,8 @@ def test_releases_and_replicas_share_a_key_that_the_commands_use(
     spec = exposed.spec(engine=engine, replicas=2)
     name = exposed.named("tiny")
     release = exposed.json("deploy", spec)["release"]
-    key = exposed.run("key", name).stdout.strip()
-    assert exposed.json("key", name)["key"] == key
+    key = exposed.run("key", "show", name).stdout.strip()
+    assert exposed.json("key", "show", name)["key"] == key
     assert key not in json.dumps(release)
     for workload in release["workloads"]:
         assert status(workload["endpoint"]) == 401
@@ -49,7 +49,7 @@ def test_releases_and_replicas_share_a_key_that_the_commands_use(
     assert "everybody who reaches 0.0.0.0" in " ".join(planned.split())
     (workload,) = exposed.json("deploy", spec)["release"]["workloads"]
     assert status(workload["endpoint"]) == 200
-    assert "needs no key" in exposed.run("key", name, code=2).stderr
+    assert "needs no key" in exposed.run("key", "show", name, code=2).stderr
 
 
 @pytest.mark.process
@@ -60,7 +60,7 @@ def test_without_an_api_the_key_is_a_file_of_this_user(
     spec = exposed.spec(engine=process_engine(lifecycle_program))
     (workload,) = exposed.json("deploy", spec)["release"]["workloads"]
     (kept,) = (exposed.home / "keys").iterdir()
-    assert kept.read_text() == exposed.run("key", exposed.named("tiny")).stdout
+    assert kept.read_text() == exposed.run("key", "show", exposed.named("tiny")).stdout
     assert status(workload["endpoint"]) == 401
     assert status(workload["endpoint"], f"Bearer {kept.read_text().strip()}") == 200
 

@@ -62,7 +62,7 @@ def spec_of(place: Workplace, name: str, image: str, **fields: Any) -> Path:
 
 
 def client_of(place: Workplace, name: str, release: dict[str, Any]) -> openai.OpenAI:
-    key = place.run("key", name).stdout.strip()
+    key = place.run("key", "show", name).stdout.strip()
     endpoint = release["workloads"][0]["endpoint"]
     return openai.OpenAI(base_url=f"{endpoint}/v1", api_key=key, max_retries=0)
 
@@ -94,7 +94,7 @@ def test_it_asks_for_the_key_that_it_finds_in_the_file(
     shared: Workplace, first: dict[str, Any]
 ) -> None:
     name, (workload,) = shared.named("first"), first["workloads"]
-    key = shared.run("key", name).stdout.strip()
+    key = shared.run("key", "show", name).stdout.strip()
     inspected = ["docker", "inspect", workload["name"]]
     shown = subprocess.run(inspected, capture_output=True, text=True, check=True).stdout
     assert "moorage-prepare" in shown

@@ -185,7 +185,7 @@ def test_vllm_over_two_hosts_answers_a_chat(
     )
     release = workplace.json("deploy", spec)["release"]
     leader, follower = release["workloads"]
-    key = workplace.run("key", workplace.named("tiny")).stdout.strip()
+    key = workplace.run("key", "show", workplace.named("tiny")).stdout.strip()
     client = openai.OpenAI(base_url=f"{leader['endpoint']}/v1", api_key=key, max_retries=0)
     answer = client.chat.completions.create(
         model=workplace.named("tiny"),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from moorage.common.failures import Cause, ExitCode
 from moorage.engines import vllm
 from moorage.inventory.fleet import Fleet
-from moorage.policy.judge import allowed_hosts, size_violations, violations
+from moorage.policy.judge import allowed_hosts, as_violations, size_findings, violations
 from moorage.policy.names import OFFICIAL_IMAGES, SAFE_OPTIONS, has_image, is_below, refused_words
 from moorage.policy.request import Channel, PolicyRefused, Request, Submission, Usage
 from moorage.policy.rules import EffectivePolicy, Policy, Rules
@@ -272,11 +272,11 @@ def test_hosts_that_a_rule_leaves_out_are_taken_out_of_the_fleet() -> None:
 
 
 def test_what_is_placed_counts() -> None:
-    policy = EffectivePolicy(policy=Policy(api=Rules(accelerators=2, owner_accelerators=3)))
+    rules = Rules(accelerators=2, owner_accelerators=3)
     held, others = Usage(replicas=1, accelerators=2), Usage(accelerators=2)
-    assert rules_of(size_violations(policy, Channel.API, held, others)) == {
-        "api.owner_accelerators"
-    }
+    policy = EffectivePolicy(policy=Policy(api=rules))
+    found = as_violations(policy, Channel.API, size_findings(rules, held, others))
+    assert rules_of(found) == {"api.owner_accelerators"}
 
 
 @pytest.mark.parametrize(

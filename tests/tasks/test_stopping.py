@@ -7,7 +7,7 @@ import pytest
 from moorage.engines.launch import Workload
 from moorage.engines.stopping import Drained, Ending
 from moorage.engines.vllm.arguments import IN_FLIGHT
-from tasks.stopping import POLL_SECONDS, until_idle
+from tasks.stopping import POLL_SECONDS, until_gateways_idle, until_idle
 from tests.builders import a_workload
 
 ONE = (a_workload(endpoint="http://a"),)
@@ -127,3 +127,20 @@ def test_where_there_is_nothing_to_wait_for_nobody_is_asked(
 
     clock = Clock()
     assert until_idle(workloads, how, clock.wait, clock, never) == Drained()
+
+
+@pytest.mark.parametrize(
+    ("counts", "found"),
+    [
+        ([0], Drained()),
+        ([2, 1, 0], Drained(seconds=0.5, waited=True, left=0)),
+        ([1], Drained(seconds=2.0, waited=True, left=1)),
+    ],
+    ids=["idle", "ends", "time is up"],
+)
+def test_a_release_stops_once_no_gateway_has_a_request_on_it(
+    counts: list[int], found: Drained
+) -> None:
+    clock, left = Clock(), iter(counts)
+    last = counts[-1]
+    assert until_gateways_idle("tiny.v1", 2, clock.wait, clock, lambda _: next(left, last)) == found

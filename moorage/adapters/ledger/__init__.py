@@ -1,4 +1,4 @@
-"""The ledger: releases, claims, workloads, measurements, locks in SQLite or PostgreSQL."""
+"""The ledger in SQLite or PostgreSQL: releases, claims, workloads, gateways, locks and more."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from sqlalchemy import select
 
 from moorage.adapters.ledger.claims import Claims
 from moorage.adapters.ledger.database import open_database, reading
+from moorage.adapters.ledger.gateways import ApiKeys, Gateways, Usages
 from moorage.adapters.ledger.locks import Locks
 from moorage.adapters.ledger.observations import Measurements, Repairs, Sightings
 from moorage.adapters.ledger.releases import Releases, Routes, Workloads
@@ -17,7 +18,7 @@ __all__ = ["Ledger"]
 
 
 class Ledger:
-    """Releases, routes, claims, workloads, measurements, repairs and locks in one database.
+    """Releases, routes, claims, workloads, measurements, gateways and locks in one database.
 
     Raises:
         Failure: As `open_database` does.
@@ -33,6 +34,9 @@ class Ledger:
         self.repairs = Repairs(self._engine)
         self.sightings = Sightings(self._engine)
         self.locks = Locks(self._engine)
+        self.gateways = Gateways(self._engine)
+        self.api_keys = ApiKeys(self._engine)
+        self.usage = Usages(self._engine)
 
     @cached_property
     def identity(self) -> str:

@@ -116,6 +116,13 @@ def gate(engine: Engine) -> Iterator[Connection]:
 
 
 @contextmanager
+def ungated(engine: Engine) -> Iterator[Connection]:
+    """A transaction for what no decision depends on: the epoch stays."""
+    with _failures(engine, only_reads=False), engine.begin() as connection:
+        yield connection
+
+
+@contextmanager
 def reading(engine: Engine) -> Iterator[Connection]:
     """A connection for reading, without waiting for writers."""
     with (

@@ -190,6 +190,44 @@ MEASUREMENTS = sa.Table(
 )
 """Measured memory of starts, under the columns of `CalibrationKey`; it outlives the release."""
 
+GATEWAYS = sa.Table(
+    "gateways",
+    METADATA,
+    sa.Column("name", sa.String(100), primary_key=True),
+    sa.Column("machine", sa.String(255), nullable=False),
+    sa.Column("options", sa.JSON, nullable=False),
+    sa.Column("epoch", sa.BigInteger, nullable=False),
+    sa.Column("draining", sa.JSON, nullable=False),
+    sa.Column("problem", sa.Text, nullable=False),
+    sa.Column("counted", sa.JSON, nullable=False),
+)
+"""Gateways: the fields of `GatewayRow`. `epoch` is the gate's, as of which one follows."""
+
+API_KEYS = sa.Table(
+    "api_keys",
+    METADATA,
+    sa.Column("name", sa.String(100), primary_key=True),
+    sa.Column("digest", sa.String(64), nullable=False, unique=True),
+    sa.Column("models", sa.JSON, nullable=False),
+    sa.Column("created_at", Utc, nullable=False),
+    sa.Column("expires", Utc, nullable=True),
+)
+"""Keys of callers: the fields of `ApiKey`. The keys themselves are nowhere."""
+
+USAGE = sa.Table(
+    "usage",
+    METADATA,
+    sa.Column("caller", sa.String(100), primary_key=True),
+    sa.Column("model", sa.String(200), primary_key=True),
+    sa.Column("day", sa.String(10), primary_key=True),
+    sa.Column("requests", sa.BigInteger, nullable=False),
+    sa.Column("failed", sa.BigInteger, nullable=False),
+    sa.Column("prompt_tokens", sa.BigInteger, nullable=False),
+    sa.Column("completion_tokens", sa.BigInteger, nullable=False),
+    sa.Index("ix_usage_day", "day"),
+)
+"""Requests and tokens by caller, model and day (UTC): the fields of `Usage`."""
+
 
 def replace_rows(
     connection: sa.Connection,

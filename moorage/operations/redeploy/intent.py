@@ -208,10 +208,10 @@ def submission_of(release: Release, spec: ModelSpec) -> Submission:
 
 def question_of(intents: Sequence[Intent]) -> Question:
     """The request for approval of all intents, with the shortest of their time limits."""
-    reasons = (one.why.replace("|", "\\|").replace("\n", " ") for one in intents)
-    lines = [
-        f"| {i.model} | {i.release} | {why} |" for i, why in zip(intents, reasons, strict=True)
-    ]
+    lines = []
+    for one in intents:
+        why = one.why.replace("|", "\\|").replace("\n", " ")
+        lines.append(f"| {one.model} | {one.release} | {why} |")
     return Question(
         models=tuple(one.model for one in intents),
         plan="\n".join(["| model | serves now | why |", "| --- | --- | --- |", *lines]),

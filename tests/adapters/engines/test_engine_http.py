@@ -155,6 +155,7 @@ ELSEWHERE = {
     "moorage/adapters/engines/engine_http.py": "engines",
     "moorage/adapters/prefect/approvals.py": "Prefect's API",
     "moorage/adapters/docker/client.py": "the Docker daemon",
+    "moorage/adapters/gateway/admin.py": "Envoy",
     "moorage/adapters/docker/helper.py": "the Docker daemon",
     "moorage/adapters/secrets.py": "Prefect's API",
     "moorage/adapters/system/os_errors.py": "the Docker daemon",

@@ -1,0 +1,52 @@
+"""The access log of a gateway: read once, whatever is restarted, and never too large."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from moorage.adapters.gateway.admin import Admin
+from moorage.common.units import MIB
+from moorage.gateway.envoy import ACCESS_LOG
+from moorage.gateway.gateway import LogPosition
+
+LARGEST_LOG = 64 * MIB
+"""The log has at most about twice these bytes: in its file and in the one before."""
+
+LARGEST_READ = 4 * MIB
+
+
+class AccessLog:
+    """The log in the folder of one gateway."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / ACCESS_LOG
+        self._before = self._file.with_suffix(".1")
+
+    def read(self, position: LogPosition) -> tuple[list[bytes], LogPosition]:
+        """The next whole lines after a position, and the position after them.
+
+        What was renamed since is read to its end first.
+        """
+        for file in (self._before, self._file):
+            if file.exists() and file.stat().st_ino == position.inode:
+                lines, offset = _read_lines(file, position.offset)
+                if lines or file == self._file:
+                    return lines, LogPosition(inode=position.inode, offset=offset)
+                break
+        if not self._file.exists():
+            return [], position
+        return [], LogPosition(inode=self._file.stat().st_ino)
+
+    def rotate(self, admin: Admin) -> None:
+        """Begin a new file when the log is large."""
+        if self._file.exists() and self._file.stat().st_size > LARGEST_LOG:
+            self._file.replace(self._before)
+            admin.reopen_log()
+
+
+def _read_lines(file: Path, offset: int) -> tuple[list[bytes], int]:
+    with file.open("rb") as content:
+        content.seek(offset)
+        text = content.read(LARGEST_READ)
+    whole, newline, _ = text.rpartition(b"\n")
+    return (whole.split(b"\n"), offset + len(whole) + 1) if newline else ([], offset)

@@ -1,0 +1,114 @@
+"""Envoy's administration interface, on a Unix socket that only its user reaches."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from moorage.common.failures import Cause, Failure
+from moorage.common.strict_json import JsonError, decode
+from moorage.common.units import MIB
+from moorage.gateway.envoy import ADMIN_SOCKET, CLUSTERS_FILE, LISTENERS_FILE, ROUTES, ROUTES_FILE
+
+ANSWER_SECONDS = 2.0
+MOST_BYTES = 64 * MIB
+POLL_SECONDS = 0.005
+
+STATISTICS = {
+    CLUSTERS_FILE: "cluster_manager.cds",
+    ROUTES_FILE: f"http.gateway.rds.{ROUTES}",
+    LISTENERS_FILE: "listener_manager.lds",
+}
+"""Prefix of the statistics about each file of the configuration."""
+
+
+class Admin:
+    """Questions to one Envoy.
+
+    Args:
+        folder: The gateway's folder.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        transport = httpx.HTTPTransport(uds=str(folder / ADMIN_SOCKET))
+        self._http = httpx.Client(
+            transport=transport, base_url="http://envoy", timeout=ANSWER_SECONDS, trust_env=False
+        )
+
+    def is_ready(self) -> bool:
+        """Whether Envoy has read its configuration and takes requests."""
+        try:
+            return self._http.get("/ready").status_code == httpx.codes.OK
+        except httpx.HTTPError:
+            return False
+
+    def rejections(self, file: str) -> int:
+        """How often Envoy has rejected a file of the configuration so far."""
+        return self._number(f"{STATISTICS[file]}.update_rejected")
+
+    def await_version(self, file: str, version: str, rejections: int, seconds: float) -> None:
+        """Wait until Envoy works with a version of a file.
+
+        Args:
+            file: Its name.
+            version: The version.
+            rejections: How often it had rejected the file before.
+            seconds: How long to wait.
+
+        Raises:
+            Failure: `GATEWAY_REFUSED` when Envoy rejects it or does not take it in time.
+        """
+        prefix = STATISTICS[file]
+        give_up = time.monotonic() + seconds
+        while True:
+            found = self.statistics(f"^{prefix}\\.(version_text|update_rejected)$")
+            if found.get(f"{prefix}.version_text") == version:
+                return
+            if int(found.get(f"{prefix}.update_rejected", 0)) > rejections:
+                raise Failure(Cause.GATEWAY_REFUSED, f"Envoy rejects version {version} of {file}")
+            if time.monotonic() > give_up:
+                detail = f"Envoy did not take version {version} of {file} within {seconds:g} s"
+                raise Failure(Cause.GATEWAY_REFUSED, detail)
+            time.sleep(POLL_SECONDS)
+
+    def active_requests(self) -> dict[str, int]:
+        """Requests in flight by release."""
+        found = self.statistics(r"^cluster\..*\.upstream_rq_active$")
+        return {name.split(".", 1)[1].rsplit(".", 1)[0]: int(n) for name, n in found.items()}
+
+    def stop_listening(self) -> None:
+        """Take no new connection; those that are there go on."""
+        self._post("/drain_listeners?graceful")
+
+    def open_requests(self) -> int:
+        """Requests of callers in flight."""
+        return self._number("http.gateway.downstream_rq_active")
+
+    def reopen_log(self) -> None:
+        """Write the access log into a new file, once the old one was renamed."""
+        self._post("/reopen_logs")
+
+    def statistics(self, pattern: str) -> dict[str, Any]:
+        """Statistics by name, of those whose name matches a regular expression."""
+        try:
+            answer = self._http.get("/stats", params={"filter": pattern, "format": "json"})
+            listed = decode(answer.content)["stats"]
+        except (httpx.HTTPError, JsonError) as error:
+            raise _silent(error) from error
+        return {one["name"]: one["value"] for one in listed if "name" in one}
+
+    def _post(self, path: str) -> None:
+        try:
+            self._http.post(path)
+        except httpx.HTTPError as error:
+            raise _silent(error) from error
+
+    def _number(self, name: str) -> int:
+        return int(self.statistics(f"^{name.replace('.', chr(92) + '.')}$").get(name, 0))
+
+
+def _silent(error: Exception) -> Failure:
+    return Failure(Cause.RUNTIME_UNAVAILABLE, f"Envoy does not answer: {error}")

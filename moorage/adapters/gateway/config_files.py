@@ -1,0 +1,126 @@
+"""The files of a gateway's configuration, renamed into place."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from moorage.adapters.files.safe_files import read_whole, write_private
+from moorage.adapters.gateway.admin import Admin
+from moorage.common.units import MIB
+from moorage.gateway.envoy import bootstrap
+from moorage.gateway.gateway import GatewayOptions
+from moorage.gateway.scripts import SCRIPTS
+from moorage.gateway.table import RoutingTable
+from moorage.gateway.transition import Step, clusters_step, listener_step, steps
+
+TABLES_FILE = "tables.json"
+BOOTSTRAP_FILE = "bootstrap.json"
+LARGEST_TABLE = 64 * MIB
+TAKE_SECONDS = 5.0
+"""How long Envoy may take to work with a file; it needs a few milliseconds."""
+
+_TABLES = TypeAdapter(tuple[RoutingTable, ...])
+
+
+class ConfigFiles:
+    """The folder of one gateway. One process at a time may write into it.
+
+    Args:
+        folder: Only its user may read it: it has the keys of engines.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder.absolute()
+        self._config = self.folder / "config"
+        self._tables: tuple[RoutingTable, ...] | None = None
+
+    @property
+    def bootstrap(self) -> Path:
+        """The file that Envoy starts with."""
+        return self.folder / BOOTSTRAP_FILE
+
+    def listen(self, options: GatewayOptions, admin: Admin | None) -> None:
+        """Go over to other options of the listener.
+
+        Args:
+            options: How the gateway listens.
+            admin: The running Envoy, which is waited for; None = it does not run.
+
+        Raises:
+            Failure: `GATEWAY_REFUSED` when Envoy does not take them, as where the port is taken.
+        """
+        _rename_into(self.bootstrap, bootstrap(str(self.folder)))
+        self._take(listener_step(options, str(self.folder)), admin)
+
+    def tables(self) -> tuple[RoutingTable, ...]:
+        """Tables whose clusters are there, oldest first; the last is in force."""
+        if self._tables is None:
+            try:
+                content = read_whole(self.folder / TABLES_FILE, LARGEST_TABLE)
+                self._tables = _TABLES.validate_json(content)
+            except FileNotFoundError:
+                self._tables = ()
+        return self._tables
+
+    def apply(self, table: RoutingTable, admin: Admin | None) -> None:
+        """Go over to a table, in an order in which no request meets a route without a cluster.
+
+        Clusters of earlier tables stay until `prune`, for their requests may be under way.
+
+        Args:
+            table: The table.
+            admin: The running Envoy, which is waited for at each step; None = it does not run.
+
+        Raises:
+            Failure: `GATEWAY_REFUSED` when Envoy does not take it.
+        """
+        before = self.tables()
+        self._keep((*before, table))
+        for step in steps(before, table, scripts_code()):
+            self._take(step, admin)
+
+    def prune(self, admin: Admin) -> dict[str, int]:
+        """Remove the clusters of releases that get no requests any more and have none in flight.
+
+        Returns:
+            Requests in flight by release, of the releases that get no new ones.
+        """
+        *before, table = self.tables() or (RoutingTable(),)
+        if not before:
+            return {}
+        serving = table.releases
+        closed = {release for one in before for release in one.releases} - serving
+        active = admin.active_requests()
+        draining = {release: n for release in sorted(closed) if (n := active.get(release, 0))}
+        kept = [one for one in before if draining.keys() & one.releases]
+        if len(kept) < len(before):
+            self._take(clusters_step((*kept, table)), admin)
+            self._keep((*kept, table))
+        return draining
+
+    def _keep(self, tables: tuple[RoutingTable, ...]) -> None:
+        self._tables = tables
+        _rename_into(self.folder / TABLES_FILE, _TABLES.dump_python(tables, mode="json"))
+
+    def _take(self, step: Step, admin: Admin | None) -> None:
+        rejections = admin.rejections(step.file) if admin else 0
+        _rename_into(self._config / step.file, step.document)
+        if admin:
+            admin.await_version(step.file, step.version, rejections, TAKE_SECONDS)
+
+
+@cache
+def scripts_code() -> dict[str, str]:
+    """The Lua scripts, by name."""
+    folder = files("moorage.gateway")
+    return {name: folder.joinpath(f"{name}.lua").read_text() for name in SCRIPTS}
+
+
+def _rename_into(path: Path, document: Any) -> None:
+    write_private(path, json.dumps(document), over=True)

@@ -1,0 +1,94 @@
+"""The ledger's routes, changed in step with the gateways that follow them."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from moorage.adapters.gateway.processes import GatewayProcesses, gateway_lock
+from moorage.adapters.ledger import Ledger
+from moorage.common.failures import Failure
+from moorage.gateway.gateway import Gateway
+from moorage.releases.release import Release
+
+FOLLOW_SECONDS = 10.0
+"""How long a change waits for gateways. They need about 0.1 s, or 3 s where the service starts."""
+
+POLL_SECONDS = 0.02
+
+
+class FollowedRoutes:
+    """The routes of the ledger; each change waits until every gateway has taken it over.
+
+    A gateway that does not follow in time keeps no change from being made: its requests still go
+    where they went, and it follows as soon as it can.
+
+    Args:
+        ledger: Decides where requests go.
+        home: The home of moorage on this machine.
+        notify: Called with a line about each gateway that does not follow.
+    """
+
+    def __init__(self, ledger: Ledger, home: Path, notify: Callable[[str], None]) -> None:
+        self._ledger, self._home, self._notify = ledger, home, notify
+
+    def switch(self, release: Release) -> Release:
+        """Give the name to a release; in the same transaction its predecessor loses it."""
+        recorded = self._ledger.routes.switch(release)
+        self._await_gateways()
+        return recorded
+
+    def close(self, release: str, cause: str) -> None:
+        """Take the name from a release."""
+        self._ledger.routes.close(release, cause)
+        self._await_gateways()
+
+    def reopen(self, release: str, cause: str) -> None:
+        """Give the name back to a release."""
+        self._ledger.routes.reopen(release, cause)
+        self._await_gateways()
+
+    def _await_gateways(self) -> None:
+        """Wait; the change is made already, so a failure of the ledger is no reason to fail."""
+        try:
+            for line in await_gateways(self._ledger, self._home, FOLLOW_SECONDS):
+                self._notify(line)
+        except Failure as failure:
+            self._notify(f"the gateways may not follow: {failure}")
+
+
+def await_gateways(ledger: Ledger, home: Path, seconds: float) -> list[str]:
+    """Wait until all gateways follow the ledger as it is now.
+
+    Args:
+        ledger: The ledger.
+        home: The home of moorage on this machine; services of its gateways are started again.
+        seconds: How long to wait at most.
+
+    Returns:
+        A line about each that does not.
+    """
+    epoch, give_up = ledger.gateways.epoch(), time.monotonic() + seconds
+    revive_services(ledger, home)
+    while behind := [one for one in ledger.gateways.all() if one.epoch < epoch or one.problem]:
+        if time.monotonic() > give_up:
+            return [_line(one) for one in behind]
+        time.sleep(POLL_SECONDS)
+    return []
+
+
+def revive_services(ledger: Ledger, home: Path) -> list[str]:
+    """Start the services of this machine's gateways that do not run; the names of those."""
+    own = [one for one in ledger.gateways.all() if one.machine == platform.node()]
+    holders = ledger.locks.holders([gateway_lock(one.name) for one in own])
+    ended = [one.name for one in own if gateway_lock(one.name) not in holders]
+    for name in ended:
+        GatewayProcesses(home, name).start_service()
+    return ended
+
+
+def _line(gateway: Gateway) -> str:
+    why = gateway.problem or f"its service on {gateway.machine} does not answer"
+    return f"gateway {gateway.name} does not follow: {why}"

@@ -1,0 +1,95 @@
+"""Brings a gateway of this machine up, and takes it down."""
+
+from __future__ import annotations
+
+import platform
+import time
+from pathlib import Path
+
+from moorage.adapters.gateway.admin import Admin
+from moorage.adapters.gateway.processes import GatewayProcesses, gateway_lock
+from moorage.adapters.ledger import Ledger
+from moorage.common.failures import Cause, Failure
+from moorage.gateway.gateway import Gateway, GatewayOptions
+
+UP_SECONDS = 30.0
+DRAIN_SECONDS = 30.0
+POLL_SECONDS = 0.05
+
+
+def bring_up(ledger: Ledger, home: Path, name: str, options: GatewayOptions) -> Gateway:
+    """Start a gateway, or change the options of the one that runs; idempotent.
+
+    Args:
+        ledger: The ledger that it follows.
+        home: The home of moorage on this machine.
+        name: Its name.
+        options: How it listens.
+
+    Raises:
+        Failure: `GATEWAY_REFUSED` when it does not listen, or runs on another machine.
+    """
+    before = ledger.gateways.get(name)
+    here = platform.node()
+    if before and before.machine != here:
+        raise Failure(
+            Cause.GATEWAY_REFUSED,
+            f"gateway {name} runs on {before.machine}",
+            suggestion=f"Take it down there, or choose another name here: --name NAME (on {here}).",
+        )
+    processes = GatewayProcesses(home, name)
+    processes.require_program()
+    wanted = before or Gateway(name=name, machine=here)
+    ledger.gateways.put(wanted.model_copy(update={"options": options}))
+    processes.start_service()
+    try:
+        return _await(ledger, processes, name)
+    except Failure:
+        if before:  # it listens as it did
+            ledger.gateways.put(before)
+        else:
+            take_down(ledger, home, name, drain_seconds=0)
+        raise
+
+
+def take_down(ledger: Ledger, home: Path, name: str, drain_seconds: float = DRAIN_SECONDS) -> int:
+    """Stop a gateway of this machine once its requests have ended, or the time is up; idempotent.
+
+    Returns:
+        Requests that were cut off.
+    """
+    processes = GatewayProcesses(home, name)
+    ledger.gateways.drop(name)
+    processes.stop_service()
+    cut_off = processes.stop_envoy(drain_seconds)
+    processes.remove()
+    return cut_off
+
+
+def gateway_state(ledger: Ledger, gateway: Gateway, home: Path) -> str:
+    """What a person should know of a gateway, in a word or a line."""
+    if gateway.problem:
+        return gateway.problem
+    follows = ledger.locks.is_held(gateway_lock(gateway.name))
+    if gateway.machine != platform.node():
+        return "running" if follows else f"its service on {gateway.machine} does not answer"
+    processes = GatewayProcesses(home, gateway.name)
+    listens = processes.envoy_runs() and Admin(processes.folder).is_ready()
+    if listens and follows:
+        return "running"
+    return "does not follow: its service has ended" if listens else "down"
+
+
+def _await(ledger: Ledger, processes: GatewayProcesses, name: str) -> Gateway:
+    """The gateway, once it listens with its options and follows the ledger."""
+    epoch, give_up = ledger.gateways.epoch(), time.monotonic() + UP_SECONDS
+    while True:
+        found = ledger.gateways.get(name)
+        if found and found.epoch >= epoch and not found.problem:
+            return found
+        if found and found.problem:
+            raise Failure(Cause.GATEWAY_REFUSED, found.problem)
+        if time.monotonic() > give_up:
+            detail = processes.service_log(5) or "its service does not report"
+            raise Failure(Cause.GATEWAY_REFUSED, f"gateway {name}: {detail}")
+        time.sleep(POLL_SECONDS)

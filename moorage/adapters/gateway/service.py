@@ -1,0 +1,156 @@
+"""The service of a gateway: runs Envoy, and keeps its routes as the ledger has them.
+
+It is the only writer of its configuration. Envoy outlives it: while the service is away requests
+go where they went before, and the next service goes on with the same Envoy.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+from moorage.adapters.gateway.access_log import AccessLog
+from moorage.adapters.gateway.admin import Admin
+from moorage.adapters.gateway.config_files import ConfigFiles
+from moorage.adapters.gateway.processes import GatewayProcesses, gateway_lock
+from moorage.adapters.gateway.table_reader import TableReader
+from moorage.adapters.ledger import Ledger
+from moorage.adapters.secrets import redact
+from moorage.adapters.system.settings import Settings
+from moorage.common.failures import Failure
+from moorage.gateway.gateway import Gateway, GatewayOptions, LogPosition
+from moorage.gateway.table import RoutingTable
+from moorage.gateway.usage import count
+
+POLL_SECONDS = 0.1
+"""How soon a change of the ledger, or the end of Envoy, is noticed."""
+
+START_SECONDS = 20.0
+LOCK_SECONDS = 30.0
+COUNT_SECONDS = 1.0
+
+logger = logging.getLogger("moorage.gateway")
+
+
+class GatewayService:
+    """Keeps one gateway.
+
+    Args:
+        ledger: The ledger that it follows.
+        name: Name of the gateway.
+        home: The home of moorage on this machine.
+    """
+
+    def __init__(self, ledger: Ledger, name: str, home: Path) -> None:
+        self._ledger, self._name = ledger, name
+        self._processes = GatewayProcesses(home, name)
+        self._files = ConfigFiles(self._processes.folder)
+        self._reader = TableReader(ledger, self._processes.folder)
+        self._log = AccessLog(self._processes.folder)
+        self._counted: LogPosition | None = None
+        self._next_count = 0.0
+        self._admin: Admin | None = None
+        self._options: GatewayOptions | None = None
+        self._table: RoutingTable | None = None
+        self._reported = Gateway(name=name, machine="")
+
+    def run(self, ended: threading.Event) -> None:
+        """Follow the ledger until told to end. The lock makes it the only writer.
+
+        Raises:
+            LockHeld: Another service of this gateway runs.
+        """
+        name = gateway_lock(self._name)
+        with self._ledger.locks.holding(name, wait_seconds=LOCK_SECONDS, note="gateway service"):
+            while not ended.is_set():
+                self.step()
+                ended.wait(POLL_SECONDS)
+
+    def step(self) -> None:
+        """Do what is to be done now; a failure is reported, and tried again the next time."""
+        try:
+            self._follow()
+        except Failure as failure:
+            problem = redact(str(failure))
+            if problem != self._reported.problem:
+                logger.warning(problem)
+            self._report(self._reported.epoch, self._reported.draining, problem)
+
+    def _follow(self) -> None:
+        epoch = self._ledger.gateways.epoch()
+        self._keep_envoy()
+        if epoch != self._reported.epoch or self._reported.problem:
+            self._take_over()
+        assert self._admin
+        draining = self._files.prune(self._admin)
+        self._count_usage(self._admin)
+        self._report(epoch, draining, "")
+
+    def _keep_envoy(self) -> None:
+        """Start Envoy where it does not run; it begins with the files as they are."""
+        if self._admin and self._processes.envoy_runs():
+            return
+        self._files.listen(self._wanted_options(), None)
+        if not self._files.tables():
+            self._files.apply(RoutingTable(), None)
+        self._processes.start_envoy(self._files.bootstrap)
+        self._admin, self._options, self._table = Admin(self._files.folder), None, None
+        give_up = time.monotonic() + START_SECONDS
+        while not self._admin.is_ready() and time.monotonic() < give_up:
+            self._processes.require_envoy()
+            time.sleep(POLL_SECONDS)
+
+    def _take_over(self) -> None:
+        options = self._wanted_options()
+        if options != self._options:
+            self._files.listen(options, self._admin)
+            self._options = options
+        table = self._reader.read(options)
+        if table != self._table:
+            self._files.apply(table, self._admin)
+            self._table = table
+
+    def _wanted_options(self) -> GatewayOptions:
+        row = self._ledger.gateways.get(self._name)
+        return row.options if row else GatewayOptions()
+
+    def _count_usage(self, admin: Admin) -> None:
+        """Count what Envoy has logged since; once a second is enough."""
+        if time.monotonic() < self._next_count:
+            return
+        self._next_count = time.monotonic() + COUNT_SECONDS
+        if self._counted is None:
+            row = self._ledger.gateways.get(self._name)
+            self._counted = row.counted if row else LogPosition()
+        lines, position = self._log.read(self._counted)
+        if position != self._counted:
+            self._ledger.usage.add(self._name, count(lines), position)
+            self._counted = position
+        self._log.rotate(admin)
+
+    def _report(self, epoch: int, draining: dict[str, int], problem: str) -> None:
+        found = {"epoch": epoch, "draining": draining, "problem": problem}
+        reported = self._reported.model_copy(update=found)
+        if reported != self._reported:
+            self._ledger.gateways.report(self._name, epoch, draining, problem)
+            self._reported = reported
+
+
+def main(name: str) -> None:
+    """Run the service of a gateway until SIGTERM."""
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
+    for noisy in ("alembic", "httpx"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+    ended = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: ended.set())
+    settings = Settings()
+    GatewayService(Ledger(settings.ledger), name, settings.root).run(ended)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,102 @@
+"""The routing table of gateways, read from the ledger."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from moorage.adapters.files.safe_files import write_private
+from moorage.adapters.ledger import Ledger
+from moorage.adapters.secrets import read_secrets
+from moorage.common.failures import Failure
+from moorage.engines.api_key import key_secret
+from moorage.engines.registry import ENGINES
+from moorage.gateway.gateway import GatewayOptions
+from moorage.gateway.routes import engine_key
+from moorage.gateway.table import Backend, ModelRoute, RoutingTable
+from moorage.releases.routing import Route
+
+KEYS = "keys"
+RETRY_SECONDS = 60.0
+"""When a key that could not be read is tried again: that may start a Prefect server."""
+
+
+class _KeyFile(NamedTuple):
+    """Where the key of an engine is, or why it is nowhere.
+
+    Attributes:
+        path: Empty = the engine asks for none, or its key cannot be read.
+        problem: Why it cannot be read; empty = it can.
+        read_at: Seconds of the clock.
+    """
+
+    path: str = ""
+    problem: str = ""
+    read_at: float = 0.0
+
+
+class TableReader:
+    """Reads the table of one gateway.
+
+    Args:
+        folder: The gateway's folder; the keys of engines are written into it.
+        clock: Seconds, never decreasing.
+    """
+
+    def __init__(
+        self, ledger: Ledger, folder: Path, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._ledger, self._folder, self._clock = ledger, folder / KEYS, clock
+        self._files: dict[str, _KeyFile] = {}
+
+    def read(self, options: GatewayOptions) -> RoutingTable:
+        """The table as the ledger has it now.
+
+        Raises:
+            Failure: When the ledger does not answer.
+        """
+        routes = self._ledger.routes.routes()
+        serving = {route.release for route in routes}
+        self._files = {name: file for name, file in self._files.items() if name in serving}
+        return RoutingTable(
+            models=tuple(self._model(route) for route in routes),
+            keys=self._ledger.api_keys.all(),
+            requires_key=options.requires_key,
+        )
+
+    def _model(self, route: Route) -> ModelRoute:
+        file = self._file(route.release)
+        backend = Backend(release=route.release, endpoints=route.endpoints, key_file=file.path)
+        return ModelRoute(
+            name=route.model,
+            backends=(backend,) if route.endpoints and not file.problem else (),
+            problem=file.problem,
+            adapters=route.adapters,
+            since=route.since,
+        )
+
+    def _file(self, release: str) -> _KeyFile:
+        known = self._files.get(release)
+        if not known or (known.problem and self._clock() - known.read_at > RETRY_SECONDS):
+            known = self._files[release] = self._write(release)
+        return known
+
+    def _write(self, release: str) -> _KeyFile:
+        if not (secret := self._secret_of(release)):
+            return _KeyFile()
+        try:
+            key = read_secrets([secret])[secret]
+        except Failure as failure:
+            return _KeyFile(problem=f"its key: {failure}", read_at=self._clock())
+        path = self._folder / f"{release}.json"
+        write_private(path, json.dumps(engine_key(key)), over=True)
+        return _KeyFile(str(path))
+
+    def _secret_of(self, release: str) -> str:
+        """Name of the secret with the key of a release's engine; empty = it asks for none."""
+        record = self._ledger.releases.get(release).release
+        plan = record.plan if record else None
+        return key_secret(plan, ENGINES[plan.engine].api_key_variable) if plan else ""

@@ -1,0 +1,117 @@
+"""Gateways in the ledger, the API keys of callers, and what these have used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from sqlalchemy import Engine, delete, insert, select, update
+
+from moorage.adapters.ledger.database import gate, reading, ungated
+from moorage.adapters.ledger.tables import API_KEYS, GATE, GATEWAYS, USAGE, replace_rows
+from moorage.common.failures import Cause, Failure
+from moorage.gateway.gateway import Gateway, LogPosition
+from moorage.gateway.table import ApiKey
+from moorage.gateway.usage import Usage
+
+
+class Gateways:
+    """The gateways that follow a ledger."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def put(self, gateway: Gateway) -> None:
+        """Write a gateway, or replace it."""
+        with gate(self._engine) as connection:
+            row = gateway.model_dump(mode="json")
+            replace_rows(connection, GATEWAYS, GATEWAYS.c.name == gateway.name, [row])
+
+    def drop(self, name: str) -> None:
+        """Delete a gateway, if it is there."""
+        with gate(self._engine) as connection:
+            connection.execute(delete(GATEWAYS).where(GATEWAYS.c.name == name))
+
+    def all(self) -> tuple[Gateway, ...]:
+        """All gateways, by name."""
+        with reading(self._engine) as connection:
+            rows = connection.execute(select(GATEWAYS).order_by(GATEWAYS.c.name)).mappings()
+            return tuple(Gateway.model_validate(dict(row)) for row in rows)
+
+    def get(self, name: str) -> Gateway | None:
+        """A gateway; None = there is none of that name."""
+        return next((one for one in self.all() if one.name == name), None)
+
+    def epoch(self) -> int:
+        """The ledger's epoch: it grows with every change."""
+        with reading(self._engine) as connection:
+            return int(connection.scalar(select(GATE.c.epoch)) or 0)
+
+    def draining(self, release: str) -> int:
+        """Requests that all gateways have in flight on a release that gets no new ones."""
+        return sum(one.draining.get(release, 0) for one in self.all())
+
+    def report(self, name: str, epoch: int, draining: Mapping[str, int], problem: str) -> None:
+        """Write how far a gateway follows. The epoch stays, for this changes no route."""
+        with ungated(self._engine) as connection:
+            values = {"epoch": epoch, "draining": dict(draining), "problem": problem}
+            connection.execute(update(GATEWAYS).where(GATEWAYS.c.name == name).values(**values))
+
+
+class Usages:
+    """What callers have used, by model and day."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def add(self, gateway: str, used: Iterable[Usage], counted: LogPosition) -> None:
+        """Add what a gateway has counted, and how far, in one transaction: nothing counts twice."""
+        with ungated(self._engine) as connection:
+            for one in used:
+                same = [USAGE.c[name] == getattr(one, name) for name in ("caller", "model", "day")]
+                sums = {name: USAGE.c[name] + getattr(one, name) for name in _NUMBERS}
+                if not connection.execute(update(USAGE).where(*same).values(**sums)).rowcount:
+                    connection.execute(insert(USAGE).values(**one.model_dump()))
+            own = update(GATEWAYS).where(GATEWAYS.c.name == gateway)
+            connection.execute(own.values(counted=counted.model_dump()))
+
+    def since(self, day: str) -> tuple[Usage, ...]:
+        """What was used from a day on, newest day first, by model and caller."""
+        order = (USAGE.c.day.desc(), USAGE.c.model, USAGE.c.caller)
+        with reading(self._engine) as connection:
+            rows = connection.execute(select(USAGE).where(USAGE.c.day >= day).order_by(*order))
+            return tuple(Usage.model_validate(dict(row)) for row in rows.mappings())
+
+
+_NUMBERS = ("requests", "failed", "prompt_tokens", "completion_tokens")
+
+
+class ApiKeys:
+    """The keys of callers, by their digests."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def add(self, key: ApiKey) -> None:
+        """Add a key.
+
+        Raises:
+            Failure: `BAD_SETTING` when there is one of that name.
+        """
+        row = {**key.model_dump(mode="json"), "created_at": key.created_at, "expires": key.expires}
+        with gate(self._engine) as connection:
+            named = select(API_KEYS.c.name).where(API_KEYS.c.name == key.name)
+            if connection.scalar(named):
+                advice = f"Revoke it with `moorage key revoke {key.name}`, or choose another name."
+                raise Failure(Cause.BAD_SETTING, f"there is a key '{key.name}'", suggestion=advice)
+            connection.execute(insert(API_KEYS).values(**row))
+
+    def revoke(self, name: str) -> bool:
+        """Delete a key; whether there was one."""
+        with gate(self._engine) as connection:
+            return connection.execute(delete(API_KEYS).where(API_KEYS.c.name == name)).rowcount > 0
+
+    def all(self) -> tuple[ApiKey, ...]:
+        """All keys, by name."""
+        with reading(self._engine) as connection:
+            rows = connection.execute(select(API_KEYS).order_by(API_KEYS.c.name)).mappings()
+            return tuple(ApiKey.model_validate(dict(row)) for row in rows)

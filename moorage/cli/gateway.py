@@ -1,0 +1,105 @@
+"""`moorage gateway`: one address for all models."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from moorage.adapters.gateway.lifecycle import bring_up, gateway_state, take_down
+from moorage.adapters.system.settings import Settings
+from moorage.cli.options import AsJson, Commands, open_ledger
+from moorage.cli.output import dump, print_table, say
+from moorage.common.failures import Cause, Failure
+from moorage.gateway.gateway import GatewayOptions
+
+DEFAULTS = GatewayOptions()
+
+app = Commands(no_args_is_help=True, help="One address for all models: up, down, status.")
+
+GatewayName = Annotated[str, typer.Option("--name", help="Name of the gateway.")]
+
+
+@app.command()
+def up(
+    name: GatewayName = "main",
+    bind: Annotated[
+        str, typer.Option(help="Address to listen on. 0.0.0.0: all of this machine.")
+    ] = DEFAULTS.bind,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = DEFAULTS.port,
+    open_access: Annotated[
+        bool, typer.Option("--open-access", help="Callers of other machines need no API key.")
+    ] = False,
+    tls_certificate: Annotated[str, typer.Option(help="Certificate chain, a PEM file.")] = "",
+    tls_key: Annotated[str, typer.Option(help="Its private key, a PEM file.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Start a gateway on this machine, or change how it listens."""
+    options = GatewayOptions(
+        bind=bind,
+        port=port,
+        open_access=open_access,
+        tls_certificate=tls_certificate,
+        tls_key=tls_key,
+    )
+    gateway = bring_up(open_ledger(), Settings().root, name, options)
+    if as_json:
+        return dump({**gateway.model_dump(mode="json"), "url": f"{gateway.url}/v1"})
+    say(f"[bold green]gateway {name}[/] serves every model at {gateway.url}/v1", markup=True)
+    if options.requires_key:
+        say("callers need an API key: moorage key create NAME")
+    return None
+
+
+@app.command()
+def down(
+    name: GatewayName = "main",
+    drain_seconds: Annotated[
+        float, typer.Option(min=0, help="How long requests may take to end.")
+    ] = 30.0,
+    as_json: AsJson = False,
+) -> None:
+    """Stop a gateway of this machine. The models serve on at their own addresses."""
+    ledger = open_ledger()
+    if not ledger.gateways.get(name):
+        raise Failure(
+            Cause.BAD_SETTING,
+            f"there is no gateway '{name}'",
+            suggestion="`moorage gateway status` lists them.",
+        )
+    cut_off = take_down(ledger, Settings().root, name, drain_seconds)
+    if as_json:
+        return dump({"gateway": name, "requests_cut_off": cut_off})
+    return say(
+        f"gateway {name} is down" + (f"; {cut_off} requests were cut off" if cut_off else "")
+    )
+
+
+@app.command()
+def status(as_json: AsJson = False) -> None:
+    """Show the gateways: address, state, models."""
+    ledger, home = open_ledger(), Settings().root
+    count = len(ledger.routes.routes())
+    found = [(one, gateway_state(ledger, one, home)) for one in ledger.gateways.all()]
+    if as_json:
+        return dump(
+            [
+                {**one.model_dump(mode="json"), "url": f"{one.url}/v1", "state": state}
+                for one, state in found
+            ]
+        )
+    return print_table(
+        ("gateway", "machine", "address", "callers", "state", "models"),
+        [
+            (
+                one.name,
+                one.machine,
+                f"{one.url}/v1",
+                "with a key" if one.options.requires_key else "everybody",
+                state,
+                str(count),
+            )
+            for one, state in found
+        ],
+        empty="There is no gateway. Start one with `moorage gateway up`.",
+    )

@@ -1,0 +1,199 @@
+"""Envoy's own configuration: where it listens, and the filters that each request passes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moorage.gateway.gateway import GatewayOptions
+from moorage.gateway.scripts import AUTHENTICATE, CHOOSE_MODEL, COUNT_TOKENS
+
+Document = dict[str, Any]
+
+TYPE = "type.googleapis.com/envoy"
+METADATA = "moorage"
+"""Namespace of what filters learn of a request: caller, tokens."""
+
+MODEL = ("envoy.lb", "model")
+"""Namespace and key of the model that a request names."""
+
+ROUTES, ADMIN_SOCKET, ACCESS_LOG = "models", "admin.sock", "access.log"
+LISTENERS_FILE, ROUTES_FILE, CLUSTERS_FILE = "listeners.json", "routes.json", "clusters.json"
+
+OVERLOADED = 10_000
+"""Connections of clients at a time."""
+
+
+def bootstrap(folder: str) -> Document:
+    """What Envoy starts with: everything else it reads from files that are renamed into place.
+
+    Args:
+        folder: Folder of the gateway; the files are in `config` there.
+    """
+    return {
+        "node": {"id": "moorage", "cluster": "moorage"},
+        "admin": {"address": {"pipe": {"path": f"{folder}/{ADMIN_SOCKET}", "mode": 0o600}}},
+        "dynamic_resources": {
+            "lds_config": source(folder, LISTENERS_FILE),
+            "cds_config": source(folder, CLUSTERS_FILE),
+        },
+        "overload_manager": {
+            "resource_monitors": [
+                named(
+                    "envoy.resource_monitors.global_downstream_max_connections",
+                    "extensions.resource_monitors.downstream_connections.v3"
+                    ".DownstreamConnectionsConfig",
+                    max_active_downstream_connections=OVERLOADED,
+                )
+            ]
+        },
+    }
+
+
+def listeners(options: GatewayOptions, folder: str) -> list[Document]:
+    """The one listener."""
+    manager = named(
+        "envoy.filters.network.http_connection_manager",
+        "extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+        stat_prefix="gateway",
+        stream_idle_timeout=f"{options.idle_seconds}s",
+        request_timeout="0s",
+        use_remote_address=True,
+        rds={"route_config_name": ROUTES, "config_source": source(folder, ROUTES_FILE)},
+        http_filters=_filters(),
+        access_log=[_access_log(folder)],
+        local_reply_config=_local_replies(),
+    )
+    address = {"address": options.bind, "port_value": options.port}
+    chain: Document = {"filters": [manager]}
+    if options.tls_certificate:
+        chain["transport_socket"] = _tls(options)
+    return [
+        {
+            "@type": f"{TYPE}.config.listener.v3.Listener",
+            "name": "gateway",
+            "address": {"socket_address": address},
+            "per_connection_buffer_limit_bytes": options.max_body_bytes,
+            "filter_chains": [chain],
+        }
+    ]
+
+
+def discovery(version: str, resources: list[Document]) -> Document:
+    """A file that Envoy reads whenever it is renamed into place."""
+    return {"version_info": version, "resources": resources}
+
+
+def named(name: str, kind: str, **config: Any) -> Document:
+    """An extension of Envoy with its configuration."""
+    return {"name": name, "typed_config": {"@type": f"{TYPE}.{kind}", **config}}
+
+
+def lua_filter(script: str) -> str:
+    """Name of the filter that runs a script."""
+    return f"moorage.{script}"
+
+
+def source(folder: str, file: str) -> Document:
+    """A file of the configuration as a source of resources."""
+    path = f"{folder}/config"
+    return {
+        "path_config_source": {"path": f"{path}/{file}", "watched_directory": {"path": path}},
+        "resource_api_version": "V3",
+    }
+
+
+def _tls(options: GatewayOptions) -> Document:
+    certificate = {
+        "certificate_chain": {"filename": options.tls_certificate},
+        "private_key": {"filename": options.tls_key},
+    }
+    common = {"tls_certificates": [certificate], "alpn_protocols": ["h2", "http/1.1"]}
+    kind = "extensions.transport_sockets.tls.v3.DownstreamTlsContext"
+    return named("envoy.transport_sockets.tls", kind, common_tls_context=common)
+
+
+def _filters() -> list[Document]:
+    return [
+        _lua(AUTHENTICATE),
+        named(
+            "envoy.filters.http.json_to_metadata",
+            "extensions.filters.http.json_to_metadata.v3.JsonToMetadata",
+            request_rules={"rules": [_model_rule()]},
+        ),
+        _lua(CHOOSE_MODEL),
+        _lua(COUNT_TOKENS),
+        named("envoy.filters.http.router", "extensions.filters.http.router.v3.Router"),
+    ]
+
+
+USAGE = ("prompt_tokens", "completion_tokens")
+
+
+def _model_rule() -> Document:
+    """Take the field `model` out of the body; empty where there is none."""
+    namespace, key = MODEL
+    target = {"metadata_namespace": namespace, "key": key}
+    absent = {**target, "value": ""}
+    return {
+        "selectors": [{"key": "model"}],
+        "on_present": target,
+        "on_missing": absent,
+        "on_error": absent,
+    }
+
+
+def _lua(script: str) -> Document:
+    """A filter whose script comes with the routes."""
+    return named(lua_filter(script), "extensions.filters.http.lua.v3.Lua")
+
+
+def _access_log(folder: str) -> Document:
+    """One JSON object a request, without any text of it."""
+    namespace, key = MODEL
+    return named(
+        "envoy.access_loggers.file",
+        "extensions.access_loggers.file.v3.FileAccessLog",
+        path=f"{folder}/{ACCESS_LOG}",
+        log_format={
+            "json_format": {
+                "at": "%START_TIME(%Y-%m-%dT%H:%M:%E3SZ)%",
+                "client": "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%",
+                "caller": f"%DYNAMIC_METADATA({METADATA}:caller)%",
+                "method": "%REQ(:METHOD)%",
+                "path": "%PATH(NQ)%",
+                "model": f"%DYNAMIC_METADATA({namespace}:{key})%",
+                "release": "%UPSTREAM_CLUSTER_RAW%",
+                "endpoint": "%UPSTREAM_HOST%",
+                "status": "%RESPONSE_CODE%",
+                "attempts": "%UPSTREAM_REQUEST_ATTEMPT_COUNT%",
+                "flags": "%RESPONSE_FLAGS%",
+                "first_byte_ms": "%RESPONSE_DURATION%",
+                "total_ms": "%DURATION%",
+                **{name: f"%DYNAMIC_METADATA({METADATA}:{name})%" for name in USAGE},
+            }
+        },
+    )
+
+
+def _local_replies() -> Document:
+    """Envoy's own errors in OpenAI's shape; what filters and routes answer stays as it is."""
+    failed = {"response_flag_filter": {"flags": ["UH", "UF", "UT", "UC", "UO", "LR", "NC", "URX"]}}
+    too_large = {
+        "status_code_filter": {
+            "comparison": {"op": "EQ", "value": {"default_value": 413, "runtime_key": "none"}}
+        }
+    }
+    body = {
+        "error": {
+            "message": "%LOCAL_REPLY_BODY%",
+            "type": "server_error",
+            "param": None,
+            "code": "%RESPONSE_CODE_DETAILS%",
+        }
+    }
+    return {
+        "mappers": [
+            {"filter": one, "body_format_override": {"json_format": body}}
+            for one in (failed, too_large)
+        ]
+    }

@@ -1,0 +1,90 @@
+"""A gateway: how it listens, as users write it, and how far it follows the ledger."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Self
+
+from pydantic import Field, field_validator, model_validator
+
+from moorage.common.values import InputValue, Value
+
+ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+"""By the address that stands for all of a machine, its loopback."""
+
+
+class GatewayOptions(InputValue):
+    """How a gateway listens."""
+
+    bind: str = Field(
+        "127.0.0.1",
+        description="Address on which it listens. `0.0.0.0` stands for all of its machine.",
+    )
+    port: int = Field(4000, ge=1, le=65_535, description="Port on which it listens.")
+    open_access: bool = Field(
+        False, description="Whether callers of other machines need no API key."
+    )
+    tls_certificate: str = Field(
+        "", description="File of a certificate chain in PEM. Empty = plain HTTP."
+    )
+    tls_key: str = Field("", description="File of its private key in PEM.")
+    max_body_bytes: int = Field(
+        50 * 2**20, ge=2**16, le=2**31 - 1, description="Largest body of a request in bytes."
+    )
+    idle_seconds: int = Field(
+        3600, ge=1, description="How long a stream may pause before it is ended, in seconds."
+    )
+
+    @field_validator("bind")
+    @classmethod
+    def _check_bind(cls, bind: str) -> str:
+        return str(ipaddress.ip_address(bind))
+
+    @model_validator(mode="after")
+    def _check_tls(self) -> Self:
+        if bool(self.tls_certificate) != bool(self.tls_key):
+            raise ValueError("a certificate and its key belong together: give both, or neither")
+        return self
+
+    @property
+    def is_exposed(self) -> bool:
+        """Whether other machines reach it."""
+        return not ipaddress.ip_address(self.bind).is_loopback
+
+    @property
+    def requires_key(self) -> bool:
+        """Whether a request without a valid API key is refused."""
+        return self.is_exposed and not self.open_access
+
+
+class LogPosition(Value):
+    """How far the access log is counted: its file, and the bytes before the next line."""
+
+    inode: int = 0
+    offset: int = 0
+
+
+class Gateway(Value):
+    """A gateway of a ledger.
+
+    Attributes:
+        machine: Host name of the machine that it runs on.
+        epoch: The ledger's epoch that its routes agree with; 0 = it has not started yet.
+        draining: Requests in flight by release, of releases that get no new ones.
+        problem: Why it does not follow the ledger; empty = it does.
+    """
+
+    name: str
+    machine: str
+    options: GatewayOptions = GatewayOptions()
+    epoch: int = 0
+    draining: dict[str, int] = {}
+    problem: str = ""
+    counted: LogPosition = LogPosition()
+
+    @property
+    def url(self) -> str:
+        """Base URL: from this machine where it has no address of its own."""
+        host = ANY.get(self.options.bind, self.options.bind)
+        scheme = "https" if self.options.tls_certificate else "http"
+        return f"{scheme}://{f'[{host}]' if ':' in host else host}:{self.options.port}"

@@ -1,0 +1,86 @@
+"""What a gateway is to do at one moment: models with what answers for them, and keys."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from moorage.common.values import Value
+
+UNLIMITED = 0
+
+
+class Backend(Value):
+    """A release that answers for a model.
+
+    Attributes:
+        release: Its id; also the name of its cluster in Envoy.
+        endpoints: Base URLs, one for each replica.
+        weight: Its share of the requests, relative to the other backends of the model.
+        key_file: File with the engine's own API key; empty = it asks for none.
+    """
+
+    release: str
+    endpoints: tuple[str, ...]
+    weight: int = 100
+    key_file: str = ""
+
+
+class ModelRoute(Value):
+    """A model name and what answers for it.
+
+    Attributes:
+        backends: What serves it; empty = nothing does.
+        adapters: Names of LoRA adapters that are served in addition.
+        problem: Why nothing serves it though a release runs; empty = no reason.
+        timeout_seconds: Longest time for a whole answer; 0 = no limit.
+        since: When it was deployed, UTC.
+    """
+
+    name: str
+    backends: tuple[Backend, ...] = ()
+    adapters: tuple[str, ...] = ()
+    problem: str = ""
+    timeout_seconds: int = UNLIMITED
+    since: datetime
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names that a request may give."""
+        return (self.name, *self.adapters)
+
+
+class ApiKey(Value):
+    """A key of a caller, as the ledger keeps it.
+
+    Attributes:
+        name: What people call it.
+        digest: SHA-256 of the key, in hexadecimal.
+        models: Models that it may ask; empty = all.
+        created_at: UTC.
+        expires: When it ends, UTC; None = never.
+    """
+
+    name: str
+    digest: str
+    models: tuple[str, ...] = ()
+    created_at: datetime
+    expires: datetime | None = None
+
+
+class RoutingTable(Value):
+    """Everything that a gateway has to know, as the ledger has it at one moment.
+
+    Attributes:
+        models: By name.
+        keys: Callers.
+        requires_key: Whether a request without a valid key is refused.
+    """
+
+    models: tuple[ModelRoute, ...] = ()
+    keys: tuple[ApiKey, ...] = ()
+    requires_key: bool = False
+
+    @property
+    def releases(self) -> frozenset[str]:
+        """The releases that get requests."""
+        return frozenset(one.release for model in self.models for one in model.backends)

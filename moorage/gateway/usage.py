@@ -1,0 +1,69 @@
+"""What callers have used, counted from the access log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from moorage.common.strict_json import JsonError, decode
+from moorage.common.values import Value
+from moorage.gateway.envoy import USAGE
+
+SERVED = range(200, 300)
+
+
+class Usage(Value):
+    """Requests of one caller to one model on one day.
+
+    Attributes:
+        caller: Name of the API key; empty = requests without one.
+        model: The name that requests give: a model's or an adapter's.
+        day: UTC, as `2026-11-23`.
+        requests: Those that an engine was asked.
+        failed: Those of them that were not answered with a status of 200 to 299.
+    """
+
+    caller: str
+    model: str
+    day: str
+    requests: int = 0
+    failed: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+
+def count(lines: Iterable[bytes]) -> tuple[Usage, ...]:
+    """Sum the lines of an access log by caller, model and day.
+
+    Lines that no engine was asked for are left out, and so is what cannot be read: a line may be
+    cut off when Envoy is killed.
+    """
+    found: dict[tuple[str, str, str], Usage] = {}
+    for line in lines:
+        if one := _usage(line):
+            key = one.caller, one.model, one.day
+            found[key] = _add(found[key], one) if key in found else one
+    return tuple(found.values())
+
+
+def _usage(line: bytes) -> Usage | None:
+    try:
+        entry: Any = decode(line)
+        if not entry["endpoint"]:
+            return None
+        return Usage(
+            caller=entry["caller"] or "",
+            model=entry["model"],
+            day=entry["at"][:10],
+            requests=1,
+            failed=int(entry["status"] not in SERVED),
+            **{name: entry[name] or 0 for name in USAGE},
+        )
+    except (JsonError, ValueError, LookupError, TypeError):
+        return None
+
+
+def _add(one: Usage, other: Usage) -> Usage:
+    numbers = ("requests", "failed", *USAGE)
+    sums = {name: getattr(one, name) + getattr(other, name) for name in numbers}
+    return one.model_copy(update=sums)

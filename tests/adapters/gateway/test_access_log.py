@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from moorage.adapters.gateway.access_log import AccessLog
+from moorage.gateway.envoy import ACCESS_LOG
+from moorage.gateway.gateway import LogPosition
+
+
+def everything(log: AccessLog, position: LogPosition) -> tuple[list[bytes], LogPosition]:
+    found: list[bytes] = []
+    while True:
+        lines, after = log.read(position)
+        if after == position:
+            return found, position
+        found, position = found + lines, after
+
+
+def test_each_line_is_read_once_and_only_when_it_is_whole(tmp_path: Path) -> None:
+    log, file = AccessLog(tmp_path), tmp_path / ACCESS_LOG
+    assert log.read(LogPosition()) == ([], LogPosition())
+    file.write_bytes(b"one\ntwo\nthr")
+    lines, position = everything(log, LogPosition())
+    assert lines == [b"one", b"two"]
+    with file.open("ab") as more:
+        more.write(b"ee\n")
+    assert everything(log, position)[0] == [b"three"]
+
+
+def test_what_was_renamed_is_read_to_its_end_first(tmp_path: Path) -> None:
+    log, file = AccessLog(tmp_path), tmp_path / ACCESS_LOG
+    file.write_bytes(b"one\n")
+    _, position = everything(log, LogPosition())
+    with file.open("ab") as more:
+        more.write(b"two\n")
+    file.rename(tmp_path / "access.1")
+    file.write_bytes(b"three\n")
+    assert everything(log, position)[0] == [b"two", b"three"]
+
+
+def test_a_large_log_is_read_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("moorage.adapters.gateway.access_log.LARGEST_READ", 10)
+    (tmp_path / ACCESS_LOG).write_bytes(b"one\ntwo\nthree\nfour\n")
+    lines, _ = everything(AccessLog(tmp_path), LogPosition())
+    assert lines == [b"one", b"two", b"three", b"four"]

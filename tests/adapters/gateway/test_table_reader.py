@@ -1,0 +1,106 @@
+"""The routing table that the ledger stands for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from moorage.adapters.gateway.table_reader import RETRY_SECONDS, TableReader
+from moorage.adapters.ledger import Ledger
+from moorage.common.failures import Cause, Failure
+from moorage.common.values import Origin
+from moorage.engines.flags import Variable
+from moorage.engines.launch import LaunchPlan
+from moorage.gateway.gateway import GatewayOptions
+from moorage.gateway.table import Backend
+from moorage.spec import EngineName
+from tests.adapters.ledger.test_gateways import KEY
+from tests.adapters.ledger.test_routes import started, switch
+from tests.builders import a_container, a_release
+
+EXPOSED = GatewayOptions(bind="0.0.0.0")
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    with closing(Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")) as ledger:
+        yield ledger
+
+
+def test_models_that_serve_are_in_the_table_with_their_replicas(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    reader = TableReader(ledger, tmp_path)
+    assert reader.read(GatewayOptions()).models == ()
+    switch(ledger, started(ledger, replicas=2))
+    [model] = reader.read(GatewayOptions()).models
+    assert model.name == "tiny"
+    assert model.backends == (
+        Backend(release="tiny.v1", endpoints=("http://gpu-1:40000", "http://gpu-1:40001")),
+    )
+    ledger.routes.close("tiny.v1", "retired")
+    assert reader.read(GatewayOptions()).models == ()
+
+
+def test_callers_need_a_key_where_other_machines_reach_the_gateway(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    ledger.api_keys.add(KEY)
+    reader = TableReader(ledger, tmp_path)
+    assert reader.read(EXPOSED).keys == (KEY,)
+    assert reader.read(EXPOSED).requires_key
+    assert not reader.read(GatewayOptions()).requires_key
+    assert not reader.read(EXPOSED.model_copy(update={"open_access": True})).requires_key
+
+
+def keyed(ledger: Ledger) -> None:
+    """A release whose engine asks for the key that the secret `TINY_KEY` holds."""
+    identity = started(ledger)
+    variable = Variable(name="VLLM_API_KEY", secret="TINY_KEY", origin=Origin.USER, reason="spec")
+    plan = LaunchPlan(
+        release=identity,
+        engine=EngineName.VLLM,
+        engine_version="",
+        containers=(a_container(environment=(variable,)),),
+    )
+    created = ledger.releases.get(identity).created_at
+    ledger.routes.switch(a_release(identity, plan=plan, created_at=created))
+
+
+def test_the_key_of_an_engine_is_in_a_file_that_only_its_user_reads(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TINY_KEY", "sk-engine")
+    keyed(ledger)
+    [model] = TableReader(ledger, tmp_path).read(GatewayOptions()).models
+    file = Path(model.backends[0].key_file)
+    [secret] = json.loads(file.read_text())["resources"]
+    assert secret["generic_secret"] == {"secret": {"inline_string": "Bearer sk-engine"}}
+    assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+    assert "sk-engine" not in model.model_dump_json()
+
+
+def test_a_model_whose_key_cannot_be_read_keeps_no_other_from_being_served(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keyed(ledger)
+    now = [0.0]
+    reader = TableReader(ledger, tmp_path, lambda: now[0])
+
+    def missing(names: list[str]) -> dict[str, str]:
+        raise Failure(Cause.SECRET_MISSING, names[0])
+
+    monkeypatch.setattr("moorage.adapters.gateway.table_reader.read_secrets", missing)
+    [model] = reader.read(GatewayOptions()).models
+    assert model.backends == ()
+    assert "TINY_KEY" in model.problem
+    monkeypatch.setattr(
+        "moorage.adapters.gateway.table_reader.read_secrets", lambda names: {names[0]: "sk"}
+    )
+    assert reader.read(GatewayOptions()).models == (model,)
+    now[0] = RETRY_SECONDS + 1
+    assert reader.read(GatewayOptions()).models[0].backends

@@ -1,0 +1,170 @@
+"""A real Envoy with the configuration that is made here, in front of stand-in engines."""
+
+from __future__ import annotations
+
+import json
+import threading
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tests.gateway.conftest import RunningGateway
+from tests.gateway.engine import TestEngine
+from tests.gateway.tables import backend, key, model
+from tests.waiting import until
+
+pytestmark = pytest.mark.process
+
+
+def test_each_model_is_answered_by_its_own_engine(gateway: RunningGateway) -> None:
+    with TestEngine("one") as one, TestEngine("two") as two:
+        gateway.serve(
+            model("llama", backend("llama-1", one.port), adapters=("sql",)),
+            model("phi", backend("phi-1", two.port)),
+        )
+        answers = [gateway.ask(name).json()["by"] for name in ("llama", "phi", "sql")]
+    assert answers == ["one", "two", "one"]
+
+
+def test_the_listing_names_models_and_adapters(gateway: RunningGateway) -> None:
+    gateway.serve(model("llama", backend("llama-1", 1), adapters=("sql",)), model("q"))
+    listing = gateway.http.get("/v1/models").json()
+    assert listing["object"] == "list"
+    assert {one["id"]: one["state"] for one in listing["data"]} == {
+        "llama": "running",
+        "sql": "running",
+        "q": "unavailable",
+    }
+    assert gateway.http.get("/v1/models/sql").json()["parent"] == "llama"
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "code", "words"),
+    [
+        (
+            "/v1/chat/completions",
+            {"model": "lama"},
+            404,
+            "model_not_found",
+            "Did you mean 'llama'?",
+        ),
+        ("/v1/chat/completions", {"model": "gpt-5"}, 404, "model_not_found", "does not exist."),
+        ("/v1/chat/completions", {"x": 1}, 400, "missing_model", "no field 'model'"),
+        ("/models/phi/v1/completions", {"model": "llama"}, 421, "misdirected_request", "'phi'"),
+        ("/v1/embeddings", {"model": "nobody"}, 503, "model_unavailable", "Nobody serves"),
+        ("/elsewhere", {"model": "llama"}, 404, "unknown_path", "nothing at this path"),
+    ],
+)
+def test_a_request_that_nobody_answers_is_refused_in_the_shape_of_openai(
+    gateway: RunningGateway, path: str, body: dict[str, object], status: int, code: str, words: str
+) -> None:
+    gateway.serve(
+        model("llama", backend("llama-1", 1)), model("phi", backend("phi-1", 1)), model("nobody")
+    )
+    answer = gateway.http.post(path, json=body)
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"]) == (status, code)
+    assert words in error["message"]
+
+
+def test_the_model_may_come_last_in_a_large_body(gateway: RunningGateway) -> None:
+    with TestEngine("one") as engine:
+        gateway.serve(model("llama", backend("llama-1", engine.port)))
+        body = json.dumps({"prompt": "x" * 4_000_000, "model": "llama"})
+        kind = {"content-type": "application/json"}
+        answer = gateway.http.post("/v1/completions", content=body, headers=kind)
+    assert answer.json()["by"] == "one"
+    assert len(engine.requests[0][2]) == len(body)
+
+
+def test_the_model_may_be_a_field_of_a_form(gateway: RunningGateway) -> None:
+    with TestEngine("ears") as engine:
+        gateway.serve(model("whisper", backend("whisper-1", engine.port)))
+        sound = {"file": ("a.wav", b"\0" * 100_000)}
+        answer = gateway.http.post(
+            "/v1/audio/transcriptions", data={"model": "whisper"}, files=sound
+        )
+    assert answer.json()["by"] == "ears"
+
+
+def test_a_stream_comes_as_it_is_made_and_survives_the_switch(gateway: RunningGateway) -> None:
+    events: list[str] = []
+    with TestEngine("old", tokens=20, pause=0.05) as old, TestEngine("new") as new:
+        gateway.serve(model("llama", backend("llama-1", old.port)))
+        begun = threading.Event()
+
+        def stream() -> None:
+            body = {"model": "llama", "stream": True}
+            with gateway.http.stream("POST", "/v1/chat/completions", json=body) as answer:
+                for line in answer.iter_lines():
+                    if line:
+                        events.append(line)
+                        begun.set()
+
+        reader = threading.Thread(target=stream)
+        reader.start()
+        assert begun.wait(10)
+        assert len(events) < 20
+        gateway.serve(model("llama", backend("llama-2", new.port)))
+        assert gateway.ask("llama").json()["by"] == "new"
+        reader.join(20)
+    assert len(events) == 22
+    assert events[-1] == "data: [DONE]"
+
+
+def test_who_has_no_key_is_refused_and_a_revoked_one_no_longer_serves(
+    gateway: RunningGateway,
+) -> None:
+    ended = datetime.now(UTC) - timedelta(seconds=1)
+    keys = (
+        key("ann", "sk-a"),
+        key("bob", "sk-b", models=("phi",)),
+        key("old", "sk-o", expires=ended),
+    )
+    with TestEngine("one") as engine:
+        models = (model("llama", backend("llama-1", engine.port)),)
+        gateway.serve(*models, keys=keys, requires_key=True)
+
+        def status(text: str) -> int:
+            given = {"authorization": f"Bearer {text}"} if text else {}
+            return gateway.ask("llama", headers=given).status_code
+
+        given = ("", "sk-a", "sk-b", "sk-o", "sk-x")
+        assert [status(text) for text in given] == [401, 200, 403, 401, 401]
+        assert "authorization" not in engine.requests[0][1]
+        gateway.serve(*models, keys=keys[1:], requires_key=True)
+        assert status("sk-a") == 401
+
+
+def test_a_replica_that_is_gone_costs_no_request(gateway: RunningGateway) -> None:
+    with TestEngine("stays") as engine:
+        with TestEngine("goes") as other:
+            lost = other.port
+            gateway.serve(model("llama", backend("llama-1", engine.port, lost)))
+            assert {gateway.ask("llama").json()["by"] for _ in range(20)} == {"stays", "goes"}
+        answers = [gateway.ask("llama") for _ in range(20)]
+    assert [answer.json()["by"] for answer in answers] == ["stays"] * 20
+
+
+def test_a_canary_gets_its_share_of_requests(gateway: RunningGateway) -> None:
+    with TestEngine("old") as old, TestEngine("new") as new:
+        backends = backend("llama-1", old.port, weight=80), backend("llama-2", new.port, weight=20)
+        gateway.serve(model("llama", *backends))
+        answers = [gateway.ask("llama").json()["by"] for _ in range(400)]
+    assert 40 <= answers.count("new") <= 120
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+def test_the_log_has_the_tokens_and_the_caller_of_a_request_and_none_of_its_text(
+    gateway: RunningGateway, stream: bool
+) -> None:
+    release = f"counted-{stream}"
+    with TestEngine("one", tokens=9) as engine:
+        gateway.serve(model("llama", backend(release, engine.port)), keys=(key("ann", "sk-ann"),))
+        given = {"authorization": "Bearer sk-ann"}
+        answer = gateway.ask("llama", headers=given, stream=stream, prompt="a secret")
+    assert answer.status_code == 200
+    line = until(lambda: next((one for one in gateway.log() if one["release"] == release), None))
+    assert (line["prompt_tokens"], line["completion_tokens"]) == (7, 9)
+    assert (line["caller"], line["model"], line["status"]) == ("ann", "llama", 200)
+    assert "secret" not in json.dumps(line)

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+from moorage.adapters.gateway.config_files import scripts_code
+from moorage.gateway.envoy import bootstrap, listeners
+from moorage.gateway.gateway import GatewayOptions
+from moorage.gateway.routes import clusters, route_table
+from tests.gateway.tables import backend, key, model, table
+
+Golden = Callable[[str, str], None]
+
+BEFORE = table(
+    model("llama", backend("llama-1", 40000, 40001), adapters=("sql",)),
+    model("qwen", backend("qwen-1", 40004), timeout_seconds=90),
+    model("phi", backend("phi-1", 40002, key_file="/gateway/keys/phi-1")),
+    keys=(key("ann", "sk-ann"), key("bob", "sk-bob", models=("qwen",))),
+    requires_key=True,
+)
+CANARY = table(
+    model("llama", backend("llama-1", 40000, weight=75), backend("llama-2", 40003, weight=25)),
+)
+
+
+def test_the_routes_of_a_table_are_as_approved(golden: Golden) -> None:
+    golden("gateway/routes.json", json.dumps(route_table(BEFORE, scripts_code()), indent=1) + "\n")
+
+
+def test_the_clusters_of_a_table_are_as_approved(golden: Golden) -> None:
+    golden("gateway/clusters.json", json.dumps(clusters([BEFORE]), indent=1) + "\n")
+
+
+def test_the_listener_is_as_approved(golden: Golden) -> None:
+    documents = {
+        "bootstrap": bootstrap("/gateway"),
+        "listeners": listeners(GatewayOptions(), "/gateway"),
+    }
+    golden("gateway/listeners.json", json.dumps(documents, indent=1) + "\n")
+
+
+def test_a_canary_gets_its_share_of_the_requests() -> None:
+    (route,) = [
+        one["route"]["weighted_clusters"]["clusters"]
+        for one in route_table(CANARY, scripts_code())[0]["virtual_hosts"][0]["routes"]
+        if "route" in one
+    ]
+    assert route == [{"name": "llama-1", "weight": 75}, {"name": "llama-2", "weight": 25}]
+
+
+def test_while_one_table_follows_another_the_clusters_of_both_are_there() -> None:
+    names = [cluster["name"] for cluster in clusters([BEFORE, CANARY])]
+    assert names == ["llama-1", "llama-2", "phi-1", "qwen-1"]
+
+
+def test_no_key_stands_in_any_document() -> None:
+    written = json.dumps([route_table(BEFORE, scripts_code()), clusters([BEFORE])])
+    assert "sk-ann" not in written
+    assert key("ann", "sk-ann").digest in written

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from moorage.gateway.usage import Usage, count
+
+
+def line(**changes: Any) -> bytes:
+    entry = {
+        "at": "2026-11-23T07:00:00.000Z",
+        "caller": "ann",
+        "model": "llama",
+        "endpoint": "127.0.0.1:40000",
+        "status": 200,
+        "prompt_tokens": 7,
+        "completion_tokens": 5,
+    }
+    return json.dumps(entry | changes).encode()
+
+
+def test_lines_are_summed_by_caller_model_and_day() -> None:
+    lines = [
+        line(),
+        line(completion_tokens=1),
+        line(status=503, prompt_tokens=None, completion_tokens=None),
+        line(caller=None),
+        line(at="2026-11-24T00:00:00.000Z"),
+    ]
+    day = {"caller": "ann", "model": "llama", "day": "2026-11-23"}
+    assert count(lines) == (
+        Usage(**day, requests=3, failed=1, prompt_tokens=14, completion_tokens=6),
+        Usage(**day | {"caller": ""}, requests=1, prompt_tokens=7, completion_tokens=5),
+        Usage(**day | {"day": "2026-11-24"}, requests=1, prompt_tokens=7, completion_tokens=5),
+    )
+
+
+@pytest.mark.parametrize(
+    "bad", [line(endpoint=None), b"", b'{"at": "2026', b"[]", line(model=3), line(at=None)]
+)
+def test_a_line_that_no_engine_was_asked_for_or_that_is_broken_counts_nothing(bad: bytes) -> None:
+    assert count([bad]) == ()
