@@ -9,6 +9,7 @@ from prefect.states import Completed
 from flows.flow_context import flow_context, keep_result
 from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Cause, Failure
+from moorage.releases.release import ReleaseState
 from moorage.releases.requester import Claim
 from moorage.spec import Name
 from tasks.adapters import tidy
@@ -35,6 +36,9 @@ async def retire_model(name: Name, requested_by: Claim = "") -> State[str]:
         sole_flow(name, context.flow_run_id),
     ):
         running = await in_thread(ledger().releases.running, name)
+        if running is None and (asleep := await in_thread(ledger().releases.asleep, name)):
+            await in_thread(ledger().releases.end, asleep.id, ReleaseState.STOPPED, "retired")
+            return Completed(message=f"{asleep.id} is retired", data=asleep.id)
         if running is None:
             if not await in_thread(ledger().releases.of_model, name):
                 raise Failure(Cause.UNKNOWN_RELEASE, f"no model is named {name}")

@@ -23,7 +23,7 @@ from moorage.models.source import Companion
 from moorage.readiness.answers import judge
 from moorage.releases.loaded_adapters import loaded, with_adapter, without_adapter
 from moorage.releases.release import Release, ReleaseRow
-from moorage.releases.states import SERVING, UNFINISHED
+from moorage.releases.states import KEPT
 from tasks.context import PLAIN, ledger, settings
 from tasks.journal import step
 from tasks.verify import api_key
@@ -123,7 +123,7 @@ def record_workloads(release: Release, workloads: Sequence[Workload]) -> None:
 def tidy(model: str) -> None:
     """Remove the files of adapters that are not loaded any more, and a folder that nobody sees."""
     folder, own = settings().loaded(model), ledger().releases
-    holding = (*own.in_states(SERVING | UNFINISHED), *own.not_undone())
+    holding = (*own.in_states(KEPT), *own.not_undone())
     rows = [row for row in holding if row.model == model and row.workloads]
     remove_unused_adapters(folder, [pin for row in rows for pin in loaded(row)])
     if not rows:

@@ -6,12 +6,19 @@ from contextlib import suppress
 
 from moorage.adapters.ledger.locks import LockHeld
 from moorage.common.failures import Cause, Failure
-from moorage.releases.release import SUPERSEDED, ReleaseRow, ReleaseState, claims_of, successor_of
+from moorage.releases.release import (
+    ASLEEP,
+    SUPERSEDED,
+    ReleaseRow,
+    ReleaseState,
+    claims_of,
+    successor_of,
+)
 from moorage.releases.states import UNFINISHED
 from tasks.context import ledger
 from tasks.journal import tell
 from tasks.replace import abandon
-from tasks.stopping import end_release
+from tasks.stopping import end_release, sleep_on
 
 
 def recover_all(model: str) -> None:
@@ -53,8 +60,9 @@ def recover(row: ReleaseRow) -> str:
     The caller holds the model's lock.
     """
     if row.state == ReleaseState.STOPPING:
-        superseded = row.cause.startswith(SUPERSEDED)
-        end_release(row, ReleaseState.SUPERSEDED if superseded else ReleaseState.STOPPED, row.cause)
+        end_release(row, _purpose(row), row.cause)
+    elif row.state == ReleaseState.WAKING:
+        sleep_on(row.id, "its flow was interrupted while it woke")
     elif row.state in UNFINISHED or row.state == ReleaseState.ERROR:
         if not abandon(row.id):
             return ""
@@ -62,6 +70,13 @@ def recover(row: ReleaseRow) -> str:
     else:
         return ""
     return f"cleaned up after {row.id}, whose flow was interrupted while it was {row.state}"
+
+
+def _purpose(row: ReleaseRow) -> ReleaseState:
+    """What a release stops for, by the cause that it stopped with."""
+    purposes = {SUPERSEDED: ReleaseState.SUPERSEDED, ASLEEP: ReleaseState.ASLEEP}
+    found = (to for begins, to in purposes.items() if row.cause.startswith(begins))
+    return next(found, ReleaseState.STOPPED)
 
 
 def made_room(row: ReleaseRow) -> ReleaseRow | None:

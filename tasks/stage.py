@@ -31,7 +31,7 @@ from moorage.models.source import ResolvedModel, folder_of, join_companions
 from moorage.operations.stored_models import Need, Stored, StoredState, needs
 from moorage.placement.lending import lender_for
 from moorage.placement.placement import Placed
-from moorage.releases.states import SERVING, UNFINISHED
+from moorage.releases.states import KEPT
 from moorage.spec import ModelSpec, slug
 from moorage.spec.image_reference import familiar, parse_reference
 from tasks.adapters import tidy
@@ -275,5 +275,5 @@ def _last_part(name: str) -> str:
 
 def _needs() -> tuple[Need, ...]:
     own = ledger().releases
-    rows = own.in_states(SERVING | UNFINISHED)
+    rows = own.in_states(KEPT)
     return needs(rows, own.specs(row.id for row in rows))

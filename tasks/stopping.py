@@ -14,7 +14,7 @@ from moorage.common.failures import Failure
 from moorage.engines.base import Busy
 from moorage.engines.launch import Workload
 from moorage.engines.stopping import Drained, Ending
-from moorage.releases.release import ReleaseRow, ReleaseState, ending_of
+from moorage.releases.release import ASLEEP, ReleaseRow, ReleaseState, ending_of
 from moorage.releases.states import SERVING
 from tasks.context import ledger, routes
 from tasks.restart import lease_of
@@ -63,6 +63,14 @@ def end_release(row: ReleaseRow, to: ReleaseState, cause: str) -> None:
     ledger().releases.end(row.id, to, cause)
     with suppress(Failure):  # a lease that is not given back runs out
         ledger().locks.drop(lease_of(row.id))
+
+
+def sleep_on(release: str, cause: str) -> None:
+    """Undo of a wake: stop what was started, and free the claims. Idempotent."""
+    row = ledger().releases.get(release)
+    if row.state == ReleaseState.WAKING:
+        stop_all(row.workloads, ABORT_SECONDS)
+        ledger().releases.end(release, ReleaseState.ASLEEP, f"{ASLEEP}: {cause}")
 
 
 def add_outcome(cause: str, outcome: str) -> str:

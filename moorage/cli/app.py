@@ -30,7 +30,7 @@ from moorage.cli import (
     usage,
 )
 from moorage.cli.flows import FlowResult, call_flow
-from moorage.cli.options import AsJson, Commands, ModelName, SpecFile, existing
+from moorage.cli.options import AsJson, Commands, ModelName, SpecFile, existing, fleet_of
 from moorage.cli.output import dump, say, show_record
 from moorage.releases.release import Release
 from moorage.spec import Name
@@ -77,10 +77,28 @@ def _run_on_spec(
 def retire(name: ModelName, as_json: AsJson = False) -> None:
     """Stop the running release of a model and free its claims."""
     TypeAdapter(Name).validate_python(name)
-    outcome: FlowResult[str] = call_flow("retire_model", name, as_json=as_json)
+    _show_release(name, call_flow("retire_model", name, as_json=as_json), as_json=as_json)
+
+
+def _show_release(model: str, outcome: FlowResult[str], *, as_json: bool) -> None:
     if as_json:
-        return dump({"model": name, "release": outcome.result or None, "message": outcome.message})
+        return dump({"model": model, "release": outcome.result or None, "message": outcome.message})
     return say(outcome.message)
+
+
+@app.command()
+def unload(name: ModelName, as_json: AsJson = False) -> None:
+    """Put a model to sleep: free its claims, but keep its release, which a request wakes."""
+    TypeAdapter(Name).validate_python(name)
+    _show_release(name, call_flow("sleep_model", name, as_json=as_json), as_json=as_json)
+
+
+@app.command()
+def load(name: ModelName, fleet: FleetFile = None, as_json: AsJson = False) -> None:
+    """Wake a model that sleeps: it serves again where it ran, exactly as it was planned."""
+    TypeAdapter(Name).validate_python(name)
+    hosts = fleet_of(fleet)
+    _show_release(name, call_flow("wake_model", name, hosts, as_json=as_json), as_json=as_json)
 
 
 @app.command()

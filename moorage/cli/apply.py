@@ -29,7 +29,7 @@ from moorage.common.units import counted
 from moorage.inventory.fleet import Fleet
 from moorage.operations.history.desired import IDLE, Action, Applied, Intent, intents
 from moorage.operations.history.rollback import pinned_spec
-from moorage.releases.states import SERVING
+from moorage.releases.states import DEPLOYED, SERVING
 from moorage.spec import ModelSpec
 
 FleetFile = Annotated[
@@ -125,10 +125,11 @@ def _wanted(paths: Sequence[Path], fleet: Path | None, name: str, *, prune: bool
 
 
 def _plan(wanted: _Wanted, *, prune: bool) -> tuple[Intent, ...]:
-    running = open_ledger().releases.in_states(SERVING)
+    running = open_ledger().releases.in_states(DEPLOYED)
     digests = {spec.name: spec.digest for spec in wanted.specs}
     same = [row for row in running if digests.get(row.model) == row.spec_digest]
-    dead = {row.id for row in same if not liveness(row).alive}
+    awake = (row for row in same if row.state in SERVING)
+    dead = {row.id for row in awake if not liveness(row).alive}
     return intents(wanted.specs, running, dead=dead, owner=wanted.owner, prune=prune)
 
 
@@ -203,7 +204,7 @@ def export(
     as_json: AsJson = False,
 ) -> None:
     """Write the running models as files: one spec for each model, and the fleet."""
-    rows = open_ledger().releases.in_states(SERVING)
+    rows = open_ledger().releases.in_states(DEPLOYED)
     unread = [row.id for row in rows if row.release is None]
     if unread:
         detail = f"another version of moorage wrote the record of {', '.join(unread)}"

@@ -19,7 +19,7 @@ from moorage.cli.output import dump, err, out, print_table
 from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.common.units import human_bytes, parse_bytes
 from moorage.operations.stored_models import Need, Stored, StoredState, needs, to_prune
-from moorage.releases.states import SERVING, UNFINISHED
+from moorage.releases.states import KEPT
 
 LIST_SECONDS = 60.0
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
@@ -120,7 +120,7 @@ def _prune(stores: Sequence[Store], chosen: Sequence[Stored]) -> list[Stored]:
 
 def _needs() -> tuple[Need, ...]:
     releases = open_ledger().releases
-    rows = releases.in_states(SERVING | UNFINISHED)
+    rows = releases.in_states(KEPT)
     return needs(rows, releases.specs(row.id for row in rows))
 
 

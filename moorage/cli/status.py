@@ -37,7 +37,8 @@ def status(
     rows = [row for row in ledger.releases.latest() if name in (None, row.model)]
     if name and not rows:
         raise unknown_release(ledger, name, f"no model has the name '{name}'")
-    serving = [ledger.releases.running(row.model) or row for row in rows]
+    own = ledger.releases
+    serving = [own.running(row.model) or own.asleep(row.model) or row for row in rows]
     left = [row for row in ledger.releases.not_undone() if name in (None, row.model)]
     shown = {row.id: row for row in (*serving, *left)}
     found = [(row, liveness(row)) for row in shown.values()]

@@ -201,6 +201,9 @@ def release_id(model: str, number: int) -> str:
 SUPERSEDED = "superseded by"
 """Begins the cause of a release that stops for its successor (`tasks/replace.py`)."""
 
+ASLEEP = "asleep"
+"""Begins the cause of a release that stops to sleep (`tasks/sleep.py`)."""
+
 ENDING = "its engines were told to end"
 """Goes on in that cause while engines are stopped: one that still runs may be about to end."""
 

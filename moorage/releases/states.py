@@ -22,6 +22,8 @@ class ReleaseState(StrEnum):
     RUNNING = "running"  # it answered, and serves the name
     UNREACHABLE = "unreachable"  # it serves the name, but nobody can see whether it still runs
     STOPPING = "stopping"  # nobody is sent to it any more; its requests may end
+    ASLEEP = "asleep"  # it runs nothing and claims nothing; a request wakes it
+    WAKING = "waking"  # what it ran is being started and verified again
     STOPPED = "stopped"  # retired
     SUPERSEDED = "superseded"  # its successor serves
     ERROR = "error"  # failed or interrupted
@@ -64,6 +66,14 @@ EDGES: tuple[Edge, ...] = (
         "its successor failed and it was started again; or the stop was cancelled",
     ),
     Edge(_S.STOPPING, _S.ERROR, "it can neither be ended nor serve again"),
+    Edge(_S.STOPPING, _S.ASLEEP, "nobody asked it for a while, or a person put it to sleep"),
+    Edge(_S.ASLEEP, _S.WAKING, "somebody asks it, and its claims are committed again"),
+    Edge(_S.ASLEEP, _S.STOPPED, "it is retired"),
+    Edge(_S.ASLEEP, _S.SUPERSEDED, "its successor serves"),
+    Edge(_S.ASLEEP, _S.ERROR, "it can never wake again"),
+    Edge(_S.WAKING, _S.RUNNING, "it answered"),
+    Edge(_S.WAKING, _S.ASLEEP, "it did not answer, or its flow is gone"),
+    Edge(_S.WAKING, _S.ERROR, "its host is given up"),
 )
 """All transitions. The ledger's database holds the same pairs and refuses others."""
 
@@ -78,8 +88,14 @@ FINAL = frozenset(state for state, after in TRANSITIONS.items() if not after)
 SERVING = frozenset({ReleaseState.RUNNING, ReleaseState.UNREACHABLE})
 """States in which a release holds the name of its model; one release at a time is in them."""
 
-UNFINISHED = frozenset(ReleaseState) - FINAL - SERVING
+UNFINISHED = frozenset(ReleaseState) - FINAL - SERVING - {ReleaseState.ASLEEP}
 """States that only a living flow may leave a release in."""
+
+DEPLOYED = SERVING | {ReleaseState.ASLEEP}
+"""States in which a model answers, at once or when it has woken."""
+
+KEPT = SERVING | UNFINISHED | {ReleaseState.ASLEEP}
+"""States in which a release needs its image and its files."""
 
 
 class Transition(Value):

@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 
 from moorage.common.values import InputValue
 from moorage.spec.engine import EngineSpec, RuntimeName
+from moorage.spec.keep_alive import NEVER, KeepAlive
 from moorage.spec.lifecycle import RedeploySpec, ReplaceSpec, RestartSpec, StoppingSpec
 from moorage.spec.patterns import Name, Port, Revision, SecretName, SecretVariable, Source
 from moorage.spec.placement import ExtendedCacheSpec, MemorySpec, PlacementSpec
@@ -119,7 +120,7 @@ class SpeculativeSpec(InputValue):
         return self
 
 
-OPERATION_FIELDS = ("labels", "redeploy", "replace", "restart")
+OPERATION_FIELDS = ("keep_alive", "labels", "redeploy", "replace", "restart")
 """Fields that do not change what runs: another value of them needs no other release."""
 
 
@@ -187,6 +188,13 @@ class ModelSpec(InputValue):
     )
     replace: ReplaceSpec = Field(
         ReplaceSpec(), description="How a new release takes over from the one that serves."
+    )
+    keep_alive: KeepAlive = Field(
+        NEVER,
+        max_length=32,
+        description="How long the model stays loaded without a request through the gateway, such"
+        " as `5m` or `1h30m`. Then it sleeps: it holds no memory, and the next request wakes it."
+        " `0` = until its last request has ended, `never` (or anything negative) = for ever.",
     )
     labels: dict[Name, Annotated[str, Field(max_length=63)]] = Field(
         {},

@@ -45,8 +45,9 @@ class Claims:
         *,
         instead_of: str = "",
         overcommit: bool = False,
+        to: ReleaseState = ReleaseState.SCHEDULED,
     ) -> None:
-        """Reserve all claims of a release and make it `scheduled`, or change nothing.
+        """Reserve all claims of a release and move it to another state, or change nothing.
 
         The placement's own arithmetic runs again, on fresh rows, inside the transaction.
 
@@ -56,6 +57,7 @@ class Claims:
             fleet: The snapshot of the proposal; its claims are replaced by fresh ones.
             instead_of: Release that will stop for this one, and makes room in the same transaction.
             overcommit: Whether accelerators may be claimed beyond their memory.
+            to: Its state with these claims.
 
         Raises:
             Failure: `CLAIM_CONFLICT` when others were faster, `BAD_FLEET` when the fleet has
@@ -66,13 +68,14 @@ class Claims:
             _require_same_machines(connection, fleet)
             held = _read_claims(connection, CLAIMS.c.release == instead_of)
             free(connection, instead_of)
+            free(connection, release)  # one that wakes has kept its ports
             _require_fit(connection, wanted, fleet, overcommit)
             _insert(connection, release, wanted)
             _record_machines(connection, fleet, {claim.host for claim in wanted})
             # The old release keeps the remainder of its claims until it has ended. It still runs,
             # and it must fit again if this release fails.
             _insert(connection, instead_of, remainder(held, wanted))
-            change.move(release, ReleaseState.SCHEDULED)
+            change.move(release, to)
 
     def free(self, release: str) -> None:
         """Free the claims of a release."""
@@ -85,9 +88,12 @@ class Claims:
             hand_back(connection, release, to, claims)
 
 
-def free(connection: Connection, release: str) -> None:
+def free(connection: Connection, release: str, *, but_ports: bool = False) -> None:
     """Free the claims of a release, inside a transaction."""
-    connection.execute(delete(CLAIMS).where(CLAIMS.c.release == release))
+    own = [CLAIMS.c.release == release]
+    if but_ports:
+        own.append(CLAIMS.c.resource != Resource.PORT)
+    connection.execute(delete(CLAIMS).where(*own))
 
 
 def hand_back(connection: Connection, release: str, to: str, claims: Sequence[Claim]) -> None:

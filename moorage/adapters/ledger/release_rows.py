@@ -52,6 +52,11 @@ class ReleaseQueries:
         query = select(RELEASES).where(RELEASES.c.model == model, RELEASES.c.state.in_(SERVING))
         return next(iter(self._rows(query)), None)
 
+    def asleep(self, model: str) -> ReleaseRow | None:
+        """The release of a model that sleeps."""
+        own = (RELEASES.c.model == model, RELEASES.c.state == ReleaseState.ASLEEP)
+        return next(iter(self._rows(select(RELEASES).where(*own))), None)
+
     def of_model(self, model: str) -> list[ReleaseRow]:
         """All releases of a model, newest first."""
         query = select(RELEASES).where(RELEASES.c.model == model)

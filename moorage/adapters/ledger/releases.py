@@ -69,10 +69,13 @@ class Releases(ReleaseQueries):
             change.move(release, to, cause)
 
     def end(self, release: str, to: ReleaseState, cause: str = "") -> None:
-        """Move a release to a final state and free its claims, in one transaction."""
+        """Move a release to a state in which it runs nothing, and free its claims in the same step.
+
+        One that sleeps keeps its ports: it is to wake where it ran.
+        """
         with changing(self._engine) as change:
             change.move(release, to, cause)
-            free(change.connection, release)
+            free(change.connection, release, but_ports=to == ReleaseState.ASLEEP)
 
     def explain(self, release: str, cause: str) -> None:
         """Replace the reason for the state of a release."""
@@ -92,6 +95,7 @@ class Releases(ReleaseQueries):
                 cause = f"superseded by {release.id}"
                 change.move(release.replaced, ReleaseState.STOPPING, cause)
             change.move(release.id, ReleaseState.RUNNING)
+            _end_sleepers(change, release)
         return recorded
 
     def give_up(
@@ -145,6 +149,14 @@ class Releases(ReleaseQueries):
                 _update(change.connection, release, cause=cause)
             else:
                 change.move(release, ReleaseState.ERROR, cause)
+
+
+def _end_sleepers(change: Change, release: Release) -> None:
+    """What slept under the name runs nothing, so it has ended at once."""
+    asleep = (RELEASES.c.model == release.model, RELEASES.c.state == ReleaseState.ASLEEP)
+    for identity in change.connection.scalars(select(RELEASES.c.id).where(*asleep)).all():
+        change.move(identity, ReleaseState.SUPERSEDED, f"superseded by {release.id}")
+        free(change.connection, identity)
 
 
 def _with_downtime(change: Change, release: Release) -> Release:

@@ -1,0 +1,41 @@
+"""Put a model to sleep: it runs and claims nothing until somebody asks it."""
+
+from __future__ import annotations
+
+from prefect import flow
+from prefect.client.schemas.objects import State
+from prefect.states import Completed
+
+from flows.flow_context import flow_context, keep_result
+from moorage.adapters.system.threads import in_thread
+from moorage.releases.requester import Claim
+from moorage.spec import Name
+from tasks.compare import sole_flow
+from tasks.context import ledger
+from tasks.sleep import put_to_sleep, sleeping_release
+
+
+@flow(name="sleep-model", flow_run_name="put {name} to sleep", persist_result=False)
+@keep_result
+async def sleep_model(
+    name: Name, reason: str = "requested", requested_by: Claim = ""
+) -> State[str]:
+    """Stop a model and free what it claims, but keep its release, which a request can wake.
+
+    Its requests in flight may end before, as long as its spec lets them (`stopping`).
+
+    Args:
+        name: Name of the model, as in its spec.
+        reason: Why, for the record.
+        requested_by: Who wants it, for the record; nobody checks it.
+    """
+    async with (
+        flow_context(name, requested_by) as context,
+        sole_flow(name, context.flow_run_id),
+    ):
+        running = await in_thread(ledger().releases.running, name)
+        if running is None:
+            asleep = await in_thread(sleeping_release, name)
+            return Completed(name="Unchanged", message=f"{asleep.id} sleeps", data=asleep.id)
+        await put_to_sleep(running, reason)
+    return Completed(message=f"{running.id} sleeps", data=running.id)

@@ -1,0 +1,51 @@
+"""Wake a model that sleeps: it serves again where it ran, exactly as it was planned."""
+
+from __future__ import annotations
+
+from prefect import flow
+from prefect.client.schemas.objects import State
+from prefect.states import Completed
+
+from flows.flow_context import flow_context, keep_result
+from moorage.adapters.system.threads import in_thread
+from moorage.inventory.fleet import Fleet
+from moorage.releases.release import ReleaseRow
+from moorage.releases.requester import Claim
+from moorage.spec import Name
+from tasks.compare import sole_flow
+from tasks.context import ledger
+from tasks.policy import recorded_scope, require_allowed, settled_fleet
+from tasks.sleep import sleeping_release, wake
+from tasks.survey import survey
+
+
+@flow(name="wake-model", flow_run_name="wake {name}", persist_result=False)
+@keep_result
+async def wake_model(
+    name: Name,
+    fleet: Fleet = Fleet(),  # noqa: B008
+    requested_by: Claim = "",
+) -> State[str]:
+    """Start a model that sleeps, and prove that it answers; when it does not, it sleeps on.
+
+    Args:
+        name: Name of the model, as in its spec.
+        fleet: The hosts; without it, those of the worker, else this machine.
+        requested_by: Who wants it, for the record; nobody checks it.
+    """
+    async with flow_context(name, requested_by) as context:
+        fleet = await settled_fleet(fleet)
+        async with sole_flow(name, context.flow_run_id):
+            if running := await in_thread(ledger().releases.running, name):
+                message = f"{running.id} serves already"
+                return Completed(name="Unchanged", message=message, data=running.id)
+            row = await in_thread(sleeping_release, name)
+            await wake(row, await survey(await _require_allowed(row, fleet)))
+    return Completed(message=f"{row.id} serves again", data=row.id)
+
+
+async def _require_allowed(row: ReleaseRow, fleet: Fleet) -> Fleet:
+    """Judge its spec by the channel through which it was submitted."""
+    assert row.release, "a sleeper has a record"
+    with recorded_scope(row.release.submission, fleet):
+        return await require_allowed(row.release.spec, fleet)

@@ -1,0 +1,26 @@
+"""Releases that sleep and wake."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0008"
+down_revision = "0007"
+branch_labels = None
+depends_on = None
+
+ALLOWED = {
+    "stopping": ("asleep",),
+    "asleep": ("waking", "stopped", "superseded", "error"),
+    "waking": ("running", "asleep", "error"),
+}
+PAIRS = [(before, after) for before, states in ALLOWED.items() for after in states]
+TABLE = sa.table("allowed_transitions", sa.column("from_state"), sa.column("to_state"))
+
+
+def upgrade() -> None:
+    op.bulk_insert(TABLE, [{"from_state": one, "to_state": other} for one, other in PAIRS])
+
+
+def downgrade() -> None:
+    for before, after in PAIRS:
+        op.execute(TABLE.delete().where(TABLE.c.from_state == before, TABLE.c.to_state == after))

@@ -1,0 +1,125 @@
+"""Put a release to sleep, so that it runs and claims nothing; and wake it, exactly as it ran."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from moorage.adapters.system.threads import in_thread, run_shielded, run_uninterrupted
+from moorage.common.failures import Cause, Failure
+from moorage.common.refusal import Reason, Refusal
+from moorage.engines.launch import Workload, start_groups
+from moorage.engines.stopping import Drained
+from moorage.inventory.snapshot import FleetSnapshot
+from moorage.placement.replacement import move_reason, restore_placement
+from moorage.releases.release import ASLEEP, Release, ReleaseRow, ReleaseState
+from tasks.context import ledger, routes
+from tasks.image import restore_image
+from tasks.journal import step
+from tasks.launch import AcceleratorStartLock
+from tasks.release import cause_of
+from tasks.stopping import add_outcome, close_and_drain, end_release, sleep_on
+from tasks.verify import verify
+from tasks.workloads import start_part
+
+
+async def put_to_sleep(row: ReleaseRow, reason: str) -> Drained:
+    """Stop a release that serves once its requests have ended; its claims are free then.
+
+    Raises:
+        Failure: `BAD_SPEC` when nothing could wake it.
+    """
+    _sleeper(row)
+    cause = f"{ASLEEP}: {reason}"
+    with step("sleep") as note:
+        drained = await close_and_drain(row, cause)
+        cause = add_outcome(cause, drained.summary)
+        await run_uninterrupted(end_release, row, ReleaseState.ASLEEP, cause)
+        note.say(add_outcome(f"{row.id} sleeps; its claims are free", drained.summary))
+    return drained
+
+
+async def wake(row: ReleaseRow, snapshot: FleetSnapshot) -> None:
+    """Start a release that sleeps where it ran, and prove that it answers; else it sleeps on.
+
+    Raises:
+        Failure: `NO_FIT` when its place is taken or gone; what starting and verifying raise.
+    """
+    release = _sleeper(row)
+    await in_thread(_claim, row, release, snapshot)
+    with _asleep_on_failure(row.id):
+        await in_thread(restore_image, release)
+        await _start(row, release)
+        await run_uninterrupted(routes().reopen, row.id, "woken")
+
+
+def sleeping_release(name: str) -> ReleaseRow:
+    """The release of a model that sleeps.
+
+    Raises:
+        Failure: `UNKNOWN_RELEASE` when none does.
+    """
+    row = ledger().releases.asleep(name)
+    if row is None:
+        raise Failure(Cause.UNKNOWN_RELEASE, f"{name} neither runs nor sleeps")
+    return row
+
+
+def _sleeper(row: ReleaseRow) -> Release:
+    """The record of a release that can be woken."""
+    if row.release is None or row.plan is None or row.placement is None:
+        raise Failure(Cause.BAD_SPEC, f"{row.id} has no plan from which it could be woken")
+    if row.release.spec.placement.cluster:
+        raise Failure(Cause.BAD_SPEC, f"{row.id} runs on a Ray cluster, where no model sleeps")
+    return row.release
+
+
+def _claim(row: ReleaseRow, release: Release, snapshot: FleetSnapshot) -> None:
+    """Reserve the place where it ran; others may have taken it meanwhile."""
+    before = release.placement
+    assert before, "a sleeper was placed"
+    try:
+        others = snapshot.without(row.id)
+        placement = restore_placement(release.spec, before, release.id, others, "")
+        if placement.claims != before.claims:
+            raise Refusal(Reason.TAKEN, "another program listens on its port")
+    except Refusal as refusal:
+        reason = move_reason(before, release.id, refusal)
+        advice = f"`moorage rollback {row.model} --to {row.id}` places it anew."
+        raise Failure(Cause.NO_FIT, reason, suggestion=advice) from refusal
+    ledger().claims.commit(
+        row.id,
+        placement.claims,
+        others,
+        overcommit=release.spec.placement.overcommit,
+        to=ReleaseState.WAKING,
+    )
+
+
+async def _start(row: ReleaseRow, release: Release) -> None:
+    """Start the parts of its plan one after the other, each proven before the next."""
+    assert release.plan
+    assert release.profile
+    assert release.placement
+    lock = AcceleratorStartLock(row.id, row.model, release.placement)
+    started: tuple[Workload, ...] = ()
+    try:
+        await lock.acquire(release.spec.readiness.deadlines)
+        for part in start_groups(release.plan):
+            with step("launch") as note:
+                workloads = tuple(await run_uninterrupted(start_part, row, part))
+                note.say(", ".join(f"{one.name} on {one.host}" for one in workloads))
+            await verify(release.spec, release.profile, part, workloads, started)
+            started += workloads
+    finally:
+        lock.release()
+
+
+@contextmanager
+def _asleep_on_failure(release: str) -> Iterator[None]:
+    try:
+        yield
+    except BaseException as error:
+        cause = cause_of(error)
+        run_shielded(lambda: sleep_on(release, cause))
+        raise

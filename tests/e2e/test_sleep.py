@@ -1,0 +1,94 @@
+"""Models that sleep and wake: nothing runs and nothing is claimed in between."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import process_engine
+from tests.e2e.workplace import Workplace
+
+pytestmark = [pytest.mark.process, pytest.mark.server]
+
+
+def deployed(place: Workplace, program: Path, behaviour: str = "ok", name: str = "tiny") -> str:
+    """Deploy a model; its name."""
+    engine = process_engine(program, behaviour)
+    place.run("deploy", place.spec(name, engine=engine, placement={"ram": "64MiB"}))
+    return place.named(name)
+
+
+def state(place: Workplace) -> str:
+    return place.releases()[0].state
+
+
+def test_a_model_that_sleeps_holds_nothing_and_wakes_where_it_was(
+    workplace: Workplace, lifecycle_program: Path
+) -> None:
+    name = deployed(workplace, lifecycle_program)
+    before = workplace.json("endpoint", name)["endpoints"]
+    claims = workplace.claims()
+    slept = workplace.json("unload", name)
+    assert (slept["release"], state(workplace)) == (f"{name}.v1", "asleep")
+    assert {claim.resource for claim in workplace.claims()} == {"port"}
+    assert not workplace.running()
+    assert workplace.json("status", name)[0]["state"] == "asleep"
+    assert "sleeps" in workplace.run("unload", name).stdout
+    woken = workplace.json("load", name)
+    assert (woken["release"], state(workplace)) == (f"{name}.v1", "running")
+    assert workplace.claims() == claims
+    assert workplace.json("endpoint", name)["endpoints"] == before
+    assert workplace.run("chat", name, "Hello").stdout.strip() == "ok"
+    assert "serves already" in workplace.run("load", name).stdout
+    workplace.run("retire", name)
+    assert workplace.is_clean()
+
+
+def test_a_model_that_sleeps_is_replaced_or_retired_without_waking(
+    workplace: Workplace, lifecycle_program: Path
+) -> None:
+    name = deployed(workplace, lifecycle_program)
+    workplace.run("unload", name)
+    deployed(workplace, lifecycle_program, "slow:1")
+    assert [row.state for row in workplace.releases()] == ["running", "superseded"]
+    workplace.run("unload", name)
+    assert "is retired" in workplace.run("retire", name).stdout
+    assert [row.state for row in workplace.releases()] == ["stopped", "superseded"]
+    assert workplace.is_clean()
+
+
+def test_a_model_whose_memory_is_taken_sleeps_on_and_says_why(
+    workplace: Workplace, lifecycle_program: Path
+) -> None:
+    fleet = workplace.folder / "fleet.yaml"
+    name = deployed(workplace, lifecycle_program)
+    workplace.run("unload", name)
+    fleet.write_text(fleet.read_text().replace("name: local,", "name: local, ram: 100MiB,"))
+    deployed(workplace, lifecycle_program, name="other")
+    error = workplace.json("load", name, "--fleet", fleet, code=3)["error"]
+    assert error["cause"] == "no-fit"
+    assert "RAM" in error["detail"]
+    assert state(workplace) == "asleep"
+    workplace.run("retire", workplace.named("other"))
+    workplace.run("load", name, "--fleet", fleet)
+    assert state(workplace) == "running"
+
+
+def test_a_model_that_does_not_wake_sleeps_on_and_can_be_tried_again(
+    workplace: Workplace, lifecycle_program: Path
+) -> None:
+    name = deployed(workplace, lifecycle_program)
+    workplace.run("unload", name)
+    [row] = workplace.releases()
+    assert row.release
+    port = int(row.release.workloads[0].endpoint.rpartition(":")[2])
+    with socket.create_server(("127.0.0.1", port)):
+        error = workplace.json("load", name, code=7)["error"]
+    assert error["cause"] == "port-taken"
+    assert state(workplace) == "asleep"
+    assert {claim.resource for claim in workplace.claims()} == {"port"}
+    assert not workplace.running()
+    workplace.run("load", name)
+    assert state(workplace) == "running"
