@@ -87,10 +87,14 @@ def _show_release(model: str, outcome: FlowResult[str], *, as_json: bool) -> Non
 
 
 @app.command()
-def unload(name: ModelName, as_json: AsJson = False) -> None:
+def unload(
+    name: ModelName,
+    reason: Annotated[str, typer.Option(help="Why, for the record.")] = "requested",
+    as_json: AsJson = False,
+) -> None:
     """Put a model to sleep: free its claims, but keep its release, which a request wakes."""
     TypeAdapter(Name).validate_python(name)
-    _show_release(name, call_flow("sleep_model", name, as_json=as_json), as_json=as_json)
+    _show_release(name, call_flow("sleep_model", name, reason, as_json=as_json), as_json=as_json)
 
 
 @app.command()

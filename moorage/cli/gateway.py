@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from moorage.adapters.files.specs import FLEET_FILE
 from moorage.adapters.gateway.lifecycle import bring_up, gateway_state, take_down
 from moorage.adapters.system.settings import Settings
-from moorage.cli.options import AsJson, Commands, open_ledger
+from moorage.cli.options import DEPLOYMENTS, AsJson, Commands, FleetFile, open_ledger
 from moorage.cli.output import dump, print_table, say
 from moorage.common.failures import Cause, Failure
 from moorage.gateway.gateway import GatewayOptions
@@ -32,6 +34,7 @@ def up(
     ] = False,
     tls_certificate: Annotated[str, typer.Option(help="Certificate chain, a PEM file.")] = "",
     tls_key: Annotated[str, typer.Option(help="Its private key, a PEM file.")] = "",
+    fleet: FleetFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Start a gateway on this machine, or change how it listens."""
@@ -41,6 +44,7 @@ def up(
         open_access=open_access,
         tls_certificate=tls_certificate,
         tls_key=tls_key,
+        fleet=str(_fleet_file(fleet) or ""),
     )
     gateway = bring_up(open_ledger(), Settings().root, name, options)
     if as_json:
@@ -49,6 +53,13 @@ def up(
     if options.requires_key:
         say("callers need an API key: moorage key create NAME")
     return None
+
+
+def _fleet_file(chosen: Path | None) -> Path | None:
+    """The fleet with which models are woken: the file, else the one among the usual specs."""
+    usual = DEPLOYMENTS / FLEET_FILE
+    found = chosen or (usual if usual.is_file() else None)
+    return found.absolute() if found else None
 
 
 @app.command()

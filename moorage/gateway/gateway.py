@@ -31,6 +31,7 @@ class GatewayOptions(InputValue):
     max_body_bytes: int = Field(
         50 * 2**20, ge=2**16, le=2**31 - 1, description="Largest body of a request in bytes."
     )
+    fleet: str = Field("", description="Fleet file with which sleeping models are woken.")
     idle_seconds: int = Field(
         3600, ge=1, description="How long a stream may pause before it is ended, in seconds."
     )

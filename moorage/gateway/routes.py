@@ -12,6 +12,19 @@ from moorage.gateway.envoy import MODEL, ROUTES, TYPE, Document, discovery, lua_
 from moorage.gateway.scripts import scripts
 from moorage.gateway.table import Backend, ModelRoute, RoutingTable
 
+DOORMAN = "doorman"
+"""Cluster of the service that wakes models."""
+
+DOORMAN_RETRIES = {
+    "retry_on": "connect-failure,reset",
+    "num_retries": 20,
+    "retry_back_off": {"base_interval": "0.2s", "max_interval": "2s"},
+}
+"""It holds callers anyway, so a restart of it costs them no more than time."""
+
+MODEL_HEADER = "x-moorage-model"
+"""Tells the doorman the model, whatever name the caller used."""
+
 CONNECT_SECONDS = 2
 RETRIES = 3
 LARGEST_LISTING = 4 * 2**20
@@ -34,7 +47,7 @@ def route_table(table: RoutingTable, code: Mapping[str, str]) -> list[Document]:
         *_listing(table.models),
     ]
     for model in table.models:
-        routes += [_route(model, name) for name in model.names]
+        routes += [_route(model, name, table.doorman) for name in model.names]
     unknown = _error("There is nothing at this path.", "unknown_path")
     return [
         {
@@ -59,9 +72,10 @@ def clusters(tables: Iterable[RoutingTable]) -> list[Document]:
     """A cluster for each release that one of these tables sends requests to."""
     found: dict[str, Document] = {}
     for table in tables:
+        if table.doorman:
+            found[DOORMAN] = _cluster(DOORMAN, [{"pipe": {"path": table.doorman}}])
         for backend in (backend for model in table.models for backend in model.backends):
-            keyed = _with_key(backend.key_file) if backend.key_file else {}
-            found[backend.release] = _cluster(backend.release, backend.endpoints) | keyed
+            found[backend.release] = _engines(backend)
     return [found[name] for name in sorted(found)]
 
 
@@ -82,13 +96,19 @@ def _entries(model: ModelRoute) -> Iterator[dict[str, Any]]:
         "object": "model",
         "created": int(model.since.timestamp()),
         "owned_by": "moorage",
-        "state": "running" if model.backends else "unavailable",
+        "state": _state(model),
     }
     yield {"id": model.name, **common}
     yield from ({"id": name, **common, "parent": model.name} for name in model.adapters)
 
 
-def _route(model: ModelRoute, name: str) -> Document:
+def _state(model: ModelRoute) -> str:
+    if model.backends:
+        return "running"
+    return "asleep" if model.asleep else "unavailable"
+
+
+def _route(model: ModelRoute, name: str, doorman: str) -> Document:
     namespace, key = MODEL
     match = {
         "safe_regex": {"regex": r"(/models/[^/]+)?/v1/.*"},
@@ -111,6 +131,13 @@ def _route(model: ModelRoute, name: str) -> Document:
     }
     if model.backends:
         action["weighted_clusters"] = {"clusters": [_weighted(one) for one in model.backends]}
+    elif model.asleep and doorman:
+        action |= {"cluster": DOORMAN, "retry_policy": DOORMAN_RETRIES}
+        return {
+            "match": match,
+            "route": action,
+            "request_headers_to_add": [_header(MODEL_HEADER, model.name)],
+        }
     else:
         why = f": {model.problem}" if model.problem else "."
         refusal = _error(f"Nobody serves '{model.name}' now{why}", "model_unavailable")
@@ -143,15 +170,11 @@ def _retries() -> Document:
     }
 
 
-def _cluster(name: str, endpoints: tuple[str, ...]) -> Document:
-    hosts = [{"endpoint": {"address": {"socket_address": _address(url)}}} for url in endpoints]
+def _engines(backend: Backend) -> Document:
+    addresses = [{"socket_address": _address(url)} for url in backend.endpoints]
     return {
-        "@type": f"{TYPE}.config.cluster.v3.Cluster",
-        "name": name,
-        "type": _discovery_type(endpoints),
-        "connect_timeout": f"{CONNECT_SECONDS}s",
-        "lb_policy": "LEAST_REQUEST",
-        "load_assignment": {"cluster_name": name, "endpoints": [{"lb_endpoints": hosts}]},
+        **_cluster(backend.release, addresses),
+        "type": _discovery_type(backend.endpoints),
         "outlier_detection": {
             "split_external_local_origin_errors": True,
             "consecutive_local_origin_failure": 1,
@@ -159,6 +182,19 @@ def _cluster(name: str, endpoints: tuple[str, ...]) -> Document:
             "max_ejection_time": "30s",
             "max_ejection_percent": 100,
         },
+        **(_with_key(backend.key_file) if backend.key_file else {}),
+    }
+
+
+def _cluster(name: str, addresses: list[Document]) -> Document:
+    hosts = [{"endpoint": {"address": address}} for address in addresses]
+    return {
+        "@type": f"{TYPE}.config.cluster.v3.Cluster",
+        "name": name,
+        "type": "STATIC",
+        "connect_timeout": f"{CONNECT_SECONDS}s",
+        "lb_policy": "LEAST_REQUEST",
+        "load_assignment": {"cluster_name": name, "endpoints": [{"lb_endpoints": hosts}]},
         "circuit_breakers": {"thresholds": [UNBOUNDED]},
     }
 
@@ -228,13 +264,13 @@ def _reply(match: Document, status: int, body: Any) -> Document:
     return {
         "match": match,
         "direct_response": {"status": status, "body": {"inline_string": json.dumps(body)}},
-        "response_headers_to_add": [
-            {
-                "header": {"key": "content-type", "value": "application/json"},
-                "append_action": "OVERWRITE_IF_EXISTS_OR_ADD",
-            }
-        ],
+        "response_headers_to_add": [_header("content-type", "application/json")],
     }
+
+
+def _header(name: str, value: str) -> Document:
+    header = {"key": name, "value": value}
+    return {"header": header, "append_action": "OVERWRITE_IF_EXISTS_OR_ADD"}
 
 
 def _error(message: str, code: str) -> Document:

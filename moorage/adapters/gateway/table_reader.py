@@ -18,8 +18,10 @@ from moorage.gateway.gateway import GatewayOptions
 from moorage.gateway.routes import engine_key
 from moorage.gateway.table import Backend, ModelRoute, RoutingTable
 from moorage.releases.routing import Route
+from moorage.spec.keep_alive import keep_alive_seconds
 
 KEYS = "keys"
+DOORMAN_SOCKET = "doorman.sock"
 RETRY_SECONDS = 60.0
 """When a key that could not be read is tried again: that may start a Prefect server."""
 
@@ -50,6 +52,7 @@ class TableReader:
         self, ledger: Ledger, folder: Path, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._ledger, self._folder, self._clock = ledger, folder / KEYS, clock
+        self._socket = folder / DOORMAN_SOCKET
         self._files: dict[str, _KeyFile] = {}
 
     def read(self, options: GatewayOptions) -> RoutingTable:
@@ -61,8 +64,11 @@ class TableReader:
         routes = self._ledger.routes.routes()
         serving = {route.release for route in routes}
         self._files = {name: file for name, file in self._files.items() if name in serving}
+        awake = {route.model for route in routes}
+        asleep = [one for one in self._ledger.routes.sleepers() if one.model not in awake]
         return RoutingTable(
-            models=tuple(self._model(route) for route in routes),
+            models=(*map(self._model, routes), *map(_sleeping, asleep)),
+            doorman=str(self._socket),
             keys=self._ledger.api_keys.all(),
             requires_key=options.requires_key,
         )
@@ -73,6 +79,7 @@ class TableReader:
         return ModelRoute(
             name=route.model,
             backends=(backend,) if route.endpoints and not file.problem else (),
+            keep_alive=keep_alive_seconds(route.keep_alive),
             problem=file.problem,
             adapters=route.adapters,
             since=route.since,
@@ -85,7 +92,7 @@ class TableReader:
         return known
 
     def _write(self, release: str) -> _KeyFile:
-        if not (secret := self._secret_of(release)):
+        if not (secret := engine_secret(self._ledger, release)):
             return _KeyFile()
         try:
             key = read_secrets([secret])[secret]
@@ -95,8 +102,12 @@ class TableReader:
         write_private(path, json.dumps(engine_key(key)), over=True)
         return _KeyFile(str(path))
 
-    def _secret_of(self, release: str) -> str:
-        """Name of the secret with the key of a release's engine; empty = it asks for none."""
-        record = self._ledger.releases.get(release).release
-        plan = record.plan if record else None
-        return key_secret(plan, ENGINES[plan.engine].api_key_variable) if plan else ""
+
+def _sleeping(route: Route) -> ModelRoute:
+    return ModelRoute(name=route.model, adapters=route.adapters, asleep=True, since=route.since)
+
+
+def engine_secret(ledger: Ledger, release: str) -> str:
+    """Name of the secret with the key of a release's engine; empty = it asks for none."""
+    plan = ledger.releases.get(release).plan
+    return key_secret(plan, ENGINES[plan.engine].api_key_variable) if plan else ""

@@ -6,7 +6,17 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, Engine, delete, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Engine,
+    and_,
+    delete,
+    insert,
+    or_,
+    select,
+    update,
+)
 
 from moorage.adapters.ledger.claims import free, hand_back
 from moorage.adapters.ledger.database import gate, reading
@@ -17,10 +27,11 @@ from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import Workload
 from moorage.inventory.claims import Claim
 from moorage.placement.placement import Role
-from moorage.releases.release import Release, ReleaseRow, ReleaseState, Restart, release_id
+from moorage.releases.release import ASLEEP, Release, ReleaseRow, ReleaseState, Restart, release_id
 from moorage.releases.routing import Route
 from moorage.releases.states import FINAL, SERVING, UNFINISHED, outage
 from moorage.spec import ModelSpec
+from moorage.spec.keep_alive import NEVER
 
 RESTARTS_KEPT = 100
 
@@ -248,20 +259,29 @@ class Routes:
         """Send requests to a closed release again."""
         self._releases.move(release, ReleaseState.RUNNING, cause)
 
+    def sleepers(self) -> tuple[Route, ...]:
+        """The models that a request wakes, and those that fall asleep or wake now, by name."""
+        falling = RELEASES.c.cause.startswith(ASLEEP, autoescape=True)
+        stopping = and_(RELEASES.c.state == ReleaseState.STOPPING, falling)
+        states = RELEASES.c.state.in_((ReleaseState.ASLEEP, ReleaseState.WAKING))
+        return self._read(or_(states, stopping))
+
     def routes(self, model: str = "") -> tuple[Route, ...]:
         """The current routes, by name; at most one for a single model.
 
         One query that reads no records, because clients may call this before each request.
         """
+        serving = RELEASES.c.state.in_(SERVING)
+        return self._read(and_(serving, RELEASES.c.model == model) if model else serving)
+
+    def _read(self, where: ColumnElement[bool]) -> tuple[Route, ...]:
         columns = (RELEASES.c.id, RELEASES.c.model, RELEASES.c.state, RELEASES.c.created_at)
         query = (
             select(*columns, RELEASES.c.spec, WORKLOADS.c.workload)
             .outerjoin(WORKLOADS, WORKLOADS.c.release == RELEASES.c.id)
-            .where(RELEASES.c.state.in_(SERVING))
+            .where(where)
             .order_by(RELEASES.c.model, WORKLOADS.c.name)
         )
-        if model:
-            query = query.where(RELEASES.c.model == model)
         found: dict[str, list[Any]] = {}
         with reading(self._engine) as connection:
             for row in connection.execute(query):
@@ -282,4 +302,5 @@ def _route(rows: list[Any]) -> Route:
         endpoints=tuple(one["endpoint"] for one in leaders if one["endpoint"]),
         adapters=tuple(sorted(named.union(set.intersection(*loaded) if loaded else ()))),
         since=first.created_at,
+        keep_alive=first.spec.get("keep_alive", NEVER),
     )

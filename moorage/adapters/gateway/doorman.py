@@ -1,0 +1,215 @@
+"""The doorman: holds requests for a model that sleeps, has it woken once, and passes them on.
+
+Only sleeping models are routed to it, so its speed matters little. Attackers are callers: bodies
+have a limit, waiting callers have a limit, and each is held for a limited time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, NamedTuple
+
+import httpx
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from moorage.common.failures import Failure
+from moorage.gateway.routes import MODEL_HEADER
+from moorage.gateway.waking import FailedWake, next_failure
+
+HOP_BY_HOP = frozenset(
+    {"connection", "content-length", "host", "keep-alive", "te", "transfer-encoding", "upgrade"}
+    | {MODEL_HEADER}
+)
+COMMENT = b": the model is starting\n\n"
+
+
+class Endpoint(NamedTuple):
+    """Where a model answers, and the key that its engine asks for; empty = none."""
+
+    url: str
+    key: str = ""
+
+
+class Limits(NamedTuple):
+    """What the doorman allows.
+
+    Attributes:
+        waiting: Callers of one model that it holds at a time.
+        body_bytes: Largest body of a request.
+        hold_seconds: How long a caller waits for a model.
+        quiet_seconds: After this a streaming caller gets its first comment, then one each time.
+    """
+
+    waiting: int = 500
+    body_bytes: int = 50 * 2**20
+    hold_seconds: float = 600.0
+    quiet_seconds: float = 5.0
+
+
+class Refused(Exception):
+    """Why a request is not passed on.
+
+    Args:
+        reason: For the caller.
+        retry_seconds: When it may try again.
+    """
+
+    def __init__(self, reason: str, retry_seconds: float, status: int = 503) -> None:
+        super().__init__(reason)
+        self.reason, self.retry_seconds, self.status = reason, retry_seconds, status
+
+
+class Doorman:
+    """One service for all models of a ledger.
+
+    Args:
+        wake: Wakes a model, waits until it has answered with a token, and says where it is. It is
+            called once for all callers that wait for the same model.
+        limits: What it allows.
+        clock: Seconds, never decreasing.
+    """
+
+    def __init__(
+        self,
+        wake: Callable[[str], Awaitable[Endpoint]],
+        limits: Limits = Limits(),  # noqa: B008
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._wake, self._limits, self._clock = wake, limits, clock
+        self._waking: dict[str, asyncio.Task[Endpoint]] = {}
+        self._failed: dict[str, FailedWake] = {}
+        self._waiting: Counter[str] = Counter()
+        self.active: Counter[str] = Counter()
+        """Requests that it passes on now, by model."""
+        self._http = httpx.AsyncClient(timeout=None, trust_env=False, follow_redirects=False)
+
+    @property
+    def app(self) -> Starlette:
+        """It as an ASGI application."""
+        methods = ["GET", "POST"]
+        return Starlette(routes=[Route("/{path:path}", self._answer, methods=methods)])
+
+    async def _answer(self, request: Request) -> Response:
+        model = request.headers.get(MODEL_HEADER, "")
+        try:
+            if not model:
+                raise Refused("This address is for the gateway only.", 0, 400)
+            body = await self._body(request)
+            waking = asyncio.create_task(self._endpoint(model))
+            if _streams(body):
+                done, _ = await asyncio.wait({waking}, timeout=self._limits.quiet_seconds)
+                if not done:
+                    return self._held_stream(waking, request, body)
+            return await self._passed_on(await waking, request, body)
+        except Refused as refused:
+            return _refusal(refused)
+
+    async def _body(self, request: Request) -> bytes:
+        body = bytearray()
+        async for piece in request.stream():
+            body += piece
+            if len(body) > self._limits.body_bytes:
+                raise Refused("The request is too large.", 0, 413)
+        return bytes(body)
+
+    async def _endpoint(self, model: str) -> Endpoint:
+        """Where a model answers, once it does."""
+        failed = self._failed.get(model)
+        if failed and (wait := failed.wait_seconds(self._clock())):
+            raise Refused(f"'{model}' did not start: {failed.reason}", wait)
+        if self._waiting[model] >= self._limits.waiting:
+            raise Refused(f"Too many requests wait for '{model}'.", self._limits.quiet_seconds)
+        if model not in self._waking:
+            self._waking[model] = asyncio.create_task(self._wake_once(model))
+        self._waiting[model] += 1
+        try:
+            # A caller that leaves does not end the start for the others.
+            async with asyncio.timeout(self._limits.hold_seconds):
+                return await asyncio.shield(self._waking[model])
+        except TimeoutError:
+            raise Refused(f"'{model}' is still starting.", self._limits.quiet_seconds) from None
+        finally:
+            self._waiting[model] -= 1
+
+    async def _wake_once(self, model: str) -> Endpoint:
+        try:
+            found = await self._wake(model)
+        except Failure as failure:
+            record = next_failure(self._failed.get(model), str(failure), self._clock())
+            self._failed[model] = record
+            raise Refused(
+                f"'{model}' did not start: {failure}", record.wait_seconds(record.at)
+            ) from None
+        else:
+            self._failed.pop(model, None)
+            return found
+        finally:
+            del self._waking[model]
+
+    async def _passed_on(self, to: Endpoint, request: Request, body: bytes) -> Response:
+        answer = await self._ask(to, request, body)
+        headers = {k: v for k, v in answer.headers.items() if k not in HOP_BY_HOP}
+        return StreamingResponse(self._content(answer, request), answer.status_code, headers)
+
+    def _held_stream(
+        self, waking: asyncio.Task[Endpoint], request: Request, body: bytes
+    ) -> Response:
+        async def events() -> AsyncIterator[bytes]:
+            try:
+                while not waking.done():
+                    yield COMMENT
+                    await asyncio.wait({waking}, timeout=self._limits.quiet_seconds)
+                answer = await self._ask(await waking, request, body)
+                async for piece in self._content(answer, request):
+                    yield piece
+            except Refused as refused:
+                yield f"data: {json.dumps(_error(refused))}\n\n".encode()
+
+        return StreamingResponse(events(), media_type="text/event-stream")
+
+    async def _content(self, answer: httpx.Response, request: Request) -> AsyncIterator[bytes]:
+        model = request.headers[MODEL_HEADER]
+        self.active[model] += 1
+        try:
+            async for piece in answer.aiter_raw():
+                yield piece
+        finally:
+            self.active[model] -= 1
+            await answer.aclose()
+
+    async def _ask(self, to: Endpoint, request: Request, body: bytes) -> httpx.Response:
+        headers = [(k, v) for k, v in request.headers.items() if k not in HOP_BY_HOP]
+        if to.key:
+            headers = [(k, v) for k, v in headers if k != "authorization"]
+            headers.append(("authorization", f"Bearer {to.key}"))
+        url = f"{to.url}{request.url.path}"
+        asked = self._http.build_request(request.method, url, headers=headers, content=body)
+        try:
+            return await self._http.send(asked, stream=True)
+        except httpx.HTTPError as error:
+            raise Refused(f"The engine does not answer: {error}", 1) from error
+
+
+def _streams(body: bytes) -> bool:
+    try:
+        content: Any = json.loads(body)
+    except ValueError:
+        return False
+    return isinstance(content, dict) and content.get("stream") is True
+
+
+def _refusal(refused: Refused) -> Response:
+    headers = {"retry-after": str(max(1, round(refused.retry_seconds)))}
+    return JSONResponse(_error(refused), refused.status, headers)
+
+
+def _error(refused: Refused) -> dict[str, Any]:
+    found = {"type": "server_error", "param": "model", "code": "model_unavailable"}
+    return {"error": {"message": refused.reason, **found}}

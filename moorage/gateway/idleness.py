@@ -1,0 +1,63 @@
+"""When models have had no request for so long that they are put to sleep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+RETRY_SECONDS = 60.0
+"""How long a model is left alone after it was due: putting it to sleep takes a while, or failed."""
+
+
+class Traffic(NamedTuple):
+    """Requests of a release: how many so far, and how many in flight."""
+
+    total: int = 0
+    active: int = 0
+
+
+class Loaded(NamedTuple):
+    """A model that serves.
+
+    Attributes:
+        keep_alive: Seconds without a request after which it sleeps; None = it never does.
+    """
+
+    model: str
+    release: str
+    keep_alive: float | None
+    traffic: Traffic
+
+
+class Idleness:
+    """Remembers since when each release had no request. All times are seconds of one clock."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, tuple[float, int]] = {}
+        self._not_before: dict[str, float] = {}
+
+    def observe(self, loaded: Iterable[Loaded], now: float) -> None:
+        """Note the requests of everything that serves now; what is seen first was used just now."""
+        before, self._last = self._last, {}
+        for one in loaded:
+            since, total = before.get(one.release, (now, one.traffic.total))
+            used = one.traffic.active or one.traffic.total != total
+            self._last[one.release] = (now if used else since, one.traffic.total)
+
+    def idle_seconds(self, release: str, now: float) -> float:
+        """How long a release had no request."""
+        return now - self._last[release][0] if release in self._last else 0.0
+
+    def due(self, loaded: Iterable[Loaded], now: float) -> list[Loaded]:
+        """The models that are put to sleep now, the longest idle first; each once a minute."""
+        found = [
+            one
+            for one in loaded
+            if one.keep_alive is not None
+            and not one.traffic.active
+            and self.idle_seconds(one.release, now) >= one.keep_alive
+            and now >= self._not_before.get(one.release, 0.0)
+        ]
+        for one in found:
+            self._not_before[one.release] = now + RETRY_SECONDS
+        return sorted(found, key=lambda one: -self.idle_seconds(one.release, now))

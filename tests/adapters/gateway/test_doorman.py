@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+
+from moorage.adapters.gateway.doorman import Doorman, Endpoint, Limits
+from moorage.common.failures import Cause, Failure
+from moorage.gateway.routes import MODEL_HEADER
+from tests.gateway.engine import TestEngine
+
+
+class Sleeper:
+    """A model that wakes when the test says so."""
+
+    def __init__(self, endpoint: str) -> None:
+        self.endpoint, self.wakes = endpoint, 0
+        self.awake = asyncio.Event()
+        self.failure: Failure | None = None
+
+    async def wake(self, _model: str) -> Endpoint:
+        self.wakes += 1
+        await self.awake.wait()
+        if self.failure:
+            raise self.failure
+        return Endpoint(self.endpoint, "engine-key")
+
+
+@pytest.fixture
+async def sleeper() -> AsyncIterator[Sleeper]:
+    with TestEngine("woken") as engine:
+        yield Sleeper(f"http://127.0.0.1:{engine.port}")
+
+
+def caller(doorman: Doorman) -> httpx.AsyncClient:
+    transport = httpx.ASGITransport(doorman.app)
+    return httpx.AsyncClient(
+        transport=transport, base_url="http://doorman", headers={MODEL_HEADER: "llama"}
+    )
+
+
+async def ask(client: httpx.AsyncClient, *, stream: bool = False) -> httpx.Response:
+    return await client.post("/v1/chat/completions", json={"model": "llama", "stream": stream})
+
+
+async def test_fifty_callers_cause_one_start_and_are_all_answered(sleeper: Sleeper) -> None:
+    async with caller(Doorman(sleeper.wake)) as client:
+        asking = [asyncio.create_task(ask(client)) for _ in range(50)]
+        await asyncio.sleep(0.05)
+        sleeper.awake.set()
+        answers = await asyncio.gather(*asking)
+    assert sleeper.wakes == 1
+    assert [answer.json()["by"] for answer in answers] == ["woken"] * 50
+
+
+async def test_a_caller_that_leaves_does_not_end_the_start_for_the_others(sleeper: Sleeper) -> None:
+    async with caller(Doorman(sleeper.wake)) as client:
+        first, second = (asyncio.create_task(ask(client)) for _ in range(2))
+        await asyncio.sleep(0.05)
+        first.cancel()
+        sleeper.awake.set()
+        answer = await second
+    assert (sleeper.wakes, answer.json()["by"]) == (1, "woken")
+
+
+async def test_a_streaming_caller_gets_comments_until_the_model_answers(sleeper: Sleeper) -> None:
+    async with caller(Doorman(sleeper.wake, Limits(quiet_seconds=0.02))) as client:
+        asking = asyncio.create_task(ask(client, stream=True))
+        await asyncio.sleep(0.1)
+        sleeper.awake.set()
+        answer = await asking
+    events = [line for line in answer.text.splitlines() if line]
+    assert events[0] == ": the model is starting"
+    assert events[-1] == "data: [DONE]"
+
+
+async def test_a_start_that_failed_is_told_and_not_repeated_at_once(sleeper: Sleeper) -> None:
+    now = 0.0
+    sleeper.failure = Failure(Cause.NO_FIT, "2 GiB needed, 1 GiB free")
+    sleeper.awake.set()
+    async with caller(Doorman(sleeper.wake, clock=lambda: now)) as client:
+        first, second = [await ask(client) for _ in range(2)]
+        now = 6.0
+        third = await ask(client)
+    assert [answer.status_code for answer in (first, second, third)] == [503] * 3
+    assert "2 GiB needed, 1 GiB free" in second.json()["error"]["message"]
+    assert [answer.headers["retry-after"] for answer in (first, third)] == ["5", "10"]
+    assert sleeper.wakes == 2
+
+
+async def test_who_finds_the_queue_full_may_come_back(sleeper: Sleeper) -> None:
+    async with caller(Doorman(sleeper.wake, Limits(waiting=1))) as client:
+        first = asyncio.create_task(ask(client))
+        await asyncio.sleep(0.05)
+        second = await ask(client)
+        sleeper.awake.set()
+        assert (await first).status_code == 200
+    assert second.status_code == 503
+    assert second.headers["retry-after"] == "5"
+
+
+async def test_a_caller_waits_no_longer_than_its_deadline(sleeper: Sleeper) -> None:
+    async with caller(Doorman(sleeper.wake, Limits(hold_seconds=0.05))) as client:
+        answer = await ask(client)
+    assert answer.status_code == 503
+    assert answer.json()["error"]["message"] == "'llama' is still starting."
+
+
+async def test_a_body_has_a_limit(sleeper: Sleeper) -> None:
+    async with caller(Doorman(sleeper.wake, Limits(body_bytes=10))) as client:
+        answer = await ask(client)
+    assert (answer.status_code, sleeper.wakes) == (413, 0)
