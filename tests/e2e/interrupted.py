@@ -70,6 +70,20 @@ RETIRING: dict[str, tuple[str, str, str]] = {
 }
 """Points of a retire."""
 
+UNLOADING: dict[str, tuple[str, str, str]] = {
+    "unloading": ("after", "moorage.adapters.ledger.releases", "Releases.move"),
+    "unloading: drained": ("before", "tasks.sleep", "end_release"),
+    "unloading: stopped": ("after", "tasks.stopping", "stop_all"),
+}
+"""Points at which a model falls asleep."""
+
+LOADING: dict[str, tuple[str, str, str]] = {
+    "loading: claimed": ("after", "moorage.adapters.ledger.claims", "Claims.commit"),
+    "loading: started": ("after", "tasks.workloads", "runtime_for.start"),
+    "loading: answered": ("before", "moorage.adapters.ledger.releases", "Routes.reopen"),
+}
+"""Points at which a model wakes."""
+
 DOWNLOADING: dict[str, tuple[str, str, str]] = {
     "a file has come": ("before", "moorage.adapters.sources.store", "ModelStore.accept"),
     "a file is verified": ("after", "moorage.adapters.sources.store", "ModelStore.accept"),
@@ -99,6 +113,8 @@ EVERY_POINT = {
     **SECOND_TRY,
     **STOP_FIRST,
     **RETIRING,
+    **UNLOADING,
+    **LOADING,
     **DOWNLOADING,
     **HALFWAY,
     **RECONCILING,

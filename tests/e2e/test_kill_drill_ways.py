@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from moorage.adapters.hosts.processes import MARK
+from moorage.inventory.claims import Resource
 from moorage.releases.release import ReleaseRow
 from moorage.releases.states import SERVING
 from tests.e2e.conftest import installed_engine
@@ -15,10 +16,12 @@ from tests.e2e.drill import Caller, Drill, Tell, on_processes, row
 from tests.e2e.interrupted import (
     DOWNLOADING,
     HALFWAY,
+    LOADING,
     RECONCILING,
     RETIRING,
     SECOND_TRY,
     STOP_FIRST,
+    UNLOADING,
 )
 from tests.e2e.workplace import Workplace
 from tests.hub.server import Hub
@@ -119,6 +122,33 @@ def test_a_deploy_that_downloads(
     left = drill.leaks_nothing(*others, drill.serving("fetched"))
     row(record_property, "download", point, "SIGKILL", done, left, "-", repeated)
     drill.place.run("retire", drill.place.named("fetched"))
+
+
+@pytest.mark.parametrize("point", [*UNLOADING, *LOADING])
+def test_a_model_that_sleeps_and_wakes(
+    drill: Drill, others: list[ReleaseRow], point: str, record_property: Tell
+) -> None:
+    """Wherever it is killed, the model sleeps after one reconcile, and wakes when it is asked."""
+    place, name = drill.place, drill.place.named("drowsy")
+    place.run("deploy", drill.spec("drowsy"))
+    old = drill.serving("drowsy")
+    if point in LOADING:
+        place.run("unload", name)
+    drill.killed(point, "load" if point in LOADING else "unload", name)
+    done = drill.reconcile()
+    [row_now] = place.releases("drowsy")[:1]
+    assert (row_now.id, row_now.state) == (old.id, "asleep")
+    resources = {claim.resource for claim in place.claims() if claim.release == old.id}
+    assert resources == {Resource.PORT}
+    assert old.workloads[0].name not in place.running()
+    place.run("load", name, "--fleet", place.folder / "fleet.yaml")
+    left = drill.leaks_nothing(*others, drill.serving("drowsy"))
+    with Caller(old) as caller:
+        caller.wait()
+    answered = f"{drill.answered(caller, old)} once woken"
+    row(record_property, "sleep", point, "SIGKILL", done, left, answered, "woken")
+    place.run("retire", name)
+    drill.leaks_nothing(*others)
 
 
 @pytest.mark.parametrize("point", RECONCILING)

@@ -1,0 +1,73 @@
+"""Releases that sleep: they keep their ports and nothing else, and one wakes at a time."""
+
+from __future__ import annotations
+
+import pytest
+
+from moorage.adapters.ledger import Ledger
+from moorage.common.failures import Cause, Failure
+from moorage.inventory.claims import Resource
+from moorage.releases.release import ASLEEP, ReleaseState
+from moorage.spec.keep_alive import NEVER
+from tests.adapters.ledger.test_routes import started, switch
+from tests.builders import GIB, a_claim, a_cpu_host, a_fleet, a_spec
+
+RAM = a_claim(host="cpu-1", resource=Resource.RAM, index=0, amount=GIB)
+PORT = a_claim(host="cpu-1", resource=Resource.PORT, index=40_000, amount=1)
+FLEET = a_fleet(a_cpu_host())
+
+
+def asleep(ledger: Ledger, **fields: object) -> str:
+    """A release that served and sleeps."""
+    spec = a_spec(**fields)
+    identity = ledger.releases.begin(spec, "main", "")
+    ledger.claims.commit(identity, [RAM, PORT], FLEET)
+    ledger.releases.move(identity, ReleaseState.STARTING)
+    switch(ledger, identity)
+    ledger.routes.close(identity, f"{ASLEEP}: no request for 5 min")
+    assert [one.model for one in ledger.routes.sleepers()] == ["tiny"]
+    ledger.releases.end(identity, ReleaseState.ASLEEP, f"{ASLEEP}: no request for 5 min")
+    return identity
+
+
+def claimed(ledger: Ledger) -> list[Resource]:
+    return [claim.resource for claim in ledger.claims.all()]
+
+
+def test_a_sleeper_keeps_its_ports_and_its_name(ledger: Ledger) -> None:
+    identity = asleep(ledger)
+    assert claimed(ledger) == [Resource.PORT]
+    assert ledger.routes.routes() == ()
+    assert [route.release for route in ledger.routes.sleepers()] == [identity]
+    found = ledger.releases.asleep("tiny")
+    assert found
+    assert found.id == identity
+    assert ledger.releases.unfinished() == []
+
+
+def test_a_sleeper_claims_its_place_again_as_it_wakes(ledger: Ledger) -> None:
+    identity = asleep(ledger)
+    ledger.claims.commit(identity, [RAM, PORT], FLEET, to=ReleaseState.WAKING)
+    assert claimed(ledger) == [Resource.RAM, Resource.PORT]
+    with pytest.raises(Failure) as caught:
+        ledger.claims.commit(identity, [RAM, PORT], FLEET, to=ReleaseState.WAKING)
+    assert caught.value.cause == Cause.LOST_LOCK
+    ledger.routes.reopen(identity, "woken")
+    [route] = ledger.routes.routes()
+    assert (route.release, route.keep_alive) == (identity, NEVER)
+
+
+def test_what_takes_over_ends_a_sleeper(ledger: Ledger) -> None:
+    identity = asleep(ledger)
+    new = started(ledger)
+    switch(ledger, new)
+    assert ledger.releases.get(identity).state == ReleaseState.SUPERSEDED
+    assert ledger.releases.get(identity).cause == f"superseded by {new}"
+    assert claimed(ledger) == []
+    assert ledger.routes.sleepers() == ()
+
+
+def test_how_long_a_model_stays_loaded_is_in_its_route(ledger: Ledger) -> None:
+    identity = started(ledger, a_spec(keep_alive="5m"))
+    switch(ledger, identity)
+    assert ledger.routes.routes("tiny")[0].keep_alive == "5m"

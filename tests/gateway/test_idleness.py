@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+from moorage.gateway.idleness import RETRY_SECONDS, Idleness, Loaded, Traffic
+
+
+def loaded(model: str, keep_alive: float | None = 10, total: int = 0, active: int = 0) -> Loaded:
+    return Loaded(model, f"{model}.v1", keep_alive, Traffic(total, active))
+
+
+def due(idleness: Idleness, now: float, *models: Loaded) -> list[str]:
+    idleness.observe(models, now)
+    return [one.model for one in idleness.due(models, now)]
+
+
+def test_a_model_is_due_when_it_had_no_request_for_its_time() -> None:
+    idleness = Idleness()
+    assert due(idleness, 100, loaded("a")) == []  # it counts as used when it is seen first
+    assert due(idleness, 109, loaded("a")) == []
+    assert due(idleness, 110, loaded("a")) == ["a"]
+
+
+def test_a_request_begins_the_time_anew() -> None:
+    idleness = Idleness()
+    due(idleness, 100, loaded("a"))
+    assert due(idleness, 109, loaded("a", total=1)) == []
+    assert due(idleness, 118, loaded("a", total=1)) == []
+    assert due(idleness, 119, loaded("a", total=1)) == ["a"]
+
+
+def test_a_request_in_flight_keeps_it_awake_however_long_it_takes() -> None:
+    idleness = Idleness()
+    due(idleness, 100, loaded("a", total=1, active=1))
+    assert due(idleness, 500, loaded("a", total=1, active=1)) == []
+    assert due(idleness, 505, loaded("a", total=1)) == []
+    assert due(idleness, 510, loaded("a", total=1)) == ["a"]
+
+
+def test_a_model_without_a_time_is_never_due_and_one_with_0_at_once() -> None:
+    idleness = Idleness()
+    assert due(idleness, 100, loaded("a", None), loaded("b", 0)) == ["b"]
+    assert due(idleness, 9_999, loaded("a", None)) == []
+
+
+def test_the_longest_idle_is_first_and_each_is_due_once_a_minute() -> None:
+    idleness = Idleness()
+    due(idleness, 100, loaded("a"), loaded("b"))
+    due(idleness, 103, loaded("a", total=1), loaded("b"))
+    models = loaded("a", total=1), loaded("b")
+    assert due(idleness, 120, *models) == ["b", "a"]
+    assert due(idleness, 130, *models) == []
+    assert due(idleness, 120 + RETRY_SECONDS, *models) == ["b", "a"]

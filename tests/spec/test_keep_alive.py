@@ -1,0 +1,40 @@
+"""How long a model stays loaded, in the grammar of Docker Model Runner (checklist D7)."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+
+from moorage.spec.keep_alive import keep_alive_seconds
+from tests.builders import a_spec
+
+
+@pytest.mark.parametrize(
+    ("written", "seconds"),
+    [
+        ("never", None),
+        ("0", 0.0),
+        ("30s", 30.0),
+        ("5m", 300.0),
+        ("1h30m", 5400.0),
+        ("1.5h", 5400.0),
+        ("500ms", 0.5),
+        ("-1", None),
+        ("-5m", None),
+    ],
+)
+def test_a_duration_is_read_and_written_back_as_it_was_given(
+    written: str, seconds: float | None
+) -> None:
+    assert keep_alive_seconds(written) == seconds
+    assert a_spec(keep_alive=written).model_dump(mode="json")["keep_alive"] == written
+
+
+@pytest.mark.parametrize("written", ["", "5", "soon", "5 m", "m", "5m!", "1d", "--5m", "5m-", "∞"])
+def test_anything_else_is_refused_with_what_may_be_written(written: str) -> None:
+    with pytest.raises(ValidationError, match="30s"):
+        a_spec(keep_alive=written)
+
+
+def test_it_does_not_change_what_runs() -> None:
+    assert a_spec(keep_alive="5m").digest == a_spec().digest
