@@ -29,6 +29,14 @@ class Loaded(NamedTuple):
     traffic: Traffic
 
 
+class Idle(NamedTuple):
+    """A model without requests, and for how long it had none."""
+
+    model: str
+    release: str
+    seconds: float
+
+
 class Idleness:
     """Remembers since when each release had no request. All times are seconds of one clock."""
 
@@ -47,6 +55,15 @@ class Idleness:
     def idle_seconds(self, release: str, now: float) -> float:
         """How long a release had no request."""
         return now - self._last[release][0] if release in self._last else 0.0
+
+    def idle(self, loaded: Iterable[Loaded], now: float) -> list[Idle]:
+        """The models that may be put to sleep to make room, the longest idle first."""
+        found = [
+            Idle(one.model, one.release, self.idle_seconds(one.release, now))
+            for one in loaded
+            if one.keep_alive is not None and not one.traffic.active
+        ]
+        return sorted(found, key=lambda one: -one.seconds)
 
     def due(self, loaded: Iterable[Loaded], now: float) -> list[Loaded]:
         """The models that are put to sleep now, the longest idle first; each once a minute."""

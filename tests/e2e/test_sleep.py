@@ -10,6 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from moorage.releases.release import ReleaseState
 from tests.e2e.conftest import process_engine
 from tests.e2e.test_gateway import Gateway
 from tests.e2e.workplace import Workplace
@@ -125,7 +126,7 @@ def test_a_model_falls_asleep_and_fifty_callers_wake_it_once(
         answers = list(callers.map(lambda _: gateway.ask("tiny", patience=300), range(50)))
     assert {answer.status_code for answer in answers} == {200}
     timeline = workplace.ledger.releases.transitions(f"{name}.v1")
-    assert [one.after for one in timeline].count("waking") == 1
+    assert [one.after for one in timeline].count(ReleaseState.WAKING) == 1
     assert gateway.ask("tiny").status_code == 200
 
 
@@ -145,4 +146,24 @@ def test_a_caller_is_told_why_a_model_does_not_wake(
     # It is not tried again at once.
     assert gateway.ask("tiny").status_code == 503
     timeline = workplace.ledger.releases.transitions(f"{name}.v1")
-    assert [one.after for one in timeline].count("waking") == 1
+    assert [one.after for one in timeline].count(ReleaseState.WAKING) == 1
+
+
+def test_the_longest_idle_model_makes_room_and_one_that_never_sleeps_does_not(
+    workplace: Workplace, gateway: Gateway, lifecycle_program: Path
+) -> None:
+    fleet = workplace.folder / "fleet.yaml"
+    fleet.write_text(fleet.read_text().replace("name: local,", "name: local, ram: 200MiB,"))
+    engine = process_engine(lifecycle_program)
+    small = {"ram": "64MiB"}
+    for name, keep_alive in (("a", "1h"), ("b", "1h"), ("always", "never")):
+        workplace.run(
+            "deploy", workplace.spec(name, engine=engine, placement=small, keep_alive=keep_alive)
+        )
+    workplace.run("unload", workplace.named("a"))
+    workplace.run("deploy", workplace.spec("c", engine=engine, placement=small, keep_alive="1h"))
+    assert gateway.ask("c").status_code == 200
+    assert gateway.ask("a", patience=300).status_code == 200
+    states = {name: workplace.releases(name)[0].state for name in ("a", "b", "c", "always")}
+    assert states == {"a": "running", "b": "asleep", "c": "running", "always": "running"}
+    assert workplace.named("a") in workplace.releases("b")[0].cause

@@ -49,3 +49,12 @@ def test_the_longest_idle_is_first_and_each_is_due_once_a_minute() -> None:
     assert due(idleness, 120, *models) == ["b", "a"]
     assert due(idleness, 130, *models) == []
     assert due(idleness, 120 + RETRY_SECONDS, *models) == ["b", "a"]
+
+
+def test_who_may_make_room_is_idle_and_may_sleep() -> None:
+    idleness = Idleness()
+    models = loaded("a"), loaded("b"), loaded("never", None), loaded("busy", active=1)
+    idleness.observe([models[1]], 90)
+    idleness.observe(models, 100)
+    found = [(one.model, one.seconds) for one in idleness.idle(models, 104)]
+    assert found == [("b", 14), ("a", 4)]

@@ -27,7 +27,7 @@ from moorage.adapters.system.settings import Settings
 from moorage.common.failures import Failure
 from moorage.common.units import human_seconds
 from moorage.gateway.gateway import Gateway, GatewayOptions, LogPosition
-from moorage.gateway.idleness import Idleness, Loaded, Traffic
+from moorage.gateway.idleness import Idle, Idleness, Loaded, Traffic
 from moorage.gateway.table import ModelRoute, RoutingTable
 from moorage.gateway.usage import count
 
@@ -56,8 +56,11 @@ class GatewayService:
         self._files = ConfigFiles(self._processes.folder)
         self._reader = TableReader(ledger, self._processes.folder)
         self._idleness = Idleness()
+        self._idle: list[Idle] = []
         row = ledger.gateways.get(name)
-        self._sleepers = Sleepers(ledger, home, row.options.fleet if row else "")
+        self._sleepers = Sleepers(
+            ledger, home, lambda: self._idle, row.options.fleet if row else ""
+        )
         self._doorman = Doorman(self._sleepers.wake)
         self._doorman_server = DoormanServer(self._doorman, self._processes.folder / DOORMAN_SOCKET)
         self._log = AccessLog(self._processes.folder)
@@ -154,6 +157,7 @@ class GatewayService:
             for backend in model.backends
         ]
         self._idleness.observe(loaded, now)
+        self._idle = self._idleness.idle(loaded, now)
         for one in self._idleness.due(loaded, now):
             idle = human_seconds(self._idleness.idle_seconds(one.release, now))
             self._doorman_server.submit(self._sleep(one.model, f"no request for {idle}"))
