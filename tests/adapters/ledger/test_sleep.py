@@ -6,11 +6,12 @@ import pytest
 
 from moorage.adapters.ledger import Ledger
 from moorage.common.failures import Cause, Failure
+from moorage.common.units import GIB
 from moorage.inventory.claims import Resource
 from moorage.releases.release import ASLEEP, ReleaseState
 from moorage.spec.keep_alive import NEVER
 from tests.adapters.ledger.test_routes import started, switch
-from tests.builders import GIB, a_claim, a_cpu_host, a_fleet, a_spec
+from tests.builders import a_claim, a_cpu_host, a_fleet, a_spec
 
 RAM = a_claim(host="cpu-1", resource=Resource.RAM, index=0, amount=GIB)
 PORT = a_claim(host="cpu-1", resource=Resource.PORT, index=40_000, amount=1)
