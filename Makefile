@@ -84,7 +84,7 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed-demo: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[transformers]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[transformers,gateway]'
 	@touch $@
 
 $(VENV)/.installed-team: pyproject.toml | $(VENV)/bin/python

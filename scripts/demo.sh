@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The main job on one machine: make a tiny model, deploy it, chat with it, show the record, retire it.
+# The main job on one machine: make two tiny models, deploy them behind one address, let one fall asleep,
+# wake it by a request, show the record, retire both.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -17,15 +18,24 @@ retire() {
   if [ -n "${KEEP:-}" ] && [ "$status" -eq 0 ]; then
     printf '\nLeft running. In this shell: export MOORAGE_HOME=%q PREFECT_HOME=%q PATH=%q:$PATH\n' \
       "$MOORAGE_HOME" "$PREFECT_HOME" "$PWD/.venv/bin"
-    printf 'and end it with: moorage retire tiny-llama\n'
+    printf 'and end it with: moorage retire tiny-llama; moorage retire tiny-poet; moorage gateway down\n'
   else
     run moorage retire tiny-llama || true
+    run moorage retire tiny-poet || true
+    run moorage gateway down || true
   fi
   exit "$status"
 }
 
 run python scripts/make_tiny_model.py models/tiny-llama
+run python scripts/make_tiny_model.py models/tiny-poet
 trap retire EXIT
+run moorage gateway up --port "${PORT:-4000}"
 run moorage deploy deployments/tiny-llama.yaml
+run moorage deploy deployments/tiny-poet.yaml
 run moorage chat tiny-llama "Hello!" --max-tokens 16
+say 'tiny-poet falls asleep after 5 s without a request (keep_alive)'
+until moorage status tiny-poet --json | grep -q '"asleep"'; do sleep 1; done
+run moorage status
+run moorage chat tiny-poet "Wake up!" --max-tokens 16
 run moorage show tiny-llama

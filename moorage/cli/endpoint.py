@@ -17,6 +17,7 @@ from moorage.common.strict_json import JsonError
 from moorage.common.values import LARGEST
 from moorage.engines.api_key import key_secret
 from moorage.engines.registry import ENGINES
+from moorage.gateway.gateway import Gateway
 from moorage.readiness.answers import shorten
 from moorage.releases.release import ReleaseRow
 from moorage.releases.routing import models_listing
@@ -108,16 +109,30 @@ def chat(
     api_key: ApiKey = "",
     as_json: AsJson = False,
 ) -> None:
-    """Send a prompt to a running model."""
-    row = running_release(name)
-    content, text = _answer(row, prompt, max_tokens, key_of(row, api_key), as_json=as_json)
+    """Send a prompt to a model: through the gateway, which also wakes it, else to a replica."""
+    ledger = open_ledger()
+    gateway = next(filter(lambda one: _is_open(one, api_key), ledger.gateways.all()), None)
+    if gateway:
+        row = ledger.releases.asleep(name) or running_release(name)
+        url, key = gateway.url, api_key
+    else:
+        row = running_release(name)
+        url, key = row.serving[0].endpoint, key_of(row, api_key)
+    content, text = _answer(row, url, prompt, max_tokens, key, as_json=as_json)
     if as_json:
         return dump(content)
     return typer.echo(printable(text))
 
 
+def _is_open(gateway: Gateway, api_key: str) -> bool:
+    """Whether a gateway answers this machine, with that key or without one."""
+    options = gateway.options
+    follows = gateway.epoch and not gateway.problem and not options.tls_certificate
+    return bool(follows and (api_key or not options.requires_key))
+
+
 def _answer(
-    row: ReleaseRow, prompt: str, max_tokens: int, api_key: str, *, as_json: bool
+    row: ReleaseRow, base: str, prompt: str, max_tokens: int, api_key: str, *, as_json: bool
 ) -> tuple[Any, str]:
     """The body of a model's answer, and the text in it; as JSON it may hold none."""
     profile = row.release.profile if row.release else None
@@ -127,7 +142,7 @@ def _answer(
         )
     talks = profile is None or profile.has_chat_template
     path = "/v1/chat/completions" if talks else "/v1/completions"
-    url = f"{row.serving[0].endpoint}{path}"
+    url = f"{base}{path}"
     messages = [{"role": "user", "content": prompt}]
     prompted = {"messages": messages} if talks else {"prompt": prompt}
     body = {"model": row.model, "max_tokens": max_tokens, "stream": False, **prompted}
