@@ -20,7 +20,7 @@ from moorage.adapters.hosts.local_host import (
     local_accelerators,
     ports_in_use,
 )
-from moorage.adapters.hosts.remote_host import survey_remote_host
+from moorage.adapters.hosts.remote_host import describe, survey_remote_host
 from moorage.adapters.sources.store import staged_models
 from moorage.adapters.system.parallel import map_parallel
 from moorage.common.failures import Failure
@@ -119,20 +119,6 @@ def survey_host(host: Host, fleet: Fleet | None = None) -> HostSnapshot:
     return describe(host).model_copy(update=facts)
 
 
-def describe(host: Host) -> HostSnapshot:
-    """A host as the fleet file describes it, before a survey."""
-    return HostSnapshot(
-        name=host.name,
-        address=host.access.url,
-        bind=host.bind,
-        labels=host.labels,
-        ram_reserve=int(host.reserve.ram),
-        accelerator_reserve=int(host.reserve.accelerator_memory),
-        port_range=host.port_range,
-        ray_range=host.ray_range,
-    )
-
-
 def _local_facts(host: Host) -> dict[str, Any]:
     runtimes, docker, trouble = _runtimes(host)
     memory = psutil.virtual_memory()
@@ -185,10 +171,8 @@ def _images(host: Host) -> frozenset[str]:
 
 
 def _remote_facts(host: Host, fleet: Fleet) -> dict[str, Any]:
-    gpus = host.accelerators == "auto"
     try:
-        known = describe(host).model_copy(update={"registries": fleet.registries})
-        facts = survey_remote_host(known, fleet.helper_image, host.store, gpus)
+        facts = survey_remote_host(host, fleet)
         images = DockerImages(host.access.url).names()
     except Failure as failure:
         return {"unreachable": failure.detail}

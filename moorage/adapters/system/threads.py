@@ -38,7 +38,7 @@ async def in_thread(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs)
 
 
 def _start(call: Future[R], function: Callable[[], R]) -> None:
-    """Run a function in a daemon thread; its end settles the future. A cancelled call never runs."""
+    """Run a function in a daemon thread and settle the future; a cancelled one never runs."""
 
     def work() -> None:
         if not call.set_running_or_notify_cancel():
