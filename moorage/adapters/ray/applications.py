@@ -9,6 +9,7 @@ from typing import Any
 
 from moorage.adapters.hosts.observation import Observation
 from moorage.adapters.ray.dashboard import RayDashboard
+from moorage.adapters.secrets import redact
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import ContainerSpec, Workload, planned_workload
 from moorage.engines.ray_serve import (
@@ -75,11 +76,11 @@ class RayRuntime:
         )
 
     def logs(self, workload: Workload, tail: int) -> str:
-        """The cluster's message about the application, and the logs of its replicas."""
+        """The cluster's message about the application, and the logs of its replicas; redacted."""
         state = app_state(self._dashboard.details(), workload.name)
         if state is None:
             return ""
-        return "\n".join([state.message, *(self._log(log, tail) for log in state.logs)])
+        return redact("\n".join([state.message, *(self._log(log, tail) for log in state.logs)]))
 
     def stop(self, workload: Workload, grace_seconds: float) -> None:
         """Remove the application from the config; Ray ends it after its requests."""
