@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from typing import Any
 
 from moorage.adapters.hosts.observation import Observation
 from moorage.adapters.ray.dashboard import RayDashboard
@@ -15,7 +14,6 @@ from moorage.engines.launch import ContainerSpec, Workload, planned_workload
 from moorage.engines.ray_serve import (
     AppState,
     AppStatus,
-    LossyChange,
     ReplicaLog,
     app_state,
     with_application,
@@ -60,7 +58,7 @@ class RayRuntime:
                     f"{spec.host} has an application {spec.name} that this ledger does not know",
                     suggestion="Rename the model, or delete that application in Ray.",
                 )
-            self._put(lambda: with_application(details, config))
+            self._dashboard.put(with_application(details, config))
         return workload
 
     def observe(self, workload: Workload) -> Observation:
@@ -92,19 +90,12 @@ class RayRuntime:
             if state.status != AppStatus.DELETING:
                 if not _belongs(state, workload):
                     return
-                self._put(lambda: without_application(details, workload.name))
+                self._dashboard.put(without_application(details, workload.name))
         give_up = time.monotonic() + grace_seconds + GONE_SECONDS
         while app_state(self._dashboard.details(), workload.name):
             if time.monotonic() > give_up:
                 return
             time.sleep(POLL_SECONDS)
-
-    def _put(self, change: Callable[[], dict[str, Any]]) -> None:
-        try:
-            config = change()
-        except LossyChange as error:
-            raise Failure(Cause.LAUNCH_REFUSED, str(error)) from None
-        self._dashboard.put(config)
 
     def _log(self, log: ReplicaLog, tail: int) -> str:
         """The log of a replica; empty when the replica has ended."""
