@@ -40,10 +40,6 @@ def check_fleet(fleet: Fleet, on_done: Callable[[], None] = lambda: None) -> tup
 
     Helper containers are removed, or end by themselves where that fails. A port at the end of each
     host's range, where claims are fewest, is used briefly.
-
-    Args:
-        fleet: The hosts.
-        on_done: Called after each host.
     """
     outcomes = map_parallel(
         lambda host: diagnose_host(host, fleet), fleet.hosts, DIAGNOSIS_SECONDS, on_done

@@ -77,13 +77,7 @@ def survey_remote_host(host: Host, fleet: Fleet) -> HostFacts:
 
 
 def helper_image_on(host: Host, fleet: Fleet, info: dict[str, Any], seconds: float) -> str:
-    """The fleet's helper image on a host, pulled where it is missing.
-
-    Args:
-        host: A remote host.
-        fleet: Its fleet, with the registries.
-        info: The daemon's information.
-        seconds: Limit for the pull.
+    """Name of the fleet's helper image on a remote host; pulled in that time if it is missing.
 
     Raises:
         Failure: As `ensure_helper_image`.
@@ -111,12 +105,7 @@ def ask_daemon(access: Access) -> dict[str, Any]:
 
 
 def run_probe(host: Host, image: str, handed: Handed) -> HostFacts:
-    """Run a probe on a host.
-
-    Args:
-        host: A remote host.
-        image: The helper's image; the host has it.
-        handed: Devices for the probe.
+    """Run a probe on a remote host, which has the image.
 
     Raises:
         Failure: As `run_helper`.
@@ -137,11 +126,6 @@ def probe_host(probe: Callable[[Handed], HostFacts], info: dict[str, Any], gpus:
     """Facts that probes on a host find.
 
     Most hosts need one probe; accelerators that need more than `/sys` take another.
-
-    Args:
-        probe: Runs a probe with the given devices.
-        info: The daemon's information.
-        gpus: Whether to detect accelerators.
 
     Raises:
         Failure: As `run_helper`.
