@@ -224,12 +224,16 @@ def _wait_for_shell(process: subprocess.Popen[bytes], seconds: float) -> str | N
 
 @contextlib.contextmanager
 def _private_key(access: Access) -> Iterator[str]:
-    """A temporary file with the key of a named secret; empty without one."""
+    """A file with the key of a named secret, in memory on Linux; empty without a secret."""
     if not access.key:
         yield ""
         return
     key = read_secrets([access.key])[access.key].strip() + "\n"
-    descriptor, path = _nameless_file() if hasattr(os, "memfd_create") else _short_lived_file()
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("key")
+        path = f"/proc/{os.getpid()}/fd/{descriptor}"
+    else:
+        descriptor, path = tempfile.mkstemp(prefix="moorage-key-")
     try:
         os.fchmod(descriptor, 0o600)
         os.write(descriptor, key.encode())
@@ -238,16 +242,6 @@ def _private_key(access: Access) -> Iterator[str]:
         os.close(descriptor)
         if not path.startswith("/proc/"):
             Path(path).unlink()
-
-
-def _nameless_file() -> tuple[int, str]:
-    """A file in memory, available on Linux."""
-    descriptor = os.memfd_create("key")
-    return descriptor, f"/proc/{os.getpid()}/fd/{descriptor}"
-
-
-def _short_lived_file() -> tuple[int, str]:
-    return tempfile.mkstemp(prefix="moorage-key-")
 
 
 def _failure(access: Access, output: str) -> Failure:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
+from moorage.common.failures import Cause, Failure
 from moorage.common.values import Value
 
 MARK_LEDGER, MARK_RELEASE = "MOORAGE_LEDGER", "MOORAGE_RELEASE"
@@ -67,10 +68,6 @@ class AppState(Value):
     logs: tuple[ReplicaLog, ...] = ()
 
 
-class LossyChange(Exception):
-    """A change would alter an application of somebody else; the message says how."""
-
-
 def app_state(details: Mapping[str, Any], name: str) -> AppState | None:
     """The state of one application; None = the cluster does not have it.
 
@@ -104,12 +101,13 @@ def with_application(details: Mapping[str, Any], config: Mapping[str, Any]) -> d
         config: The application.
 
     Raises:
-        LossyChange: When another application would be altered.
+        Failure: `LAUNCH_REFUSED` when another application would be altered.
     """
     whole = without_application(details, str(config["name"]))
     for other in whole["applications"]:
         if other.get("route_prefix", "/") == config["route_prefix"]:
-            raise LossyChange(f"{other['name']} has the route {config['route_prefix']} already")
+            detail = f"{other['name']} has the route {config['route_prefix']} already"
+            raise Failure(Cause.LAUNCH_REFUSED, detail)
     return {**whole, "applications": [*whole["applications"], dict(config)]}
 
 
@@ -117,7 +115,7 @@ def without_application(details: Mapping[str, Any], name: str) -> dict[str, Any]
     """The cluster's config without one application, the others exactly as they are.
 
     Raises:
-        LossyChange: As in `with_application`.
+        Failure: As in `with_application`.
     """
     applications: Mapping[str, Any] = details.get("applications", {})
     kept = [_config(other, app) for other, app in applications.items() if other != name]
@@ -136,9 +134,11 @@ def _config(name: str, application: Mapping[str, Any]) -> dict[str, Any] | None:
     if config is None:
         if str(application.get("source", "")).lower() == IMPERATIVE:
             return None
-        raise LossyChange(f"the cluster does not tell the config of its application {name}")
+        detail = f"the cluster does not tell the config of its application {name}"
+        raise Failure(Cause.LAUNCH_REFUSED, detail)
     if REDACTED in str(config):
-        raise LossyChange(f"the dashboard hides variables of {name}, which a change would lose")
+        detail = f"the dashboard hides variables of {name}, which a change would lose"
+        raise Failure(Cause.LAUNCH_REFUSED, detail)
     # Both stand above all applications; older Rays list them here too, and refuse them.
     return {key: value for key, value in config.items() if key not in ("host", "port")}
 

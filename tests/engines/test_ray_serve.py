@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
+from moorage.common.failures import Failure
 from moorage.engines.ray_serve import (
     MARK_LEDGER,
     MARK_RELEASE,
     AppStatus,
-    LossyChange,
     ReplicaLog,
     app_state,
     with_application,
@@ -101,7 +101,7 @@ class TestConfig:
         ],
     )
     def test_nothing_is_sent_that_would_harm_another(self, other: dict[str, Any], why: str) -> None:
-        with pytest.raises(LossyChange, match=why):
+        with pytest.raises(Failure, match=why):
             with_application(details(other=an_application(**other)), OURS)
 
 

@@ -11,7 +11,8 @@ import pytest
 
 from moorage.adapters.docker.client import forget_clients
 from moorage.adapters.docker.helper import ensure_helper_image
-from moorage.adapters.hosts.survey import describe, survey_host
+from moorage.adapters.hosts.remote_host import describe
+from moorage.adapters.hosts.survey import survey_host
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.fleet import Fleet
 from moorage.inventory.registries import Registries, RegistryLogin

@@ -11,7 +11,7 @@ import pytest
 
 from moorage.adapters.docker.client import forget_clients
 from moorage.adapters.engines.engine_folders import make_remote_cache_folders
-from moorage.adapters.hosts.survey import describe
+from moorage.adapters.hosts.remote_host import describe
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import Mount
 from moorage.inventory.fleet import Host

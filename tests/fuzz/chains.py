@@ -10,7 +10,8 @@ from pathlib import Path
 from moorage.adapters.engines.engine_http import ask, metrics_total, read_metrics, served_names
 from moorage.adapters.engines.schemas import check_early
 from moorage.adapters.files.specs import load_fleet, load_spec
-from moorage.adapters.hosts.survey import describe, fleet_snapshot
+from moorage.adapters.hosts.remote_host import describe
+from moorage.adapters.hosts.survey import fleet_snapshot
 from moorage.adapters.sources import read_keys, resolve_all
 from moorage.adapters.system.settings import Settings
 from moorage.cli.options import existing

@@ -15,6 +15,7 @@ from moorage.adapters.docker.container_options import container_arguments, deliv
 from moorage.adapters.docker.errors import start_failure
 from moorage.adapters.engines.engine_folders import make_cache_folders
 from moorage.adapters.hosts.observation import Observation, log_of_container
+from moorage.adapters.secrets import redact
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import (
     LABEL_LEDGER,
@@ -87,10 +88,10 @@ class DockerRuntime:
             return _observation(container.attrs["State"], int(container.attrs["RestartCount"]))
 
     def logs(self, workload: Workload, tail: int) -> str:
-        """The last lines of both streams."""
+        """The last lines of both streams, redacted."""
         with daemon(self.address) as client:
             container = _find(client, workload)
-            return log_of_container(container, tail) if container else ""
+            return redact(log_of_container(container, tail)) if container else ""
 
     def stop(self, workload: Workload, grace_seconds: float) -> None:
         """SIGTERM, SIGKILL after the grace period, then removal. A foreign container stays."""

@@ -21,7 +21,6 @@ from moorage.adapters.hosts.reachability import reach
 from moorage.adapters.system.os_errors import innermost_message
 from moorage.adapters.system.parallel import map_parallel
 from moorage.common.failures import Failure
-from moorage.inventory.access import Access
 from moorage.inventory.checks import Check, HostChecks, broken, judge_bind, judge_neighbours
 from moorage.inventory.fleet import Fleet, Host
 
@@ -41,10 +40,6 @@ def check_fleet(fleet: Fleet, on_done: Callable[[], None] = lambda: None) -> tup
 
     Helper containers are removed, or end by themselves where that fails. A port at the end of each
     host's range, where claims are fewest, is used briefly.
-
-    Args:
-        fleet: The hosts.
-        on_done: Called after each host.
     """
     outcomes = map_parallel(
         lambda host: diagnose_host(host, fleet), fleet.hosts, DIAGNOSIS_SECONDS, on_done
@@ -75,22 +70,23 @@ def _listening(diagnoses: Sequence[HostDiagnosis]) -> Iterator[list[HostDiagnosi
     """Start listeners on all hosts. Yields those that listen; the others get a failed check."""
     listeners = [_listener(diagnosis) for diagnosis in diagnoses]
     outcomes = map_parallel(lambda listener: listener.__enter__(), listeners, REACH_SECONDS)
-    triples = list(zip(diagnoses, listeners, outcomes, strict=True))
-    for diagnosis, _, outcome in triples:
+    opened = {}
+    for diagnosis, listener, outcome in zip(diagnoses, listeners, outcomes, strict=True):
         if isinstance(outcome, Exception):
             diagnosis.checks.append(_cannot_listen(diagnosis, outcome))
+        else:
+            opened[diagnosis] = listener
     try:
-        yield [diagnosis for diagnosis, _, outcome in triples if outcome is None]
+        yield list(opened)
     finally:
-        opened = [listener for _, listener, outcome in triples if outcome is None]
-        map_parallel(lambda listener: listener.__exit__(None, None, None), opened, REACH_SECONDS)
+        listeners = list(opened.values())
+        map_parallel(lambda listener: listener.__exit__(None, None, None), listeners, REACH_SECONDS)
 
 
 def _listener(diagnosis: HostDiagnosis) -> contextlib.AbstractContextManager[None]:
-    host = diagnosis.host
-    if host.access.is_remote:
-        return listen_remotely(host.access, diagnosis.image, host.bind, diagnosis.port)
-    return listen_locally(host.bind, diagnosis.port)
+    if diagnosis.host.access.is_remote:
+        return _listen_remotely(diagnosis.host, diagnosis.image, diagnosis.port)
+    return listen_locally(diagnosis.host.bind, diagnosis.port)
 
 
 def _cannot_listen(diagnosis: HostDiagnosis, error: Exception) -> Check:
@@ -115,8 +111,11 @@ def _reach_neighbours(diagnosis: HostDiagnosis, listening: Sequence[HostDiagnosi
     if not diagnosis.image or not others:
         return
     places = [(other.host.bind, other.port) for other in others]
+    seconds = int(greeting.PATIENCE_SECONDS + greeting.CONNECT_SECONDS) + STOP_SECONDS
+    job = HelperJob(diagnosis.image, (*PYTHON, "reach", json.dumps(places)), "check", seconds)
     try:
-        troubles = reach_from(diagnosis.host.access, diagnosis.image, places)
+        output = run_helper(diagnosis.host.access, job)
+        troubles = [str(trouble) for trouble in json.loads(output.splitlines()[-1])]
     except (Failure, *ERRORS) as error:
         troubles = [innermost_message(str(error))] * len(others)
     names = [other.host.name for other in others]
@@ -141,22 +140,18 @@ def listen_locally(bind: str, port: int) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def listen_remotely(access: Access, image: str, bind: str, port: int) -> Iterator[None]:
+def _listen_remotely(host: Host, image: str, port: int) -> Iterator[None]:
     """Listen on a remote host, on a port that Docker publishes like an engine's.
 
     The container ends and is removed by itself if this machine loses the host.
-
-    Raises:
-        APIError: When Docker cannot publish it.
-        DockerException: When the daemon does not answer.
     """
-    container = connect(access, STOP_SECONDS).containers.create(
+    container = connect(host.access, STOP_SECONDS).containers.create(
         image,
         entrypoint=[PYTHON[0]],
         command=[*PYTHON[1:], "listen", str(port)],
         name=f"moorage-check-{uuid4().hex[:12]}",
         labels={LABEL_HELPER: "check"},
-        ports={f"{port}/tcp": (bind, port)},
+        ports={f"{port}/tcp": (host.bind, port)},
         read_only=True,
         cap_drop=["ALL"],
         security_opt=["no-new-privileges"],
@@ -168,22 +163,4 @@ def listen_remotely(access: Access, image: str, bind: str, port: int) -> Iterato
         yield
     finally:
         with contextlib.suppress(DockerException, RequestException):
-            connect(access, STOP_SECONDS).api.remove_container(str(container.id), force=True)
-
-
-def reach_from(access: Access, image: str, places: Sequence[tuple[str, int]]) -> list[str]:
-    """For each listener why a host does not reach it; empty = it does.
-
-    Args:
-        access: Address and credentials of its daemon.
-        image: The helper's image; the host has it.
-        places: Address and port of each listener.
-
-    Raises:
-        Failure: When the helper does not run.
-        DockerException: When the daemon does not answer.
-    """
-    seconds = int(greeting.PATIENCE_SECONDS + greeting.CONNECT_SECONDS) + STOP_SECONDS
-    job = HelperJob(image, (*PYTHON, "reach", json.dumps(places)), "check", seconds)
-    output = run_helper(access, job)
-    return [str(trouble) for trouble in json.loads(output.splitlines()[-1])]
+            connect(host.access, STOP_SECONDS).api.remove_container(str(container.id), force=True)

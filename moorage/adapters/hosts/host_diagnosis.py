@@ -7,20 +7,20 @@ import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from docker.errors import DockerException
 from requests.exceptions import RequestException
 
 from moorage.adapters.docker.client import connect
-from moorage.adapters.docker.helper import ensure_helper_image
 from moorage.adapters.hosts.remote_host import (
     ASK_SECONDS,
-    Prober,
     ask_daemon,
+    helper_image_on,
     probe_host,
-    with_architecture,
+    run_probe,
 )
-from moorage.adapters.hosts.survey import describe, survey_host
+from moorage.adapters.hosts.survey import survey_host
 from moorage.common.failures import Failure
 from moorage.inventory.checks import (
     Check,
@@ -122,11 +122,8 @@ def _diagnose_remote(host: Host, fleet: Fleet) -> HostDiagnosis:
     if (ahead := seconds_ahead(str(info.get("SystemTime")), began, ended)) is not None:
         diagnosis.checks.append(judge_clock(ahead))
     try:
-        known = describe(host).model_copy(update={"registries": fleet.registries})
-        image = ensure_helper_image(
-            with_architecture(known, info), fleet.helper_image, HELPER_SECONDS
-        )
-        facts = probe_host(Prober(host.access, image, host.store), info, detect)
+        image = helper_image_on(host, fleet, info, HELPER_SECONDS)
+        facts = probe_host(partial(run_probe, host, image), info, detect)
     except (Failure, *ERRORS) as error:
         diagnosis.checks.append(_no_helper(fleet.helper_image, error))
         return diagnosis

@@ -168,14 +168,9 @@ def ports_in_use(address: str, low: int, high: int) -> set[int]:
 def _connections() -> Iterator[tuple[int, bool]]:
     """The local port of each connection, and whether it is a listener.
 
-    Linux lists them in tables, read here directly. psutil would also read the files of every
-    process to find the owners: with many engines that takes longer than the rest of a survey.
+    The tables are read here directly. psutil would also read the files of every process to find
+    the owners: with many engines that takes longer than the rest of a survey.
     """
-    if not TABLES[0].exists():
-        for one in psutil.net_connections(kind="tcp"):
-            if one.laddr:
-                yield one.laddr.port, one.status == psutil.CONN_LISTEN
-        return
     for table in TABLES:
         if table.exists():  # not every kernel has IPv6
             yield from map(_parse_row, table.read_text().splitlines()[1:])

@@ -11,17 +11,27 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import Any, TypeVar
 
 import psutil
 
 from moorage.adapters.hosts import supervisor
 from moorage.adapters.hosts.observation import Observation, log_of_file
 from moorage.adapters.hosts.supervisor import is_alive
+from moorage.adapters.secrets import redact
 from moorage.adapters.system.os_errors import disk_failures
 from moorage.common.failures import Cause, Failure
-from moorage.engines.launch import ContainerSpec, Workload, planned_workload
+from moorage.engines.launch import (
+    LABEL_LEDGER,
+    LABEL_MODEL,
+    LABEL_RELEASE,
+    ContainerSpec,
+    Workload,
+    planned_workload,
+)
+from moorage.operations.reconcile.cluster_state import ObservedWorkload
 
 MARK = "MOORAGE_WORKLOAD"
 """Environment variable of every process of a workload: the workload's folder. It identifies the
@@ -38,7 +48,6 @@ APPEAR_SECONDS = 10.0
 KILL_SECONDS = 5.0
 EXIT_SECONDS = 1.0
 POLL_SECONDS = 0.05
-PROCESSES = Path("/proc")
 
 T = TypeVar("T")
 
@@ -59,9 +68,9 @@ class ProcessRuntime:
         Raises:
             Failure: `PROGRAM_MISSING`, or `LAUNCH_REFUSED` when it does not come up at all.
         """
-        if not (state := self._live_state(spec.name)):
+        if not _lives(state := self._state(spec.name)):
             # A process of this name without a state file must not run twice.
-            self._end(self._processes(spec.name), 0)
+            _end(self._processes(spec.name), 0)
             with disk_failures(self._root):
                 state = self._spawn(spec, secrets)
         identity = f"{state['pid']}@{state['started_at']}"
@@ -70,11 +79,12 @@ class ProcessRuntime:
     def observe(self, workload: Workload) -> Observation:
         """The process's state."""
         state = self._state(workload.name)
-        if state is None:
+        if not state:
             return Observation(running=False, detail="the process is gone")
-        if state["pid"] and is_alive(state["pid"], state["started_at"]):
+        if _lives(state):
             return Observation(running=True, detail=f"process {state['pid']} runs")
-        code = self._exit_code(workload.name)
+        # The supervisor may need a moment to record it.
+        code = _poll(lambda: self._state(workload.name).get("exit_code"), EXIT_SECONDS)
         return Observation(
             running=False,
             exit_code=code,
@@ -85,8 +95,8 @@ class ProcessRuntime:
         )
 
     def logs(self, workload: Workload, tail: int) -> str:
-        """The last lines of its log."""
-        return log_of_file(self._folder(workload.name) / "log", tail)
+        """The last lines of its log, redacted."""
+        return redact(log_of_file(self._folder(workload.name) / "log", tail))
 
     def stop(self, workload: Workload, grace_seconds: float) -> None:
         """SIGTERM, SIGKILL after the grace period; its folder is removed.
@@ -95,15 +105,32 @@ class ProcessRuntime:
         SIGTERM, and its requests could not finish.
         """
         give_up = time.monotonic() + grace_seconds
-        if grace_seconds and (state := self._live_state(workload.name)):
+        if grace_seconds and _lives(state := self._state(workload.name)):
             found = self._processes(workload.name)
             engine = [process for process in found if process.pid == state["pid"]]
-            for process in engine:
-                _signal(process, signal.SIGTERM)
+            _signal(engine, signal.SIGTERM)
             _wait(engine, grace_seconds)
-        self._end(self._processes(workload.name), max(0, give_up - time.monotonic()))
-        self._end(self._processes(workload.name), 0)
+        _end(self._processes(workload.name), max(0, give_up - time.monotonic()))
+        _end(self._processes(workload.name), 0)
         shutil.rmtree(self._folder(workload.name), ignore_errors=True)
+
+    def workloads(self, ledger: str) -> Iterator[ObservedWorkload]:
+        """All workloads that carry the label of a ledger."""
+        for folder in sorted(self._root.iterdir()) if self._root.is_dir() else []:
+            labels, state = _read_json(folder / LABELS_FILE), self._state(folder.name)
+            if labels.get(LABEL_LEDGER) != ledger:
+                continue
+            pid, alive = state.get("pid", 0), _lives(state)
+            with suppress(OSError):  # it was removed meanwhile
+                yield ObservedWorkload(
+                    name=folder.name,
+                    identity=f"{pid}@{state.get('started_at', 0)}",
+                    release=labels[LABEL_RELEASE],
+                    model=labels[LABEL_MODEL],
+                    running=alive,
+                    state=f"process {pid} runs" if alive else "the process has ended",
+                    since=datetime.fromtimestamp((folder / LABELS_FILE).stat().st_mtime, UTC),
+                )
 
     def _spawn(self, spec: ContainerSpec, secrets: Mapping[str, str]) -> dict[str, Any]:
         folder = self._folder(spec.name)
@@ -134,34 +161,20 @@ class ProcessRuntime:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-        _send_environment(supervising.stdin, {**_environment(spec, secrets), MARK: str(folder)})
+        assert supervising.stdin
+        with suppress(BrokenPipeError), supervising.stdin:  # a dead supervisor is noticed below
+            environment = {**_environment(spec, secrets), MARK: str(folder)}
+            supervising.stdin.write(json.dumps(environment).encode())
         return self._await_state(spec)
 
     def _await_state(self, spec: ContainerSpec) -> dict[str, Any]:
-        state = _poll(lambda: self._state(spec.name), APPEAR_SECONDS)
+        state = _poll(lambda: self._state(spec.name) or None, APPEAR_SECONDS)
         if state is None:
             raise Failure(Cause.LAUNCH_REFUSED, f"{spec.name} did not start on {spec.host}")
         return state
 
-    def _exit_code(self, name: str) -> int | None:
-        """The engine's exit code; the supervisor may need a moment to record it."""
-
-        def exit_code() -> int | None:
-            state = self._state(name)
-            return state["exit_code"] if state else None
-
-        return _poll(exit_code, EXIT_SECONDS)
-
-    def _live_state(self, name: str) -> dict[str, Any] | None:
-        state = self._state(name)
-        return state if state and is_alive(state["pid"], state["started_at"]) else None
-
-    def _state(self, name: str) -> dict[str, Any] | None:
-        try:
-            content: dict[str, Any] = json.loads((self._folder(name) / STATE_FILE).read_text())
-        except (OSError, ValueError):
-            return None
-        return content
+    def _state(self, name: str) -> dict[str, Any]:
+        return _read_json(self._folder(name) / STATE_FILE)
 
     def _processes(self, name: str) -> list[psutil.Process]:
         """All processes of a workload by their mark, including those of a killed flow."""
@@ -170,15 +183,6 @@ class ProcessRuntime:
             with suppress(psutil.Error):
                 found.append(psutil.Process(pid))
         return found
-
-    def _end(self, processes: list[psutil.Process], grace_seconds: float) -> None:
-        if grace_seconds:
-            for process in processes:
-                _signal(process, signal.SIGTERM)
-            processes = _wait(processes, grace_seconds)
-        for process in processes:
-            _signal(process, signal.SIGKILL)
-        _wait(processes, KILL_SECONDS)
 
     def _folder(self, name: str) -> Path:
         return self._root / name
@@ -192,11 +196,17 @@ def _poll(read: Callable[[], T | None], seconds: float) -> T | None:
     return found
 
 
-def _send_environment(pipe: IO[bytes] | None, environment: dict[str, str]) -> None:
-    """Send a supervisor its engine's environment. A dead supervisor is noticed later."""
-    assert pipe is not None
-    with suppress(BrokenPipeError), pipe:
-        pipe.write(json.dumps(environment).encode())
+def _read_json(path: Path) -> dict[str, Any]:
+    """The object in a file; empty when there is none."""
+    try:
+        content = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _lives(state: dict[str, Any]) -> bool:
+    return bool(state) and is_alive(state["pid"], state["started_at"])
 
 
 def _inherited_variables() -> dict[str, str]:
@@ -209,6 +219,14 @@ def _environment(spec: ContainerSpec, secrets: Mapping[str, str]) -> dict[str, s
         for variable in spec.environment
     }
     return {**_inherited_variables(), **own}
+
+
+def _end(processes: list[psutil.Process], grace_seconds: float) -> None:
+    if grace_seconds:
+        _signal(processes, signal.SIGTERM)
+        processes = _wait(processes, grace_seconds)
+    _signal(processes, signal.SIGKILL)
+    _wait(processes, KILL_SECONDS)
 
 
 def _wait(processes: list[psutil.Process], seconds: float) -> list[psutil.Process]:
@@ -227,36 +245,24 @@ def _runs(process: psutil.Process) -> bool:
         return False
 
 
-def _signal(process: psutil.Process, number: signal.Signals) -> None:
-    try:
-        process.send_signal(number)
-    except psutil.NoSuchProcess:
-        return
+def _signal(processes: list[psutil.Process], number: signal.Signals) -> None:
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            process.send_signal(number)
 
 
 def processes_with_variable(name: str, value: str) -> list[int]:
     """Ids of the processes whose environment has a variable with a value.
 
-    On Linux the bytes of `environ` are searched directly. That takes a tenth of psutil's time to
-    parse all variables, which with many engines is most of the time of a stop.
+    The bytes of `environ` are searched directly. That takes a tenth of psutil's time to parse all
+    variables, which with many engines is most of the time of a stop.
     """
-    if not PROCESSES.exists():
-        return list(_search_by_psutil(name, value))
     sought = f"\0{name}={value}\0".encode()
     return [pid for pid in psutil.pids() if sought in b"\0" + _environment_of(pid)]
 
 
 def _environment_of(pid: int) -> bytes:
     try:
-        return (PROCESSES / str(pid) / "environ").read_bytes()
+        return Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:  # it has ended, or is another user's
         return b""
-
-
-def _search_by_psutil(name: str, value: str) -> Iterator[int]:
-    for process in psutil.process_iter():
-        try:
-            if process.environ().get(name) == value:
-                yield process.pid
-        except psutil.Error:
-            continue

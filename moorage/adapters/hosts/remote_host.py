@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from docker.errors import APIError, DockerException
@@ -13,7 +14,8 @@ from moorage.adapters.docker.client import connect, forget_clients
 from moorage.adapters.docker.errors import NO_MOUNT, reach_failure
 from moorage.adapters.docker.helper import HelperJob, ensure_helper_image, run_helper
 from moorage.common.failures import Cause, Failure
-from moorage.inventory.access import Access, parse_access
+from moorage.inventory.access import Access
+from moorage.inventory.fleet import Fleet, Host
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.inventory.survey.facts import ARCHITECTURES, Found, HostFacts
 from moorage.inventory.survey.probe import SCRIPT, STORE, read_probe
@@ -35,26 +37,35 @@ PULL_SECONDS = 10.0
 AMD_TOOLS = {"amd-smi", "rocm-smi"}
 
 
-def survey_remote_host(host: HostSnapshot, helper_image: str, store: str, gpus: bool) -> HostFacts:
-    """Facts about a host from its daemon and a probe.
+def describe(host: Host) -> HostSnapshot:
+    """A host as the fleet file describes it, before a survey."""
+    return HostSnapshot(
+        name=host.name,
+        address=host.access.url,
+        bind=host.bind,
+        labels=host.labels,
+        ram_reserve=int(host.reserve.ram),
+        accelerator_reserve=int(host.reserve.accelerator_memory),
+        port_range=host.port_range,
+        ray_range=host.ray_range,
+    )
 
-    Args:
-        host: As the fleet describes it, with its registries.
-        helper_image: Image of the probe; pulled where it is missing.
-        store: Directory of its models.
-        gpus: Whether to detect accelerators.
+
+def survey_remote_host(host: Host, fleet: Fleet) -> HostFacts:
+    """Facts about a host from its daemon and a probe.
 
     Raises:
         Failure: When the daemon cannot be reached.
     """
-    access, image = parse_access(host.address), ""
-    info = ask_daemon(access)
+    info, image = ask_daemon(host.access), ""
     try:
-        image = ensure_helper_image(with_architecture(host, info), helper_image, PULL_SECONDS)
-        facts = probe_host(Prober(access, image, store), info, gpus)
+        image = helper_image_on(host, fleet, info, PULL_SECONDS)
+        facts = probe_host(partial(run_probe, host, image), info, host.accelerators == "auto")
     except (Failure, DockerException, RequestException, ValueError) as error:
-        facts = _facts_of_daemon(
-            info, f"the probe did not run, so its use of RAM is not known: {error}"
+        total = int(info["MemTotal"])
+        trouble = f"the probe did not run, so its use of RAM is not known: {error}"
+        facts = HostFacts(
+            cores=int(info["NCPU"]), ram_total=total, ram_free=total, troubles=(trouble,)
         )
     return facts.model_copy(
         update={
@@ -65,10 +76,19 @@ def survey_remote_host(host: HostSnapshot, helper_image: str, store: str, gpus: 
     )
 
 
-def with_architecture(host: HostSnapshot, info: dict[str, Any]) -> HostSnapshot:
-    """A host with the architecture that its daemon reports."""
+def helper_image_on(host: Host, fleet: Fleet, info: dict[str, Any], seconds: float) -> str:
+    """Name of the fleet's helper image on a remote host; pulled in that time if it is missing.
+
+    Raises:
+        Failure: As `ensure_helper_image`.
+    """
     machine = info["Architecture"]
-    return host.model_copy(update={"architecture": ARCHITECTURES.get(machine, machine)})
+    known = {
+        "registries": fleet.registries,
+        "architecture": ARCHITECTURES.get(machine, machine),
+    }
+    there = describe(host).model_copy(update=known)
+    return ensure_helper_image(there, fleet.helper_image, seconds)
 
 
 def ask_daemon(access: Access) -> dict[str, Any]:
@@ -84,49 +104,28 @@ def ask_daemon(access: Access) -> dict[str, Any]:
         raise reach_failure(error, access.address) from error
 
 
-class Prober:
-    """Runs probes on one host.
+def run_probe(host: Host, image: str, handed: Handed) -> HostFacts:
+    """Run a probe on a remote host, which has the image.
 
-    Args:
-        access: Address and credentials of its daemon.
-        image: Image of the probe; the host has it.
-        store: Directory of its models.
+    Raises:
+        Failure: As `run_helper`.
+        ValueError: When its answer cannot be read.
     """
-
-    def __init__(self, access: Access, image: str, store: str) -> None:
-        self._access = access
-        mounts = [Mount(STORE, store, type="bind", read_only=True)]
-        self._job = HelperJob(image, ("sh", "-c", SCRIPT), "probe", PROBE_SECONDS, mounts=mounts)
-
-    def __call__(self, handed: Handed = NOTHING) -> HostFacts:
-        """Run a probe.
-
-        Raises:
-            Failure: As `run_helper`.
-            ValueError: When its answer cannot be read.
-        """
-        try:
-            output = self._run(handed)
-        except APIError as error:
-            if not self._job.mounts or NO_MOUNT not in str(error.explanation):
-                raise
-            self._job = self._job._replace(mounts=())  # no model was brought there yet
-            output = self._run(handed)
-        return read_probe(output)
-
-    def _run(self, handed: Handed) -> str:
-        return run_helper(self._access, self._job._replace(handed=handed))
+    mount = Mount(STORE, host.store, type="bind", read_only=True)
+    job = HelperJob(image, ("sh", "-c", SCRIPT), "probe", PROBE_SECONDS, handed, [mount])
+    try:
+        output = run_helper(host.access, job)
+    except APIError as error:
+        if NO_MOUNT not in str(error.explanation):
+            raise
+        output = run_helper(host.access, job._replace(mounts=()))  # no model was brought there yet
+    return read_probe(output)
 
 
 def probe_host(probe: Callable[[Handed], HostFacts], info: dict[str, Any], gpus: bool) -> HostFacts:
     """Facts that probes on a host find.
 
     Most hosts need one probe; accelerators that need more than `/sys` take another.
-
-    Args:
-        probe: Runs a probe with the given devices.
-        info: The daemon's information.
-        gpus: Whether to detect accelerators.
 
     Raises:
         Failure: As `run_helper`.
@@ -141,15 +140,11 @@ def probe_host(probe: Callable[[Handed], HostFacts], info: dict[str, Any], gpus:
     facts = probe(NOTHING)
     if not gpus:
         return facts.model_copy(update=dict(Found()))
-    for vendor in _vendors_to_probe(facts):
-        facts = _with_vendor(facts, probe, vendor)
+    for vendor in facts.vendors:
+        # A probe with AMD's devices shows more only where the image has AMD's tools.
+        if vendor in HANDED and (vendor != AMD or AMD_TOOLS & set(facts.tools)):
+            facts = _with_vendor(facts, probe, vendor)
     return _with_silent_vendors(facts)
-
-
-def _vendors_to_probe(facts: HostFacts) -> list[str]:
-    """Vendors whose present accelerators show more to a probe that gets their devices."""
-    with_tool = AMD_TOOLS & set(facts.tools)
-    return [name for name in facts.vendors if name in HANDED and (name != AMD or with_tool)]
 
 
 def _with_vendor(facts: HostFacts, probe: Callable[[Handed], HostFacts], vendor: str) -> HostFacts:
@@ -173,9 +168,3 @@ def _with_silent_vendors(facts: HostFacts) -> HostFacts:
         f"accelerators of {', '.join(silent)} are there that tell nothing: write them down under"
         " `accelerators` of the host"
     )
-
-
-def _facts_of_daemon(info: dict[str, Any], trouble: str) -> HostFacts:
-    """Facts from the daemon alone, which does not know what is in use."""
-    total = int(info["MemTotal"])
-    return HostFacts(cores=int(info["NCPU"]), ram_total=total, ram_free=total, troubles=(trouble,))

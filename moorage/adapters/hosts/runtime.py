@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, Protocol
 
 from docker.errors import NotFound
@@ -15,11 +13,9 @@ from moorage.adapters.docker.client import daemon
 from moorage.adapters.docker.containers import DockerRuntime, remove_container
 from moorage.adapters.docker.helper import LABEL_HELPER
 from moorage.adapters.hosts.observation import Observation
-from moorage.adapters.hosts.processes import LABELS_FILE, STATE_FILE, ProcessRuntime
-from moorage.adapters.hosts.supervisor import is_alive
+from moorage.adapters.hosts.processes import ProcessRuntime
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.ray.applications import RayRuntime
-from moorage.adapters.secrets import redact
 from moorage.adapters.system.settings import Settings
 from moorage.engines.launch import LABEL_LEDGER, LABEL_MODEL, LABEL_RELEASE, ContainerSpec, Workload
 from moorage.operations.reconcile.cluster_state import ObservedWorkload, Place
@@ -46,10 +42,7 @@ class Runtime(Protocol):
         ...
 
     def logs(self, workload: Workload, tail: int) -> str:
-        """The last lines of its log; empty when there is none.
-
-        Runtimes of `runtime_for` redact the secrets that this process knows.
-        """
+        """The last lines of its log, without the secrets that this process knows."""
         ...
 
     def stop(self, workload: Workload, grace_seconds: float) -> None:
@@ -57,29 +50,13 @@ class Runtime(Protocol):
         ...
 
 
-class RedactingRuntime:
-    """A runtime whose logs are redacted: engines may write secrets.
-
-    Args:
-        runtime: The runtime that does the work.
-    """
-
-    def __init__(self, runtime: Runtime) -> None:
-        self._runtime = runtime
-        self.start, self.observe, self.stop = runtime.start, runtime.observe, runtime.stop
-
-    def logs(self, workload: Workload, tail: int) -> str:
-        """The last lines of its log, redacted."""
-        return redact(self._runtime.logs(workload, tail))
-
-
 def runtime_for(name: RuntimeName, address: str, settings: Settings) -> Runtime:
     """The runtime of that name on the host with that address."""
     if name == RuntimeName.PROCESS:
-        return RedactingRuntime(ProcessRuntime(settings.root / "run"))
+        return ProcessRuntime(settings.root / "run")
     if name == RuntimeName.RAY:
-        return RedactingRuntime(RayRuntime(address, lambda: _config_lock(address, settings)))
-    return RedactingRuntime(DockerRuntime(address))
+        return RayRuntime(address, lambda: _config_lock(address, settings))
+    return DockerRuntime(address)
 
 
 @contextmanager
@@ -108,7 +85,7 @@ def list_workloads(
         Failure: When the host does not answer.
     """
     if place.runtime == RuntimeName.PROCESS:
-        return tuple(_processes(settings.root / "run", ledger))
+        return tuple(ProcessRuntime(settings.root / "run").workloads(ledger))
     if place.runtime == RuntimeName.RAY:
         return tuple(_application(one, settings) for one in known)
     with daemon(place.address, LIST_SECONDS) as client:
@@ -166,29 +143,3 @@ def _container(listed: dict[str, Any]) -> ObservedWorkload:
         helper=labels.get(LABEL_HELPER, ""),
         fresh=state == "created",
     )
-
-
-def _processes(root: Path, ledger: str) -> Iterator[ObservedWorkload]:
-    for folder in sorted(root.iterdir()) if root.is_dir() else []:
-        labels, state = _read_json(folder / LABELS_FILE), _read_json(folder / STATE_FILE)
-        if labels.get(LABEL_LEDGER) != ledger:
-            continue
-        with suppress(OSError):  # it was removed meanwhile
-            pid, started = state.get("pid") or 0, state.get("started_at") or 0
-            alive = bool(pid) and is_alive(pid, started)
-            yield ObservedWorkload(
-                name=folder.name,
-                identity=f"{pid}@{started}",
-                release=labels[LABEL_RELEASE],
-                model=labels[LABEL_MODEL],
-                running=alive,
-                state=f"process {pid} runs" if alive else "the process has ended",
-                since=datetime.fromtimestamp((folder / LABELS_FILE).stat().st_mtime, UTC),
-            )
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    with suppress(OSError, ValueError):
-        content = json.loads(path.read_text())
-        return content if isinstance(content, dict) else {}
-    return {}

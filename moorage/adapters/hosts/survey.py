@@ -20,7 +20,7 @@ from moorage.adapters.hosts.local_host import (
     local_accelerators,
     ports_in_use,
 )
-from moorage.adapters.hosts.remote_host import survey_remote_host
+from moorage.adapters.hosts.remote_host import describe, survey_remote_host
 from moorage.adapters.sources.store import staged_models
 from moorage.adapters.system.parallel import map_parallel
 from moorage.common.failures import Failure
@@ -48,8 +48,8 @@ def survey_hosts(
 
     Args:
         fleet: The hosts.
-        seconds: Limit for one host. A host that does not answer in time is unreachable; its
-            requests end by their own time-outs.
+        seconds: A host that does not answer in this time is unreachable. Its requests end by their
+            own time-outs.
         on_done: Called after each host.
     """
     outcomes = map_parallel(lambda host: survey_host(host, fleet), fleet.hosts, seconds, on_done)
@@ -87,13 +87,9 @@ def _snapshot(host: Host, outcome: HostSnapshot | Exception, seconds: float) -> 
 def fleet_snapshot(
     hosts: Iterable[HostSnapshot], fleet: Fleet, claims: tuple[Claim, ...], models: Path
 ) -> FleetSnapshot:
-    """The hosts, completed by the ledger, the fleet and the model store.
+    """The surveyed hosts, completed by the ledger's claims and the fleet.
 
-    Args:
-        hosts: The surveyed hosts.
-        fleet: Its engines and registries are used.
-        claims: All claims of the ledger.
-        models: The model store of this machine, which daemons on this machine share.
+    Daemons on this machine share its model store, `models`.
     """
     given = {"engines": fleet.engines, "registries": fleet.registries}
     here = {**given, "models": staged_models(models)}
@@ -108,33 +104,18 @@ def fleet_snapshot(
 
 
 def survey_host(host: Host, fleet: Fleet | None = None) -> HostSnapshot:
-    """The resources of a host and their use. Claims are added from the ledger.
-
-    Args:
-        host: The host.
-        fleet: Its fleet; None = a fleet of its own.
-    """
+    """The resources of a host and their use, without claims. A fleet matters to remote hosts."""
     remote = host.access.is_remote
     facts = _remote_facts(host, fleet or Fleet()) if remote else _local_facts(host)
     return describe(host).model_copy(update=facts)
 
 
-def describe(host: Host) -> HostSnapshot:
-    """A host as the fleet file describes it, before a survey."""
-    return HostSnapshot(
-        name=host.name,
-        address=host.access.url,
-        bind=host.bind,
-        labels=host.labels,
-        ram_reserve=int(host.reserve.ram),
-        accelerator_reserve=int(host.reserve.accelerator_memory),
-        port_range=host.port_range,
-        ray_range=host.ray_range,
-    )
-
-
 def _local_facts(host: Host) -> dict[str, Any]:
-    runtimes, docker, trouble = _runtimes(host)
+    allowed = ("docker", "process") if host.runtimes == "auto" else host.runtimes
+    docker, trouble = "", "no runtime is allowed on this host"
+    if "docker" in allowed:
+        docker, trouble = docker_version(host.access.url)
+    processes = "process" in allowed and host.address == "local"
     memory = psutil.virtual_memory()
     facts = HostFacts(
         cores=psutil.cpu_count() or 1,
@@ -147,25 +128,15 @@ def _local_facts(host: Host) -> dict[str, Any]:
     )
     return {
         **_merge(host, facts),
-        "unreachable": "" if runtimes else trouble,
-        "runtimes": runtimes,
+        "unreachable": "" if docker or processes else trouble,
+        "runtimes": (
+            *((RuntimeName.DOCKER,) if docker else ()),
+            *((RuntimeName.PROCESS,) if processes else ()),
+        ),
         "interface": host.interface or interface_with(host.bind),
-        "programs": installed_programs() if RuntimeName.PROCESS in runtimes else (),
-        "images": _images(host) if RuntimeName.DOCKER in runtimes else frozenset(),
+        "programs": installed_programs() if processes else (),
+        "images": _images(host) if docker else frozenset(),
     }
-
-
-def _runtimes(host: Host) -> tuple[tuple[RuntimeName, ...], str, str]:
-    """The runtimes, the version of Docker, and why Docker does not answer."""
-    allowed = ("docker", "process") if host.runtimes == "auto" else host.runtimes
-    found: list[RuntimeName] = []
-    version, trouble = "", "no runtime is allowed on this host"
-    if "docker" in allowed:
-        version, trouble = docker_version(host.access.url)
-        found += [RuntimeName.DOCKER] if version else []
-    if "process" in allowed and host.address == "local":
-        found.append(RuntimeName.PROCESS)
-    return tuple(found), version, trouble
 
 
 def docker_version(address: str) -> tuple[str, str]:
@@ -185,10 +156,8 @@ def _images(host: Host) -> frozenset[str]:
 
 
 def _remote_facts(host: Host, fleet: Fleet) -> dict[str, Any]:
-    gpus = host.accelerators == "auto"
     try:
-        known = describe(host).model_copy(update={"registries": fleet.registries})
-        facts = survey_remote_host(known, fleet.helper_image, host.store, gpus)
+        facts = survey_remote_host(host, fleet)
         images = DockerImages(host.access.url).names()
     except Failure as failure:
         return {"unreachable": failure.detail}

@@ -5,16 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from typing import Any
 
 from moorage.adapters.hosts.observation import Observation
 from moorage.adapters.ray.dashboard import RayDashboard
+from moorage.adapters.secrets import redact
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import ContainerSpec, Workload, planned_workload
 from moorage.engines.ray_serve import (
     AppState,
     AppStatus,
-    LossyChange,
     ReplicaLog,
     app_state,
     with_application,
@@ -59,7 +58,7 @@ class RayRuntime:
                     f"{spec.host} has an application {spec.name} that this ledger does not know",
                     suggestion="Rename the model, or delete that application in Ray.",
                 )
-            self._put(lambda: with_application(details, config))
+            self._dashboard.put(with_application(details, config))
         return workload
 
     def observe(self, workload: Workload) -> Observation:
@@ -75,11 +74,11 @@ class RayRuntime:
         )
 
     def logs(self, workload: Workload, tail: int) -> str:
-        """The cluster's message about the application, and the logs of its replicas."""
+        """The cluster's message about the application, and the logs of its replicas; redacted."""
         state = app_state(self._dashboard.details(), workload.name)
         if state is None:
             return ""
-        return "\n".join([state.message, *(self._log(log, tail) for log in state.logs)])
+        return redact("\n".join([state.message, *(self._log(log, tail) for log in state.logs)]))
 
     def stop(self, workload: Workload, grace_seconds: float) -> None:
         """Remove the application from the config; Ray ends it after its requests."""
@@ -91,19 +90,12 @@ class RayRuntime:
             if state.status != AppStatus.DELETING:
                 if not _belongs(state, workload):
                     return
-                self._put(lambda: without_application(details, workload.name))
+                self._dashboard.put(without_application(details, workload.name))
         give_up = time.monotonic() + grace_seconds + GONE_SECONDS
         while app_state(self._dashboard.details(), workload.name):
             if time.monotonic() > give_up:
                 return
             time.sleep(POLL_SECONDS)
-
-    def _put(self, change: Callable[[], dict[str, Any]]) -> None:
-        try:
-            config = change()
-        except LossyChange as error:
-            raise Failure(Cause.LAUNCH_REFUSED, str(error)) from None
-        self._dashboard.put(config)
 
     def _log(self, log: ReplicaLog, tail: int) -> str:
         """The log of a replica; empty when the replica has ended."""

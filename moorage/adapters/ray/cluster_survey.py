@@ -32,10 +32,6 @@ ROUTES = "/-/routes"
 def survey_cluster(name: str, cluster: RayCluster) -> ClusterSnapshot:
     """The current state of a cluster.
 
-    Args:
-        name: Its name in the fleet.
-        cluster: Its entry in the fleet.
-
     Raises:
         Failure: `CLUSTER_UNAVAILABLE`, `HOST_UNAUTHORIZED`, or `CLUSTER_UNSUITABLE` when it is
             not Ray with Serve.
@@ -44,8 +40,9 @@ def survey_cluster(name: str, cluster: RayCluster) -> ClusterSnapshot:
     version = dashboard.version()
     nodes = dashboard.nodes()
     total: defaultdict[str, float] = defaultdict(float)
-    for resource, amount in (item for node in nodes for item in node.items()):
-        total[resource] += amount
+    for node in nodes:
+        for resource, amount in node.items():
+            total[resource] += amount
     return ClusterSnapshot(
         name=name,
         address=cluster.access.url,
@@ -79,36 +76,32 @@ def _free(usage: dict[str, list[float]]) -> dict[str, float] | None:
 def check_clusters(
     fleet: Fleet, on_done: Callable[[], None] = lambda: None
 ) -> tuple[HostChecks, ...]:
-    """Check every Ray cluster in parallel, without changes.
-
-    Args:
-        fleet: The clusters.
-        on_done: Called after each cluster.
-    """
+    """Check every Ray cluster in parallel, without changes."""
     outcomes = map_parallel(_check_cluster, list(fleet.clusters.items()), CLUSTER_SECONDS, on_done)
     pairs = zip(fleet.clusters.items(), outcomes, strict=True)
     return tuple(
-        HostChecks(host=name, address=cluster.dashboard, checks=_checks(outcome))
+        HostChecks(
+            host=name,
+            address=cluster.dashboard,
+            checks=(_broken(outcome),) if isinstance(outcome, Exception) else outcome,
+        )
         for (name, cluster), outcome in pairs
     )
 
 
-def _checks(outcome: tuple[Check, ...] | Exception) -> tuple[Check, ...]:
-    if not isinstance(outcome, Exception):
-        return outcome
-    late = isinstance(outcome, TimeoutError) and not outcome.args
-    why = f"checking it took more than {CLUSTER_SECONDS:g} s" if late else repr(outcome)
-    return (broken("dashboard", why, "See whether the head of the cluster is overloaded."),)
-
-
 def _check_cluster(item: tuple[str, RayCluster]) -> tuple[Check, ...]:
     name, cluster = item
-    try:
-        seen = survey_cluster(name, cluster)
-    except Failure as failure:
-        found = f"{failure.cause.summary}: {failure.detail}"
-        return (broken("dashboard", found, failure.suggestion),)
+    seen = survey_cluster(name, cluster)
     return (fine("dashboard", seen.summary), _serve(cluster.serve, seen))
+
+
+def _broken(error: Exception) -> Check:
+    if isinstance(error, Failure):
+        found = f"{error.cause.summary}: {error.detail}"
+        return broken("dashboard", found, error.suggestion)
+    late = isinstance(error, TimeoutError) and not error.args
+    why = f"checking it took more than {CLUSTER_SECONDS:g} s" if late else repr(error)
+    return broken("dashboard", why, "See whether the head of the cluster is overloaded.")
 
 
 def _serve(address: str, seen: ClusterSnapshot) -> Check:

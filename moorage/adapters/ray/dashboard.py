@@ -42,7 +42,7 @@ class RayDashboard:
 
     def version(self) -> str:
         """The version of its Ray."""
-        answer = self._json("GET", "/api/version")
+        answer = self._json("/api/version")
         version = answer.get("ray_version") if isinstance(answer, dict) else None
         if not version:
             raise self._unsuitable("nothing there tells a version of Ray")
@@ -50,7 +50,7 @@ class RayDashboard:
 
     def details(self) -> dict[str, Any]:
         """Everything about Serve and its applications."""
-        answer = self._json("GET", APPLICATIONS)
+        answer = self._json(APPLICATIONS)
         found = answer.get("applications", {}) if isinstance(answer, dict) else None
         if not isinstance(found, dict) or not all(isinstance(x, dict) for x in found.values()):
             raise self._unsuitable(f"{APPLICATIONS} lists no applications")
@@ -67,7 +67,7 @@ class RayDashboard:
     def nodes(self) -> list[dict[str, float]]:
         """The resources of each node that is alive."""
         parameters = {"detail": "true", "limit": str(MOST_NODES)}
-        answer = self._json("GET", "/api/v0/nodes", parameters)
+        answer = self._json("/api/v0/nodes", parameters)
         try:
             nodes = answer["data"]["result"]["result"]
             return [dict(node["resources_total"]) for node in nodes if node["state"] == "ALIVE"]
@@ -76,7 +76,7 @@ class RayDashboard:
 
     def usage(self) -> dict[str, list[float]]:
         """By resource, the amounts used and present; empty until Ray has counted."""
-        answer = self._json("GET", "/api/cluster_status")
+        answer = self._json("/api/cluster_status")
         try:
             status = (answer.get("data") or {}).get("clusterStatus") or {}
             return dict((status.get("loadMetricsReport") or {}).get("usage") or {})
@@ -88,8 +88,8 @@ class RayDashboard:
         parameters = {"node_id": log.node, "filename": log.file, "lines": str(lines)}
         return self._ask("GET", "/api/v0/logs/file", parameters=parameters, most=LOG_BYTES).text
 
-    def _json(self, method: str, path: str, parameters: dict[str, str] | None = None) -> Any:
-        answer = self._ask(method, path, parameters=parameters)
+    def _json(self, path: str, parameters: dict[str, str] | None = None) -> Any:
+        answer = self._ask("GET", path, parameters=parameters)
         try:
             return answer.json()
         except NotJson:
@@ -108,7 +108,9 @@ class RayDashboard:
         most: int = MOST_BYTES,
     ) -> Answer:
         url = self._access.dashboard + path
-        question = Question(url, method, body, parameters, self._key())
+        name = self._access.token
+        key = read_secrets([name])[name] if name else ""
+        question = Question(url, method, body, parameters, key)
         try:
             answer = ask_engine_now(question, seconds, most)
         except NoAnswer as error:
@@ -116,10 +118,6 @@ class RayDashboard:
         if answer.status != OK:
             raise self._refusal(method, path, answer)
         return answer
-
-    def _key(self) -> str:
-        name = self._access.token
-        return read_secrets([name])[name] if name else ""
 
     def _refusal(self, method: str, path: str, answer: Answer) -> Failure:
         status, text = answer.status, printable(answer.text[:SHOWN].strip())

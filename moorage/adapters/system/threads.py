@@ -9,6 +9,7 @@ import functools
 import re
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from concurrent.futures import Future, wait
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from typing import Any, ParamSpec, TypeVar
@@ -18,17 +19,11 @@ from pydantic_core import PydanticSerializationError, SchemaError
 EFFECT_SECONDS = 3600.0
 """How long an effect that is under way may hold up its undo. Each has an end of its own before."""
 
-
 PYDANTIC_ERRORS = (SchemaError, PydanticSerializationError)
-
-
 SIGNALLED = re.compile(r"\b(TerminationSignal|KeyboardInterrupt)\b")
 """Signals as pydantic names them in errors of its own."""
 
-
 P = ParamSpec("P")
-
-
 R = TypeVar("R")
 
 
@@ -37,32 +32,26 @@ async def in_thread(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs)
 
     Unlike with `asyncio.to_thread`, a call that outlives its deadline does not delay the end.
     """
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[R] = loop.create_future()
-    context = contextvars.copy_context()
+    call: Future[R] = Future()
+    _start(call, functools.partial(function, *args, **kwargs))
+    return await asyncio.wrap_future(call)
 
-    def settle(result: R | None, error: BaseException | None) -> None:
-        if future.done():
-            return
-        if error is not None:
-            future.set_exception(error)
-        else:
-            future.set_result(result)  # type: ignore[arg-type]
+
+def _start(call: Future[R], function: Callable[[], R]) -> None:
+    """Run a function in a daemon thread and settle the future; a cancelled one never runs."""
 
     def work() -> None:
-        result: R | None = None
-        failed: BaseException | None = None
+        if not call.set_running_or_notify_cancel():
+            return
         try:
-            result = context.run(function, *args, **kwargs)
-        except StopIteration as error:
-            failed = RuntimeError(f"{function} raised {error!r}")  # a future cannot carry it
+            call.set_result(function())
+        except StopIteration as error:  # which an asyncio future cannot carry
+            call.set_exception(RuntimeError(f"{function} raised {error!r}"))
         except BaseException as error:
-            failed = error
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(settle, result, failed)
+            call.set_exception(error)
 
-    threading.Thread(target=work, daemon=True).start()
-    return await future
+    context = contextvars.copy_context()
+    threading.Thread(target=context.run, args=(work,), daemon=True).start()
 
 
 async def run_uninterrupted(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
@@ -72,27 +61,15 @@ async def run_uninterrupted(function: Callable[P, R], *args: P.args, **kwargs: P
     an undo that ran during its effect would find nothing to undo, and the effect would stay. A call
     that had not begun then never does.
     """
-    ended, given_up, guard = threading.Event(), threading.Event(), threading.Lock()
-    begun = threading.Event()
-
-    def work() -> R:
-        with guard:
-            if given_up.is_set():
-                raise asyncio.CancelledError
-            begun.set()
-        try:
-            return function(*args, **kwargs)
-        finally:
-            ended.set()
+    call: Future[R] = Future()
 
     def settle() -> None:
-        with guard:
-            given_up.set()
-        if begun.is_set():
-            ended.wait(EFFECT_SECONDS)
+        if not call.cancel():
+            wait([call], EFFECT_SECONDS)
 
     try:
-        return await in_thread(work)
+        _start(call, functools.partial(function, *args, **kwargs))
+        return await asyncio.wrap_future(call)
     except BaseException:
         run_shielded(settle)
         raise
@@ -147,24 +124,21 @@ async def hold_lock(lock: AbstractContextManager[None]) -> AsyncIterator[None]:
     Args:
         lock: As `Locks.holding` gives it.
     """
-    guard, gone, taken = threading.Lock(), threading.Event(), threading.Event()
+    taking: Future[None] = Future()
 
-    def take() -> None:
-        lock.__enter__()
-        with guard:
-            if not gone.is_set():
-                taken.set()
-                return
-        lock.__exit__(None, None, None)
-
-    def leave() -> None:
-        with guard:
-            gone.set()
-        if taken.is_set():
+    def give_back(taken: Future[None]) -> None:
+        if not taken.cancelled() and taken.exception() is None:
             lock.__exit__(None, None, None)
 
+    def leave() -> None:
+        if taking.done():
+            give_back(taking)
+        else:
+            taking.add_done_callback(give_back)
+
     try:
-        await in_thread(take)
+        _start(taking, lock.__enter__)
+        await asyncio.wrap_future(taking)
         yield
     finally:
         await run_uninterrupted(leave)

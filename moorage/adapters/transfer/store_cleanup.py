@@ -14,9 +14,8 @@ from requests.exceptions import RequestException
 
 from moorage.adapters.docker.client import connect
 from moorage.adapters.docker.errors import NO_MOUNT, reach_failure
-from moorage.adapters.docker.helper import PULL_SECONDS, HelperJob, ensure_helper_image, run_helper
-from moorage.adapters.hosts.remote_host import ask_daemon, with_architecture
-from moorage.adapters.hosts.survey import describe
+from moorage.adapters.docker.helper import PULL_SECONDS, HelperJob, run_helper
+from moorage.adapters.hosts.remote_host import ask_daemon, helper_image_on
 from moorage.adapters.system.settings import Settings
 from moorage.adapters.transfer import bundle
 from moorage.adapters.transfer import file_checks as checks
@@ -100,9 +99,7 @@ class RemoteStore(Store):
         access, fleet, writes = self._host.access, self._fleet, action != "list"
         mount = Mount(STORE, self._host.store, type="bind", read_only=not writes)
         try:
-            known = describe(self._host).model_copy(update={"registries": fleet.registries})
-            host = with_architecture(known, ask_daemon(access))
-            image = ensure_helper_image(host, fleet.helper_image, PULL_SECONDS)
+            image = helper_image_on(self._host, fleet, ask_daemon(access), PULL_SECONDS)
             job = HelperJob(
                 image,
                 ("python3", "-I", "-c", PROGRAM, action, STORE, json.dumps(paths)),

@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
-from moorage.adapters.hosts import processes, supervisor
+from moorage.adapters.hosts import supervisor
 from moorage.adapters.hosts.processes import MARK, ProcessRuntime, processes_with_variable
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin
@@ -317,12 +317,7 @@ def bearer(tmp_path: Path) -> Iterator[int]:
     process.communicate(b"\n")
 
 
-@pytest.mark.parametrize("linux", [True, False])
-def test_a_process_is_found_by_its_whole_mark_and_no_other_is(
-    bearer: int, linux: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if not linux:
-        monkeypatch.setattr(processes, "PROCESSES", tmp_path / "none")
+def test_a_process_is_found_by_its_whole_mark_and_no_other_is(bearer: int, tmp_path: Path) -> None:
     assert processes_with_variable(VARIABLE, str(tmp_path)) == [bearer]
     assert processes_with_variable(VARIABLE, str(tmp_path)[:-1]) == []
     assert processes_with_variable(VARIABLE[1:], str(tmp_path)) == []
