@@ -125,8 +125,8 @@ CALLED = {
 }
 
 
-def test_nine_flows_are_called_by_name() -> None:
-    assert len(CALLED) == 9
+def test_eleven_flows_are_called_by_name() -> None:
+    assert len(CALLED) == 11
 
 
 @pytest.mark.parametrize("name", sorted(CALLED))

@@ -156,6 +156,7 @@ ELSEWHERE = {
     "moorage/adapters/prefect/approvals.py": "Prefect's API",
     "moorage/adapters/docker/client.py": "the Docker daemon",
     "moorage/adapters/gateway/admin.py": "Envoy",
+    "moorage/adapters/gateway/doorman.py": "engines, for callers of the gateway",
     "moorage/adapters/docker/helper.py": "the Docker daemon",
     "moorage/adapters/secrets.py": "Prefect's API",
     "moorage/adapters/system/os_errors.py": "the Docker daemon",
