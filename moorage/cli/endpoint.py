@@ -43,11 +43,12 @@ def endpoint(
     if bool(name) == every:
         raise Failure(Cause.BAD_SETTING, "pass either a model or --all")
     ledger = open_ledger()
-    routes = ledger.routes.routes(name)
+    gateways = [] if direct else gateway_addresses(ledger)
+    asleep = ledger.routes.sleepers() if gateways else ()  # a request through the gateway wakes it
+    routes = (*ledger.routes.routes(name), *(one for one in asleep if name in ("", one.model)))
     if name and not routes:
         raise unknown_release(ledger, name, f"{name} is not running")
     listing = models_listing(routes)
-    gateways = [] if direct else gateway_addresses(ledger)
     for entry in listing["data"]:
         entry["gateways"] = gateways
     if every and not as_json:

@@ -18,6 +18,7 @@ from moorage.cli.output import WIDE, out
 from moorage.common.failures import ExitCode
 from moorage.gateway.gateway import Gateway
 from tests.adapters.ledger.test_routes import started, switch
+from tests.adapters.ledger.test_sleep import asleep
 
 
 @pytest.fixture
@@ -95,3 +96,11 @@ def test_a_gateway_stands_for_the_replicas_unless_they_are_wanted(ledger: Ledger
     assert json.loads(endpoint("tiny", "--json").output)["gateways"] == ["http://127.0.0.1:4000/v1"]
     ledger.gateways.report("main", 4, {}, "the port is taken")
     assert endpoint("tiny").output == "http://gpu-1:40000/v1\n"
+
+
+def test_a_model_that_sleeps_answers_through_the_gateway_only(ledger: Ledger) -> None:
+    asleep(ledger)
+    assert "is not running" in endpoint("tiny", code=ExitCode.BAD_INPUT).output
+    ledger.gateways.put(Gateway(name="main", machine="box", epoch=3))
+    assert endpoint("tiny").output == "http://127.0.0.1:4000/v1\n"
+    assert json.loads(endpoint("tiny", "--json").output)["state"] == "asleep"
