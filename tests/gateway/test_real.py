@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import socket
+import ssl
 import threading
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
+import httpx
 import pytest
+import trustme
 
 from tests.gateway.conftest import RunningGateway
 from tests.gateway.engine import TestEngine
@@ -168,3 +173,28 @@ def test_the_log_has_the_tokens_and_the_caller_of_a_request_and_none_of_its_text
     assert (line["prompt_tokens"], line["completion_tokens"]) == (7, 9)
     assert (line["caller"], line["model"], line["status"]) == ("ann", "llama", 200)
     assert "secret" not in json.dumps(line)
+
+
+def test_with_a_certificate_it_speaks_https_and_http_2(tmp_path: Path) -> None:
+    authority = trustme.CA()
+    certificate, key = tmp_path / "a.crt", tmp_path / "a.key"
+    own = authority.issue_cert("127.0.0.1")
+    own.private_key_pem.write_to_path(str(key))
+    for part in own.cert_chain_pems:
+        part.write_to_path(str(certificate), append=True)
+    gateway = RunningGateway(
+        tmp_path / "gateway", tls_certificate=str(certificate), tls_key=str(key)
+    )
+    try:
+        trusted = ssl.create_default_context()
+        authority.configure_trust(trusted)
+        trusted.set_alpn_protocols(["h2", "http/1.1"])
+        with (
+            socket.create_connection(("127.0.0.1", gateway.port)) as plain,
+            trusted.wrap_socket(plain, server_hostname="127.0.0.1") as secure,
+        ):
+            assert secure.selected_alpn_protocol() == "h2"
+        answer = httpx.get(f"https://127.0.0.1:{gateway.port}/health", verify=trusted)
+        assert answer.json() == {"status": "ok"}
+    finally:
+        gateway.close()
