@@ -39,6 +39,9 @@ def create(
     models: Annotated[
         str, typer.Option(help="Models that it may ask, with commas. Default: all.")
     ] = "",
+    rate: Annotated[
+        str, typer.Option(help="Requests that it may make: 60/min, 5/s or 1000/h. Default: any.")
+    ] = "",
     expires: Annotated[
         str, typer.Option(help="How long it is valid, such as 30d or 12h. Default: for ever.")
     ] = "",
@@ -52,6 +55,7 @@ def create(
         name=name,
         digest=sha256(secret.encode()).hexdigest(),
         models=tuple(filter(None, (one.strip() for one in models.split(",")))),
+        rate=rate,
         created_at=now,
         expires=now + _duration(expires) if expires else None,
     )
@@ -70,11 +74,12 @@ def list_keys(as_json: AsJson = False) -> None:
     if as_json:
         return dump([key.model_dump(mode="json", exclude={"digest"}) for key in keys])
     return print_table(
-        ("key", "models", "created", "expires"),
+        ("key", "models", "rate", "created", "expires"),
         [
             (
                 key.name,
                 ", ".join(key.models) or "all",
+                key.rate or "any",
                 f"{key.created_at:%Y-%m-%d}",
                 f"{key.expires:%Y-%m-%d %H:%M}" if key.expires else "never",
             )

@@ -19,6 +19,9 @@ MODEL = ("envoy.lb", "model")
 ROUTES, ADMIN_SOCKET, ACCESS_LOG = "models", "admin.sock", "access.log"
 LISTENERS_FILE, ROUTES_FILE, CLUSTERS_FILE = "listeners.json", "routes.json", "clusters.json"
 
+RATE_LIMIT = "envoy.filters.http.local_ratelimit"
+"""The filter that limits callers; their rates come with the routes."""
+
 OVERLOADED = 10_000
 """Connections of clients at a time."""
 
@@ -116,6 +119,11 @@ def _filters() -> list[Document]:
     return [
         _lua(AUTHENTICATE),
         named(
+            RATE_LIMIT,
+            "extensions.filters.http.local_ratelimit.v3.LocalRateLimit",
+            stat_prefix="callers",
+        ),
+        named(
             "envoy.filters.http.json_to_metadata",
             "extensions.filters.http.json_to_metadata.v3.JsonToMetadata",
             request_rules={"rules": [_model_rule()]},
@@ -178,11 +186,7 @@ def _access_log(folder: str) -> Document:
 def _local_replies() -> Document:
     """Envoy's own errors in OpenAI's shape; what filters and routes answer stays as it is."""
     failed = {"response_flag_filter": {"flags": ["UH", "UF", "UT", "UC", "UO", "LR", "NC", "URX"]}}
-    too_large = {
-        "status_code_filter": {
-            "comparison": {"op": "EQ", "value": {"default_value": 413, "runtime_key": "none"}}
-        }
-    }
+    refused = [_with_status(status) for status in (413, 429)]
     body = {
         "error": {
             "message": "%LOCAL_REPLY_BODY%",
@@ -194,6 +198,11 @@ def _local_replies() -> Document:
     return {
         "mappers": [
             {"filter": one, "body_format_override": {"json_format": body}}
-            for one in (failed, too_large)
+            for one in (failed, *refused)
         ]
     }
+
+
+def _with_status(status: int) -> Document:
+    value = {"default_value": status, "runtime_key": "none"}
+    return {"status_code_filter": {"comparison": {"op": "EQ", "value": value}}}

@@ -8,7 +8,17 @@ from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
-from moorage.gateway.envoy import MODEL, ROUTES, TYPE, Document, discovery, lua_filter, named
+from moorage.gateway.envoy import (
+    MODEL,
+    RATE_LIMIT,
+    ROUTES,
+    TYPE,
+    Document,
+    discovery,
+    lua_filter,
+    named,
+)
+from moorage.gateway.rates import rate_limits
 from moorage.gateway.scripts import scripts
 from moorage.gateway.table import Backend, ModelRoute, RoutingTable
 
@@ -59,9 +69,7 @@ def route_table(table: RoutingTable, code: Mapping[str, str]) -> list[Document]:
                     "name": ROUTES,
                     "domains": ["*"],
                     "routes": [*routes, _reply({"prefix": "/"}, 404, unknown)],
-                    "typed_per_filter_config": {
-                        lua_filter(name): _lua(text) for name, text in scripts(table, code).items()
-                    },
+                    "typed_per_filter_config": _for_filters(table, code),
                 }
             ],
         }
@@ -77,6 +85,13 @@ def clusters(tables: Iterable[RoutingTable]) -> list[Document]:
         for backend in (backend for model in table.models for backend in model.backends):
             found[backend.release] = _engines(backend)
     return [found[name] for name in sorted(found)]
+
+
+def _for_filters(table: RoutingTable, code: Mapping[str, str]) -> Document:
+    """What filters need to know of models and callers."""
+    rates = {key.name: key.rate for key in table.keys if key.rate}
+    found = {lua_filter(name): _lua(text) for name, text in scripts(table, code).items()}
+    return {RATE_LIMIT: rate_limits(rates), **found}
 
 
 def _lua(code: str) -> Document:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from moorage.common.values import Value
+from moorage.gateway.rates import Rate
 
 UNLIMITED = 0
 
@@ -60,6 +61,7 @@ class ApiKey(Value):
         name: What people call it.
         digest: SHA-256 of the key, in hexadecimal.
         models: Models that it may ask; empty = all.
+        rate: Requests that it may make, such as `60/min`; empty = no limit.
         created_at: UTC.
         expires: When it ends, UTC; None = never.
     """
@@ -67,6 +69,7 @@ class ApiKey(Value):
     name: str
     digest: str
     models: tuple[str, ...] = ()
+    rate: Rate = ""
     created_at: datetime
     expires: datetime | None = None
 

@@ -198,3 +198,19 @@ def test_with_a_certificate_it_speaks_https_and_http_2(tmp_path: Path) -> None:
         assert answer.json() == {"status": "ok"}
     finally:
         gateway.close()
+
+
+def test_a_caller_may_make_as_many_requests_as_its_key_allows(gateway: RunningGateway) -> None:
+    with TestEngine("one") as engine:
+        models = (model("llama", backend("llama-1", engine.port)),)
+        keys = key("slow", "sk-slow", rate="3/h"), key("fast", "sk-fast")
+        gateway.serve(*models, keys=keys)
+
+        def ask(text: str) -> httpx.Response:
+            return gateway.ask("llama", headers={"authorization": f"Bearer {text}"})
+
+        answers = [ask("sk-slow") for _ in range(5)]
+        assert [answer.status_code for answer in answers] == [200, 200, 200, 429, 429]
+        assert answers[-1].headers["x-ratelimit-remaining"] == "0"
+        assert "error" in answers[-1].json()
+        assert {ask("sk-fast").status_code for _ in range(10)} == {200}

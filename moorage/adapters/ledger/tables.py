@@ -209,6 +209,7 @@ API_KEYS = sa.Table(
     sa.Column("name", sa.String(100), primary_key=True),
     sa.Column("digest", sa.String(64), nullable=False, unique=True),
     sa.Column("models", sa.JSON, nullable=False),
+    sa.Column("rate", sa.String(20), nullable=False, server_default=""),
     sa.Column("created_at", Utc, nullable=False),
     sa.Column("expires", Utc, nullable=True),
 )

@@ -1,4 +1,4 @@
-"""Releases that sleep and wake."""
+"""Releases that sleep and wake, and rates of callers."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -18,9 +18,12 @@ TABLE = sa.table("allowed_transitions", sa.column("from_state"), sa.column("to_s
 
 
 def upgrade() -> None:
+    rate = sa.Column("rate", sa.String(20), nullable=False, server_default="")
+    op.add_column("api_keys", rate)
     op.bulk_insert(TABLE, [{"from_state": one, "to_state": other} for one, other in PAIRS])
 
 
 def downgrade() -> None:
+    op.drop_column("api_keys", "rate")
     for before, after in PAIRS:
         op.execute(TABLE.delete().where(TABLE.c.from_state == before, TABLE.c.to_state == after))
