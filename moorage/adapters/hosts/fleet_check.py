@@ -46,7 +46,8 @@ def check_fleet(fleet: Fleet, on_done: Callable[[], None] = lambda: None) -> tup
     )
     pairs = zip(fleet.hosts, outcomes, strict=True)
     diagnoses = [_diagnosis(host, outcome) for host, outcome in pairs]
-    with _listening([one for one in diagnoses if one.can_listen]) as listening:
+    able = [one for one in diagnoses if one.port and (one.image or not one.host.access.is_remote)]
+    with _listening(able) as listening:
         map_parallel(_reach_locally, listening, REACH_SECONDS)
         map_parallel(lambda one: _reach_neighbours(one, listening), listening, REACH_SECONDS)
     return tuple(

@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from docker.errors import DockerException
 from requests.exceptions import RequestException
@@ -51,18 +52,13 @@ class HostDiagnosis:
         host: The host.
         checks: The checks so far.
         image: Name of the helper's image there; empty = no helper can run.
-        port: A free port of its range; 0 = nothing can listen there.
+        port: A free port of its range for a listener; 0 = there is none.
     """
 
     host: Host
     checks: list[Check] = field(default_factory=list)
     image: str = ""
     port: int = 0
-
-    @property
-    def can_listen(self) -> bool:
-        """Whether a listener can be started there."""
-        return bool(self.port and (self.image or not self.host.access.is_remote))
 
 
 def diagnose_host(host: Host, fleet: Fleet) -> HostDiagnosis:
@@ -98,7 +94,7 @@ def _diagnose_local(host: Host) -> HostDiagnosis:
 
 def _docker_here(host: Host, facts: HostFacts) -> list[Check]:
     info = ask_daemon(host.access)
-    checks = [judge_docker(str(info["ServerVersion"]), _api(host))]
+    checks = [_docker_version(host, info)]
     checks += judge_toolkit(facts, tuple(info.get("Runtimes") or ()))
     with contextlib.suppress(OSError):
         checks += judge_disks(shutil.disk_usage(info["DockerRootDir"]).free, None)
@@ -118,7 +114,7 @@ def _diagnose_remote(host: Host, fleet: Fleet) -> HostDiagnosis:
     diagnosis.checks.append(
         fine("reachability", f"as {info['Name']}, through {host.access.scheme}")
     )
-    diagnosis.checks.append(judge_docker(str(info["ServerVersion"]), _api(host)))
+    diagnosis.checks.append(_docker_version(host, info))
     if (ahead := seconds_ahead(str(info.get("SystemTime")), began, ended)) is not None:
         diagnosis.checks.append(judge_clock(ahead))
     try:
@@ -137,9 +133,9 @@ def _diagnose_remote(host: Host, fleet: Fleet) -> HostDiagnosis:
     return diagnosis
 
 
-def _api(host: Host) -> str:
-    """The newest API version of the daemon."""
-    return str(connect(host.access, ASK_SECONDS).api.version(api_version=False)["ApiVersion"])
+def _docker_version(host: Host, info: dict[str, Any]) -> Check:
+    newest_api = connect(host.access, ASK_SECONDS).api.version(api_version=False)["ApiVersion"]
+    return judge_docker(str(info["ServerVersion"]), str(newest_api))
 
 
 def _no_helper(image: str, error: Exception) -> Check:

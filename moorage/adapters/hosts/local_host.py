@@ -144,25 +144,19 @@ def _text(value: str | bytes) -> str:
 
 
 def ports_in_use(address: str, low: int, high: int) -> set[int]:
-    """Ports with a listener, and bound ports of a range, such as those of a starting server.
+    """Ports with a listener, and those from `low` to `high` that are bound at an address.
 
-    A port with closed connections only is free. Linux keeps these for a minute (TIME_WAIT), and
-    servers can bind the port because they set SO_REUSEADDR.
-
-    Args:
-        address: Where a port of the range would be bound.
-        low: First port of the range.
-        high: Last port of the range.
+    A server that starts binds its port before it listens. A port with closed connections only is
+    free. Linux keeps these for a minute (TIME_WAIT), and servers can bind the port because they set
+    SO_REUSEADDR.
     """
     listening, lingering = set[int](), set[int]()
     for port, listens in _connections():
         (listening if listens else lingering).add(port)
-    bound = {
-        port
-        for port in range(low, high + 1)
-        if not _can_bind(address, port, again=port in lingering)
-    }
-    return listening | bound
+    for port in range(low, high + 1):
+        if not _can_bind(address, port, again=port in lingering):
+            listening.add(port)
+    return listening
 
 
 def _connections() -> Iterator[tuple[int, bool]]:
