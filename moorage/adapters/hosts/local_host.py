@@ -165,15 +165,11 @@ def _connections() -> Iterator[tuple[int, bool]]:
     The tables are read here directly. psutil would also read the files of every process to find
     the owners: with many engines that takes longer than the rest of a survey.
     """
-    for table in TABLES:
-        if table.exists():  # not every kernel has IPv6
-            yield from map(_parse_row, table.read_text().splitlines()[1:])
-
-
-def _parse_row(row: str) -> tuple[int, bool]:
-    """Column 2 is the local address with its hexadecimal port, column 4 the state."""
-    columns = row.split()
-    return int(columns[1].rpartition(":")[2], 16), columns[3] == LISTEN
+    for table in filter(Path.exists, TABLES):  # not every kernel has IPv6
+        for row in table.read_text().splitlines()[1:]:
+            # Column 2 is the local address with its hexadecimal port, column 4 the state.
+            columns = row.split()
+            yield int(columns[1].rpartition(":")[2], 16), columns[3] == LISTEN
 
 
 def _can_bind(address: str, port: int, *, again: bool) -> bool:
