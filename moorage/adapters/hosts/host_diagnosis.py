@@ -62,7 +62,11 @@ class HostDiagnosis:
 
 
 def diagnose_host(host: Host, fleet: Fleet) -> HostDiagnosis:
-    """Check everything that concerns the host alone."""
+    """Check everything that concerns the host alone.
+
+    Raises:
+        Failure: When its daemon does not answer.
+    """
     return _diagnose_remote(host, fleet) if host.access.is_remote else _diagnose_local(host)
 
 
@@ -104,12 +108,7 @@ def _docker_here(host: Host, facts: HostFacts) -> list[Check]:
 def _diagnose_remote(host: Host, fleet: Fleet) -> HostDiagnosis:
     diagnosis, detect = HostDiagnosis(host), host.accelerators == "auto"
     began = time.time()
-    try:
-        info = ask_daemon(host.access)
-    except Failure as failure:
-        found = f"{failure.cause.summary}: {failure.detail}"
-        diagnosis.checks.append(broken("reachability", found, failure.suggestion))
-        return diagnosis
+    info = ask_daemon(host.access)
     ended = time.time()
     diagnosis.checks.append(
         fine("reachability", f"as {info['Name']}, through {host.access.scheme}")
