@@ -98,7 +98,7 @@ def nvidia_accelerators(nvml: ModuleType | Any = pynvml) -> Found:
     except nvml.NVMLError:
         return Found()
     try:
-        driver = _text(nvml.nvmlSystemGetDriverVersion())
+        driver = nvml.nvmlSystemGetDriverVersion()
         cuda = nvml.nvmlSystemGetCudaDriverVersion()
         count = nvml.nvmlDeviceGetCount()
         seen = [_describe(nvml, index, driver, cuda) for index in range(count)]
@@ -119,12 +119,12 @@ def _describe(nvml: Any, index: int, driver: str, cuda: int) -> Accelerator | st
     except nvml.NVMLError as error:
         return f"GPU {index} cannot be used: {error}"
     if _is_split(nvml, handle):
-        return split_by_mig(index, _text(name))
+        return split_by_mig(index, name)
     return Accelerator(
         type="cuda",
         index=index,
-        name=_text(name),
-        uuid=_text(uuid),
+        name=name,
+        uuid=uuid,
         memory_total=int(memory.total),
         memory_free=int(memory.free),
         driver=driver,
@@ -137,10 +137,6 @@ def _is_split(nvml: Any, handle: Any) -> bool:
         return bool(nvml.nvmlDeviceGetMigMode(handle)[0])
     except nvml.NVMLError:
         return False  # most GPUs do not support it
-
-
-def _text(value: str | bytes) -> str:
-    return value.decode() if isinstance(value, bytes) else value
 
 
 def ports_in_use(address: str, low: int, high: int) -> set[int]:
