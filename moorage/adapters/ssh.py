@@ -39,8 +39,8 @@ OPTIONS = {
     "ConnectTimeout": str(CONNECT_SECONDS),
     "ServerAliveInterval": str(ALIVE_SECONDS),
     "ServerAliveCountMax": str(ALIVE_MISSES),
-    # The user's configuration may forward ports of its own, which another session holds already:
-    # the tunnel does not need them. Whether its own socket is there is looked at.
+    # The user's configuration may forward ports that another session holds already. The tunnel does
+    # not need them, and its own socket is checked.
     "ExitOnForwardFailure": "no",
     "ControlPath": "none",
     "RemoteCommand": "none",

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Literal
 
+from moorage.common.failures import Failure
 from moorage.common.units import GIB, human_bytes, human_seconds
 from moorage.common.values import Value
 from moorage.inventory.survey.facts import HostFacts
@@ -51,6 +52,15 @@ class HostChecks(Value):
     def well(self) -> bool:
         """Whether engines can run there."""
         return not any(check.broken for check in self.checks)
+
+
+def broken_by(name: str, error: Exception, seconds: float, fix: str) -> Check:
+    """A check that ended with an error. A `TimeoutError` without text exceeded the seconds."""
+    if isinstance(error, Failure):
+        return broken(name, f"{error.cause.summary}: {error.detail}", error.suggestion)
+    late = isinstance(error, TimeoutError) and not error.args
+    found = f"checking it took more than {seconds:g} s" if late else repr(error)
+    return broken(name, found, fix)
 
 
 def fine(name: str, found: str) -> Check:

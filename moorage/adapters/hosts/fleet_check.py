@@ -21,7 +21,14 @@ from moorage.adapters.hosts.reachability import reach
 from moorage.adapters.system.os_errors import innermost_message
 from moorage.adapters.system.parallel import map_parallel
 from moorage.common.failures import Failure
-from moorage.inventory.checks import Check, HostChecks, broken, judge_bind, judge_neighbours
+from moorage.inventory.checks import (
+    Check,
+    HostChecks,
+    broken,
+    broken_by,
+    judge_bind,
+    judge_neighbours,
+)
 from moorage.inventory.fleet import Fleet, Host
 
 DIAGNOSIS_SECONDS = 60.0
@@ -46,7 +53,8 @@ def check_fleet(fleet: Fleet, on_done: Callable[[], None] = lambda: None) -> tup
     )
     pairs = zip(fleet.hosts, outcomes, strict=True)
     diagnoses = [_diagnosis(host, outcome) for host, outcome in pairs]
-    with _listening([one for one in diagnoses if one.can_listen]) as listening:
+    able = [one for one in diagnoses if one.port and (one.image or not one.host.access.is_remote)]
+    with _listening(able) as listening:
         map_parallel(_reach_locally, listening, REACH_SECONDS)
         map_parallel(lambda one: _reach_neighbours(one, listening), listening, REACH_SECONDS)
     return tuple(
@@ -58,11 +66,8 @@ def check_fleet(fleet: Fleet, on_done: Callable[[], None] = lambda: None) -> tup
 def _diagnosis(host: Host, outcome: HostDiagnosis | Exception) -> HostDiagnosis:
     if isinstance(outcome, HostDiagnosis):
         return outcome
-    late = isinstance(outcome, TimeoutError) and not outcome.args
-    why = f"checking it took more than {DIAGNOSIS_SECONDS:g} s" if late else repr(outcome)
-    return HostDiagnosis(
-        host, [broken("reachability", why, "See whether Docker there is overloaded.")]
-    )
+    fix = "See whether Docker there is overloaded."
+    return HostDiagnosis(host, [broken_by("reachability", outcome, DIAGNOSIS_SECONDS, fix)])
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from docker.errors import DockerException
 from requests.exceptions import RequestException
@@ -51,7 +52,7 @@ class HostDiagnosis:
         host: The host.
         checks: The checks so far.
         image: Name of the helper's image there; empty = no helper can run.
-        port: A free port of its range; 0 = nothing can listen there.
+        port: A free port of its range for a listener; 0 = there is none.
     """
 
     host: Host
@@ -59,14 +60,13 @@ class HostDiagnosis:
     image: str = ""
     port: int = 0
 
-    @property
-    def can_listen(self) -> bool:
-        """Whether a listener can be started there."""
-        return bool(self.port and (self.image or not self.host.access.is_remote))
-
 
 def diagnose_host(host: Host, fleet: Fleet) -> HostDiagnosis:
-    """Check everything that concerns the host alone."""
+    """Check everything that concerns the host alone.
+
+    Raises:
+        Failure: When its daemon does not answer.
+    """
     return _diagnose_remote(host, fleet) if host.access.is_remote else _diagnose_local(host)
 
 
@@ -98,7 +98,7 @@ def _diagnose_local(host: Host) -> HostDiagnosis:
 
 def _docker_here(host: Host, facts: HostFacts) -> list[Check]:
     info = ask_daemon(host.access)
-    checks = [judge_docker(str(info["ServerVersion"]), _api(host))]
+    checks = [_docker_version(host, info)]
     checks += judge_toolkit(facts, tuple(info.get("Runtimes") or ()))
     with contextlib.suppress(OSError):
         checks += judge_disks(shutil.disk_usage(info["DockerRootDir"]).free, None)
@@ -108,17 +108,12 @@ def _docker_here(host: Host, facts: HostFacts) -> list[Check]:
 def _diagnose_remote(host: Host, fleet: Fleet) -> HostDiagnosis:
     diagnosis, detect = HostDiagnosis(host), host.accelerators == "auto"
     began = time.time()
-    try:
-        info = ask_daemon(host.access)
-    except Failure as failure:
-        found = f"{failure.cause.summary}: {failure.detail}"
-        diagnosis.checks.append(broken("reachability", found, failure.suggestion))
-        return diagnosis
+    info = ask_daemon(host.access)
     ended = time.time()
     diagnosis.checks.append(
         fine("reachability", f"as {info['Name']}, through {host.access.scheme}")
     )
-    diagnosis.checks.append(judge_docker(str(info["ServerVersion"]), _api(host)))
+    diagnosis.checks.append(_docker_version(host, info))
     if (ahead := seconds_ahead(str(info.get("SystemTime")), began, ended)) is not None:
         diagnosis.checks.append(judge_clock(ahead))
     try:
@@ -137,9 +132,9 @@ def _diagnose_remote(host: Host, fleet: Fleet) -> HostDiagnosis:
     return diagnosis
 
 
-def _api(host: Host) -> str:
-    """The newest API version of the daemon."""
-    return str(connect(host.access, ASK_SECONDS).api.version(api_version=False)["ApiVersion"])
+def _docker_version(host: Host, info: dict[str, Any]) -> Check:
+    newest_api = connect(host.access, ASK_SECONDS).api.version(api_version=False)["ApiVersion"]
+    return judge_docker(str(info["ServerVersion"]), str(newest_api))
 
 
 def _no_helper(image: str, error: Exception) -> Check:

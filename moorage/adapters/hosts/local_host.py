@@ -98,7 +98,7 @@ def nvidia_accelerators(nvml: ModuleType | Any = pynvml) -> Found:
     except nvml.NVMLError:
         return Found()
     try:
-        driver = _text(nvml.nvmlSystemGetDriverVersion())
+        driver = nvml.nvmlSystemGetDriverVersion()
         cuda = nvml.nvmlSystemGetCudaDriverVersion()
         count = nvml.nvmlDeviceGetCount()
         seen = [_describe(nvml, index, driver, cuda) for index in range(count)]
@@ -119,12 +119,12 @@ def _describe(nvml: Any, index: int, driver: str, cuda: int) -> Accelerator | st
     except nvml.NVMLError as error:
         return f"GPU {index} cannot be used: {error}"
     if _is_split(nvml, handle):
-        return split_by_mig(index, _text(name))
+        return split_by_mig(index, name)
     return Accelerator(
         type="cuda",
         index=index,
-        name=_text(name),
-        uuid=_text(uuid),
+        name=name,
+        uuid=uuid,
         memory_total=int(memory.total),
         memory_free=int(memory.free),
         driver=driver,
@@ -139,30 +139,20 @@ def _is_split(nvml: Any, handle: Any) -> bool:
         return False  # most GPUs do not support it
 
 
-def _text(value: str | bytes) -> str:
-    return value.decode() if isinstance(value, bytes) else value
-
-
 def ports_in_use(address: str, low: int, high: int) -> set[int]:
-    """Ports with a listener, and bound ports of a range, such as those of a starting server.
+    """Ports with a listener, and those from `low` to `high` that are bound at an address.
 
-    A port with closed connections only is free. Linux keeps these for a minute (TIME_WAIT), and
-    servers can bind the port because they set SO_REUSEADDR.
-
-    Args:
-        address: Where a port of the range would be bound.
-        low: First port of the range.
-        high: Last port of the range.
+    A server that starts binds its port before it listens. A port with closed connections only is
+    free. Linux keeps these for a minute (TIME_WAIT), and servers can bind the port because they set
+    SO_REUSEADDR.
     """
     listening, lingering = set[int](), set[int]()
     for port, listens in _connections():
         (listening if listens else lingering).add(port)
-    bound = {
-        port
-        for port in range(low, high + 1)
-        if not _can_bind(address, port, again=port in lingering)
-    }
-    return listening | bound
+    for port in range(low, high + 1):
+        if not _can_bind(address, port, again=port in lingering):
+            listening.add(port)
+    return listening
 
 
 def _connections() -> Iterator[tuple[int, bool]]:
@@ -171,15 +161,11 @@ def _connections() -> Iterator[tuple[int, bool]]:
     The tables are read here directly. psutil would also read the files of every process to find
     the owners: with many engines that takes longer than the rest of a survey.
     """
-    for table in TABLES:
-        if table.exists():  # not every kernel has IPv6
-            yield from map(_parse_row, table.read_text().splitlines()[1:])
-
-
-def _parse_row(row: str) -> tuple[int, bool]:
-    """Column 2 is the local address with its hexadecimal port, column 4 the state."""
-    columns = row.split()
-    return int(columns[1].rpartition(":")[2], 16), columns[3] == LISTEN
+    for table in filter(Path.exists, TABLES):  # not every kernel has IPv6
+        for row in table.read_text().splitlines()[1:]:
+            # Column 2 is the local address with its hexadecimal port, column 4 the state.
+            columns = row.split()
+            yield int(columns[1].rpartition(":")[2], 16), columns[3] == LISTEN
 
 
 def _can_bind(address: str, port: int, *, again: bool) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections import deque
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -77,14 +76,12 @@ def log_of_container(container: Container, tail: int | None = None, **streams: b
 
 def last_bytes(pieces: Iterable[bytes], most: int = MOST_BYTES) -> bytes:
     """The last bytes of a stream of pieces."""
-    kept: deque[bytes] = deque()
-    size = 0
+    kept = bytearray()
     for piece in pieces:
-        kept.append(piece)
-        size += len(piece)
-        while size - len(kept[0]) >= most:
-            size -= len(kept.popleft())
-    return b"".join(kept)[-most:]
+        kept += piece
+        if len(kept) > 2 * most:
+            del kept[:-most]
+    return bytes(kept[-most:])
 
 
 def _lines(data: bytes, tail: int | None) -> str:

@@ -96,7 +96,7 @@ class ProcessRuntime:
 
     def logs(self, workload: Workload, tail: int) -> str:
         """The last lines of its log, redacted."""
-        return redact(log_of_file(self._folder(workload.name) / "log", tail))
+        return redact(log_of_file(self._root / workload.name / "log", tail))
 
     def stop(self, workload: Workload, grace_seconds: float) -> None:
         """SIGTERM, SIGKILL after the grace period; its folder is removed.
@@ -112,7 +112,7 @@ class ProcessRuntime:
             _wait(engine, grace_seconds)
         _end(self._processes(workload.name), max(0, give_up - time.monotonic()))
         _end(self._processes(workload.name), 0)
-        shutil.rmtree(self._folder(workload.name), ignore_errors=True)
+        shutil.rmtree(self._root / workload.name, ignore_errors=True)
 
     def workloads(self, ledger: str) -> Iterator[ObservedWorkload]:
         """All workloads that carry the label of a ledger."""
@@ -133,7 +133,7 @@ class ProcessRuntime:
                 )
 
     def _spawn(self, spec: ContainerSpec, secrets: Mapping[str, str]) -> dict[str, Any]:
-        folder = self._folder(spec.name)
+        folder = self._root / spec.name
         shutil.rmtree(folder, ignore_errors=True)
         work = folder / "work"
         work.mkdir(parents=True)
@@ -174,18 +174,15 @@ class ProcessRuntime:
         return state
 
     def _state(self, name: str) -> dict[str, Any]:
-        return _read_json(self._folder(name) / STATE_FILE)
+        return _read_json(self._root / name / STATE_FILE)
 
     def _processes(self, name: str) -> list[psutil.Process]:
         """All processes of a workload by their mark, including those of a killed flow."""
         found = []
-        for pid in processes_with_variable(MARK, str(self._folder(name))):
+        for pid in processes_with_variable(MARK, str(self._root / name)):
             with suppress(psutil.Error):
                 found.append(psutil.Process(pid))
         return found
-
-    def _folder(self, name: str) -> Path:
-        return self._root / name
 
 
 def _poll(read: Callable[[], T | None], seconds: float) -> T | None:

@@ -75,11 +75,7 @@ def list_workloads(
 ) -> tuple[ObservedWorkload, ...]:
     """Everything there that carries the label of a ledger, and all helpers.
 
-    Args:
-        place: A runtime of a host.
-        ledger: Identity of the ledger; workloads of others are left out.
-        settings: Of this machine.
-        known: Workloads that should run there. A Ray cluster has no labels: only these are queried.
+    A Ray cluster has no labels: only the known workloads, which should run there, are queried.
 
     Raises:
         Failure: When the host does not answer.

@@ -21,7 +21,7 @@ from moorage.engines.ray_serve import (
 )
 
 POLL_SECONDS = 0.5
-GONE_SECONDS = 30.0
+END_SECONDS = 30.0
 """Extra time to wait for the end of an application; after that Ray ends it by itself."""
 
 ENDED = frozenset({AppStatus.DEPLOY_FAILED, AppStatus.UNHEALTHY, AppStatus.DELETING})
@@ -32,12 +32,14 @@ class RayRuntime:
 
     Args:
         address: A line of `ClusterAccess`.
-        alone: Locks the cluster's config among processes of the same ledger: two that read,
+        config_lock: Locks the cluster's config among processes of the same ledger. Two that read,
             change and replace it at once would undo each other.
     """
 
-    def __init__(self, address: str, alone: Callable[[], AbstractContextManager[None]]) -> None:
-        self._dashboard, self._alone = RayDashboard(address), alone
+    def __init__(
+        self, address: str, config_lock: Callable[[], AbstractContextManager[None]]
+    ) -> None:
+        self._dashboard, self._config_lock = RayDashboard(address), config_lock
 
     def start(self, spec: ContainerSpec, secrets: Mapping[str, str]) -> Workload:  # noqa: ARG002
         """Add the application to the config. One of the same release is updated.
@@ -49,10 +51,10 @@ class RayRuntime:
             raise Failure(Cause.LAUNCH_REFUSED, f"{spec.name} is no application of Ray Serve")
         config = spec.application.config
         workload = planned_workload(spec).model_copy(update={"identity": spec.name})
-        with self._alone():
+        with self._config_lock():
             details = self._dashboard.details()
-            there = app_state(details, spec.name)
-            if there and there.status != AppStatus.DELETING and not _belongs(there, workload):
+            known = app_state(details, spec.name)
+            if known and known.status != AppStatus.DELETING and not _belongs(known, workload):
                 raise Failure(
                     Cause.LAUNCH_REFUSED,
                     f"{spec.host} has an application {spec.name} that this ledger does not know",
@@ -82,7 +84,7 @@ class RayRuntime:
 
     def stop(self, workload: Workload, grace_seconds: float) -> None:
         """Remove the application from the config; Ray ends it after its requests."""
-        with self._alone():
+        with self._config_lock():
             details = self._dashboard.details()
             state = app_state(details, workload.name)
             if state is None:
@@ -91,7 +93,7 @@ class RayRuntime:
                 if not _belongs(state, workload):
                     return
                 self._dashboard.put(without_application(details, workload.name))
-        give_up = time.monotonic() + grace_seconds + GONE_SECONDS
+        give_up = time.monotonic() + grace_seconds + END_SECONDS
         while app_state(self._dashboard.details(), workload.name):
             if time.monotonic() > give_up:
                 return

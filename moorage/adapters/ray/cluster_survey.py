@@ -15,9 +15,8 @@ from moorage.adapters.engines.engine_http import (
 )
 from moorage.adapters.ray.dashboard import RayDashboard
 from moorage.adapters.system.parallel import map_parallel
-from moorage.common.failures import Failure
 from moorage.common.units import counted
-from moorage.inventory.checks import Check, HostChecks, broken, fine
+from moorage.inventory.checks import Check, HostChecks, broken, broken_by, fine
 from moorage.inventory.clusters import GPU, ClusterSnapshot, RayCluster
 from moorage.inventory.fleet import Fleet
 
@@ -77,15 +76,17 @@ def check_clusters(
     fleet: Fleet, on_done: Callable[[], None] = lambda: None
 ) -> tuple[HostChecks, ...]:
     """Check every Ray cluster in parallel, without changes."""
+    fix = "See whether the head of the cluster is overloaded."
     outcomes = map_parallel(_check_cluster, list(fleet.clusters.items()), CLUSTER_SECONDS, on_done)
-    pairs = zip(fleet.clusters.items(), outcomes, strict=True)
+    checks = [
+        (broken_by("dashboard", outcome, CLUSTER_SECONDS, fix),)
+        if isinstance(outcome, Exception)
+        else outcome
+        for outcome in outcomes
+    ]
     return tuple(
-        HostChecks(
-            host=name,
-            address=cluster.dashboard,
-            checks=(_broken(outcome),) if isinstance(outcome, Exception) else outcome,
-        )
-        for (name, cluster), outcome in pairs
+        HostChecks(host=name, address=cluster.dashboard, checks=checked)
+        for (name, cluster), checked in zip(fleet.clusters.items(), checks, strict=True)
     )
 
 
@@ -93,15 +94,6 @@ def _check_cluster(item: tuple[str, RayCluster]) -> tuple[Check, ...]:
     name, cluster = item
     seen = survey_cluster(name, cluster)
     return (fine("dashboard", seen.summary), _serve(cluster.serve, seen))
-
-
-def _broken(error: Exception) -> Check:
-    if isinstance(error, Failure):
-        found = f"{error.cause.summary}: {error.detail}"
-        return broken("dashboard", found, error.suggestion)
-    late = isinstance(error, TimeoutError) and not error.args
-    why = f"checking it took more than {CLUSTER_SECONDS:g} s" if late else repr(error)
-    return broken("dashboard", why, "See whether the head of the cluster is overloaded.")
 
 
 def _serve(address: str, seen: ClusterSnapshot) -> Check:

@@ -53,15 +53,10 @@ _NOT_THERE = 3
 
 
 def has_match(pattern: str, text: str, seconds: float = SEARCH_SECONDS) -> bool | None:
-    """Whether a pattern is somewhere in a text.
-
-    Args:
-        pattern: Regular expression that compiles; empty = found everywhere.
-        text: The text to search.
-        seconds: Limit for the search.
+    """Whether a regular expression, which compiles, is found somewhere in a text.
 
     Returns:
-        None when it took longer, or used up the memory of its process.
+        None when the search took longer, or used up the memory of its process.
     """
     if not pattern:
         return True

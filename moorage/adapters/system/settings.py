@@ -88,7 +88,6 @@ class Settings(BaseSettings):
     lock_wait_seconds: float = Field(
         600, ge=0, description="How long a deploy waits for another one of the same model."
     )
-
     orphan_seconds: float = Field(
         600, ge=0, description="How long reconciling leaves alone what nobody owns."
     )
@@ -101,7 +100,6 @@ class Settings(BaseSettings):
     probe_seconds: float = Field(
         60, ge=0, description="How often reconciling asks a model for one token."
     )
-
     probe_timeout_seconds: float = Field(
         30, gt=0, description="How long a model may take for that one token."
     )

@@ -118,8 +118,8 @@ def was_interrupted(error: BaseException) -> bool:
 async def hold_lock(lock: AbstractContextManager[None]) -> AsyncIterator[None]:
     """Hold a lock inside the block.
 
-    A thread cannot be cancelled: one that still waits when its flow has gone would take the lock
-    later, and keep it for as long as the process lives. So it gives it back at once then.
+    A thread cannot be cancelled. One that still waits after the end of its flow would take the lock
+    later, and keep it as long as the process lives. So it gives the lock back at once.
 
     Args:
         lock: As `Locks.holding` gives it.

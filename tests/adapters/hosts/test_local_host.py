@@ -106,12 +106,6 @@ def test_gpus_are_described_as_their_driver_reports_them() -> None:
     assert not nvml.open
 
 
-def test_older_bindings_answer_in_bytes() -> None:
-    old = {**L4, "name": b"NVIDIA L4", "uuid": b"GPU-90fe"}
-    new = nvidia_accelerators(Recording(L4))
-    assert nvidia_accelerators(Recording(old, driver=b"570.124.06")) == new
-
-
 @pytest.mark.parametrize("nvml", [Recording(init=False), Recording()], ids=["no driver", "no GPU"])
 def test_without_a_driver_or_a_gpu_there_are_none(nvml: Recording) -> None:
     assert nvidia_accelerators(nvml) == Found()
