@@ -166,11 +166,13 @@ def _save_file(name: str, key: str) -> str:
         path.parent.chmod(0o700)
         # Made for this user alone.
         descriptor, draft = tempfile.mkstemp(prefix=f".{name}.", dir=path.parent)
-        with os.fdopen(descriptor, "w") as file:
-            file.write(f"{key}\n")
-        with contextlib.suppress(FileExistsError):
-            os.link(draft, path)
-        os.unlink(draft)
+        try:
+            with os.fdopen(descriptor, "w") as file:
+                file.write(f"{key}\n")
+            with contextlib.suppress(FileExistsError):
+                os.link(draft, path)
+        finally:
+            os.unlink(draft)
     except OSError as error:
         raise Failure(Cause.STORE_UNWRITABLE, f"{path}: {error.strerror}") from None
     return _read_file(name) or key

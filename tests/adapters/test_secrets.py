@@ -107,6 +107,20 @@ def test_a_home_that_cannot_be_written_is_told(home: Path) -> None:
     assert caught.value.cause is Cause.STORE_UNWRITABLE
 
 
+@pytest.mark.usefixtures("no_api")
+def test_a_key_that_cannot_be_stored_is_left_nowhere(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr("os.link", refuse)
+    with pytest.raises(Failure) as caught:
+        provide_key(NAME)
+    assert caught.value.cause is Cause.STORE_UNWRITABLE
+    assert list((home / "keys").iterdir()) == []
+
+
 @pytest.mark.server
 def test_with_an_api_a_key_is_a_block_that_every_worker_reads(
     prefect_server: PrefectServer, home: Path

@@ -28,6 +28,12 @@ from moorage.operations.redeploy.intent import Answer, Question
 QUESTION = Question(models=("tiny",), plan="It would replace tiny.v1.", seconds=60)
 
 
+@pytest.fixture(autouse=True)
+def no_unreported_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Flows of other tests of this process may have ended without a server that heard of it."""
+    monkeypatch.setattr("flows.flow_context._ends", {})
+
+
 async def losing_its_api() -> State[None]:
     raise httpx.ConnectError("All connection attempts failed")
 
