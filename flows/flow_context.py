@@ -22,6 +22,7 @@ from prefect.states import Completed
 
 from moorage.adapters.ledger.transitions import Author, writing_as
 from moorage.adapters.prefect.events import emit_transition
+from moorage.adapters.prefect.termination import cancelled_by_sigterm
 from moorage.adapters.system.process import command_line_user
 from moorage.adapters.system.threads import variable_scope
 from moorage.common.failures import Failure
@@ -113,7 +114,8 @@ def keep_result(work: Work[P, R]) -> Work[P, R]:
     @functools.wraps(work)
     async def run(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            returned = await work(*args, **kwargs)
+            with cancelled_by_sigterm():
+                returned = await work(*args, **kwargs)
         except Exception as error:
             _ends[str(flow_run.id)] = error
             raise

@@ -102,6 +102,9 @@ def run_flow(
         sign_in()
 
     async def main() -> FlowResult[R]:
+        if callable(on_interrupt := signal.getsignal(signal.SIGINT)):
+            # The event loop's own, which cancels this task instead of raising anywhere.
+            signal.signal(signal.SIGTERM, on_interrupt)
         state = with_result(await start())
         result = await state.aresult(raise_on_failure=not failed_too)
         if isinstance(result, Exception):

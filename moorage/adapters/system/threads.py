@@ -82,19 +82,23 @@ def run_shielded(function: Callable[[], None]) -> None:
     is raised here meanwhile is dropped: this is for a caller that is on its way out already.
     """
     context = contextvars.copy_context()
-    ended = threading.Event()
+    running = threading.Lock()  # a lock of C: an exception cannot leave it half taken
+    running.acquire()
+    ended = False
 
     def work() -> None:
+        nonlocal ended
         try:
             context.run(function)
         finally:
-            ended.set()
+            ended = True
+            running.release()
 
     threading.Thread(target=work).start()
-    while not ended.is_set():
+    while not ended:
         # Not `Thread.join`: a join that an exception interrupts takes the thread for ended.
         with contextlib.suppress(BaseException):
-            ended.wait()
+            running.acquire()
 
 
 def was_interrupted(error: BaseException) -> bool:
