@@ -6,8 +6,6 @@ own schemas leave other names open, and a run that has one crashes before its fl
 schema be given (Prefect 3.8, `generate_parameter_schema`).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from prefect.utilities import callables

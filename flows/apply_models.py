@@ -1,7 +1,5 @@
 """Apply many models at once: each deploy and each retirement is a flow run of its own."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence

@@ -4,8 +4,6 @@ Resolve, derive, survey, place, image and stage, plan, launch, verify, release:
 `ReleaseRollout._take_steps` names these steps in this order, each after the undos that it needs.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from prefect import flow

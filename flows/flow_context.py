@@ -1,10 +1,7 @@
 """What every flow does around its chain: requester, journal, failure artifact, result."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
-import inspect
 import json
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
@@ -106,6 +103,8 @@ def unchanged(old: ReleaseRow, drift: str = "") -> State[Release]:
 def keep_result(work: Work[P, R]) -> Work[P, R]:
     """Decorator right below `@flow`: keep in this process what the flow returns or raises.
 
+    SIGTERM cancels the flow at an await.
+
     Where the answer to its end gets lost, Prefect's client sends the end again, and receives the
     state as the server stored it (`PreventDuplicateTransitions` of its orchestration): with name
     and message, but without a result that was not persisted, or the exception.
@@ -122,8 +121,6 @@ def keep_result(work: Work[P, R]) -> Work[P, R]:
         _ends[str(flow_run.id)] = returned.data if isinstance(returned, State) else returned
         return returned
 
-    # Prefect looks names of annotations up where a function was made, and `run` was made here.
-    run.__signature__ = inspect.signature(work, eval_str=True)  # type: ignore[attr-defined]
     return run
 
 

@@ -1,7 +1,5 @@
 """Load a LoRA adapter into a model that serves, without a restart."""
 
-from __future__ import annotations
-
 from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed

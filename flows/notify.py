@@ -1,7 +1,5 @@
 """Tell somebody: what automations run when something needs a person."""
 
-from __future__ import annotations
-
 from prefect import flow, get_run_logger
 from prefect.blocks.abstract import NotificationBlock
 from prefect.blocks.core import Block

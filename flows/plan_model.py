@@ -1,7 +1,5 @@
 """Plan a deployment: the steps of a deploy, up to the first effect that changes anything."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Reconcile the fleet: repair each difference between the ledger and the hosts."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import timedelta
 

@@ -1,7 +1,5 @@
 """Redeploy many models in waves: those that have moved, each in a subflow, until too many fail."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Retire a model: stop what serves it and free what it holds."""
 
-from __future__ import annotations
-
 from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed

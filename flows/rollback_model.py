@@ -1,7 +1,5 @@
 """Roll back a model: an earlier release runs again, exactly as it was recorded."""
 
-from __future__ import annotations
-
 from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed

@@ -1,7 +1,5 @@
 """Serving the flows as prefect.yaml describes them: runs start in this machine's subprocesses."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Put a model to sleep: it runs and claims nothing until somebody asks it."""
 
-from __future__ import annotations
-
 from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed

@@ -1,7 +1,5 @@
 """Subflows of a run of many models: a failure of one does not end the others."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import Awaitable, Callable

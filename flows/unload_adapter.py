@@ -1,7 +1,5 @@
 """Unload a LoRA adapter from a model that serves on."""
 
-from __future__ import annotations
-
 from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed

@@ -1,7 +1,5 @@
 """Wake a model that sleeps: it serves again where it ran, exactly as it was planned."""
 
-from __future__ import annotations
-
 from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed

@@ -30,8 +30,6 @@ PAGE = '''"""Other writings of the options that moorage looks for, as a version 
 Written by `scripts/make_option_names.py` from the shipped schemas ({first} to {last}).
 """
 
-from __future__ import annotations
-
 _ABBREVIATIONS = """
 {shortest}
 """

@@ -1,7 +1,5 @@
 """Steps load and unload: LoRA adapters of a running release, in each of its replicas."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 

@@ -3,8 +3,6 @@
 A page that cannot be shown is noted in the journal, and nothing fails.
 """
 
-from __future__ import annotations
-
 import asyncio
 import threading
 import time

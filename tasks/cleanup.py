@@ -1,7 +1,5 @@
 """Clean up what killed flows left behind: finish it or undo it."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 
 from moorage.adapters.ledger.locks import LockHeld

@@ -1,7 +1,5 @@
 """Step compare: what serves a model name now, whether it is visible, and what happened since."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from contextvars import ContextVar

@@ -1,7 +1,5 @@
 """What tasks share: settings, the ledger and its locks, and threads for calls that block."""
 
-from __future__ import annotations
-
 import os
 from functools import lru_cache
 from typing import Any

@@ -1,7 +1,5 @@
 """Step derive: what the model is."""
 
-from __future__ import annotations
-
 from prefect import task
 
 from moorage.common.units import human_bytes

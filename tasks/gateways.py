@@ -1,7 +1,5 @@
 """Gateways of this machine, as reconciling finds them."""
 
-from __future__ import annotations
-
 from moorage.adapters.gateway.followed_routes import revive_services
 from tasks.context import ledger, settings
 from tasks.journal import tell

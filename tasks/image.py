@@ -1,7 +1,5 @@
 """Step image: choose the image, pin it to its digest, and have it on the hosts."""
 
-from __future__ import annotations
-
 import asyncio
 from functools import partial
 

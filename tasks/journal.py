@@ -4,8 +4,6 @@ The flow opens it, tasks write into it, and whoever listens (the command line, t
 notified at once.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress

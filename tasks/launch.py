@@ -1,7 +1,5 @@
 """Step launch: start and stop what a plan says. No retries: the saga undoes a half launch."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 import uuid

@@ -1,7 +1,5 @@
 """Map a task over hosts: a task run for each, here or in a Ray cluster, so many at once."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Steps measure and facts: what engines log and answer about themselves. They fail no deploy."""
 
-from __future__ import annotations
-
 import asyncio
 from datetime import UTC, datetime
 

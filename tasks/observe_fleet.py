@@ -1,7 +1,5 @@
 """Step look: what the ledger says and what the hosts show, as one value to decide on."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 

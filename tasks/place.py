@@ -1,7 +1,5 @@
 """Step place: choose hosts, accelerators and ports, and claim them in the ledger."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from prefect import task

@@ -1,7 +1,5 @@
 """Step plan: check the arguments and plan the launch. What a plan shows, a deploy executes."""
 
-from __future__ import annotations
-
 from moorage.adapters.engines import schemas as arguments
 from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Cause, Failure

@@ -5,8 +5,6 @@ context variable. No parameter, tag, label, header or environment variable state
 nothing that comes through Prefect's API can. Whatever else begins a flow counts as the API.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar

@@ -1,7 +1,5 @@
 """Close flow runs that have ended, but that Prefect still shows as running."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime

@@ -1,7 +1,5 @@
 """Step look: what is to be done about many models, each looked at, so many at the same time."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from pathlib import Path

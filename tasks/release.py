@@ -1,7 +1,5 @@
 """Step release: the audit record while a release is made, published, or closed after a failure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Step repair: carry out what reconciling decided, each model under its lock, all at once."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, suppress

@@ -1,7 +1,5 @@
 """Replace a release: stop it before or after its successor starts, or start it again."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Step resolve: pin the model and what goes with it, list files, read headers."""
 
-from __future__ import annotations
-
 import asyncio
 
 from prefect import task

@@ -1,7 +1,5 @@
 """Probe releases that serve, and start again what died, where it was and as it was planned."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 from collections.abc import Iterable, Iterator

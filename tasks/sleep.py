@@ -1,7 +1,5 @@
 """Put a release to sleep, so that it runs and claims nothing; and wake it, exactly as it ran."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

@@ -1,7 +1,5 @@
 """Steps gate and canary: what replicas have to show before more of them are started."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 

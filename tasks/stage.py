@@ -1,7 +1,5 @@
 """Step stage: weights, complete and verified, and cache folders on the hosts that serve."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Stop releases that serve, once they have no request in flight."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 import time

@@ -1,7 +1,5 @@
 """Step survey: the fleet as it is now."""
 
-from __future__ import annotations
-
 from prefect import task
 
 from moorage.adapters.hosts.survey import HOST_SECONDS, fleet_snapshot, survey_hosts

@@ -1,7 +1,5 @@
 """Step verify: the readiness protocol. It fails at once when the engine dies, and shows why."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Coroutine, Iterable, Sequence

@@ -1,7 +1,5 @@
 """Start and stop workloads: one container, or the parts of a replica in their order."""
 
-from __future__ import annotations
-
 import socket
 import time
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ Every value that is read is registered. From then on it is removed from engines'
 failures.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import secrets

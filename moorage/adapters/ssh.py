@@ -4,8 +4,6 @@ The user's SSH configuration, agent and jump hosts apply. One connection carries
 requests: a forwarded socket is not a session, of which servers allow few.
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import math

@@ -1,7 +1,5 @@
 """The command `moorage`. Ctrl-C during the imports exits silently."""
 
-from __future__ import annotations
-
 import io
 import signal
 import sys

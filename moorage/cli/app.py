@@ -1,7 +1,5 @@
 """The commands; those that deploy and retire a model are here."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

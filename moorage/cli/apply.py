@@ -1,7 +1,5 @@
 """`moorage apply`, `import` and `export`: deployments as files."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """`moorage endpoint` and `chat`: where a model answers, its key, and an answer."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 import typer

@@ -1,7 +1,5 @@
 """`moorage fleet`: hosts and Ray clusters as they are, and whether all is as it should be."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """`moorage gateway`: one address for all models."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """`moorage key`: API keys of callers of the gateway, and the key of an engine."""
 
-from __future__ import annotations
-
 import re
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256

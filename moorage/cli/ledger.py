@@ -1,7 +1,5 @@
 """`moorage ledger`: backups of the ledger, bringing them back, and whether it is sound."""
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """`moorage lora`: LoRA adapters of a running model."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 from typing import Annotated, Any

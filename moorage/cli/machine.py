@@ -1,7 +1,5 @@
 """`moorage doctor`, `engines` and `schema`: what this machine can run."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import platform
 import shutil

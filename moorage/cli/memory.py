@@ -1,7 +1,5 @@
 """How much accelerator memory a model needs: config.json and headers, no weights, no server."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, get_args
 

@@ -1,7 +1,5 @@
 """`moorage models`: what the stores of the hosts hold, room made in them, and damage found."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """What commands share: options, arguments, and how failures end them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import suppress
 from difflib import get_close_matches

@@ -1,7 +1,5 @@
 """Tables and text for people, JSON for programs. Failures have both, and an exit code."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import json

@@ -1,7 +1,5 @@
 """`moorage policy`: what the site allows, and whether a spec keeps to it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any
 

@@ -1,7 +1,5 @@
 """`moorage redeploy`, `approvals`, `approve`, `reconcile`: serving models deployed or repaired."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any
 

@@ -1,7 +1,5 @@
 """`moorage show`, `history`, `diff` and `rollback`: the records of releases."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Serving the flows: what prefect.yaml describes, without a work pool or worker."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

@@ -1,7 +1,5 @@
 """`moorage status` and `logs`: what runs now, and what engines write."""
 
-from __future__ import annotations
-
 import sys
 import time
 from typing import Annotated, NamedTuple

@@ -1,7 +1,5 @@
 """`moorage usage`: what callers of the gateway have used."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 

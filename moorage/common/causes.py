@@ -1,7 +1,5 @@
 """The causes of failures, each with its facts: exit code, summary, suggestion and retries."""
 
-from __future__ import annotations
-
 from enum import IntEnum, StrEnum, auto
 from typing import Any, Self
 

@@ -1,7 +1,5 @@
 """Text from outside, made safe for terminals and pages."""
 
-from __future__ import annotations
-
 import re
 
 UNSAFE = re.compile(

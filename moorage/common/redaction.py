@@ -1,7 +1,5 @@
 """Taking secrets out of text: values that are known, and what looks like one wherever it is met."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """Why something cannot be: one type for hosts, memory, images and topologies."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields
 from enum import StrEnum
 

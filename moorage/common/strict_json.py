@@ -1,7 +1,5 @@
 """JSON that somebody else wrote, decoded within limits: of bytes, depth, values and numbers."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

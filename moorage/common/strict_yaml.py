@@ -1,7 +1,5 @@
 """YAML that somebody else wrote, decoded within limits: of size, depth, entries and numbers."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The base of all values: frozen, strict, and shown as a form in the Prefect UI."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """Versions of accelerator runtimes and engines, compared though many follow no standard."""
 
-from __future__ import annotations
-
 import re
 
 PRE_RELEASES = ("dev", "alpha", "a", "beta", "b", "pre", "preview", "c", "rc")

@@ -1,7 +1,5 @@
 """The API key of an engine: whose it is, and when moorage makes one."""
 
-from __future__ import annotations
-
 import hashlib
 import ipaddress
 from collections.abc import Iterable

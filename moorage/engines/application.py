@@ -1,7 +1,5 @@
 """The application of Ray Serve for a release."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The seam between moorage and an engine: an engine is one file that fills this in."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """The command line of a seat: entrypoint and model, placeholders, and the derived flags."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """Any other server: image and command are the user's, nothing is derived for it."""
 
-from __future__ import annotations
-
 from moorage.common.units import GIB
 from moorage.engines.base import Engine
 from moorage.engines.flags import Flag, Variable, derived_flag

@@ -1,7 +1,5 @@
 """Flags and variables of an engine, each with its origin."""
 
-from __future__ import annotations
-
 from moorage.common.values import Origin, Value
 
 

@@ -3,8 +3,6 @@
 `moorage plan` prints the object that `moorage deploy` executes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from math import ceil
 from typing import Any

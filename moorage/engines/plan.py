@@ -1,7 +1,5 @@
 """The launch plan of a release, on hosts or on a Ray cluster."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from urllib.parse import urlsplit
 

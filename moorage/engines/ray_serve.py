@@ -5,8 +5,6 @@ application has to send all the others. Verified with Ray 2.60; the documents ha
 since `source` was added (2.40).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from enum import StrEnum

@@ -5,8 +5,6 @@ user's value. One such number may replace the planned one, once for a release, a
 records it. The claims stay as they are: a correction only ever takes less.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 from moorage.common.failures import Cause

@@ -1,7 +1,5 @@
 """The table of engines."""
 
-from __future__ import annotations
-
 from moorage.engines.base import Engine
 from moorage.engines.custom import Custom
 from moorage.engines.transformers import Transformers

@@ -1,7 +1,5 @@
 """The facts with which an engine is started on one seat."""
 
-from __future__ import annotations
-
 from moorage.common.values import Value
 from moorage.images.image import Image
 from moorage.inventory.snapshot import HostSnapshot

@@ -4,8 +4,6 @@ The script `prepare.sh` runs what has to happen before the engine starts: it tak
 place and ends by becoming the engine.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 

@@ -1,7 +1,5 @@
 """How a serving release is stopped: its time limits, and how waiting for its requests ended."""
 
-from __future__ import annotations
-
 from moorage.common.units import human_seconds
 from moorage.common.values import Value
 from moorage.engines.base import Busy

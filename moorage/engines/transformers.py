@@ -4,8 +4,6 @@ It has no option for a served name and answers only to the path that it was star
 starts in a directory that contains the model (as a process: a link to it) under its served name.
 """
 
-from __future__ import annotations
-
 from moorage.common.units import GIB
 from moorage.common.values import Origin
 from moorage.engines.api_key import open_access_warning

@@ -1,7 +1,5 @@
 """Adapters that are loaded and unloaded while an engine serves: its requests and answers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from moorage.common.failures import Cause, Failure

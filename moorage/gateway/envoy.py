@@ -1,7 +1,5 @@
 """Envoy's own configuration: where it listens, and the filters that each request passes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from moorage.gateway.gateway import GatewayOptions

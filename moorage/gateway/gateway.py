@@ -1,7 +1,5 @@
 """A gateway: how it listens, as users write it, and how far it follows the ledger."""
 
-from __future__ import annotations
-
 import ipaddress
 from typing import Self
 

@@ -1,7 +1,5 @@
 """When models have had no request for so long that they are put to sleep."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """The two programs of a gateway: Envoy, and the service that keeps its routes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from moorage.engines.flags import Flag, Variable, default_flag

@@ -1,7 +1,5 @@
 """How many requests a caller may make: `60/min`, enforced by Envoy."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """Envoy's routes and clusters: which release answers for a model, at each moment."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from ipaddress import ip_address

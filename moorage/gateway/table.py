@@ -1,7 +1,5 @@
 """What a gateway is to do at one moment: models with what answers for them, and keys."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 from moorage.common.values import Value

@@ -1,7 +1,5 @@
 """The order in which a gateway takes over a new table, so that no route lacks its cluster."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from hashlib import sha256

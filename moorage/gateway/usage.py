@@ -1,7 +1,5 @@
 """What callers have used, counted from the access log."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

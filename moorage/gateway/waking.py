@@ -1,7 +1,5 @@
 """When a model that failed to wake is tried again, and what callers are told until then."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 FIRST_PAUSE_SECONDS = 5.0

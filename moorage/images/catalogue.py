@@ -1,7 +1,5 @@
 """Official images of the engines as data: their versions, runtimes and variants."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum

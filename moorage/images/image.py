@@ -1,7 +1,5 @@
 """The image that serves: the one in the spec, else a configured version's, else the catalogue's."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 

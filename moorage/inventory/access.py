@@ -1,7 +1,5 @@
 """How the Docker daemon of a host is reached; one line of text that holds no secret."""
 
-from __future__ import annotations
-
 import ipaddress
 import re
 from urllib.parse import parse_qs, urlencode, urlsplit

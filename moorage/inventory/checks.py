@@ -1,7 +1,5 @@
 """Judging a host of a fleet by what was found there: what is wrong, and how to mend it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from datetime import datetime

@@ -1,7 +1,5 @@
 """What is reserved for a release: accelerator memory, RAM and ports of hosts."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from enum import StrEnum

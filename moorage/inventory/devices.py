@@ -5,8 +5,6 @@ Sources, by type: AMD's pages on ROCm in Docker; the quick start of vllm-ascend;
 and platforms; Intel's pages on Gaudi; the device lists of GPUStack's runtime (`deployer/cdi/`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from moorage.common.values import Value

@@ -1,7 +1,5 @@
 """What a fleet file says about engines: their versions, each with image, entrypoint and command."""
 
-from __future__ import annotations
-
 import shlex
 from typing import Annotated, ClassVar
 

@@ -1,7 +1,5 @@
 """Where a model has its place in a store: the same on every machine."""
 
-from __future__ import annotations
-
 import hashlib
 
 HUB = "hf://"

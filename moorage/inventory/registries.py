@@ -1,7 +1,5 @@
 """Which registries images are taken from, and how they are logged in to."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import Field, StringConstraints

@@ -4,8 +4,6 @@ Source: `model_executor/models/registry.py` and the class bases and constructors
 `model_executor/models/`.
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 

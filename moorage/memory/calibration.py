@@ -4,8 +4,6 @@ Weights and KV cache are exact; activation and CUDA graphs are estimates until a
 same settings has logged what they really took.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime

@@ -3,8 +3,6 @@
 Only values that do not follow from other values.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 _MAMBA = {"conv_kernel": 4, "state_size": 16, "expand": 2}

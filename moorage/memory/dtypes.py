@@ -5,8 +5,6 @@ Source: `config/model.py:_resolve_auto_dtype` and `_get_default_runner_type`,
 `config/model.py:_verify_quantization`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

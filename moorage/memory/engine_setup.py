@@ -4,8 +4,6 @@ Source: `engine/arg_utils.py`: `get_batch_defaults` and
 `_set_default_max_num_seqs_and_batched_tokens_args`, for the server.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 

@@ -4,8 +4,6 @@ None of them was measured by moorage on a GPU. Where no other source stands, a f
 buffers that vLLM 0.32 allocates. The real size may be half to one and a half times the result.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from moorage.common.refusal import Refusal

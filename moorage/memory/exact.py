@@ -1,7 +1,5 @@
 """The exact terms of one rank: weights, KV cache and adapter buffers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from moorage.common.refusal import Refusal

@@ -4,8 +4,6 @@ Source: `transformers_utils/model_arch_config_convertor.py`, `config/model.py`, 
 the configuration classes of transformers 5.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -5,8 +5,6 @@ pages, `platforms/interface.py:_align_hybrid_block_size` and
 `model_executor/models/config.py:MambaModelConfig` for models with a recurrent state.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -4,8 +4,6 @@ Source: the `layer_types` of the configuration classes of transformers 5, the co
 `model_executor/models/`, and `distributed/utils.py:get_pp_indices` for the stages.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from enum import StrEnum
 from functools import lru_cache

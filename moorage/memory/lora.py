@@ -4,8 +4,6 @@ Source: `lora/layers/`: `base_linear.py`, `column_parallel_linear.py`, `fused_mo
 `vocab_parallel_embedding.py`, `logits_processor.py`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from math import ceil, prod
 from typing import Any

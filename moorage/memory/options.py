@@ -3,8 +3,6 @@
 A spec may use any spelling of vLLM's arguments.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, get_args
 

@@ -6,8 +6,6 @@ classes, `head_dtype` in `config/model.py`; for experts
 `fused_moe/oracle/mxfp4.py`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import gcd

@@ -4,8 +4,6 @@ Source of the refusals: `config/model.py` (`verify_with_parallel_config`,
 `_verify_with_expert_parallelism`) and `model_executor/models/registry.py`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from moorage.common.refusal import Refusal

@@ -1,7 +1,5 @@
 """Why there is no prediction: the engine would not start, or the rules end."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar

@@ -3,8 +3,6 @@
 Source: the linear and embedding layers that the constructors in `model_executor/models/` choose.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from enum import StrEnum

@@ -5,8 +5,6 @@ Quantisation groups and blocks must not be cut. Source:
 `linear.py:_maybe_allow_fp8_block_shape_mismatch`, `marlin_utils.py:verify_marlin_supports_shape`.
 """
 
-from __future__ import annotations
-
 from fractions import Fraction
 from math import prod
 

@@ -1,7 +1,5 @@
 """The size of a model on accelerators by name: one in detail, or several side by side."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

@@ -4,8 +4,6 @@ Source: `model_executor/layers/mamba/mamba_utils.py:MambaStateShapeCalculator` a
 `get_mamba_state_shape_from_config` of each model class.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 

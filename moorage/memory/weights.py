@@ -4,8 +4,6 @@ Source: the constructors in `model_executor/models/`, `make_layers` and `PPMissi
 `create_weights` of `model_executor/layers/quantization/`.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from math import ceil

@@ -1,7 +1,5 @@
 """What a spec needs from elsewhere: the model, its LoRA adapters, its draft model."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any

@@ -5,8 +5,6 @@ or output have a type and bounds; any other may hold any JSON. A list is checked
 some models give a number for each layer.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """Which files of a directory an engine needs: metadata and one weight family, or a LoRA adapter."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Source: the format's specification (`docs/gguf.md` of ggml), versions 2 and 3.
 """
 
-from __future__ import annotations
-
 import struct
 from collections import Counter
 from math import prod

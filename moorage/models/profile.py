@@ -4,8 +4,6 @@ Sources of the rules: vLLM 0.32 (`config/model.py`) for the context length, the 
 of transformers for the mode.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """How far rope scaling stretches the context that a configuration names."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any

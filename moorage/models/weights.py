@@ -3,8 +3,6 @@
 A header that cannot be read is an error. It is never counted as zero bytes.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

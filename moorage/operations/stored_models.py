@@ -1,7 +1,5 @@
 """The models in the stores, and which of them may be removed."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """Candidates: hosts and accelerators that could take a replica, and its possible shapes there."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The model to place, and the memory that one replica needs: of accelerators, or of RAM."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from math import ceil
 

@@ -1,7 +1,5 @@
 """The engine that serves a model: its facts for placement, and which one `auto` means."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """What a host must pass before its accelerators are measured: a list of filters."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 
 from moorage.common.refusal import Reason, Refusal

@@ -1,7 +1,5 @@
 """What can be claimed on a host, and what fits: proposals and the commit count alike."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The host from which others copy a model, and the ports on which it lends it."""
 
-from __future__ import annotations
-
 from moorage.inventory.claims import Resource
 from moorage.inventory.snapshot import FleetSnapshot, HostSnapshot
 from moorage.models.source import ResolvedModel

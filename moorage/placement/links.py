@@ -1,7 +1,5 @@
 """What joins the hosts of one replica: their addresses and ports."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from ipaddress import ip_address
 

@@ -1,7 +1,5 @@
 """Memory of an engine: what the user wants, and what is taken: stated, estimated or exact."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil

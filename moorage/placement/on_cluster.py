@@ -1,7 +1,5 @@
 """Placing a model on a Ray cluster: Ray chooses the nodes; here is what would never do."""
 
-from __future__ import annotations
-
 from moorage.common.failures import Cause, Failure
 from moorage.common.refusal import Reason
 from moorage.common.units import counted

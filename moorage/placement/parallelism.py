@@ -1,7 +1,5 @@
 """Sizes of the parallel dimensions, and how one vLLM group spreads over several hosts."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum

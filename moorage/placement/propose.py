@@ -1,7 +1,5 @@
 """The proposal: which engine, where, and whether the running release has to stop first."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from moorage.common.failures import Cause, Failure

@@ -1,7 +1,5 @@
 """The verdict on each host: its score, or why it cannot take the replica, with the numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 

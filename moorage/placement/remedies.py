@@ -1,7 +1,5 @@
 """What a model lacks, and what would make it fit: each remedy is tried on the fleet."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace

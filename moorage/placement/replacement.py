@@ -1,7 +1,5 @@
 """Where a release goes that replaces another: alongside it, in its place, or back where one ran."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 

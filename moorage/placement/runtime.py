@@ -1,7 +1,5 @@
 """The runtime that starts an engine on a host, and the image that it starts from."""
 
-from __future__ import annotations
-
 from moorage.common.failures import Failure
 from moorage.common.refusal import Reason, Refusal
 from moorage.images.image import Image, ImageQuestion, choose_image

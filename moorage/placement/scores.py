@@ -1,7 +1,5 @@
 """Which of several fitting hosts is best: a list of terms and their weights."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
 

@@ -1,7 +1,5 @@
 """From the best candidate to seats: which accelerators, how many bytes, which port."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 

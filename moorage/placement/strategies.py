@@ -1,7 +1,5 @@
 """The strategies that look for candidates, and their order."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from moorage.placement.candidates import (

@@ -1,7 +1,5 @@
 """The hosts as placement sees them: kinds of accelerators, and the room on each host."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from fnmatch import fnmatchcase

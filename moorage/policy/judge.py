@@ -1,7 +1,5 @@
 """The violations of a policy in a request."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 
 from moorage.inventory.fleet import Fleet, Host

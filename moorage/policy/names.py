@@ -1,7 +1,5 @@
 """Whether the list of a rule contains a name, an image, an option or a folder."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 

@@ -1,7 +1,5 @@
 """The policy of a site: a set of rules for each channel, with its own defaults."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints

@@ -1,7 +1,5 @@
 """Answers of an engine: what is wrong with one, and what it generated."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

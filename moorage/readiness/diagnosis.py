@@ -3,8 +3,6 @@
 The last line of a dead engine's log is never the cause; the first error that is recognised is.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

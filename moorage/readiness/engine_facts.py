@@ -1,7 +1,5 @@
 """What an engine says about itself once it serves, held against what was planned."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence

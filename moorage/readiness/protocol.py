@@ -3,8 +3,6 @@
 An engine that calls itself healthy is not proven to serve; one that generated a token is.
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The smoke test: golden prompts that a release must answer before it takes over, and how fast."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The adapters that were loaded into a running release, and whether it can take another one."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Set
 
 from moorage.common.failures import Cause, Failure

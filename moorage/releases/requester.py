@@ -1,7 +1,5 @@
 """The requester of a flow run: known facts and unverified claims."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import Field

@@ -4,8 +4,6 @@ They change in one step, so that no request goes to two releases or to none. The
 (`adapters/ledger/releases.py`), and clients and gateways look the endpoints up there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Any

@@ -1,7 +1,5 @@
 """The states of a release, the allowed transitions, and the transitions that it made."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """A document of titled sections, each a text or a table; it becomes Markdown or a terminal page."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

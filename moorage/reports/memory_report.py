@@ -1,7 +1,5 @@
 """Memory as shown: the prediction, and the prediction next to measurements."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from moorage.common.refusal import Reason, Refusal

@@ -1,7 +1,5 @@
 """What operations found or did, as pages and tables: compare, apply, reconcile, redeploy."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from moorage.common.units import human_seconds

@@ -1,7 +1,5 @@
 """A placement and a launch plan as a person reads them."""
 
-from __future__ import annotations
-
 import json
 
 from moorage.common.units import human_bytes

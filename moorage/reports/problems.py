@@ -1,7 +1,5 @@
 """Mistakes in what a user wrote, each with its path, what was found and what is allowed."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, get_args

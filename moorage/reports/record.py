@@ -1,7 +1,5 @@
 """Records as documents: what a person reads on the terminal and in the Prefect UI."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime
 

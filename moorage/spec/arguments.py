@@ -1,7 +1,5 @@
 """The arguments of an engine: read once into a value, which answers what is stated in them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache

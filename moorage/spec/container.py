@@ -1,7 +1,5 @@
 """How far a container is shut off from its host."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """How long a model stays loaded without requests, in the grammar of Docker Model Runner."""
 
-from __future__ import annotations
-
 import re
 from typing import Annotated
 

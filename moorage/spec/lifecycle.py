@@ -1,7 +1,5 @@
 """How a serving model is restarted, stopped, replaced and redeployed, as users write it."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 from pydantic import Field

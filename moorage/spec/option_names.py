@@ -3,8 +3,6 @@
 Written by `scripts/make_option_names.py` from the shipped schemas (0.10.0 to 0.33.0).
 """
 
-from __future__ import annotations
-
 _ABBREVIATIONS = """
 --api-k[ey] --api-s[erver-count] --b[lock-size] --com[pilation-config] --cp[u-offload-gb]
 --cudag[raph-capture-sizes] --data-parallel-a[ddress] --data-parallel-b[ackend]

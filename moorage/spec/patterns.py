@@ -4,8 +4,6 @@ Refused are secrets in clear, ways out of a folder, and words that would be opti
 here raise `ValueError`, and its message shows no secret.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from typing import Annotated

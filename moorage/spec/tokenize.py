@@ -1,7 +1,5 @@
 """From entries as users write them to the words of a command line."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Clients of Docker and Podman daemons: connections, time-outs, streams, errors as failures."""
 
-from __future__ import annotations
-
 import os
 import queue
 import threading

@@ -1,7 +1,5 @@
 """A planned container for Docker's API: its arguments, and its secrets as a file."""
 
-from __future__ import annotations
-
 import io
 import shlex
 import tarfile

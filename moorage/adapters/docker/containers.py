@@ -1,7 +1,5 @@
 """The Docker runtime: containers without privileges, with exactly the claimed devices."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any

@@ -1,7 +1,5 @@
 """Docker's error messages as failures: for starts, and for daemons that cannot be reached."""
 
-from __future__ import annotations
-
 from docker.errors import APIError
 
 from moorage.adapters.registry.connection import CONNECTION, ErrorText, failure_of

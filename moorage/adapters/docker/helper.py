@@ -1,7 +1,5 @@
 """Helper containers: short programs that inspect a host, or work on it, and their image."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The images of a Docker daemon: which it has, and how it gets others."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,5 @@
 """Folders of a host that outlive containers: caches of engines, and adapters of a served model."""
 
-from __future__ import annotations
-
 import shutil
 import stat
 from collections.abc import Collection, Iterable, Iterator

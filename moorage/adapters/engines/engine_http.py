@@ -4,8 +4,6 @@ An engine may be faulty or hostile. The deadline holds however slowly it sends, 
 however much. Redirects, proxies, cookies and compressed answers are not used.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import re

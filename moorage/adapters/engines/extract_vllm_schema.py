@@ -10,8 +10,6 @@ are unnamed functions that differ between versions. Help texts are left out, but
 about a deprecation: the version that drops the argument, and what takes its place.
 """
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import importlib

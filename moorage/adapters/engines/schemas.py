@@ -1,7 +1,5 @@
 """Schemas of engines' arguments, shipped or extracted here, and the check of `engine.args`."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from functools import cache

@@ -1,7 +1,5 @@
 """The site's policy: where its file is, whether it is trusted, and what its paths mean here."""
 
-from __future__ import annotations
-
 import os
 import stat
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """Reading a model's configuration, with the help of transformers where it knows the model type."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import os

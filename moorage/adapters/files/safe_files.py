@@ -1,7 +1,5 @@
 """Files that others may have laid there, read with limits; and private files of this user."""
 
-from __future__ import annotations
-
 import os
 import stat
 import tempfile

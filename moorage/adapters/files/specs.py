@@ -1,7 +1,5 @@
 """YAML files that users write: read with all mistakes reported at once, and written."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """The access log of a gateway: read once, whatever is restarted, and never too large."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from moorage.adapters.gateway.admin import Admin

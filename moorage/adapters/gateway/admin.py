@@ -1,7 +1,5 @@
 """Envoy's administration interface, on a Unix socket that only its user reaches."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 from typing import Any

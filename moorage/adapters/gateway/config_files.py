@@ -1,7 +1,5 @@
 """The files of a gateway's configuration, renamed into place."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from importlib.resources import files

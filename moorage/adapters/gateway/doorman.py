@@ -4,8 +4,6 @@ Only sleeping models are routed to it, so its speed matters little. Attackers ar
 have a limit, waiting callers have a limit, and each is held for a limited time.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import time

@@ -1,7 +1,5 @@
 """Serves the doorman on a socket, in a thread of its own."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import Coroutine

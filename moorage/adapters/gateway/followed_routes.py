@@ -1,7 +1,5 @@
 """The ledger's routes, changed in step with the gateways that follow them."""
 
-from __future__ import annotations
-
 import platform
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Brings a gateway of this machine up, and takes it down."""
 
-from __future__ import annotations
-
 import platform
 import time
 from pathlib import Path

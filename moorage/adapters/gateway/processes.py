@@ -1,7 +1,5 @@
 """The processes of a gateway on this machine."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

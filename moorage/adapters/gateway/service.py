@@ -4,8 +4,6 @@ It is the only writer of its configuration. Envoy outlives it: while the service
 go where they went before, and the next service goes on with the same Envoy.
 """
 
-from __future__ import annotations
-
 import logging
 import signal
 import sys

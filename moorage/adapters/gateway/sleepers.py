@@ -1,7 +1,5 @@
 """Wakes models and puts them to sleep: each by the command that people use."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sys

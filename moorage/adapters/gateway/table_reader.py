@@ -1,7 +1,5 @@
 """The routing table of gateways, read from the ledger."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable

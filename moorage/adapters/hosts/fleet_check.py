@@ -1,7 +1,5 @@
 """Checks of a fleet's hosts: each in parallel, then the connections between them."""
 
-from __future__ import annotations
-
 import contextlib
 import inspect
 import json

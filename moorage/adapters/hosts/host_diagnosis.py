@@ -1,7 +1,5 @@
 """The diagnosis of one host: what works, and what has to be repaired."""
 
-from __future__ import annotations
-
 import contextlib
 import shutil
 import time

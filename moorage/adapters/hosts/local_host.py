@@ -1,7 +1,5 @@
 """This machine: installed engines, accelerators as their drivers report them, free TCP ports."""
 
-from __future__ import annotations
-
 import errno
 import importlib
 import importlib.metadata

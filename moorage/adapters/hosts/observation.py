@@ -1,7 +1,5 @@
 """What a runtime shows of a workload: its state, and the end of its log."""
 
-from __future__ import annotations
-
 import os
 import re
 import threading

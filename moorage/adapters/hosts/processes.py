@@ -1,7 +1,5 @@
 """Engines as processes of this machine: each in its own session, with a log and a supervisor."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

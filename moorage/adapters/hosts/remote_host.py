@@ -1,7 +1,5 @@
 """The survey of a remote host, where only Docker is available."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

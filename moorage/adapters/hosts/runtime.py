@@ -1,7 +1,5 @@
 """Runtimes of hosts: start, observe, read logs, stop, and list the workloads of a ledger."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime

@@ -7,8 +7,6 @@ The engine's environment, which holds its secrets, comes as JSON on standard inp
 of this process's own environment, which others can read.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

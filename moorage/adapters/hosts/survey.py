@@ -1,7 +1,5 @@
 """Surveys of hosts: processors, RAM, accelerators, ports, runtimes, installed engines, images."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import platform

@@ -1,7 +1,5 @@
 """The ledger in SQLite or PostgreSQL: releases, claims, workloads, gateways, locks and more."""
 
-from __future__ import annotations
-
 from functools import cached_property
 
 from sqlalchemy import select

@@ -1,7 +1,5 @@
 """Checks of a ledger: its file, its schema, contradictions, and rows that cannot be decoded."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing

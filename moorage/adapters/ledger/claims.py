@@ -5,8 +5,6 @@ something is claimed there: with a second name one machine would be assigned twi
 name two machines would share their room.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

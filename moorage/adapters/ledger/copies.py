@@ -1,7 +1,5 @@
 """Backup and restore of a ledger in an SQLite file."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

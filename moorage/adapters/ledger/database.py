@@ -1,7 +1,5 @@
 """The ledger's database: connections, settings of each dialect, and exclusive transactions."""
 
-from __future__ import annotations
-
 import errno
 import shutil
 import sqlite3

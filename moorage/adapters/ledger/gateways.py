@@ -1,7 +1,5 @@
 """Gateways in the ledger, the API keys of callers, and what these have used."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from sqlalchemy import Engine, delete, insert, select, update

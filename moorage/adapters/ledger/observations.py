@@ -1,7 +1,5 @@
 """What flows observe: the memory of starts, repairs of releases, hosts that do not answer."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any

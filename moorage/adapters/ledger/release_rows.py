@@ -1,7 +1,5 @@
 """Releases in the ledger: queries, and their rows decoded."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any

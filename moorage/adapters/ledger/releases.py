@@ -1,7 +1,5 @@
 """Releases in the ledger: changes of state, records, workloads, and routes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any

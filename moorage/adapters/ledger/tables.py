@@ -1,7 +1,5 @@
 """The tables. Migrations are in `migrations/`; a test compares the two."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any

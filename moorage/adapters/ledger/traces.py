@@ -1,7 +1,5 @@
 """Traces of an earlier ledger: without its file, or with an empty one, no new ledger is made."""
 
-from __future__ import annotations
-
 import logging
 import sqlite3
 from collections.abc import Iterator

@@ -6,8 +6,6 @@ The database refuses transitions that are not in `allowed_transitions`, and a ch
 `releases.state` that is not the newest transition of the release.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar

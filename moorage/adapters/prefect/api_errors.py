@@ -4,8 +4,6 @@ Prefect's client raises its own errors for statuses, those of httpx, of the JSON
 pydantic, or a `RuntimeError` where it could not connect.
 """
 
-from __future__ import annotations
-
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager

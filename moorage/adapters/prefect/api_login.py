@@ -5,8 +5,6 @@ process and its address. A client uses the login only if that process listens at
 that a later owner of the port does not get it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

@@ -6,8 +6,6 @@ point here too (DNS rebinding), and then a browser takes the attacker's page for
 A program of its own, with nothing of moorage: compose.yaml gives this file to Prefect's image.
 """
 
-from __future__ import annotations
-
 import argparse
 import ipaddress
 import re

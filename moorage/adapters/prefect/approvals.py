@@ -1,7 +1,5 @@
 """Flow runs on the Prefect server that wait for a person's approval, and their answers."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from datetime import UTC, datetime, timedelta

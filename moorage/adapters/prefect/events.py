@@ -1,7 +1,5 @@
 """Prefect events about releases, models and approvals, for automations and for those who watch."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime

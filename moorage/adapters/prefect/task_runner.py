@@ -1,7 +1,5 @@
 """Prefect's task runner of a flow that touches hosts: threads of this process, or a Ray cluster."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager

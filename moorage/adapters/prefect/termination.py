@@ -1,7 +1,5 @@
 """SIGTERM while a flow runs cancels it at its next await, and interrupts no statement."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 from collections.abc import Callable, Iterator

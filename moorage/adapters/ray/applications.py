@@ -1,7 +1,5 @@
 """Models as applications of Ray Serve on a Ray cluster that runs already."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager

@@ -1,7 +1,5 @@
 """Surveys and checks of Ray clusters: version, resources, applications, Serve's address."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """The REST API of a Ray cluster's dashboard."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from moorage.adapters.engines.engine_http import Answer, NoAnswer, Question, ask_engine_now

@@ -1,7 +1,5 @@
 """Connections to a registry: its address, trusted certificates, the login, error messages."""
 
-from __future__ import annotations
-
 import ipaddress
 import re
 import ssl

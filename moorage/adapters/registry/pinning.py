@@ -1,7 +1,5 @@
 """Pins images: the digest of a tag, from its registry or from the host that has it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

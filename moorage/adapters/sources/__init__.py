@@ -1,7 +1,5 @@
 """Sources of models: a hub, a bucket or a directory."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass, field
 from typing import Any

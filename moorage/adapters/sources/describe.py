@@ -1,7 +1,5 @@
 """Reads what a model is from its files, in a directory or at a remote source."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Client of one repository on a hub, through huggingface_hub. Every error becomes a `Failure`."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager

@@ -1,7 +1,5 @@
 """Models in a directory of this machine: read where they lie, never copied."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import os

@@ -1,7 +1,5 @@
 """Models at remote sources: pinned to a commit, and downloaded into the model store."""
 
-from __future__ import annotations
-
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator

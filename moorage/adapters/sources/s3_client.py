@@ -5,8 +5,6 @@ prefix: a file that is replaced makes another one. Every request for a file name
 listed, so a file that is replaced later is refused by the store, and never mixed with the old one.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re

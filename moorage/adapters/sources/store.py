@@ -5,8 +5,6 @@ verified, and the directory gets its name once all files have theirs, so that a 
 killed at any moment: what it finished stays, and nothing half-done looks finished.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

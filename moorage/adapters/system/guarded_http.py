@@ -3,8 +3,6 @@
 It works with httpx and httpx2; newer clients of the hub use the latter.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Errors of the operating system as failures: disks and networks."""
 
-from __future__ import annotations
-
 import errno
 import re
 from collections.abc import Iterator

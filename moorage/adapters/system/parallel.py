@@ -1,7 +1,5 @@
 """Parallel work, some of which may never end: its progress, deadline and cancellation."""
 
-from __future__ import annotations
-
 import contextvars
 import queue
 import threading

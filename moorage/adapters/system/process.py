@@ -1,7 +1,5 @@
 """This process: its user and garbage collector; and a process for a search with a time limit."""
 
-from __future__ import annotations
-
 import gc
 import json
 import os

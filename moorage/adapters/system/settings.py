@@ -1,7 +1,5 @@
 """Settings from the environment, read in one place."""
 
-from __future__ import annotations
-
 from functools import cached_property
 from pathlib import Path
 from typing import Literal

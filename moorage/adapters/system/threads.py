@@ -1,7 +1,5 @@
 """Threads for calls that block: effects that no cancellation or signal leaves half done."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import contextvars

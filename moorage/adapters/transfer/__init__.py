@@ -1,7 +1,5 @@
 """Bringing models to hosts that are other machines, by programs in helper containers there."""
 
-from __future__ import annotations
-
 import inspect
 from types import ModuleType
 

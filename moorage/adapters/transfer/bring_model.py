@@ -3,8 +3,6 @@
 A neighbour lends a model with a helper container that serves its files to who has a token.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import secrets

@@ -1,7 +1,5 @@
 """Checks of the files in a store, on this machine and on hosts; standard library only."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

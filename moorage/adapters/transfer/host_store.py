@@ -6,8 +6,6 @@ It continues when this machine loses the host, and the next caller finds its res
 local directory are sent to it before it starts.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

@@ -5,8 +5,6 @@ It needs Python's standard library alone. It reads one line of JSON: `folder`, `
 which it ends), and writes one: `{"port": ...}` or `{"trouble": ...}`.
 """
 
-from __future__ import annotations
-
 import hmac
 import json
 import os

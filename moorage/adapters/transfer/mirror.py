@@ -1,7 +1,5 @@
 """A mirror from which a host downloads the files of a model; standard library only."""
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import socket

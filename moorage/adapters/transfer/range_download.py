@@ -4,8 +4,6 @@ The sources run it here, the staging program runs it on hosts: each hands over w
 `hf_hub_download` and boto3's own transfer start a file anew in the next process; this resumes it.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence

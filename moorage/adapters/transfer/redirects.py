@@ -5,8 +5,6 @@ source itself is: not to this machine, nor to its network, nor to the services o
 address that is checked is the one that is connected to, whatever a name stands for later.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import socket
 import urllib.parse

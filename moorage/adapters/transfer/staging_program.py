@@ -5,8 +5,6 @@ works, and at the end `{"result": ...}` or `{"cause": ..., "detail": ...}`. What
 stays, and the next run goes on from there. The layout is that of `ModelStore`.
 """
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -1,7 +1,5 @@
 """The stores of a fleet: list what each holds and who needs it, and remove models."""
 
-from __future__ import annotations
-
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence

@@ -5,8 +5,6 @@ hidden before it is removed, so that nobody finds half of it, and whoever remove
 more whether it is used.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

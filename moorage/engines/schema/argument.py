@@ -1,7 +1,5 @@
 """The arguments of an engine by version, and the rules about them that no schema holds."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from functools import cached_property
 from typing import Literal

@@ -1,7 +1,5 @@
 """The check of the user's arguments before anything starts: against one version, or several."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase

@@ -4,8 +4,6 @@ Source: `utils/argparse_utils.py`, `engine/arg_utils.py` and the launcher's `cli
 0.32. `tests/engines/schema/` compares these rules with the parser itself.
 """
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Callable

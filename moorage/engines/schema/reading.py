@@ -6,8 +6,6 @@ dashes, `-O3`, and JSON by keys. Then argparse, built from a schema, decides abo
 and the ends of options, as in vLLM. Values are judged by `convert.py`.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import re

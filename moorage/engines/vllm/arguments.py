@@ -1,7 +1,5 @@
 """vLLM's derived arguments, in the order in which they stand."""
 
-from __future__ import annotations
-
 from moorage.common.units import human_bytes
 from moorage.common.values import Origin
 from moorage.common.versions import at_least

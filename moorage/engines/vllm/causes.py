@@ -5,8 +5,6 @@ with older ones where they differ. Numbers are matched as digits: a traceback sh
 of a message too, and that one holds placeholders.
 """
 
-from __future__ import annotations
-
 from moorage.common.failures import Cause
 from moorage.readiness.diagnosis import LogCause
 

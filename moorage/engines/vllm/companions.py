@@ -1,7 +1,5 @@
 """LoRA adapters and draft models: their flags, mounts and warnings."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 

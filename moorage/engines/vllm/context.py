@@ -1,7 +1,5 @@
 """The input of the launch rules: one container, under the defaults of a policy."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from enum import StrEnum
 

@@ -1,7 +1,5 @@
 """How accelerators share the work of a replica: sizes, and executor and ports of its hosts."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from enum import StrEnum
 

@@ -1,7 +1,5 @@
 """"""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from moorage.common.failures import Cause, Failure

@@ -4,8 +4,6 @@ The folders hold compiled code and the memory plan. The extended cache is LMCach
 blocks that leave the accelerator.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator

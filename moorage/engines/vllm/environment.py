@@ -1,7 +1,5 @@
 """The environment of a vLLM server; variables that the user sets are left out."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from moorage.common.values import Origin

@@ -5,8 +5,6 @@ it: those begin with 0.10. Sources: vLLM's pull requests 22138, 22779 (multi-ste
 (`--task`), 29326 (guided decoding), 36216 (swap space), 49244 (partial prefills).
 """
 
-from __future__ import annotations
-
 from moorage.engines.schema.argument import RemovedOption, ReservedOption
 
 ALIASES: dict[str, tuple[str, ...]] = {

@@ -4,8 +4,6 @@ Read from `ray.llm` of Ray 2.60: `engine_kwargs` takes the fields of vLLM's engi
 model and name are `model_loading_config`, and Ray names executor, host and port itself.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A replica over several hosts: the containers of its Ray cluster, refusals and warnings."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from moorage.common.failures import Cause, Failure

@@ -3,8 +3,6 @@
 Its texts are in `causes.py`; the named groups of their patterns arrive as `Failure.named`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from math import floor
 

@@ -5,8 +5,6 @@ memory of each card (https://docs.kernel.org/gpu/amdgpu/driver-misc.html). What 
 would add is hidden from containers that were not given the device.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -4,8 +4,6 @@ Each chip has two rows: its card and name, then its place and memory. Depending 
 memory is under HBM (training cards) or under plain memory (310P).
 """
 
-from __future__ import annotations
-
 import re
 from itertools import pairwise
 

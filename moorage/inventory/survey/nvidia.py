@@ -1,7 +1,5 @@
 """NVIDIA's accelerators, as `nvidia-smi` lists them."""
 
-from __future__ import annotations
-
 import csv
 import re
 

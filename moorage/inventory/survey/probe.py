@@ -4,8 +4,6 @@ It needs nothing but `sh`, `cat`, `grep`, `df` and `readlink`; the drivers' own 
 used where they are there.
 """
 
-from __future__ import annotations
-
 import re
 
 from moorage.common.units import KIB

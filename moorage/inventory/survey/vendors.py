@@ -3,8 +3,6 @@
 A probe sees `/sys` and `/proc` without any of this; none is ever privileged.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from moorage.common.values import Value

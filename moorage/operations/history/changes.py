@@ -1,7 +1,5 @@
 """The differences between two releases: fields of the spec, flags and variables."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Two releases compared: spec, image, flags, placement and measured figures."""
 
-from __future__ import annotations
-
 from moorage.common.units import human_bytes, human_seconds
 from moorage.common.values import Value
 from moorage.operations.history.changes import (

@@ -1,7 +1,5 @@
 """The actions that make the models run as their files say."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from enum import StrEnum
 

@@ -5,8 +5,6 @@ the earlier release in its old place, one for the new release in its new place. 
 both stays as recorded.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeVar
 

@@ -1,7 +1,5 @@
 """The actions of reconciling, each with its reason, and their outcomes."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 from enum import StrEnum
 

@@ -1,7 +1,5 @@
 """Ledger and hosts at one moment: the input of all decisions. Moments are UTC."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property

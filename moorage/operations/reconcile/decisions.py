@@ -1,7 +1,5 @@
 """The actions that bring ledger and hosts into agreement."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

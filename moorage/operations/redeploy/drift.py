@@ -1,7 +1,5 @@
 """Changes since a release was made, and the reaction of its policy."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from enum import StrEnum

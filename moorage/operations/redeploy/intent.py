@@ -1,7 +1,5 @@
 """The intents of a redeployment, their outcomes, and the approval of all of them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from enum import StrEnum

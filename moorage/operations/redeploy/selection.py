@@ -1,7 +1,5 @@
 """The models of a redeployment, its waves, and when it stops."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase

@@ -4,8 +4,6 @@ Neither divisibility nor free RAM counts, and without a share of its own free me
 either (the peer's defects 28 to 30). What does not fit is taken all the same, as overcommit.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """What the user's arguments say to the rules: parallel sizes, switches and the executor."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from math import prod
 

@@ -4,8 +4,6 @@ Two things stay ours: what the gate would refuse is not proposed, and what is cl
 engine gets.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 
 from moorage.common.refusal import Reason

@@ -1,7 +1,5 @@
 """The fleet as the rules see it: what is left on each host, what runs there, and its types."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass

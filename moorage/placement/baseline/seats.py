@@ -1,7 +1,5 @@
 """From a candidate of the rules to seats, and why the gate refuses them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import floor

@@ -1,7 +1,5 @@
 """Strategies where the user lists no accelerators: one, several of one host, several hosts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 

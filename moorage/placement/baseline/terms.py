@@ -1,7 +1,5 @@
 """What the rules make of a spec and a profile; every strategy reads it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
