@@ -1,6 +1,7 @@
 """Replace a release: stop it before or after its successor starts, or start it again."""
 
 import asyncio
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -35,7 +36,13 @@ from moorage.spec import Deadlines
 from tasks.context import ledger, routes, settings
 from tasks.image import restore_image
 from tasks.journal import tell
-from tasks.stopping import add_outcome, close_and_drain, drain, end_release
+from tasks.stopping import (
+    add_outcome,
+    close_and_drain,
+    drain,
+    end_release,
+    until_gateways_idle,
+)
 from tasks.workloads import ABORT_SECONDS, start_part, stop_all
 
 COME_UP_SECONDS = 60.0
@@ -129,11 +136,20 @@ def abandon(release: str) -> bool:
     """Undo of a launch: stop whatever a release that never was ready has started.
 
     It is given up first, so that it cannot take over any more. False: it has taken over, and stays.
+    A canary has requests of callers, which are awaited.
     """
+    _end_canary(release)
     if not ledger().releases.give_up(release, Cause.INTERRUPTED):
         return False
     stop_all(ledger().releases.get(release).workloads, ABORT_SECONDS)
     return True
+
+
+def _end_canary(release: str) -> None:
+    if any(one.release == release for one in ledger().routes.canaries()):
+        routes().share(release, None)
+        seconds = ending_of(ledger().releases.get(release)).drain_seconds
+        until_gateways_idle(release, seconds, threading.Event().wait)
 
 
 def free_claims(release: str, old: ReleaseRow | None) -> None:

@@ -7,8 +7,9 @@ from prefect import task
 
 from moorage.adapters.engines.engine_http import ask
 from moorage.adapters.system.process import has_match
-from moorage.adapters.system.threads import in_thread
+from moorage.adapters.system.threads import in_thread, run_uninterrupted
 from moorage.common.failures import Cause, Failure
+from moorage.engines.api_key import key_secret
 from moorage.engines.launch import LaunchPlan, Workload, serving
 from moorage.engines.registry import ENGINES
 from moorage.models.profile import ModelProfile
@@ -24,8 +25,9 @@ from moorage.readiness.smoke_test import (
     speed_of,
 )
 from moorage.releases.release import Release
+from moorage.releases.routing import Canary
 from moorage.spec import Mode, ModelSpec, PromptSpec, ReplaceStrategy
-from tasks.context import PLAIN
+from tasks.context import PLAIN, routes
 from tasks.journal import step, tell
 from tasks.verify import Watch, api_key
 
@@ -146,6 +148,8 @@ async def canary(
 ) -> None:
     """Watch what was started first, for `replace.canary_seconds`.
 
+    Meanwhile gateways send it its share of the requests; the undo of the launch takes them away.
+
     Raises:
         Failure: With the cause that the log gives away, or `BAD_ANSWER`.
     """
@@ -154,6 +158,9 @@ async def canary(
         key = await in_thread(api_key, plan)
         watches = [Watch(spec, profile, ENGINES[plan.engine], one, key) for one in workloads]
         tell(f"{len(workloads)} started; watched for {seconds} s before the rest starts")
+        secret = key_secret(plan, ENGINES[plan.engine].api_key_variable)
+        traffic = Canary(share=spec.replace.canary_share, key_secret=secret)
+        await run_uninterrupted(routes().share, plan.release, traffic)
         rounds, give_up = 0, time.monotonic() + seconds
         while True:
             for watch in watches:
@@ -163,4 +170,6 @@ async def canary(
             if left <= 0:
                 break
             await asyncio.sleep(min(POLL_SECONDS, left))
+        # The rest starts now, and what still loads must not be asked.
+        await run_uninterrupted(routes().share, plan.release, None)
         note.say(f"lived and answered {rounds} times in {seconds} s")

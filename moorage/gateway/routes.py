@@ -1,27 +1,23 @@
-"""Envoy's routes and clusters: which release answers for a model, at each moment."""
+"""Envoy's routes: which clusters answer for a model, at each moment."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
+from moorage.gateway.clusters import DOORMAN
 from moorage.gateway.envoy import (
     MODEL,
     RATE_LIMIT,
     ROUTES,
     TYPE,
     Document,
-    discovery,
     lua_filter,
     named,
 )
 from moorage.gateway.rates import rate_limits
 from moorage.gateway.scripts import scripts
-from moorage.gateway.table import Backend, ModelRoute, RoutingTable
-
-DOORMAN = "doorman"
-"""Cluster of the service that wakes models."""
+from moorage.gateway.table import ModelRoute, RoutingTable
 
 DOORMAN_RETRIES = {
     "retry_on": "connect-failure,reset",
@@ -33,7 +29,6 @@ DOORMAN_RETRIES = {
 MODEL_HEADER = "x-moorage-model"
 """Tells the doorman the model, whatever name the caller used."""
 
-CONNECT_SECONDS = 2
 RETRIES = 3
 LARGEST_LISTING = 4 * 2**20
 """Bytes of `/v1/models`; Envoy takes 4 KiB unless told."""
@@ -72,17 +67,6 @@ def route_table(table: RoutingTable, code: Mapping[str, str]) -> list[Document]:
             ],
         }
     ]
-
-
-def clusters(tables: Iterable[RoutingTable]) -> list[Document]:
-    """A cluster for each release that one of these tables sends requests to."""
-    found: dict[str, Document] = {}
-    for table in tables:
-        if table.doorman:
-            found[DOORMAN] = _cluster(DOORMAN, [{"pipe": {"path": table.doorman}}])
-        for backend in (backend for model in table.models for backend in model.backends):
-            found[backend.release] = _engines(backend)
-    return [found[name] for name in sorted(found)]
 
 
 def _for_filters(table: RoutingTable, code: Mapping[str, str]) -> Document:
@@ -142,8 +126,9 @@ def _route(model: ModelRoute, name: str, doorman: str) -> Document:
         "regex_rewrite": rewrite,
         "retry_policy": _retries(),
     }
-    if model.backends:
-        action["weighted_clusters"] = {"clusters": [_weighted(one) for one in model.backends]}
+    if serving := [one for one in model.backends if name not in one.missing]:
+        weighted = [{"name": one.cluster, "weight": one.weight} for one in serving]
+        action["weighted_clusters"] = {"clusters": weighted}
     elif model.asleep and doorman:
         action |= {"cluster": DOORMAN, "retry_policy": DOORMAN_RETRIES}
         return {
@@ -164,10 +149,6 @@ def _prefix(model: ModelRoute) -> str:
     return urlsplit(endpoints[0]).path.rstrip("/") if endpoints else ""
 
 
-def _weighted(backend: Backend) -> Document:
-    return {"name": backend.release, "weight": backend.weight}
-
-
 def _retries() -> Document:
     return {
         "retry_on": RETRY_ON,
@@ -181,96 +162,6 @@ def _retries() -> Document:
         ],
         "host_selection_retry_max_attempts": str(RETRIES),
     }
-
-
-def _engines(backend: Backend) -> Document:
-    addresses = [{"socket_address": _address(url)} for url in backend.endpoints]
-    return {
-        **_cluster(backend.release, addresses),
-        "type": _discovery_type(backend.endpoints),
-        "outlier_detection": {
-            "split_external_local_origin_errors": True,
-            "consecutive_local_origin_failure": 1,
-            "base_ejection_time": "2s",
-            "max_ejection_time": "30s",
-            "max_ejection_percent": 100,
-        },
-        **(_with_key(backend.key_file) if backend.key_file else {}),
-    }
-
-
-def _cluster(name: str, addresses: list[Document]) -> Document:
-    hosts = [{"endpoint": {"address": address}} for address in addresses]
-    return {
-        "@type": f"{TYPE}.config.cluster.v3.Cluster",
-        "name": name,
-        "type": "STATIC",
-        "connect_timeout": f"{CONNECT_SECONDS}s",
-        "lb_policy": "LEAST_REQUEST",
-        "load_assignment": {"cluster_name": name, "endpoints": [{"lb_endpoints": hosts}]},
-        "circuit_breakers": {"thresholds": [UNBOUNDED]},
-    }
-
-
-def _discovery_type(endpoints: tuple[str, ...]) -> str:
-    """Addresses are taken as they are; a name of any host is resolved, again and again."""
-    for url in endpoints:
-        try:
-            ip_address(urlsplit(url).hostname or "")
-        except ValueError:
-            return "STRICT_DNS"
-    return "STATIC"
-
-
-def _with_key(file: str) -> Document:
-    """Send the engine its own API key, which only the gateway knows, instead of the caller's."""
-    secret = {"name": ENGINE_KEY, "sds_config": {"path_config_source": {"path": file}}}
-    injected = named(
-        "envoy.http.injected_credentials.generic",
-        "extensions.http.injected_credentials.generic.v3.Generic",
-        credential=secret,
-    )
-    injector = named(
-        "envoy.filters.http.credential_injector",
-        "extensions.filters.http.credential_injector.v3.CredentialInjector",
-        overwrite=True,
-        credential=injected,
-    )
-    codec = named(
-        "envoy.filters.http.upstream_codec",
-        "extensions.filters.http.upstream_codec.v3.UpstreamCodec",
-    )
-    name = "extensions.upstreams.http.v3.HttpProtocolOptions"
-    options = {
-        "@type": f"{TYPE}.{name}",
-        "explicit_http_config": {"http_protocol_options": {}},
-        "http_filters": [injector, codec],
-    }
-    return {"typed_extension_protocol_options": {f"envoy.{name}": options}}
-
-
-def engine_key(key: str) -> Document:
-    """The secret that `Backend.key_file` holds, as Envoy reads it."""
-    kind = f"{TYPE}.extensions.transport_sockets.tls.v3.Secret"
-    secret = {"secret": {"inline_string": f"Bearer {key}"}}
-    return discovery("1", [{"@type": kind, "name": ENGINE_KEY, "generic_secret": secret}])
-
-
-ENGINE_KEY = "engine-key"
-"""Name of the secret in its file."""
-
-UNBOUNDED = {
-    "max_connections": 100_000,
-    "max_pending_requests": 100_000,
-    "max_requests": 100_000,
-    "max_retries": 1_000,
-}
-"""An engine queues requests itself, so the gateway holds none back."""
-
-
-def _address(url: str) -> Document:
-    parts = urlsplit(url)
-    return {"address": parts.hostname, "port_value": parts.port}
 
 
 def _reply(match: Document, status: int, body: Any) -> Document:

@@ -5,7 +5,8 @@ from datetime import datetime
 from moorage.common.values import Value
 from moorage.gateway.rates import Rate
 
-UNLIMITED = 0
+WHOLE = 100
+"""Weights of a model's backends together."""
 
 
 class Backend(Value):
@@ -16,12 +17,35 @@ class Backend(Value):
         endpoints: Base URLs, one for each replica.
         weight: Its share of the requests, relative to the other backends of the model.
         key_file: File with the engine's own API key; empty = it asks for none.
+        missing: Names of adapters of the model that it does not serve.
+        stand_in: Release of the same model that answers where none of its engines does; it asks
+            for the same key. Empty = none.
     """
 
     release: str
     endpoints: tuple[str, ...]
-    weight: int = 100
+    weight: int = WHOLE
     key_file: str = ""
+    missing: tuple[str, ...] = ()
+    stand_in: str = ""
+
+    @property
+    def cluster(self) -> str:
+        """Name of the cluster that requests for it are routed to."""
+        return f"{self.release},{self.stand_in}" if self.stand_in else self.release
+
+
+def split(serving: Backend, canary: Backend, share: float) -> tuple[Backend, Backend]:
+    """Both with their weights; each gets at least one request of a hundred.
+
+    Args:
+        serving: The release that serves.
+        canary: The one that gets requests before it serves.
+        share: Of the canary, from 0 to 1.
+    """
+    weight = min(max(round(share * WHOLE), 1), WHOLE - 1)
+    first = serving.model_copy(update={"weight": WHOLE - weight})
+    return first, canary.model_copy(update={"weight": weight})
 
 
 class ModelRoute(Value):
@@ -43,7 +67,7 @@ class ModelRoute(Value):
     asleep: bool = False
     keep_alive: float | None = None
     problem: str = ""
-    timeout_seconds: int = UNLIMITED
+    timeout_seconds: int = 0
     since: datetime
 
     @property

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from typing import NamedTuple
 
+from moorage.gateway.clusters import clusters
 from moorage.gateway.envoy import (
     CLUSTERS_FILE,
     LISTENERS_FILE,
@@ -14,7 +15,7 @@ from moorage.gateway.envoy import (
     listeners,
 )
 from moorage.gateway.gateway import GatewayOptions
-from moorage.gateway.routes import clusters, route_table
+from moorage.gateway.routes import route_table
 from moorage.gateway.table import RoutingTable
 
 

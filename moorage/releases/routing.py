@@ -1,7 +1,7 @@
 """The routes of model names: where requests for a name go.
 
 They change in one step, so that no request goes to two releases or to none. The ledger keeps them
-(`adapters/ledger/releases.py`), and clients and gateways look the endpoints up there.
+(`adapters/ledger/routes.py`), and clients and gateways look the endpoints up there.
 """
 
 from collections.abc import Iterable
@@ -13,6 +13,18 @@ from moorage.releases.states import ReleaseState
 from moorage.spec.keep_alive import NEVER
 
 
+class Canary(Value):
+    """A release that gets requests before it serves.
+
+    Attributes:
+        share: Its share of the model's requests, from 0 to 1.
+        key_secret: Name of the secret with its engines' API key; empty = they ask for none.
+    """
+
+    share: float
+    key_secret: str = ""
+
+
 class Route(Value):
     """A model name and the release that serves it.
 
@@ -22,6 +34,8 @@ class Route(Value):
         adapters: Names of LoRA adapters that every replica serves in addition to the model.
         since: When the release was begun, UTC.
         keep_alive: How long it stays loaded without requests, as in its spec.
+        timeout_seconds: Longest time for a whole answer; 0 = no limit.
+        canary: What it gets before it serves; None = it serves, or sleeps.
     """
 
     model: str
@@ -31,6 +45,8 @@ class Route(Value):
     adapters: tuple[str, ...] = ()
     since: datetime
     keep_alive: str = NEVER
+    timeout_seconds: int = 0
+    canary: Canary | None = None
 
 
 def models_listing(routes: Iterable[Route]) -> dict[str, Any]:

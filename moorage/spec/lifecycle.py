@@ -74,7 +74,8 @@ class ReplaceSpec(InputValue):
         0.25,
         gt=0,
         le=1,
-        description="Share of the replicas that `canary` starts first, rounded up: at least one.",
+        description="Share of the replicas that `canary` starts first, rounded up: at least one."
+        " While they are watched, gateways send them the same share of the requests.",
     )
     canary_seconds: int = Field(
         60,

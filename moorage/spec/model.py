@@ -120,7 +120,7 @@ class SpeculativeSpec(InputValue):
         return self
 
 
-OPERATION_FIELDS = ("keep_alive", "labels", "redeploy", "replace", "restart")
+OPERATION_FIELDS = ("keep_alive", "labels", "redeploy", "replace", "restart", "timeout_seconds")
 """Fields that do not change what runs: another value of them needs no other release."""
 
 
@@ -195,6 +195,13 @@ class ModelSpec(InputValue):
         description="How long the model stays loaded without a request through the gateway, such"
         " as `5m` or `1h30m`. Then it sleeps: it holds no memory, and the next request wakes it."
         " `0` = until its last request has ended, `never` (or anything negative) = for ever.",
+    )
+    timeout_seconds: int = Field(
+        0,
+        ge=0,
+        le=86_400,
+        description="Longest time for a whole answer through the gateway, streams included; what"
+        " takes longer is ended, with 504 where nothing was sent yet. 0 = no limit.",
     )
     labels: dict[Name, Annotated[str, Field(max_length=63)]] = Field(
         {},

@@ -80,7 +80,7 @@ UNLOADING: dict[str, tuple[str, str, str]] = {
 LOADING: dict[str, tuple[str, str, str]] = {
     "loading: claimed": ("after", "moorage.adapters.ledger.claims", "Claims.commit"),
     "loading: started": ("after", "tasks.workloads", "runtime_for.start"),
-    "loading: answered": ("before", "moorage.adapters.ledger.releases", "Routes.reopen"),
+    "loading: answered": ("before", "moorage.adapters.ledger.routes", "Routes.reopen"),
 }
 """Points at which a model wakes."""
 
@@ -103,7 +103,7 @@ HALFWAY: dict[str, tuple[str, str, str]] = {
 
 RECONCILING: dict[str, tuple[str, str, str]] = {
     "undoing: given up": ("after", "moorage.adapters.ledger.releases", "Releases.give_up"),
-    "bringing back: started": ("before", "moorage.adapters.ledger.releases", "Routes.reopen"),
+    "bringing back: started": ("before", "moorage.adapters.ledger.routes", "Routes.reopen"),
     "restarting: stopped": ("before", "tasks.restart", "start_part"),
 }
 """Points of a reconcile, which is killed itself while it puts right what another kill has left."""

@@ -129,6 +129,56 @@ def test_three_replacements_under_load_fail_no_request(
     assert gateway.ask("tiny").status_code == 404
 
 
+def canary_spec(
+    place: Workplace, program: Path, *words: str, seconds: int, **variables: str
+) -> Path:
+    replace = {"strategy": "canary", "canary_share": 0.5, "canary_seconds": seconds}
+    return place.spec(
+        engine=process_engine(program, *words, **variables),
+        placement={"ram": "64MiB"},
+        replicas=2,
+        replace={**replace, "linger_seconds": 0},
+    )
+
+
+def test_a_canary_gets_requests_while_it_is_watched_and_its_death_costs_none(
+    workplace: Workplace, gateway: Gateway, lifecycle_program: Path
+) -> None:
+    first = canary_spec(workplace, lifecycle_program, seconds=3, ROUND="0")
+    workplace.run("deploy", first)
+    name = workplace.named("tiny")
+    with Load(gateway, "tiny") as load:
+        second = canary_spec(workplace, lifecycle_program, seconds=3, ROUND="1")
+        workplace.run("deploy", second)
+        dying = canary_spec(workplace, lifecycle_program, "dies-later:8", seconds=300)
+        assert workplace.json("deploy", dying, code=6)["error"]["cause"] == "engine-exited"
+        load.go_on(workplace)
+    assert load.failed == []
+    answered = gateway.answered()
+    assert answered[f"{name}.v2,{name}.v1"] > 0
+    assert answered[f"{name}.v3,{name}.v2"] > 0
+    assert workplace.ledger.routes.canaries() == ()
+
+
+def test_a_canary_whose_deploy_is_killed_ends_without_a_failed_request(
+    workplace: Workplace, gateway: Gateway, lifecycle_program: Path
+) -> None:
+    workplace.run("deploy", canary_spec(workplace, lifecycle_program, seconds=300, ROUND="0"))
+    with Load(gateway, "tiny") as load:
+        second = canary_spec(workplace, lifecycle_program, seconds=300, ROUND="1")
+        run = workplace.start("deploy", second)
+        workplace.wait_until(lambda: bool(workplace.ledger.routes.canaries()), run)
+        load.go_on(workplace)
+        run.kill()
+        run.communicate()
+        load.go_on(workplace)
+        workplace.run("reconcile")
+        load.go_on(workplace)
+    assert load.failed == []
+    assert workplace.ledger.routes.canaries() == ()
+    assert [row.state for row in workplace.releases()] == ["error", "running"]
+
+
 def test_a_stream_ends_before_its_engine_stops_though_the_engine_has_no_metrics(
     workplace: Workplace, gateway: Gateway, tmp_path: Path
 ) -> None:

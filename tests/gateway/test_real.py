@@ -13,6 +13,7 @@ import httpx
 import pytest
 import trustme
 
+from moorage.gateway.clusters import engine_key
 from tests.gateway.conftest import RunningGateway
 from tests.gateway.engine import TestEngine
 from tests.gateway.tables import backend, key, model
@@ -157,6 +158,44 @@ def test_a_canary_gets_its_share_of_requests(gateway: RunningGateway) -> None:
         gateway.serve(model("llama", *backends))
         answers = [gateway.ask("llama").json()["by"] for _ in range(400)]
     assert 40 <= answers.count("new") <= 120
+
+
+def test_a_canary_that_is_gone_costs_no_request(gateway: RunningGateway, tmp_path: Path) -> None:
+    file = tmp_path / "key.json"
+    file.write_text(json.dumps(engine_key("sk-engine")))
+    with TestEngine("old") as old:
+        with TestEngine("new") as new:
+            canary = backend("llama-2", new.port, weight=50, key_file=str(file))
+            gateway.serve(
+                model(
+                    "llama",
+                    backend("llama-1", old.port, weight=50, key_file=str(file)),
+                    canary.model_copy(update={"stand_in": "llama-1"}),
+                )
+            )
+            assert {gateway.ask("llama").json()["by"] for _ in range(30)} == {"old", "new"}
+        answers = [gateway.ask("llama") for _ in range(50)]
+    assert [answer.json()["by"] for answer in answers] == ["old"] * 50
+    asked = {headers["authorization"] for _, headers, _ in (*old.requests, *new.requests)}
+    assert asked == {"bearer sk-engine"}
+
+
+def test_an_answer_may_take_as_long_as_the_spec_of_its_model_says(gateway: RunningGateway) -> None:
+    with TestEngine("slow", tokens=40, pause=0.1) as engine:
+        gateway.serve(model("llama", backend("llama-1", engine.port), timeout_seconds=1))
+        body = {"model": "llama", "stream": True}
+        lines: list[str] = []
+        with (
+            gateway.http.stream("POST", "/v1/completions", json=body) as answer,
+            pytest.raises(httpx.RemoteProtocolError),
+        ):
+            lines.extend(answer.iter_lines())
+    assert 0 < len(list(filter(None, lines))) < 20
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        gateway.serve(model("llama", backend("llama-1", port), timeout_seconds=1))
+        refused = gateway.ask("llama")
+    assert (refused.status_code, refused.json()["error"]["type"]) == (504, "server_error")
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])

@@ -3,10 +3,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
+import pytest
+
 from moorage.adapters.gateway.config_files import scripts_code
+from moorage.gateway.clusters import clusters
 from moorage.gateway.envoy import bootstrap, listeners
 from moorage.gateway.gateway import GatewayOptions
-from moorage.gateway.routes import clusters, route_table
+from moorage.gateway.routes import route_table
+from moorage.gateway.table import split
 from tests.gateway.tables import backend, key, model, table
 
 Golden = Callable[[str, str], None]
@@ -46,6 +50,27 @@ def test_a_canary_gets_its_share_of_the_requests() -> None:
         if "route" in one
     ]
     assert route == [{"name": "llama-1", "weight": 75}, {"name": "llama-2", "weight": 25}]
+
+
+def test_a_canary_is_not_asked_for_an_adapter_that_it_lacks() -> None:
+    lacking = backend("llama-2", 40003, weight=25).model_copy(update={"missing": ("sql",)})
+    both = table(model("llama", backend("llama-1", 40000, weight=75), lacking, adapters=("sql",)))
+    found = [
+        [one["name"] for one in route["route"]["weighted_clusters"]["clusters"]]
+        for route in route_table(both, scripts_code())[0]["virtual_hosts"][0]["routes"]
+        if "route" in route
+    ]
+    assert found == [["llama-1", "llama-2"], ["llama-1"]]
+
+
+@pytest.mark.parametrize(
+    ("share", "weights"), [(0.25, (75, 25)), (0.001, (99, 1)), (1, (1, 99)), (0.5, (50, 50))]
+)
+def test_of_a_model_with_a_canary_both_releases_are_asked(
+    share: float, weights: tuple[int, int]
+) -> None:
+    found = split(backend("llama-1", 40000), backend("llama-2", 40003), share)
+    assert (found[0].weight, found[1].weight) == weights
 
 
 def test_while_one_table_follows_another_the_clusters_of_both_are_there() -> None:

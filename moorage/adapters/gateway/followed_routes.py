@@ -10,6 +10,7 @@ from moorage.adapters.ledger import Ledger
 from moorage.common.failures import Failure
 from moorage.gateway.gateway import Gateway
 from moorage.releases.release import Release
+from moorage.releases.routing import Canary
 
 FOLLOW_SECONDS = 10.0
 """How long a change waits for gateways. They need about 0.1 s, or 3 s where the service starts."""
@@ -46,6 +47,11 @@ class FollowedRoutes:
     def reopen(self, release: str, cause: str) -> None:
         """Give the name back to a release."""
         self._ledger.routes.reopen(release, cause)
+        self._await_gateways()
+
+    def share(self, release: str, canary: Canary | None) -> None:
+        """Send a share of the model's requests to a release that does not serve yet."""
+        self._ledger.routes.share(release, canary)
         self._await_gateways()
 
     def _await_gateways(self) -> None:

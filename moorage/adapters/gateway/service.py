@@ -152,7 +152,7 @@ class GatewayService:
         loaded = [
             Loaded(model.name, backend.release, model.keep_alive, self._traffic(model, traffic))
             for model in self._table.models
-            for backend in model.backends
+            for backend in model.backends[:1]  # a canary sleeps never
         ]
         self._idleness.observe(loaded, now)
         self._idle = self._idleness.idle(loaded, now)

@@ -12,9 +12,9 @@ from moorage.adapters.secrets import read_secrets
 from moorage.common.failures import Failure
 from moorage.engines.api_key import key_secret
 from moorage.engines.registry import ENGINES
+from moorage.gateway.clusters import engine_key
 from moorage.gateway.gateway import GatewayOptions
-from moorage.gateway.routes import engine_key
-from moorage.gateway.table import Backend, ModelRoute, RoutingTable
+from moorage.gateway.table import Backend, ModelRoute, RoutingTable, split
 from moorage.releases.routing import Route
 from moorage.spec.keep_alive import keep_alive_seconds
 
@@ -28,11 +28,13 @@ class _KeyFile(NamedTuple):
     """Where the key of an engine is, or why it is nowhere.
 
     Attributes:
+        secret: Name of the secret that holds it; empty = the engine asks for none.
         path: Empty = the engine asks for none, or its key cannot be read.
         problem: Why it cannot be read; empty = it can.
         read_at: Seconds of the clock.
     """
 
+    secret: str = ""
     path: str = ""
     problem: str = ""
     read_at: float = 0.0
@@ -60,45 +62,72 @@ class TableReader:
             Failure: When the ledger does not answer.
         """
         routes = self._ledger.routes.routes()
-        serving = {route.release for route in routes}
-        self._files = {name: file for name, file in self._files.items() if name in serving}
+        canaries = {route.model: route for route in self._ledger.routes.canaries()}
+        asked = {route.release for route in (*routes, *canaries.values())}
+        self._files = {name: file for name, file in self._files.items() if name in asked}
         awake = {route.model for route in routes}
         asleep = [one for one in self._ledger.routes.sleepers() if one.model not in awake]
         return RoutingTable(
-            models=(*map(self._model, routes), *map(_sleeping, asleep)),
+            models=(
+                *(self._model(route, canaries.get(route.model)) for route in routes),
+                *map(_sleeping, asleep),
+            ),
             doorman=str(self._socket),
             keys=self._ledger.api_keys.all(),
             requires_key=options.requires_key,
         )
 
-    def _model(self, route: Route) -> ModelRoute:
-        file = self._file(route.release)
-        backend = Backend(release=route.release, endpoints=route.endpoints, key_file=file.path)
+    def _model(self, route: Route, canary: Route | None) -> ModelRoute:
+        file = self._key(route.release)
+        backend = _backend(route, file)
+        own = (backend,) if backend else ()
+        backends = self._with_canary(backend, route, canary) if backend and canary else own
         return ModelRoute(
             name=route.model,
-            backends=(backend,) if route.endpoints and not file.problem else (),
+            backends=backends,
             keep_alive=keep_alive_seconds(route.keep_alive),
             problem=file.problem,
+            timeout_seconds=route.timeout_seconds,
             adapters=route.adapters,
             since=route.since,
         )
 
-    def _file(self, release: str) -> _KeyFile:
+    def _with_canary(self, own: Backend, route: Route, canary: Route) -> tuple[Backend, ...]:
+        """The backends of a model with a canary; one whose key cannot be read gets no requests."""
+        assert canary.canary
+        file = self._key(canary.release, canary.canary.key_secret)
+        if not (backend := _backend(canary, file)):
+            return (own,)
+        missing = tuple(sorted({*route.adapters} - {*canary.adapters}))
+        same_key = file.secret == self._key(route.release).secret
+        stand_in = route.release if same_key else ""
+        known = backend.model_copy(update={"missing": missing, "stand_in": stand_in})
+        return split(own, known, canary.canary.share)
+
+    def _key(self, release: str, secret: str | None = None) -> _KeyFile:
+        """The key of a release's engines: as its record says, unless it is stated."""
         known = self._files.get(release)
         if not known or (known.problem and self._clock() - known.read_at > RETRY_SECONDS):
-            known = self._files[release] = self._write(release)
+            named = engine_secret(self._ledger, release) if secret is None else secret
+            known = self._files[release] = self._write(release, named)
         return known
 
-    def _write(self, release: str) -> _KeyFile:
-        if not (secret := engine_secret(self._ledger, release)):
+    def _write(self, release: str, secret: str) -> _KeyFile:
+        if not secret:
             return _KeyFile()
         try:
             key = read_secrets([secret])[secret]
         except Failure as failure:
-            return _KeyFile(problem=f"its key: {failure}", read_at=self._clock())
+            return _KeyFile(secret, problem=f"its key: {failure}", read_at=self._clock())
         path = self._folder / f"{release}.json"
         write_private(path, json.dumps(engine_key(key)), over=True)
-        return _KeyFile(str(path))
+        return _KeyFile(secret, str(path))
+
+
+def _backend(route: Route, key: _KeyFile) -> Backend | None:
+    if not route.endpoints or key.problem:
+        return None
+    return Backend(release=route.release, endpoints=route.endpoints, key_file=key.path)
 
 
 def _sleeping(route: Route) -> ModelRoute:

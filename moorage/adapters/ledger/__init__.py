@@ -9,7 +9,8 @@ from moorage.adapters.ledger.database import open_database, reading
 from moorage.adapters.ledger.gateways import ApiKeys, Gateways, Usages
 from moorage.adapters.ledger.locks import Locks
 from moorage.adapters.ledger.observations import Measurements, Repairs, Sightings
-from moorage.adapters.ledger.releases import Releases, Routes, Workloads
+from moorage.adapters.ledger.releases import Releases, Workloads
+from moorage.adapters.ledger.routes import Routes
 from moorage.adapters.ledger.tables import GATE
 
 __all__ = ["Ledger"]

@@ -1,35 +1,29 @@
-"""Releases in the ledger: changes of state, records, workloads, and routes."""
+"""Releases in the ledger: changes of state, records, and workloads."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import (
-    ColumnElement,
     Connection,
     Engine,
-    and_,
     delete,
     insert,
-    or_,
     select,
     update,
 )
 
 from moorage.adapters.ledger.claims import free, hand_back
-from moorage.adapters.ledger.database import gate, reading
+from moorage.adapters.ledger.database import gate
 from moorage.adapters.ledger.release_rows import ReleaseQueries, last_number
 from moorage.adapters.ledger.tables import RELEASES, WORKLOADS, replace_rows
 from moorage.adapters.ledger.transitions import Change, changing, logged
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import Workload
 from moorage.inventory.claims import Claim
-from moorage.placement.placement import Role
-from moorage.releases.release import ASLEEP, Release, ReleaseRow, ReleaseState, Restart, release_id
-from moorage.releases.routing import Route
+from moorage.releases.release import Release, ReleaseRow, ReleaseState, Restart, release_id
 from moorage.releases.states import FINAL, SERVING, UNFINISHED, outage
 from moorage.spec import ModelSpec
-from moorage.spec.keep_alive import NEVER
 
 RESTARTS_KEPT = 100
 
@@ -227,78 +221,3 @@ def _write_workload(connection: Connection, release: str, workload: Workload) ->
     content = workload.model_dump(mode="json")
     row = {"name": workload.name, "release": release, "workload": content}
     replace_rows(connection, WORKLOADS, WORKLOADS.c.name == workload.name, [row])
-
-
-class Routes:
-    """Where requests for model names go: to the release that holds the name.
-
-    The transaction in which a release takes over is the switch, so there is no second state.
-    """
-
-    def __init__(self, engine: Engine, releases: Releases) -> None:
-        self._engine, self._releases = engine, releases
-
-    def switch(self, release: Release) -> Release:
-        """Give the name to a verified release; in the same transaction its predecessor loses it.
-
-        Returns:
-            The record as it was stored.
-
-        Raises:
-            Failure: The switch failed; nothing has changed.
-        """
-        return self._releases.take_over(release)
-
-    def close(self, release: str, cause: str) -> None:
-        """Send no more requests to a release, though no other one serves in its place."""
-        self._releases.move(release, ReleaseState.STOPPING, cause)
-
-    def reopen(self, release: str, cause: str) -> None:
-        """Send requests to a closed release again."""
-        self._releases.move(release, ReleaseState.RUNNING, cause)
-
-    def sleepers(self) -> tuple[Route, ...]:
-        """The models that a request wakes, and those that fall asleep or wake now, by name."""
-        falling = RELEASES.c.cause.startswith(ASLEEP, autoescape=True)
-        stopping = and_(RELEASES.c.state == ReleaseState.STOPPING, falling)
-        states = RELEASES.c.state.in_((ReleaseState.ASLEEP, ReleaseState.WAKING))
-        return self._read(or_(states, stopping))
-
-    def routes(self, model: str = "") -> tuple[Route, ...]:
-        """The current routes, by name; at most one for a single model.
-
-        One query that reads no records, because clients may call this before each request.
-        """
-        serving = RELEASES.c.state.in_(SERVING)
-        return self._read(and_(serving, RELEASES.c.model == model) if model else serving)
-
-    def _read(self, where: ColumnElement[bool]) -> tuple[Route, ...]:
-        columns = (RELEASES.c.id, RELEASES.c.model, RELEASES.c.state, RELEASES.c.created_at)
-        query = (
-            select(*columns, RELEASES.c.spec, WORKLOADS.c.workload)
-            .outerjoin(WORKLOADS, WORKLOADS.c.release == RELEASES.c.id)
-            .where(where)
-            .order_by(RELEASES.c.model, WORKLOADS.c.name)
-        )
-        found: dict[str, list[Any]] = {}
-        with reading(self._engine) as connection:
-            for row in connection.execute(query):
-                found.setdefault(row.model, []).append(row)
-            return tuple(_route(rows) for rows in found.values())
-
-
-def _route(rows: list[Any]) -> Route:
-    first = rows[0]
-    workloads = [row.workload for row in rows if row.workload]
-    leaders = [one for one in workloads if one.get("role", Role.LEADER) == Role.LEADER]
-    loaded = [{pin["name"] for pin in one.get("adapters", ())} for one in leaders]
-    named = {adapter["name"] for adapter in first.spec.get("lora", ())}
-    return Route(
-        model=first.model,
-        release=first.id,
-        state=ReleaseState(first.state),
-        endpoints=tuple(one["endpoint"] for one in leaders if one["endpoint"]),
-        adapters=tuple(sorted(named.union(set.intersection(*loaded) if loaded else ()))),
-        since=first.created_at,
-        keep_alive=first.spec.get("keep_alive", NEVER),
-    )

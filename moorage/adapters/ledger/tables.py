@@ -63,6 +63,7 @@ RELEASES = sa.Table(
     sa.Column("updated_at", Utc, nullable=False),
     sa.Column("spec", sa.JSON, nullable=False),
     sa.Column("record", sa.JSON(none_as_null=True), nullable=True),
+    sa.Column("canary", sa.JSON(none_as_null=True), nullable=True),
     sa.UniqueConstraint("model", "number"),
     sa.Index(
         "uq_releases_one_running",
@@ -72,7 +73,8 @@ RELEASES = sa.Table(
         postgresql_where=sa.text("state IN ('running', 'unreachable')"),
     ),
 )
-"""Triggers keep `state`: it begins as `pending` and changes as the newest transition says."""
+"""Triggers keep `state`: it begins as `pending` and changes as the newest transition says. `canary`
+has the fields of `Canary` as long as the release gets a share of the requests."""
 
 ALLOWED = sa.Table(
     "allowed_transitions",

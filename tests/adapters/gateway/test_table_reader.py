@@ -17,6 +17,7 @@ from moorage.engines.flags import Variable
 from moorage.engines.launch import LaunchPlan
 from moorage.gateway.gateway import GatewayOptions
 from moorage.gateway.table import Backend
+from moorage.releases.routing import Canary
 from moorage.spec import EngineName
 from tests.adapters.ledger.test_gateways import KEY
 from tests.adapters.ledger.test_routes import started, switch
@@ -44,6 +45,28 @@ def test_models_that_serve_are_in_the_table_with_their_replicas(
     )
     ledger.routes.close("tiny.v1", "retired")
     assert reader.read(GatewayOptions()).models == ()
+
+
+def test_a_canary_has_its_share_and_is_stood_in_for_where_the_key_is_the_same(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TINY_KEY", "sk-engine")
+    reader = TableReader(ledger, tmp_path)
+    switch(ledger, started(ledger))
+    second = started(ledger)
+
+    def backends(secret: str) -> list[tuple[str, int, str, bool]]:
+        ledger.routes.share(second, Canary(share=0.1, key_secret=secret))
+        [found] = TableReader(ledger, tmp_path).read(GatewayOptions()).models
+        return [
+            (one.release, one.weight, one.stand_in, bool(one.key_file)) for one in found.backends
+        ]
+
+    assert backends("") == [("tiny.v1", 90, "", False), ("tiny.v2", 10, "tiny.v1", False)]
+    assert backends("TINY_KEY") == [("tiny.v1", 90, "", False), ("tiny.v2", 10, "", True)]
+    ledger.routes.share(second, None)
+    [model] = reader.read(GatewayOptions()).models
+    assert [one.release for one in model.backends] == ["tiny.v1"]
 
 
 def test_callers_need_a_key_where_other_machines_reach_the_gateway(

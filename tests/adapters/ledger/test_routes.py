@@ -9,7 +9,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.models.assets import AssetRole, Pin
 from moorage.placement.placement import Role
 from moorage.releases.release import Release, ReleaseState
-from moorage.releases.routing import Route
+from moorage.releases.routing import Canary, Route
 from moorage.spec import ModelSpec
 from tests.builders import REVISION, a_release, a_spec, a_workload
 
@@ -55,6 +55,24 @@ def test_a_name_leads_to_the_leaders_of_the_release_that_serves_it(ledger: Ledge
         ),
     )
     assert ledger.routes.routes("other") == ()
+
+
+def test_a_canary_gets_requests_until_it_serves_or_has_ended(ledger: Ledger) -> None:
+    switch(ledger, started(ledger))
+    second, third = started(ledger), started(ledger)
+    canary = Canary(share=0.25, key_secret="KEY")
+    assert ledger.routes.canaries() == ()
+    ledger.routes.share(second, canary)
+    [route] = ledger.routes.canaries()
+    assert (route.release, route.canary, len(route.endpoints)) == (second, canary, 1)
+    assert serving(ledger) == ["tiny.v1"]
+    ledger.routes.share(second, None)
+    assert ledger.routes.canaries() == ()
+    ledger.routes.share(second, canary)
+    switch(ledger, second, "tiny.v1")
+    ledger.routes.share(third, canary)
+    ledger.releases.give_up(third, "killed")
+    assert ledger.routes.canaries() == ()
 
 
 def test_a_switch_leads_from_the_old_release_to_the_new_one(ledger: Ledger) -> None:

@@ -82,7 +82,7 @@ def test_no_release_begins_in_the_middle(ledger: Ledger, engine: Engine) -> None
         raw(
             engine,
             "INSERT INTO releases SELECT 'tiny.v8', model, 8, 'running', spec_digest, revision,"
-            " flow_run_id, cause, created_at, updated_at, spec, record FROM releases",
+            " flow_run_id, cause, created_at, updated_at, spec, record, canary FROM releases",
         )
 
 
