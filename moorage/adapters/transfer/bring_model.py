@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import quote
 from uuid import uuid4
 
-from docker.errors import APIError, DockerException
+from docker.errors import DockerException
 from docker.models.containers import Container
 from docker.types import Mount
 from requests.exceptions import RequestException
@@ -167,7 +167,8 @@ def lend_model(host: HostSnapshot, folder: str, model: ResolvedModel) -> Iterato
     finally:
         if container is not None:
             with contextlib.suppress(DockerException, RequestException, Failure):
-                _remove(host, str(container.id))
+                client = connect(parse_access(host.address), ASK_SECONDS)
+                client.api.remove_container(str(container.id), force=True)
 
 
 def _create(host: HostSnapshot, folder: str) -> Container:
@@ -226,9 +227,3 @@ def _mirror(host: HostSnapshot, port: int, token: str, model: ResolvedModel) -> 
         "headers": {"Authorization": f"Bearer {token}"},
         "urls": {file.name: f"http://{address}:{port}/{quote(file.name)}" for file in model.files},
     }
-
-
-def _remove(host: HostSnapshot, identity: str) -> None:
-    with contextlib.suppress(APIError):
-        client = connect(parse_access(host.address), ASK_SECONDS)
-        client.api.remove_container(identity, force=True)
