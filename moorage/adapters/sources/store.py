@@ -24,10 +24,10 @@ from moorage.adapters.transfer.file_checks import (
     is_whole,
     manifest_files,
     mismatch,
+    publish,
     read_json,
     sha256_of,
     size_of,
-    write_stamps,
 )
 from moorage.common.failures import Cause, Failure
 from moorage.common.printable import short
@@ -216,11 +216,8 @@ class ModelStore:
             names = ", ".join(file.name for file in lost[:8])
             raise Failure(Cause.DOWNLOAD_CORRUPT, f"{names} vanished from {workspace}")
         shutil.rmtree(workspace / INCOMPLETE, ignore_errors=True)
-        (workspace / MANIFEST).write_text(manifest.model_dump_json(indent=1))
-        write_stamps(str(workspace), _records(manifest.files))
-        directory = self.directory(manifest.revision)
-        shutil.rmtree(directory, ignore_errors=True)
-        workspace.rename(directory)
+        place, text = self.directory(manifest.revision), manifest.model_dump_json(indent=1)
+        publish(str(workspace), str(place), text, _records(manifest.files))
 
     def touch(self, commit: str) -> None:
         """Note that a commit is used: what was not for long may be pruned."""

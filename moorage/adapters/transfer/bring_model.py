@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import quote
 from uuid import uuid4
 
-from docker.errors import APIError, DockerException
+from docker.errors import DockerException
 from docker.models.containers import Container
 from docker.types import Mount
 from requests.exceptions import RequestException
@@ -27,7 +27,7 @@ from moorage.adapters.docker.helper import (
     ensure_helper_image,
     start_with_input,
 )
-from moorage.adapters.sources.store import Manifest
+from moorage.adapters.sources.store import Manifest, file_record
 from moorage.adapters.transfer import bundle, lending_program
 from moorage.adapters.transfer.host_store import HostStore, Staged, last_report
 from moorage.common.failures import Cause, Failure
@@ -87,14 +87,13 @@ def bring(
         Failure: As `HostStore.stage`, with the host's name.
     """
     model, host = delivery.model, delivery.host
-    with _failures_of(host):
+    with _failures_of(host), contextlib.ExitStack() as lending:
         # Before the neighbour lends, for it ends when nobody asks it for a while.
         image = ensure_helper_image(host, host.helper_image, PULL_SECONDS)
-        with _near_mirrors(delivery, say) as near:
-            mirrors = [*near, *delivery.mirrors]
-            job = job_of(model, mirrors, workers=delivery.workers, seconds=deadline_seconds)
-            store = HostStore(parse_access(host.address), image, delivery.folder)
-            staged = store.stage(model, job, on_progress, deadline_seconds)
+        mirrors = [*_near_mirrors(delivery, lending, say), *delivery.mirrors]
+        job = job_of(model, mirrors, workers=delivery.workers, seconds=deadline_seconds)
+        store = HostStore(parse_access(host.address), image, delivery.folder)
+        staged = store.stage(model, job, on_progress, deadline_seconds)
         return staged.model_copy(update={"helper": image})
 
 
@@ -109,7 +108,7 @@ def job_of(
         "store": STORE,
         "folder": folder_name(model.source),
         "commit": model.revision,
-        "files": [file.model_dump(exclude={"target"}) for file in model.files],
+        "files": [file_record(file) for file in model.files],
         "manifest": Manifest.model_validate(model, from_attributes=True).model_dump_json(indent=1),
         "mirrors": list(mirrors),
         "workers": workers,
@@ -118,19 +117,19 @@ def job_of(
     return json.dumps(job) + "\n"
 
 
-@contextlib.contextmanager
-def _near_mirrors(delivery: Delivery, say: Say) -> Iterator[list[dict[str, Any]]]:
-    """A neighbour as a mirror. When it cannot lend, the source is used instead."""
+def _near_mirrors(
+    delivery: Delivery, lending: contextlib.ExitStack, say: Say
+) -> list[dict[str, Any]]:
+    """The lender as a mirror, until `lending` ends. When it cannot lend, the source is used."""
     model, lender = delivery.model, delivery.lender
-    with contextlib.ExitStack() as lending:
-        near = []
-        if lender is not None:
-            at = f"{lender.store.rstrip('/')}/{delivery.folder.rstrip('/').rpartition('/')[2]}"
-            try:
-                near.append(lending.enter_context(lend_model(lender, at, model)))
-            except Failure as failure:
-                say(f"{lender.name} has {model.source} and cannot lend it: {failure.detail}")
-        yield near
+    if lender is None:
+        return []
+    at = f"{lender.store.rstrip('/')}/{delivery.folder.rstrip('/').rpartition('/')[2]}"
+    try:
+        return [lending.enter_context(lend_model(lender, at, model))]
+    except Failure as failure:
+        say(f"{lender.name} has {model.source} and cannot lend it: {failure.detail}")
+        return []
 
 
 @contextlib.contextmanager
@@ -168,7 +167,8 @@ def lend_model(host: HostSnapshot, folder: str, model: ResolvedModel) -> Iterato
     finally:
         if container is not None:
             with contextlib.suppress(DockerException, RequestException, Failure):
-                _remove(host, str(container.id))
+                client = connect(parse_access(host.address), ASK_SECONDS)
+                client.api.remove_container(str(container.id), force=True)
 
 
 def _create(host: HostSnapshot, folder: str) -> Container:
@@ -227,9 +227,3 @@ def _mirror(host: HostSnapshot, port: int, token: str, model: ResolvedModel) -> 
         "headers": {"Authorization": f"Bearer {token}"},
         "urls": {file.name: f"http://{address}:{port}/{quote(file.name)}" for file in model.files},
     }
-
-
-def _remove(host: HostSnapshot, identity: str) -> None:
-    with contextlib.suppress(APIError):
-        client = connect(parse_access(host.address), ASK_SECONDS)
-        client.api.remove_container(identity, force=True)

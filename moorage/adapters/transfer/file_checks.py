@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import json
 import os
+import shutil
 from io import BufferedReader
 from typing import Any, TypedDict
 
@@ -87,9 +88,9 @@ def damaged_files(folder: str, files: list[File], *, thorough: bool = False) -> 
     return bad
 
 
-def is_whole(folder: str, files: list[File], *, thorough: bool = False) -> bool:
+def is_whole(folder: str, files: list[File]) -> bool:
     """Whether a complete directory is unchanged. New stamps spare the next reading."""
-    if damaged_files(folder, files, thorough=thorough):
+    if damaged_files(folder, files):
         return False
     if read_json(os.path.join(folder, STAMPS)) != _stamps(folder, files):
         with contextlib.suppress(OSError):
@@ -101,6 +102,14 @@ def manifest_files(folder: str) -> list[File]:
     """The files in a directory's manifest: with checksums that the source did not announce."""
     listed = read_json(os.path.join(folder, MANIFEST)).get("files", [])
     return listed if isinstance(listed, list) else []
+
+
+def publish(workspace: str, place: str, manifest: str, files: list[File]) -> None:
+    """Turn a workspace, in which every file is verified, into the complete directory."""
+    write(os.path.join(workspace, MANIFEST), manifest)
+    write_stamps(workspace, files)
+    shutil.rmtree(place, ignore_errors=True)
+    os.rename(workspace, place)
 
 
 def write_stamps(folder: str, files: list[File]) -> None:

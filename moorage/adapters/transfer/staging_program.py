@@ -23,10 +23,10 @@ from moorage.adapters.transfer.file_checks import (
     damaged_files,
     is_whole,
     mismatch,
+    publish,
     sha256_of,
     size_of,
     write,
-    write_stamps,
 )
 from moorage.adapters.transfer.mirror import Mirror
 from moorage.adapters.transfer.range_download import Download, DownloadError
@@ -51,7 +51,7 @@ class Job:
 
     The job's fields: `store` (a directory), `folder`, `commit`, `files` (as in `ModelFile`),
     `mirrors` (`name`, `urls` by file, `headers`, `tries`, `timeout`, `near`; the best first),
-    `workers`, `seconds`, `manifest` (a text), `check` (hash again what is there).
+    `workers`, `seconds`, `manifest` (a text).
     """
 
     def __init__(self, job: dict[str, Any]) -> None:
@@ -60,7 +60,7 @@ class Job:
         self.place = os.path.join(folder, job["commit"])
         self.workspace = self.place + ".partial"
         self.growing = os.path.join(self.workspace, ".incomplete")
-        self.manifest, self.check = job["manifest"], job.get("check", False)
+        self.manifest = job["manifest"]
         self.mirrors = [Mirror(one) for one in job.get("mirrors", ())]
         self.workers = job.get("workers", 8)
         self.until = time.monotonic() + job.get("seconds", 3600)
@@ -71,7 +71,7 @@ class Job:
     def run(self) -> dict[str, Any]:
         """Download everything, and give the revision its place."""
         named = os.path.join(self.place, MANIFEST)
-        if os.path.exists(named) and is_whole(self.place, self.files, thorough=self.check):
+        if os.path.exists(named) and is_whole(self.place, self.files):
             os.utime(named)  # it is used: what is not for long may be pruned
             return {"result": "present"}
         if os.path.isdir(self.place) and not os.path.isdir(self.workspace):
@@ -81,7 +81,8 @@ class Job:
         missing = [file for file in self.files if size_of(self._at(file)) != file["size"]]
         self._require_room(missing)
         self._bring_all(sorted(missing, key=lambda file: -file["size"]))
-        self._publish()
+        shutil.rmtree(self.growing, ignore_errors=True)
+        publish(self.workspace, self.place, self._manifest(), self.files)
         return {"result": "staged", "from": self.brought()}
 
     def done(self) -> int:
@@ -97,7 +98,7 @@ class Job:
 
     def _drop_what_is_wrong(self) -> None:
         """Remove files that were damaged on the disk, so that they are downloaded anew."""
-        for file in damaged_files(self.workspace, self.files, thorough=self.check):
+        for file in damaged_files(self.workspace, self.files):
             if os.path.exists(self._at(file)):
                 os.unlink(self._at(file))
                 self.dropped.add(file["name"])
@@ -159,13 +160,6 @@ class Job:
         """Give a verified file its place."""
         os.makedirs(os.path.dirname(self._at(file)), exist_ok=True)
         os.replace(self._growing_at(file), self._at(file))
-
-    def _publish(self) -> None:
-        shutil.rmtree(self.growing, ignore_errors=True)
-        write(os.path.join(self.workspace, MANIFEST), self._manifest())
-        write_stamps(self.workspace, self.files)
-        shutil.rmtree(self.place, ignore_errors=True)
-        os.rename(self.workspace, self.place)
 
     def _manifest(self) -> str:
         """The manifest, with the checksums that the source did not announce."""

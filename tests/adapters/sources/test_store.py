@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,21 @@ def test_each_kind_of_checksum_is_known(tmp_path: Path, announced: dict[str, str
     if announced:
         with pytest.raises(Failure, match="file has checksum"):
             verify(path, file)
+
+
+def test_the_manifest_is_on_the_disk_before_the_directory_has_its_name(
+    store: ModelStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sync, synced = os.fsync, list[Path]()
+
+    def record(descriptor: int) -> None:
+        synced.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")))
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", record)
+    fill(store)
+    store.publish(MANIFEST)
+    assert store.workspace(COMMIT) / ".moorage.json" in synced
 
 
 def test_nothing_is_published_while_a_file_is_missing(store: ModelStore) -> None:

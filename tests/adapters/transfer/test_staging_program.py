@@ -204,16 +204,6 @@ def test_without_room_nothing_is_fetched(store: Store) -> None:
     assert store.hub.requests == []
 
 
-def test_damage_on_the_disk_is_found_when_asked_and_mended(store: Store) -> None:
-    store.bring()
-    damaged = bytearray(FILES[WEIGHTS])
-    damaged[1000] ^= 1
-    (store.place / WEIGHTS).write_bytes(damaged)
-    assert store.bring(check=True)[-1]["result"] == "staged"
-    assert store.content() == FILES
-    assert len(store.hub.requests_for("config.json")) == 1
-
-
 def test_a_file_that_was_written_to_is_read_again_and_mended(store: Store) -> None:
     store.bring()
     damaged = bytearray(FILES[WEIGHTS])
