@@ -201,7 +201,7 @@ GATEWAYS = sa.Table(
     sa.Column("problem", sa.Text, nullable=False),
     sa.Column("counted", sa.JSON, nullable=False),
 )
-"""Gateways: the fields of `GatewayRow`. `epoch` is the gate's, as of which one follows."""
+"""Gateways: the fields of `Gateway`. `epoch` is the gate's, as of which one follows."""
 
 API_KEYS = sa.Table(
     "api_keys",
