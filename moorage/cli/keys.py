@@ -40,6 +40,10 @@ def create(
     rate: Annotated[
         str, typer.Option(help="Requests that it may make: 60/min, 5/s or 1000/h. Default: any.")
     ] = "",
+    tokens: Annotated[
+        str,
+        typer.Option(help="Tokens that it may use on one day (UTC): 1M/day. Default: any."),
+    ] = "",
     expires: Annotated[
         str, typer.Option(help="How long it is valid, such as 30d or 12h. Default: for ever.")
     ] = "",
@@ -54,6 +58,7 @@ def create(
         digest=sha256(secret.encode()).hexdigest(),
         models=tuple(filter(None, (one.strip() for one in models.split(",")))),
         rate=rate,
+        tokens=tokens,
         created_at=now,
         expires=now + _duration(expires) if expires else None,
     )
@@ -72,12 +77,13 @@ def list_keys(as_json: AsJson = False) -> None:
     if as_json:
         return dump([key.model_dump(mode="json", exclude={"digest"}) for key in keys])
     return print_table(
-        ("key", "models", "rate", "created", "expires"),
+        ("key", "models", "rate", "tokens", "created", "expires"),
         [
             (
                 key.name,
                 ", ".join(key.models) or "all",
                 key.rate or "any",
+                key.tokens or "any",
                 f"{key.created_at:%Y-%m-%d}",
                 f"{key.expires:%Y-%m-%d %H:%M}" if key.expires else "never",
             )

@@ -64,11 +64,23 @@ local function sha256(text)
   return table.concat(words)
 end
 
-local function refuse(handle, detail)
+local function refuse(handle, headers, kind, code, detail)
+  headers["content-type"] = "application/json"
   handle:respond(
-    { [":status"] = "401", ["content-type"] = "application/json", ["www-authenticate"] = "Bearer" },
-    '{"error":{"message":"' .. detail .. '","type":"invalid_request_error","param":null,"code":"invalid_api_key"}}'
+    headers,
+    '{"error":{"message":"' .. detail .. '","type":"' .. kind .. '","param":null,"code":"' .. code .. '"}}'
   )
+end
+
+local function refuse_key(handle, detail)
+  local headers = { [":status"] = "401", ["www-authenticate"] = "Bearer" }
+  return refuse(handle, headers, "invalid_request_error", "invalid_api_key", detail)
+end
+
+local function refuse_spent(handle, seconds)
+  local headers = { [":status"] = "429", ["retry-after"] = tostring(math.ceil(seconds)) }
+  local detail = "The API key has used up its tokens of this day (UTC)."
+  return refuse(handle, headers, "insufficient_quota", "token_limit", detail)
 end
 
 local function presented(headers)
@@ -105,8 +117,13 @@ function envoy_on_request(handle)
     if caller.models then
       metadata:set("moorage", "models", caller.models)
     end
+    local left = caller.spent_until and caller.spent_until - handle:timestamp() / 1000
+    if left and left > 0 then
+      metadata:set("moorage", "spent", true)
+      return refuse_spent(handle, left)
+    end
   elseif REQUIRES_KEY then
     local detail = key and "The API key is unknown, revoked or expired." or "Give an API key: Authorization: Bearer KEY."
-    return refuse(handle, detail)
+    return refuse_key(handle, detail)
   end
 end

@@ -184,7 +184,7 @@ def _access_log(folder: str) -> Document:
 def _local_replies() -> Document:
     """Envoy's own errors in OpenAI's shape; what filters and routes answer stays as it is."""
     failed = {"response_flag_filter": {"flags": ["UH", "UF", "UT", "UC", "UO", "LR", "NC", "URX"]}}
-    refused = [_with_status(status) for status in (413, 429)]
+    limited = {"and_filter": {"filters": [_with_status(429), NOT_SPENT]}}
     body = {
         "error": {
             "message": "%LOCAL_REPLY_BODY%",
@@ -196,9 +196,22 @@ def _local_replies() -> Document:
     return {
         "mappers": [
             {"filter": one, "body_format_override": {"json_format": body}}
-            for one in (failed, *refused)
+            for one in (failed, limited, _with_status(413))
         ]
     }
+
+
+NOT_SPENT = {
+    "metadata_filter": {
+        "matcher": {
+            "filter": METADATA,
+            "path": [{"key": "spent"}],
+            "value": {"bool_match": False},
+        },
+        "match_if_key_not_found": True,
+    }
+}
+"""All but the refusals of the script that knows the callers, which have their shape already."""
 
 
 def _with_status(status: int) -> Document:

@@ -22,7 +22,7 @@ def scripts(table: RoutingTable, code: Mapping[str, str]) -> dict[str, str]:
     """
     callers = {
         "REQUIRES_KEY": table.requires_key,
-        "KEYS": {key.digest: _caller(key) for key in table.keys},
+        "KEYS": {key.digest: _caller(key, table) for key in table.keys},
     }
     tables: dict[str, dict[str, Any]] = {
         AUTHENTICATE: callers,
@@ -44,11 +44,13 @@ def literal(value: Any) -> str:
     return f'"{escaped}"'
 
 
-def _caller(key: ApiKey) -> dict[str, Any]:
+def _caller(key: ApiKey, table: RoutingTable) -> dict[str, Any]:
+    back = table.day_ends if key.name in table.spent else None
     return {
         "name": key.name,
         **({"models": dict.fromkeys(key.models, True)} if key.models else {}),
         **({"expires": key.expires.timestamp()} if key.expires else {}),
+        **({"spent_until": back.timestamp()} if back else {}),
     }
 
 

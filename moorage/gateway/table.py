@@ -4,6 +4,7 @@ from datetime import datetime
 
 from moorage.common.values import Value
 from moorage.gateway.rates import Rate
+from moorage.gateway.token_limits import TokenLimit
 
 WHOLE = 100
 """Weights of a model's backends together."""
@@ -84,6 +85,7 @@ class ApiKey(Value):
         digest: SHA-256 of the key, in hexadecimal.
         models: Models that it may ask; empty = all.
         rate: Requests that it may make, such as `60/min`; empty = no limit.
+        tokens: Tokens that it may use on one day (UTC), such as `1M/day`; empty = no limit.
         created_at: UTC.
         expires: When it ends, UTC; None = never.
     """
@@ -92,6 +94,7 @@ class ApiKey(Value):
     digest: str
     models: tuple[str, ...] = ()
     rate: Rate = ""
+    tokens: TokenLimit = ""
     created_at: datetime
     expires: datetime | None = None
 
@@ -103,12 +106,16 @@ class RoutingTable(Value):
         models: By name.
         keys: Callers.
         requires_key: Whether a request without a valid key is refused.
+        spent: Names of the keys that have used up the tokens of their day.
+        day_ends: When they may be used again, UTC; None = no key is spent.
         doorman: Socket of the service that wakes models; empty = there is none.
     """
 
     models: tuple[ModelRoute, ...] = ()
     keys: tuple[ApiKey, ...] = ()
     requires_key: bool = False
+    spent: tuple[str, ...] = ()
+    day_ends: datetime | None = None
     doorman: str = ""
 
     @property

@@ -1,11 +1,13 @@
 """What callers have used, counted from the access log."""
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
 from moorage.common.strict_json import JsonError, decode
 from moorage.common.values import Value
 from moorage.gateway.envoy import USAGE
+from moorage.gateway.token_limits import parse_token_limit
 
 SERVED = range(200, 300)
 
@@ -42,6 +44,20 @@ def count(lines: Iterable[bytes]) -> tuple[Usage, ...]:
             key = one.caller, one.model, one.day
             found[key] = _add(found[key], one) if key in found else one
     return tuple(found.values())
+
+
+def spent(limits: Iterable[tuple[str, str]], used: Iterable[Usage]) -> tuple[str, ...]:
+    """The callers that have used up what they may use.
+
+    Args:
+        limits: Callers with their limits; empty = none.
+        used: Of the day.
+    """
+    tokens: Counter[str] = Counter()
+    for one in used:
+        tokens[one.caller] += one.prompt_tokens + one.completion_tokens
+    allowed = {caller: parse_token_limit(limit) for caller, limit in limits if limit}
+    return tuple(sorted(name for name, most in allowed.items() if tokens[name] >= most))
 
 
 def _usage(line: bytes) -> Usage | None:

@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import httpx
 import pytest
@@ -42,7 +43,7 @@ def gateway(workplace: Workplace) -> Iterator[Gateway]:
 
 
 def test_every_request_is_answered_or_told_why_and_claims_never_exceed_the_machine(
-    workplace: Workplace, gateway: Gateway, lifecycle_program: os.PathLike[str]
+    workplace: Workplace, gateway: Gateway, lifecycle_program: Path
 ) -> None:
     names = [f"m{number}" for number in range(MODELS)]
     engine = process_engine(lifecycle_program)

@@ -253,7 +253,7 @@ def test_a_gateway_that_other_machines_reach_asks_for_a_key_that_can_be_revoked(
 ) -> None:
     workplace, gateway = place, Gateway(place, "--bind", "0.0.0.0")
     workplace.run("deploy", engine_spec(workplace, lifecycle_program))
-    key = workplace.run("key", "create", "ann").stdout.strip()
+    key = workplace.run("key", "create", "ann", "--tokens", "2/day").stdout.strip()
     other = workplace.json("key", "create", "bob", "--models", "another")["key"]
 
     def status(given: str) -> int:
@@ -265,6 +265,7 @@ def test_a_gateway_that_other_machines_reach_asks_for_a_key_that_can_be_revoked(
     workplace.wait_until(lambda: bool(workplace.json("usage", "--key", "ann")))
     [used] = workplace.json("usage")
     assert (used["caller"], used["model"], used["requests"]) == ("ann", workplace.named("tiny"), 1)
+    workplace.wait_until(lambda: status(key) == 429)
     workplace.run("key", "revoke", "ann")
     assert status(key) == 401
     files = [path for path in workplace.home.rglob("*") if path.is_file()]

@@ -180,6 +180,25 @@ def test_a_canary_that_is_gone_costs_no_request(gateway: RunningGateway, tmp_pat
     assert asked == {"bearer sk-engine"}
 
 
+def test_a_caller_whose_tokens_of_the_day_are_used_up_is_told_when_to_come_back(
+    gateway: RunningGateway,
+) -> None:
+    keys = key("ann", "sk-a", tokens="1k/day"), key("bob", "sk-b", tokens="1k/day")
+    ends = datetime.now(UTC) + timedelta(minutes=10)
+    with TestEngine("one") as engine:
+        models = (model("llama", backend("llama-1", engine.port)),)
+        gateway.serve(*models, keys=keys, spent=("ann",), day_ends=ends)
+        refused, served = (
+            gateway.ask("llama", headers={"authorization": f"Bearer sk-{name}"}) for name in "ab"
+        )
+        assert (refused.status_code, served.status_code) == (429, 200)
+        assert refused.json()["error"]["code"] == "token_limit"
+        assert 590 <= int(refused.headers["retry-after"]) <= 600
+        gateway.serve(*models, keys=keys, spent=("ann",), day_ends=datetime.now(UTC))
+        again = gateway.ask("llama", headers={"authorization": "Bearer sk-a"})
+    assert again.status_code == 200
+
+
 def test_an_answer_may_take_as_long_as_the_spec_of_its_model_says(gateway: RunningGateway) -> None:
     with TestEngine("slow", tokens=40, pause=0.1) as engine:
         gateway.serve(model("llama", backend("llama-1", engine.port), timeout_seconds=1))

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from moorage.gateway.usage import Usage, count
+from moorage.gateway.usage import Usage, count, spent
 
 
 def line(**changes: Any) -> bytes:
@@ -42,3 +42,14 @@ def test_lines_are_summed_by_caller_model_and_day() -> None:
 )
 def test_a_line_that_no_engine_was_asked_for_or_that_is_broken_counts_nothing(bad: bytes) -> None:
     assert count([bad]) == ()
+
+
+def used(caller: str, prompt: int, completion: int, model: str = "llama") -> Usage:
+    numbers = {"prompt_tokens": prompt, "completion_tokens": completion}
+    return Usage(caller=caller, model=model, day="2026-11-23", requests=1, **numbers)
+
+
+def test_prompts_and_answers_of_all_models_count_together() -> None:
+    day = [used("ann", 600, 300), used("ann", 50, 50, "phi"), used("bob", 500, 499)]
+    limits = [("ann", "1k/day"), ("bob", "1k/day"), ("eve", ""), ("joe", "1/day")]
+    assert spent(limits, day) == ("ann",)

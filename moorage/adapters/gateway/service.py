@@ -64,6 +64,7 @@ class GatewayService:
         self._log = AccessLog(self._processes.folder)
         self._counted: LogPosition | None = None
         self._next_count = 0.0
+        self._usage_counts = False
         self._admin: Admin | None = None
         self._options: GatewayOptions | None = None
         self._table: RoutingTable | None = None
@@ -95,7 +96,7 @@ class GatewayService:
     def _follow(self) -> None:
         epoch = self._ledger.gateways.epoch()
         self._keep_envoy()
-        if epoch != self._reported.epoch or self._reported.problem:
+        if epoch != self._reported.epoch or self._reported.problem or self._usage_counts:
             self._take_over()
         assert self._admin
         draining = self._files.prune(self._admin)
@@ -125,6 +126,7 @@ class GatewayService:
             self._files.listen(options, self._admin)
             self._options = options
         table = self._reader.read(options)
+        self._usage_counts = False
         if table != self._table:
             self._files.apply(table, self._admin)
             self._table = table
@@ -142,6 +144,7 @@ class GatewayService:
         if position != self._counted:
             self._ledger.usage.add(self._name, count(lines), position)
             self._counted = position
+            self._usage_counts = bool(self._table and any(key.tokens for key in self._table.keys))
         self._log.rotate(admin)
 
     def _send_to_sleep(self, admin: Admin) -> None:

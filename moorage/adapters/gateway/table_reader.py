@@ -2,7 +2,8 @@
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,7 +15,9 @@ from moorage.engines.api_key import key_secret
 from moorage.engines.registry import ENGINES
 from moorage.gateway.clusters import engine_key
 from moorage.gateway.gateway import GatewayOptions
-from moorage.gateway.table import Backend, ModelRoute, RoutingTable, split
+from moorage.gateway.table import ApiKey, Backend, ModelRoute, RoutingTable, split
+from moorage.gateway.token_limits import end_of_day
+from moorage.gateway.usage import spent
 from moorage.releases.routing import Route
 from moorage.spec.keep_alive import keep_alive_seconds
 
@@ -67,15 +70,24 @@ class TableReader:
         self._files = {name: file for name, file in self._files.items() if name in asked}
         awake = {route.model for route in routes}
         asleep = [one for one in self._ledger.routes.sleepers() if one.model not in awake]
+        keys = self._ledger.api_keys.all()
+        used_up = self._spent(keys)
         return RoutingTable(
             models=(
                 *(self._model(route, canaries.get(route.model)) for route in routes),
                 *map(_sleeping, asleep),
             ),
             doorman=str(self._socket),
-            keys=self._ledger.api_keys.all(),
+            keys=keys,
+            spent=used_up,
+            day_ends=end_of_day(datetime.now(UTC)) if used_up else None,
             requires_key=options.requires_key,
         )
+
+    def _spent(self, keys: Iterable[ApiKey]) -> tuple[str, ...]:
+        limits = [(key.name, key.tokens) for key in keys if key.tokens]
+        today = f"{datetime.now(UTC):%Y-%m-%d}"
+        return spent(limits, self._ledger.usage.since(today)) if limits else ()
 
     def _model(self, route: Route, canary: Route | None) -> ModelRoute:
         file = self._key(route.release)

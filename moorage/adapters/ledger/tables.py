@@ -210,6 +210,7 @@ API_KEYS = sa.Table(
     sa.Column("digest", sa.String(64), nullable=False, unique=True),
     sa.Column("models", sa.JSON, nullable=False),
     sa.Column("rate", sa.String(20), nullable=False, server_default=""),
+    sa.Column("tokens", sa.String(20), nullable=False, server_default=""),
     sa.Column("created_at", Utc, nullable=False),
     sa.Column("expires", Utc, nullable=True),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,9 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin
 from moorage.engines.flags import Variable
 from moorage.engines.launch import LaunchPlan
-from moorage.gateway.gateway import GatewayOptions
-from moorage.gateway.table import Backend
+from moorage.gateway.gateway import GatewayOptions, LogPosition
+from moorage.gateway.table import Backend, RoutingTable
+from moorage.gateway.usage import Usage
 from moorage.releases.routing import Canary
 from moorage.spec import EngineName
 from tests.adapters.ledger.test_gateways import KEY
@@ -78,6 +80,25 @@ def test_callers_need_a_key_where_other_machines_reach_the_gateway(
     assert reader.read(EXPOSED).requires_key
     assert not reader.read(GatewayOptions()).requires_key
     assert not reader.read(EXPOSED.model_copy(update={"open_access": True})).requires_key
+
+
+def test_a_key_is_spent_when_its_tokens_of_today_are(ledger: Ledger, tmp_path: Path) -> None:
+    ledger.api_keys.add(KEY.model_copy(update={"tokens": "1k/day"}))
+    reader, today = TableReader(ledger, tmp_path), datetime.now(UTC)
+
+    def use(day: datetime, tokens: int) -> RoutingTable:
+        used = Usage(
+            caller=KEY.name, model="tiny", day=f"{day:%Y-%m-%d}", requests=1, prompt_tokens=tokens
+        )
+        ledger.usage.add("main", [used], LogPosition())
+        return reader.read(GatewayOptions())
+
+    assert use(today - timedelta(days=2), 5_000).spent == ()
+    assert use(today, 999).spent == ()
+    table = use(today, 1)
+    assert table.spent == (KEY.name,)
+    assert table.day_ends
+    assert table.day_ends > today
 
 
 def keyed(ledger: Ledger) -> None:
