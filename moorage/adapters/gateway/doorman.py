@@ -1,7 +1,8 @@
 """The doorman: holds requests for a model that sleeps, has it woken once, and passes them on.
 
 Only sleeping models are routed to it, so its speed matters little. Attackers are callers: bodies
-have a limit, waiting callers have a limit, and each is held for a limited time.
+have a limit, each and all together, and so has the number of callers that wait; each is held for a
+limited time.
 """
 
 import asyncio
@@ -41,12 +42,14 @@ class Limits(NamedTuple):
     Attributes:
         waiting: Callers of one model that it holds at a time.
         body_bytes: Largest body of a request.
+        held_bytes: Bodies that wait for models, all together.
         hold_seconds: How long a caller waits for a model.
         quiet_seconds: After this a streaming caller gets its first comment, then one each time.
     """
 
     waiting: int = 500
     body_bytes: int = 50 * 2**20
+    held_bytes: int = 512 * 2**20
     hold_seconds: float = 600.0
     quiet_seconds: float = 5.0
 
@@ -84,6 +87,7 @@ class Doorman:
         self._waking: dict[str, asyncio.Task[Endpoint]] = {}
         self._failed: dict[str, FailedWake] = {}
         self._waiting: Counter[str] = Counter()
+        self._held = 0
         self.active: Counter[str] = Counter()
         """Requests that it passes on now, by model."""
         self._http = httpx.AsyncClient(timeout=None, trust_env=False, follow_redirects=False)
@@ -101,6 +105,7 @@ class Doorman:
                 raise Refused("This address is for the gateway only.", 0, 400)
             body = await self._body(request)
             waking = asyncio.create_task(self._endpoint(model))
+            waking.add_done_callback(lambda _: self._hold(-len(body)))
             if _streams(body):
                 done, _ = await asyncio.wait({waking}, timeout=self._limits.quiet_seconds)
                 if not done:
@@ -110,12 +115,23 @@ class Doorman:
             return _refusal(refused)
 
     async def _body(self, request: Request) -> bytes:
+        """The body, which counts as held from now on."""
         body = bytearray()
-        async for piece in request.stream():
-            body += piece
-            if len(body) > self._limits.body_bytes:
-                raise Refused("The request is too large.", 0, 413)
+        try:
+            async for piece in request.stream():
+                self._hold(len(piece))
+                body += piece
+                if len(body) > self._limits.body_bytes:
+                    raise Refused("The request is too large.", 0, 413)
+                if self._held > self._limits.held_bytes:
+                    raise Refused("Too many requests wait.", self._limits.quiet_seconds)
+        except BaseException:
+            self._hold(-len(body))
+            raise
         return bytes(body)
+
+    def _hold(self, size: int) -> None:
+        self._held += size
 
     async def _endpoint(self, model: str) -> Endpoint:
         """Where a model answers, once it does."""
@@ -187,7 +203,7 @@ class Doorman:
         if to.key:
             headers = [(k, v) for k, v in headers if k != "authorization"]
             headers.append(("authorization", f"Bearer {to.key}"))
-        url = f"{to.url}{request.url.path}"
+        url = httpx.URL(f"{to.url}{request.url.path}", query=request.url.query.encode() or None)
         asked = self._http.build_request(request.method, url, headers=headers, content=body)
         try:
             return await self._http.send(asked, stream=True)
@@ -198,7 +214,7 @@ class Doorman:
 def _streams(body: bytes) -> bool:
     try:
         content: Any = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return isinstance(content, dict) and content.get("stream") is True
 

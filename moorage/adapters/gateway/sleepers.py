@@ -22,6 +22,7 @@ LEAST_IDLE_SECONDS = 10.0
 """How long a model must be idle before it makes room, so that models do not change all the time."""
 
 POLL_SECONDS = 0.5
+LONGEST_LINE = 300
 
 COMMAND = (sys.executable, "-m", "moorage.cli")
 
@@ -101,17 +102,18 @@ class Sleepers:
             cwd=self._folder,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
         )
-        answer, _ = await process.communicate()
+        answer, errors = await process.communicate()
         if process.returncode:
-            raise _failure(answer)
+            raise _failure(arguments[0], answer, errors)
 
 
-def _failure(answer: bytes) -> Failure:
-    """What a command says went wrong."""
+def _failure(command: str, answer: bytes, errors: bytes) -> Failure:
+    """What a command says went wrong; one that crashed says it in its last line."""
     try:
         error = json.loads(answer)["error"]
         return Failure(Cause(error["cause"]), error["detail"])
     except (ValueError, LookupError, TypeError):
-        return Failure(Cause.RUNTIME_UNAVAILABLE, "the command that starts it has ended")
+        last = errors.decode(errors="replace").strip().rpartition("\n")[2][:LONGEST_LINE]
+        return Failure(Cause.INTERRUPTED, f"`moorage {command}` has ended: {last}")

@@ -108,6 +108,28 @@ async def test_a_caller_waits_no_longer_than_its_deadline(sleeper: Sleeper) -> N
     assert answer.json()["error"]["message"] == "'llama' is still starting."
 
 
+async def test_bodies_that_wait_have_a_limit_together(sleeper: Sleeper) -> None:
+    async with caller(Doorman(sleeper.wake, Limits(held_bytes=60))) as client:
+        first = asyncio.create_task(ask(client))
+        await asyncio.sleep(0.05)
+        second = await ask(client)
+        sleeper.awake.set()
+        assert (await first).status_code == 200
+        assert (await ask(client)).status_code == 200
+    assert (second.status_code, second.headers["retry-after"]) == (503, "5")
+
+
+async def test_a_request_is_passed_on_as_it_is(sleeper: Sleeper) -> None:
+    sleeper.awake.set()
+    deep = b"[" * 100_000
+    with TestEngine("woken") as engine:
+        sleeper.endpoint = f"http://127.0.0.1:{engine.port}"
+        async with caller(Doorman(sleeper.wake)) as client:
+            assert (await client.post("/v1/rerank?a=1&b=%20", content=deep)).status_code == 200
+        [(path, _, body)] = engine.requests
+    assert (path, body) == ("/v1/rerank?a=1&b=%20", deep)
+
+
 async def test_a_body_has_a_limit(sleeper: Sleeper) -> None:
     async with caller(Doorman(sleeper.wake, Limits(body_bytes=10))) as client:
         answer = await ask(client)
