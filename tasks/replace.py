@@ -146,7 +146,7 @@ def abandon(release: str) -> bool:
 
 
 def _end_canary(release: str) -> None:
-    if any(one.release == release for one in ledger().routes.canaries()):
+    if ledger().routes.had_share(release):
         routes().share(release, None)
         seconds = ending_of(ledger().releases.get(release)).drain_seconds
         until_gateways_idle(release, seconds, threading.Event().wait)

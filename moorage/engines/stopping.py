@@ -16,6 +16,8 @@ class Ending(Value):
     """The time limits for stopping a release that serves."""
 
     busy: Busy | None = None
+    """How to see the engine's own requests in flight; None = only gateways know of any."""
+
     drain_seconds: float
     """How long requests in flight are awaited before SIGTERM."""
 
@@ -25,14 +27,15 @@ class Ending(Value):
 
 def ending(stopping: StoppingSpec, plan: LaunchPlan | None) -> Ending:
     """The limits that follow from the spec and the plan that was started; None = not known."""
+    drain = stopping.drain_seconds
     if plan is None:
-        return Ending(drain_seconds=0, grace_seconds=stopping.grace_seconds)
+        return Ending(drain_seconds=drain, grace_seconds=stopping.grace_seconds)
     engine = ENGINES[plan.engine]
     own = [_seconds(container.argv, engine.shutdown_option) for container in plan.containers]
     longest = max((seconds + KILL_AFTER_SECONDS for seconds in own if seconds), default=0)
     return Ending(
         busy=engine.busy,
-        drain_seconds=stopping.drain_seconds if engine.busy else 0,
+        drain_seconds=drain,
         grace_seconds=max(stopping.grace_seconds, longest),
     )
 

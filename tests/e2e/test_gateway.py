@@ -10,6 +10,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Self
 
@@ -40,6 +41,12 @@ class Gateway:
     def ask(self, name: str, patience: float = 30, **more: Any) -> httpx.Response:
         body = {"model": self.place.named(name), "prompt": "Hello", "max_tokens": 1}
         return httpx.post(f"{self.url}/v1/completions", json=body, timeout=patience, **more)
+
+    def stream(self, name: str) -> list[str]:
+        """The lines of a stream, to its end."""
+        body = {"model": self.place.named(name), "prompt": "Hello", "stream": True}
+        with httpx.stream("POST", f"{self.url}/v1/completions", json=body, timeout=60) as answer:
+            return list(filter(None, answer.iter_lines()))
 
     def models(self) -> set[str]:
         return {one["id"] for one in httpx.get(f"{self.url}/v1/models").json()["data"]}
@@ -160,33 +167,44 @@ def test_a_canary_gets_requests_while_it_is_watched_and_its_death_costs_none(
     assert workplace.ledger.routes.canaries() == ()
 
 
-def test_a_canary_whose_deploy_is_killed_ends_without_a_failed_request(
-    workplace: Workplace, gateway: Gateway, lifecycle_program: Path
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_a_canary_whose_deploy_is_stopped_ends_after_its_streams(
+    workplace: Workplace, gateway: Gateway, tmp_path: Path, number: signal.Signals
 ) -> None:
-    workplace.run("deploy", canary_spec(workplace, lifecycle_program, seconds=300, ROUND="0"))
-    with Load(gateway, "tiny") as load:
-        second = canary_spec(workplace, lifecycle_program, seconds=300, ROUND="1")
+    program, busy = streaming_engine(tmp_path)
+    workplace.run("deploy", canary_spec(workplace, program, seconds=300, BUSY=str(busy)))
+    second = canary_spec(workplace, program, seconds=300, BUSY=str(busy), ROUND="1")
+    with Load(gateway, "tiny") as load, ThreadPoolExecutor(8) as callers:
         run = workplace.start("deploy", second)
         workplace.wait_until(lambda: bool(workplace.ledger.routes.canaries()), run)
+        streams = [callers.submit(gateway.stream, "tiny") for _ in range(8)]
         load.go_on(workplace)
-        run.kill()
+        threading.Timer(3, busy.unlink).start()
+        run.send_signal(number)
         run.communicate()
-        load.go_on(workplace)
-        workplace.run("reconcile")
+        if number == signal.SIGKILL:
+            workplace.run("reconcile")
+        assert {one.result()[-1] for one in streams} == {"data: [DONE]"}
         load.go_on(workplace)
     assert load.failed == []
-    assert workplace.ledger.routes.canaries() == ()
+    name = workplace.named("tiny")
+    assert gateway.answered()[f"{name}.v2,{name}.v1"] > 0
     assert [row.state for row in workplace.releases()] == ["error", "running"]
+
+
+def streaming_engine(folder: Path) -> tuple[Path, Path]:
+    """An engine whose streams go on as long as the file named by BUSY is there; that file."""
+    program, busy = folder / "engine", folder / "busy"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} {streaming_server.__file__} "$@"\n')
+    program.chmod(0o755)
+    busy.touch()
+    return program, busy
 
 
 def test_a_stream_ends_before_its_engine_stops_though_the_engine_has_no_metrics(
     workplace: Workplace, gateway: Gateway, tmp_path: Path
 ) -> None:
-    program = tmp_path / "engine"
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} {streaming_server.__file__} "$@"\n')
-    program.chmod(0o755)
-    busy = tmp_path / "busy"
-    busy.touch()
+    program, busy = streaming_engine(tmp_path)
     engine = process_engine(program, BUSY=str(busy))
     stopping = {"drain_seconds": 600, "grace_seconds": 1}
     workplace.run("deploy", workplace.spec(engine=engine, stopping=stopping))

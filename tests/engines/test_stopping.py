@@ -35,16 +35,16 @@ def test_vllm_is_killed_later_than_it_would_end_by_itself(plan: LaunchPlan, grac
     assert (found.grace_seconds, found.drain_seconds, found.busy) == (grace, 20, IN_FLIGHT)
 
 
-def test_an_engine_that_does_not_tell_what_it_has_in_flight_is_not_waited_for() -> None:
+def test_what_an_engine_that_tells_nothing_has_in_flight_only_gateways_know() -> None:
     plan = planned({"stopping": STOPPING}, a_cpu_host())
     assert plan.engine == EngineName.TRANSFORMERS
     found = ending(STOPPING, plan)
-    assert (found.grace_seconds, found.drain_seconds, found.busy) == (40, 0, None)
+    assert (found.grace_seconds, found.drain_seconds, found.busy) == (40, 20, None)
 
 
-def test_what_has_no_record_gets_its_grace_alone() -> None:
+def test_what_has_no_record_may_have_requests_of_gateways() -> None:
     found = ending(StoppingSpec(), None)
-    assert (found.grace_seconds, found.drain_seconds, found.busy) == (30, 0, None)
+    assert (found.grace_seconds, found.drain_seconds, found.busy) == (30, 30, None)
 
 
 @pytest.mark.parametrize(

@@ -46,14 +46,18 @@ class Routes:
         """Send a share of the model's requests to a release that does not serve yet.
 
         Args:
-            release: Its id; nothing happens where it serves or has ended.
+            release: Its id; one that serves or has ended gets none, whatever is stated.
             canary: Its share; None = it gets none any more.
         """
         with gate(self._engine) as connection:
-            own = (RELEASES.c.id == release, RELEASES.c.state.in_(UNFINISHED))
-            connection.execute(
-                update(RELEASES).where(*own).values(canary=canary and canary.model_dump())
-            )
+            own = update(RELEASES).where(RELEASES.c.id == release)
+            connection.execute(own.values(canary=canary.model_dump() if canary else None))
+
+    def had_share(self, release: str) -> bool:
+        """Whether a release got requests before it served, and nobody has taken them away yet."""
+        with reading(self._engine) as connection:
+            own = select(RELEASES.c.canary).where(RELEASES.c.id == release)
+            return connection.scalar(own) is not None
 
     def canaries(self) -> tuple[Route, ...]:
         """The releases that get a share of the requests before they serve, by name."""

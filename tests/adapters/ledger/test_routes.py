@@ -73,6 +73,9 @@ def test_a_canary_gets_requests_until_it_serves_or_has_ended(ledger: Ledger) -> 
     ledger.routes.share(third, canary)
     ledger.releases.give_up(third, "killed")
     assert ledger.routes.canaries() == ()
+    assert ledger.routes.had_share(third)  # it may have requests in flight
+    ledger.routes.share(third, None)
+    assert not ledger.routes.had_share(third)
 
 
 def test_a_switch_leads_from_the_old_release_to_the_new_one(ledger: Ledger) -> None:
