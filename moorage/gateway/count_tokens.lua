@@ -1,7 +1,11 @@
 -- Reads how many tokens an answer cost out of its `usage`, whole or streamed; nothing is held back.
 -- Inside generated text the quotes are escaped, so the pattern matches only what the engine says.
 local KEPT = 1024
-local NAMES = { "prompt_tokens", "completion_tokens" }
+-- What is counted, and its names: of chat and of responses.
+local NAMES = {
+  prompt_tokens = { "prompt_tokens", "input_tokens" },
+  completion_tokens = { "completion_tokens", "output_tokens" },
+}
 
 function envoy_on_response(handle)
   local before = ""
@@ -10,10 +14,12 @@ function envoy_on_response(handle)
     local _, last = string.find(text, '^.*[^\\]"usage"%s*:%s*{')
     if last then
       local metadata = handle:streamInfo():dynamicMetadata()
-      for _, name in ipairs(NAMES) do
-        local count = string.match(text, '"' .. name .. '"%s*:%s*(%d+)', last)
-        if count then
-          metadata:set("moorage", name, tonumber(count))
+      for counted, names in pairs(NAMES) do
+        for _, name in ipairs(names) do
+          local count = string.match(text, '"' .. name .. '"%s*:%s*(%d+)', last)
+          if count then
+            metadata:set("moorage", counted, tonumber(count))
+          end
         end
       end
     end
