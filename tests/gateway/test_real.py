@@ -233,6 +233,17 @@ def test_the_log_has_the_tokens_and_the_caller_of_a_request_and_none_of_its_text
     assert "secret" not in json.dumps(line)
 
 
+def test_of_a_caller_that_leaves_a_stream_its_events_are_counted(gateway: RunningGateway) -> None:
+    with TestEngine("one", tokens=100, pause=0.02) as engine:
+        gateway.serve(model("llama", backend("left", engine.port)))
+        body = {"model": "llama", "stream": True}
+        with gateway.http.stream("POST", "/v1/chat/completions", json=body) as answer:
+            read = [line for line, _ in zip(answer.iter_lines(), range(40), strict=False)]
+    line = until(lambda: next((one for one in gateway.log() if one["release"] == "left"), None))
+    assert len(read) == 40
+    assert 20 <= line["completion_tokens"] < 100
+
+
 def test_with_a_certificate_it_speaks_https_and_http_2(tmp_path: Path) -> None:
     authority = trustme.CA()
     certificate, key = tmp_path / "a.crt", tmp_path / "a.key"

@@ -71,7 +71,8 @@ class TableReader:
         awake = {route.model for route in routes}
         asleep = [one for one in self._ledger.routes.sleepers() if one.model not in awake]
         keys = self._ledger.api_keys.all()
-        used_up = self._spent(keys)
+        now = datetime.now(UTC)
+        used_up = self._spent(keys, now)
         return RoutingTable(
             models=(
                 *(self._model(route, canaries.get(route.model)) for route in routes),
@@ -80,13 +81,13 @@ class TableReader:
             doorman=str(self._socket),
             keys=keys,
             spent=used_up,
-            day_ends=end_of_day(datetime.now(UTC)) if used_up else None,
+            day_ends=end_of_day(now) if used_up else None,
             requires_key=options.requires_key,
         )
 
-    def _spent(self, keys: Iterable[ApiKey]) -> tuple[str, ...]:
+    def _spent(self, keys: Iterable[ApiKey], now: datetime) -> tuple[str, ...]:
         limits = [(key.name, key.tokens) for key in keys if key.tokens]
-        today = f"{datetime.now(UTC):%Y-%m-%d}"
+        today = f"{now:%Y-%m-%d}"
         return spent(limits, self._ledger.usage.since(today)) if limits else ()
 
     def _model(self, route: Route, canary: Route | None) -> ModelRoute:
@@ -143,7 +144,13 @@ def _backend(route: Route, key: _KeyFile) -> Backend | None:
 
 
 def _sleeping(route: Route) -> ModelRoute:
-    return ModelRoute(name=route.model, adapters=route.adapters, asleep=True, since=route.since)
+    return ModelRoute(
+        name=route.model,
+        adapters=route.adapters,
+        asleep=True,
+        timeout_seconds=route.timeout_seconds,
+        since=route.since,
+    )
 
 
 def engine_secret(ledger: Ledger, release: str) -> str:
