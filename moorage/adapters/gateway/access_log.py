@@ -36,8 +36,14 @@ class AccessLog:
         return [], LogPosition(inode=self._file.stat().st_ino)
 
     def rotate(self, admin: Admin) -> None:
-        """Begin a new file when the log is large."""
-        if self._file.exists() and self._file.stat().st_size > LARGEST_LOG:
+        """Begin a new file when the log is large.
+
+        Where it was renamed and Envoy was not told, as by a service that was killed, it is now.
+        """
+        if not self._file.exists():
+            if self._before.exists():
+                admin.reopen_log()
+        elif self._file.stat().st_size > LARGEST_LOG:
             self._file.replace(self._before)
             admin.reopen_log()
 

@@ -10,6 +10,7 @@ from pydantic import TypeAdapter
 
 from moorage.adapters.files.safe_files import read_whole, write_private
 from moorage.adapters.gateway.admin import Admin
+from moorage.common.failures import Failure
 from moorage.common.units import MIB
 from moorage.gateway.envoy import bootstrap
 from moorage.gateway.gateway import GatewayOptions
@@ -46,6 +47,8 @@ class ConfigFiles:
     def listen(self, options: GatewayOptions, admin: Admin | None) -> None:
         """Go over to other options of the listener.
 
+        Where callers need keys now, they are asked for them before others reach the gateway.
+
         Args:
             options: How the gateway listens.
             admin: The running Envoy, which is waited for; None = it does not run.
@@ -54,6 +57,9 @@ class ConfigFiles:
             Failure: `GATEWAY_REFUSED` when Envoy does not take them, as where the port is taken.
         """
         _rename_into(self.bootstrap, bootstrap(str(self.folder)))
+        tables = self.tables()
+        if tables and options.requires_key and not tables[-1].requires_key:
+            self.apply(tables[-1].model_copy(update={"requires_key": True}), admin)
         self._take(listener_step(options, str(self.folder)), admin)
 
     def tables(self) -> tuple[RoutingTable, ...]:
@@ -76,12 +82,16 @@ class ConfigFiles:
             admin: The running Envoy, which is waited for at each step; None = it does not run.
 
         Raises:
-            Failure: `GATEWAY_REFUSED` when Envoy does not take it.
+            Failure: `GATEWAY_REFUSED` when Envoy does not take it; then it is as it was before.
         """
         before = self.tables()
         self._keep((*before, table))
-        for step in steps(before, table, scripts_code()):
-            self._take(step, admin)
+        try:
+            for step in steps(before, table, scripts_code()):
+                self._take(step, admin)
+        except Failure:
+            self._restore(before)
+            raise
 
     def prune(self, admin: Admin) -> dict[str, int]:
         """Remove the clusters of releases that get no requests any more and have none in flight.
@@ -105,6 +115,14 @@ class ConfigFiles:
     def _keep(self, tables: tuple[RoutingTable, ...]) -> None:
         self._tables = tables
         _rename_into(self.folder / TABLES_FILE, _TABLES.dump_python(tables, mode="json"))
+
+    def _restore(self, tables: tuple[RoutingTable, ...]) -> None:
+        """Go back to tables that Envoy took, so that an Envoy that is started now takes them."""
+        self._keep(tables)
+        if tables:
+            *before, table = tables
+            for step in steps(before, table, scripts_code()):
+                _rename_into(self._config / step.file, step.document)
 
     def _take(self, step: Step, admin: Admin | None) -> None:
         rejections = admin.rejections(step.file) if admin else 0

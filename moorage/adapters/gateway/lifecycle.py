@@ -37,14 +37,16 @@ def bring_up(ledger: Ledger, home: Path, name: str, options: GatewayOptions) -> 
         )
     processes = GatewayProcesses(home, name)
     processes.require_program()
-    wanted = before or Gateway(name=name, machine=here)
-    ledger.gateways.put(wanted.model_copy(update={"options": options}))
+    if before:
+        ledger.gateways.change(name, options)
+    else:
+        ledger.gateways.put(Gateway(name=name, machine=here, options=options))
     processes.start_service()
     try:
         return _await(ledger, processes, name)
     except Failure:
         if before:  # it listens as it did
-            ledger.gateways.put(before)
+            ledger.gateways.change(name, before.options)
         else:
             take_down(ledger, home, name, drain_seconds=0)
         raise

@@ -76,7 +76,12 @@ class GatewayProcesses:
             raise Failure(Cause.GATEWAY_REFUSED, f"Envoy has ended: {log}")
 
     def start_service(self) -> None:
-        """Start the service, or go on with the one that runs."""
+        """Start the service, or go on with the one that runs.
+
+        Its sockets are open to all users, so that its folder must not be from the first moment.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.folder.chmod(0o700)
         found = {n: v for n, v in os.environ.items() if n.startswith(HANDED_ON)}
         found["MOORAGE_HOME"] = str(self._home)
         # As secrets, so that no value stands in a file: the ledger's URL may have a password.

@@ -22,7 +22,7 @@ from moorage.adapters.gateway.table_reader import DOORMAN_SOCKET, TableReader
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.secrets import redact
 from moorage.adapters.system.settings import Settings
-from moorage.common.failures import Failure
+from moorage.common.failures import Cause, Failure
 from moorage.common.units import human_seconds
 from moorage.gateway.gateway import Gateway, GatewayOptions, LogPosition
 from moorage.gateway.idleness import Idle, Idleness, Loaded, Traffic
@@ -55,10 +55,7 @@ class GatewayService:
         self._reader = TableReader(ledger, self._processes.folder)
         self._idleness = Idleness()
         self._idle: list[Idle] = []
-        row = ledger.gateways.get(name)
-        self._sleepers = Sleepers(
-            ledger, home, lambda: self._idle, row.options.fleet if row else ""
-        )
+        self._sleepers = Sleepers(ledger, home, lambda: self._idle, self._fleet)
         self._doorman = Doorman(self._sleepers.wake)
         self._doorman_server = DoormanServer(self._doorman, self._processes.folder / DOORMAN_SOCKET)
         self._log = AccessLog(self._processes.folder)
@@ -132,8 +129,21 @@ class GatewayService:
             self._table = table
 
     def _wanted_options(self) -> GatewayOptions:
+        """How it is to listen.
+
+        Raises:
+            Failure: It is being taken down, and goes on as it is until then.
+        """
         row = self._ledger.gateways.get(self._name)
-        return row.options if row else GatewayOptions()
+        if row is None:
+            raise Failure(Cause.GATEWAY_REFUSED, f"gateway {self._name} is taken down")
+        # Who changes the options deletes the problem, which is reported again if it is there still.
+        self._reported = self._reported.model_copy(update={"problem": row.problem})
+        return row.options
+
+    def _fleet(self) -> str:
+        row = self._ledger.gateways.get(self._name)
+        return row.options.fleet if row else ""
 
     def _count_usage(self, admin: Admin) -> None:
         """Count what Envoy has logged since."""

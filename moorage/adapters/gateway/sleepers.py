@@ -33,15 +33,19 @@ class Sleepers:
     Args:
         folder: Where the commands are run.
         idle: The models with a `keep_alive` that have no requests, the longest idle first.
-        fleet: Fleet file; empty = the hosts of this machine.
+        fleet: Says which fleet file is used; empty = the hosts of this machine.
     """
 
     def __init__(
-        self, ledger: Ledger, folder: Path, idle: Callable[[], Sequence[Idle]], fleet: str = ""
+        self,
+        ledger: Ledger,
+        folder: Path,
+        idle: Callable[[], Sequence[Idle]],
+        fleet: Callable[[], str],
     ) -> None:
         self._ledger, self._folder, self._idle = ledger, folder, idle
         self._making_room = asyncio.Lock()
-        self._fleet = ("--fleet", fleet) if fleet else ()
+        self._fleet = fleet
 
     async def wake(self, model: str) -> Endpoint:
         """Start a model, and return where it answers, once it has answered with a token.
@@ -55,7 +59,8 @@ class Sleepers:
         give_up = time.monotonic() + ROOM_SECONDS
         while True:
             try:
-                await self._run("load", model, *self._fleet)
+                fleet = await asyncio.to_thread(self._fleet)
+                await self._run("load", model, *(("--fleet", fleet) if fleet else ()))
                 return await asyncio.to_thread(self._endpoint, model)
             except Failure as failure:
                 if failure.cause not in NO_ROOM or not await self._make_room(model, give_up):

@@ -7,7 +7,7 @@ from sqlalchemy import Engine, delete, insert, select, update
 from moorage.adapters.ledger.database import gate, reading, ungated
 from moorage.adapters.ledger.tables import API_KEYS, GATE, GATEWAYS, USAGE, replace_rows
 from moorage.common.failures import Cause, Failure
-from moorage.gateway.gateway import Gateway, LogPosition
+from moorage.gateway.gateway import Gateway, GatewayOptions, LogPosition
 from moorage.gateway.table import ApiKey
 from moorage.gateway.usage import Usage
 
@@ -23,6 +23,12 @@ class Gateways:
         with gate(self._engine) as connection:
             row = gateway.model_dump(mode="json")
             replace_rows(connection, GATEWAYS, GATEWAYS.c.name == gateway.name, [row])
+
+    def change(self, name: str, options: GatewayOptions) -> None:
+        """Give a gateway other options; its problem may be over then."""
+        with gate(self._engine) as connection:
+            own = update(GATEWAYS).where(GATEWAYS.c.name == name)
+            connection.execute(own.values(options=options.model_dump(mode="json"), problem=""))
 
     def drop(self, name: str) -> None:
         """Delete a gateway, if it is there."""

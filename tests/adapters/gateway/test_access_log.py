@@ -2,11 +2,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import httpx
 import pytest
 
 from moorage.adapters.gateway.access_log import AccessLog
 from moorage.gateway.envoy import ACCESS_LOG
 from moorage.gateway.gateway import LogPosition
+from tests.gateway.conftest import RunningGateway
+from tests.gateway.tables import model
+from tests.waiting import until
 
 
 def everything(log: AccessLog, position: LogPosition) -> tuple[list[bytes], LogPosition]:
@@ -45,3 +49,30 @@ def test_a_large_log_is_read_in_parts(tmp_path: Path, monkeypatch: pytest.Monkey
     (tmp_path / ACCESS_LOG).write_bytes(b"one\ntwo\nthree\nfour\n")
     lines, _ = everything(AccessLog(tmp_path), LogPosition())
     assert lines == [b"one", b"two", b"three", b"four"]
+
+
+@pytest.mark.process
+def test_a_log_that_was_renamed_without_telling_envoy_is_begun_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gateway = RunningGateway(tmp_path)
+    log, file = AccessLog(tmp_path), tmp_path / ACCESS_LOG
+    try:
+        gateway.serve(model("llama"))
+        gateway.ask("llama")
+        until(lambda: file.exists() and file.stat().st_size)
+        monkeypatch.setattr("moorage.adapters.gateway.access_log.LARGEST_LOG", 1)
+        with monkeypatch.context() as patched:
+            patched.setattr(gateway.admin, "reopen_log", _killed)
+            with pytest.raises(httpx.ConnectError):
+                log.rotate(gateway.admin)
+        gateway.ask("llama")
+        log.rotate(gateway.admin)
+        gateway.ask("llama")
+        until(lambda: file.exists() and file.stat().st_size)
+    finally:
+        gateway.close()
+
+
+def _killed() -> None:
+    raise httpx.ConnectError("the service was killed here")

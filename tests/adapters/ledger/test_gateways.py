@@ -74,3 +74,16 @@ def test_usage_is_added_up_and_the_log_is_counted_in_the_same_step(ledger: Ledge
     found = ledger.gateways.get("main")
     assert found
     assert found.counted == position
+
+
+def test_other_options_count_no_request_twice_and_forget_a_problem(ledger: Ledger) -> None:
+    ledger.gateways.put(MAIN)
+    ledger.gateways.report("main", 7, {}, "the port is taken")
+    position = LogPosition(inode=7, offset=100)
+    ledger.usage.add("main", [], position)
+    before = ledger.gateways.epoch()
+    ledger.gateways.change("main", GatewayOptions(port=4200))
+    found = ledger.gateways.get("main")
+    assert found
+    assert (found.options.port, found.counted, found.problem) == (4200, position, "")
+    assert ledger.gateways.epoch() > before

@@ -1,0 +1,67 @@
+"""Configuration files that a real Envoy reads, at the moments when something goes wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from moorage.adapters.gateway.config_files import ConfigFiles
+from moorage.common.failures import Cause, Failure
+from moorage.gateway.gateway import GatewayOptions
+from tests.gateway.conftest import RunningGateway
+from tests.gateway.engine import TestEngine
+from tests.gateway.tables import backend, model, table
+
+pytestmark = pytest.mark.process
+
+
+@pytest.fixture
+def gateway(tmp_path: Path) -> Iterator[RunningGateway]:
+    running = RunningGateway(tmp_path / "gateway")
+    yield running
+    running.close()
+
+
+def test_no_other_machine_reaches_a_model_before_keys_are_asked_for(
+    gateway: RunningGateway,
+) -> None:
+    with TestEngine("one") as engine:
+        gateway.serve(model("llama", backend("llama-1", engine.port)))
+        assert gateway.ask("llama").status_code == 200
+        gateway.files.listen(GatewayOptions(bind="0.0.0.0", port=gateway.port), gateway.admin)
+        assert gateway.ask("llama").status_code == 401
+
+
+def test_envoy_that_starts_for_other_machines_asks_for_keys_at_once(tmp_path: Path) -> None:
+    files = ConfigFiles(tmp_path)
+    files.apply(table(model("llama", backend("llama-1", 1))), None)
+    files.listen(GatewayOptions(bind="0.0.0.0"), None)
+    assert [one.requires_key for one in files.tables()] == [False, True]
+
+
+def test_a_table_that_envoy_rejects_leaves_nothing_behind(gateway: RunningGateway) -> None:
+    with TestEngine("one") as engine:
+        served = gateway.serve(model("llama", backend("llama-1", engine.port)))
+        nameless = table(model("broken", backend("", 1)))
+        for _ in range(3):
+            with pytest.raises(Failure) as caught:
+                gateway.files.apply(nameless, gateway.admin)
+            assert caught.value.cause == Cause.GATEWAY_REFUSED
+        assert gateway.files.tables()[-1] == served
+        assert nameless not in gateway.files.tables()
+        assert gateway.ask("llama").status_code == 200
+        gateway.serve(model("phi", backend("phi-1", engine.port)))
+        assert gateway.ask("phi").status_code == 200
+
+
+def test_envoy_that_starts_after_a_rejection_serves_what_it_served(
+    gateway: RunningGateway, tmp_path: Path
+) -> None:
+    with TestEngine("one") as engine:
+        gateway.serve(model("llama", backend("llama-1", engine.port)))
+        with pytest.raises(Failure):
+            gateway.files.apply(table(model("broken", backend("", 1))), gateway.admin)
+        gateway.restart()
+        assert gateway.ask("llama").status_code == 200

