@@ -163,6 +163,10 @@ def test_the_longest_idle_model_makes_room_and_one_that_never_sleeps_does_not(
     workplace.run("unload", workplace.named("a"))
     workplace.run("deploy", workplace.spec("c", engine=engine, placement=small, keep_alive="1h"))
     assert gateway.ask("c").status_code == 200
+    workplace.wait_until(lambda: bool(workplace.json("status")[0]["last_request"]))
+    shown = {one["model"]: one for one in workplace.json("status")}
+    assert shown[workplace.named("c")]["sleeps_at"] > shown[workplace.named("c")]["last_request"]
+    assert shown[workplace.named("always")]["sleeps_at"] is None
     assert gateway.ask("a", patience=300).status_code == 200
     states = {name: workplace.releases(name)[0].state for name in ("a", "b", "c", "always")}
     assert states == {"a": "running", "b": "asleep", "c": "running", "always": "running"}
