@@ -1,6 +1,7 @@
 -- Reads the model's name where JSON does not hold it, and refuses what nobody answers for. In front of
 -- this stands MODELS: the model by each of its names.
 local FARTHEST = 3
+local LONGEST_HEAD = 4096
 
 local function refuse(handle, status, code, detail)
   local quoted = string.gsub(detail, '[%c"\\]', " ")
@@ -40,16 +41,40 @@ local function nearest(name)
   return best
 end
 
-local function in_form(handle)
-  local kind = handle:headers():get("content-type") or ""
+local function boundary_of(kind)
   if not string.find(string.lower(kind), "multipart/form-data", 1, true) then
     return nil
   end
-  local body = handle:body()
-  local form = body and body:getBytes(0, body:length()) or ""
-  local _, last = string.find(form, 'name="?model"?[^\n]*\r\n\r\n')
-  local stop = last and string.find(form, "\r\n", last + 1, true)
-  return stop and string.sub(form, last + 1, stop - 1)
+  local _, before = string.find(string.lower(kind), "boundary%s*=%s*")
+  return before and string.match(kind, '^"?([^";]+)', before + 1)
+end
+
+local function is_model(head)
+  return #head <= LONGEST_HEAD
+    and string.find(head, '[Cc]ontent%-[Dd]isposition:[^\r\n]*[;%s]name="?model"?[;%s]')
+end
+
+-- The field `model` of a form; what looks like one inside another field, as in a file, is none.
+local function form_field(form, boundary)
+  local delimiter = "--" .. boundary
+  local at = string.find(form, delimiter, 1, true)
+  while at do
+    local head = string.find(form, "\r\n\r\n", at, true)
+    local stop = string.find(form, "\r\n" .. delimiter, at + #delimiter, true)
+    if not head or not stop then
+      return nil
+    end
+    if head < stop and is_model(string.sub(form, at, head + 1)) then
+      return string.sub(form, head + 4, stop - 1)
+    end
+    at = stop + 2
+  end
+end
+
+local function in_form(handle)
+  local boundary = boundary_of(handle:headers():get("content-type") or "")
+  local body = boundary and handle:body()
+  return body and form_field(body:getBytes(0, body:length()), boundary)
 end
 
 -- Reading the body ends the life of all other objects, so each is fetched anew after it.
@@ -60,7 +85,7 @@ end
 local function requested_model(handle)
   local known = dynamic_metadata(handle):get("envoy.lb")
   local name = known and known.model
-  if name and name ~= "" then
+  if type(name) == "string" and name ~= "" then
     return name
   end
   name = in_form(handle)
@@ -71,22 +96,25 @@ local function requested_model(handle)
   return name
 end
 
-local function may_ask(handle, model)
+local function may_ask(handle, name, model)
   local caller = dynamic_metadata(handle):get("moorage")
   if not caller or not caller.models then
     return true
   end
-  return caller.models[model]
+  return caller.models[name] or caller.models[model]
 end
 
 function envoy_on_request(handle)
   local path = string.match(handle:headers():get(":path"), "^[^?]*")
   local owner = string.match(path, "^/models/([^/]+)/v1/")
-  if handle:headers():get(":method") ~= "POST" or not (owner or string.find(path, "^/v1/")) then
+  if not (owner or string.find(path, "^/v1/")) then
     return
   end
+  local posts = handle:headers():get(":method") == "POST"
   local name = requested_model(handle)
-  if not name then
+  if not name and not posts then
+    return
+  elseif not name then
     return refuse(handle, "400", "missing_model", "Say which model: the request has no field 'model'.")
   end
   local model = MODELS[name]
@@ -98,7 +126,7 @@ function envoy_on_request(handle)
   if owner and owner ~= model then
     return refuse(handle, "421", "misdirected_request", "This address serves '" .. owner .. "', not '" .. name .. "'.")
   end
-  if not may_ask(handle, model) then
+  if not may_ask(handle, name, model) then
     return refuse(handle, "403", "model_not_allowed", "This API key may not ask '" .. name .. "'.")
   end
 end

@@ -3,13 +3,19 @@
 -- A stream that has not told its usage yet counts its events: a caller that leaves, or does not ask for
 -- the usage, has used that many tokens at least.
 local KEPT = 1024
-local NAMES = { "prompt_tokens", "completion_tokens" }
+-- What is counted, and its names: of chat and of responses.
+local NAMES = {
+  prompt_tokens = { "prompt_tokens", "input_tokens" },
+  completion_tokens = { "completion_tokens", "output_tokens" },
+}
 
 local function set_told(metadata, text, at)
-  for _, name in ipairs(NAMES) do
-    local count = string.match(text, '"' .. name .. '"%s*:%s*(%d+)', at)
-    if count then
-      metadata:set("moorage", name, tonumber(count))
+  for counted, names in pairs(NAMES) do
+    for _, name in ipairs(names) do
+      local count = string.match(text, '"' .. name .. '"%s*:%s*(%d+)', at)
+      if count then
+        metadata:set("moorage", counted, tonumber(count))
+      end
     end
   end
 end

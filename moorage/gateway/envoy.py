@@ -59,6 +59,9 @@ def listeners(options: GatewayOptions, folder: str) -> list[Document]:
         stream_idle_timeout=f"{options.idle_seconds}s",
         request_timeout="0s",
         use_remote_address=True,
+        # Engines read paths in this form, so routes must not be asked for another one.
+        normalize_path=True,
+        merge_slashes=True,
         rds={"route_config_name": ROUTES, "config_source": source(folder, ROUTES_FILE)},
         http_filters=_filters(),
         access_log=[_access_log(folder)],

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from moorage.engines.registry import ENGINES
 from moorage.gateway.clusters import DOORMAN
 from moorage.gateway.envoy import (
     MODEL,
@@ -44,14 +45,15 @@ def route_table(table: RoutingTable, code: Mapping[str, str]) -> list[Document]:
         table: Models and callers.
         code: The Lua scripts of this package, by name.
     """
+    unknown = _error("There is nothing at this path.", "unknown_path")
     routes = [
         _reply({"path": "/health"}, 200, {"status": "ok"}),
         _reply({"path": "/ready"}, 200, {"status": "ready"}),
+        _reply(_updates(), 404, unknown),
         *_listing(table.models),
     ]
     for model in table.models:
         routes += [_route(model, name, table.doorman) for name in model.names]
-    unknown = _error("There is nothing at this path.", "unknown_path")
     return [
         {
             "@type": f"{TYPE}.config.route.v3.RouteConfiguration",
@@ -67,6 +69,13 @@ def route_table(table: RoutingTable, code: Mapping[str, str]) -> list[Document]:
             ],
         }
     ]
+
+
+def _updates() -> Document:
+    """The paths on which moorage, and no caller, tells engines to load and unload adapters."""
+    updates = [engine.updates for engine in ENGINES.values() if engine.updates]
+    paths = sorted({path for one in updates for path in (one.load, one.unload)})
+    return {"safe_regex": {"regex": f"(/models/[^/]+)?({'|'.join(paths)})/?"}}
 
 
 def _for_filters(table: RoutingTable, code: Mapping[str, str]) -> Document:

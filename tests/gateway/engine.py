@@ -17,8 +17,17 @@ class TestEngine:
 
     __test__ = False
 
-    def __init__(self, name: str, port: int = 0, *, tokens: int = 5, pause: float = 0.0) -> None:
+    def __init__(
+        self,
+        name: str,
+        port: int = 0,
+        *,
+        tokens: int = 5,
+        pause: float = 0.0,
+        usage: dict[str, int] | None = None,
+    ) -> None:
         self.name, self.tokens, self.pause = name, tokens, pause
+        self.usage = usage or {"prompt_tokens": 7, "completion_tokens": tokens}
         self.requests: list[tuple[str, dict[str, str], bytes]] = []
         self._writers: set[asyncio.StreamWriter] = set()
         self._loop = asyncio.new_event_loop()
@@ -72,9 +81,8 @@ class TestEngine:
             writer.close()
 
     async def _answer(self, writer: asyncio.StreamWriter, body: bytes) -> None:
-        usage = {"prompt_tokens": 7, "completion_tokens": self.tokens}
         if not body.startswith(b"{") or not json.loads(body).get("stream"):
-            content = json.dumps({"by": self.name, "usage": usage}).encode()
+            content = json.dumps({"by": self.name, "usage": self.usage}).encode()
             writer.write(_head("application/json", f"content-length: {len(content)}") + content)
             return await writer.drain()
         writer.write(_head("text/event-stream", "transfer-encoding: chunked"))
@@ -82,7 +90,7 @@ class TestEngine:
             _write_event(writer, json.dumps({"by": self.name, "token": at}))
             await writer.drain()
             await asyncio.sleep(self.pause)
-        _write_event(writer, json.dumps({"usage": usage}))
+        _write_event(writer, json.dumps({"usage": self.usage}))
         _write_event(writer, "[DONE]")
         writer.write(b"0\r\n\r\n")
         return await writer.drain()
