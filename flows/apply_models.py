@@ -22,6 +22,7 @@ from moorage.spec import ModelSpec, Name
 from tasks.artifacts import show_markdown
 from tasks.context import ledger
 from tasks.journal import listen_as
+from tasks.map_hosts import gather_all
 from tasks.policy import current_submission, recorded_scope, settled_fleet
 
 DEPLOY, RETIRE = "deploy", "retire"
@@ -80,7 +81,7 @@ class _ModelQueue:
 
     async def run_all(self, action: str, jobs: Sequence[tuple[str, Job]]) -> list[Applied]:
         """Do the work for several models, each as soon as there is a free place."""
-        return await asyncio.gather(*(self._run(model, action, job) for model, job in jobs))
+        return await gather_all(*(self._run(model, action, job) for model, job in jobs))
 
     async def _run(self, model: str, action: str, job: Job) -> Applied:
         async with self._free:

@@ -113,7 +113,7 @@ def keep_result(work: Work[P, R]) -> Work[P, R]:
     @functools.wraps(work)
     async def run(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            with cancelled_by_sigterm():
+            async with cancelled_by_sigterm():
                 returned = await work(*args, **kwargs)
         except Exception as error:
             _ends[str(flow_run.id)] = error

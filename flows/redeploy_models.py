@@ -34,6 +34,7 @@ from moorage.spec import OnDrift, slug
 from tasks.artifacts import LivePage
 from tasks.compare import decision_scope
 from tasks.journal import journal, listen_as
+from tasks.map_hosts import gather_all
 from tasks.policy import ask, granted, recorded_scope, settled_fleet
 from tasks.redeploy_decisions import find_intents
 
@@ -167,7 +168,7 @@ class Rollout:
 
     async def _run_wave(self, number: int, wave: Sequence[Intent]) -> None:
         begin, before = time.monotonic(), len(self._ended)
-        await asyncio.gather(*(self._run_model(number, intent) for intent in wave))
+        await gather_all(*(self._run_model(number, intent) for intent in wave))
         took = time.monotonic() - begin
         ended = self._waves[number - 1].model_copy(update={"seconds": took})
         self._waves[number - 1] = ended

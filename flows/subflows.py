@@ -12,6 +12,7 @@ from flows.deploy_model import deploy_model
 from flows.flow_context import with_result
 from flows.retire_model import retire_model
 from moorage.adapters.prefect.api_errors import is_server_trouble, server_failure
+from moorage.adapters.prefect.termination import is_terminating
 from moorage.adapters.system.threads import in_thread, was_interrupted
 from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.operations.history.desired import Applied
@@ -60,7 +61,7 @@ async def _run_subflow(
             state = with_result(await begin())
             result = await state.aresult(raise_on_failure=False)
         except Exception as raised:
-            if was_interrupted(raised):
+            if was_interrupted(raised) or is_terminating():
                 raise
             result = raised
         if not (isinstance(result, Exception) and is_server_trouble(result)):

@@ -7,6 +7,7 @@ from typing import Any
 
 from prefect import task
 
+from moorage.adapters.prefect.termination import is_terminating
 from moorage.adapters.system.threads import (
     in_thread,
     run_shielded,
@@ -217,4 +218,5 @@ def cause_of(error: BaseException) -> str:
     """Why a release ends that raised this: a cause of ours, or what went wrong inside."""
     if failure := failure_of(error):
         return failure.cause
-    return Cause.INTERRUPTED if was_interrupted(error) else f"internal: {error!r}"
+    interrupted = was_interrupted(error) or is_terminating()
+    return Cause.INTERRUPTED if interrupted else f"internal: {error!r}"

@@ -102,11 +102,9 @@ def run_flow(
         sign_in()
 
     async def main() -> FlowResult[R]:
-        if callable(on_interrupt := signal.getsignal(signal.SIGINT)):
-            # The event loop's own, which cancels this task instead of raising anywhere.
-            signal.signal(signal.SIGTERM, on_interrupt)
-        state = with_result(await start())
-        result = await state.aresult(raise_on_failure=not failed_too)
+        with _cancelled_by_sigterm():
+            state = with_result(await start())
+            result = await state.aresult(raise_on_failure=not failed_too)
         if isinstance(result, Exception):
             raise result
         return FlowResult(name=state.name or "", message=state.message or "", result=result)
@@ -118,6 +116,19 @@ def run_flow(
             return asyncio.run(main())
         with StepPrinter(err) as printer, listening(printer), asking(printer.ask):
             return asyncio.run(main())
+
+
+@contextmanager
+def _cancelled_by_sigterm() -> Iterator[None]:
+    """Let SIGTERM cancel this task, as Ctrl-C does, instead of raising anywhere."""
+    task, loop = asyncio.current_task(), asyncio.get_running_loop()
+    assert task
+    cancel = task.cancel
+    before = signal.signal(signal.SIGTERM, lambda *_: loop.call_soon_threadsafe(cancel))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

@@ -2,7 +2,9 @@
 
 import sys
 import time
-from typing import Annotated, NamedTuple
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -14,8 +16,11 @@ from moorage.cli.options import AsJson, open_ledger, release_of, row_json, unkno
 from moorage.cli.output import dump, err, print_table, surprises
 from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.common.printable import printable
+from moorage.common.units import human_seconds
 from moorage.engines.api_key import secrets_of
+from moorage.gateway.gateway import Gateway, last_use
 from moorage.releases.release import ReleaseRow, ReleaseState
+from moorage.spec.keep_alive import keep_alive_seconds
 
 
 class Liveness(NamedTuple):
@@ -23,6 +28,13 @@ class Liveness(NamedTuple):
 
     alive: bool
     detail: str
+
+
+class Use(NamedTuple):
+    """When a release was asked last through a gateway, and when it falls asleep."""
+
+    last: datetime | None
+    sleeps_at: datetime | None
 
 
 def status(
@@ -39,11 +51,10 @@ def status(
     serving = [own.running(row.model) or own.asleep(row.model) or row for row in rows]
     left = [row for row in ledger.releases.not_undone() if name in (None, row.model)]
     shown = {row.id: row for row in (*serving, *left)}
-    found = [(row, liveness(row)) for row in shown.values()]
+    gateways = ledger.gateways.all()
+    found = [(row, liveness(row), _use(gateways, row)) for row in shown.values()]
     if as_json:
-        return dump(
-            [{**row_json(row), "alive": seen.alive, "observed": seen.detail} for row, seen in found]
-        )
+        return dump([_status_json(*one) for one in found])
     return print_table(
         ("model", "release", "state", "endpoint", "observed"),
         [
@@ -52,9 +63,9 @@ def status(
                 row.id,
                 row.state,
                 "\n".join(f"{workload.endpoint}/v1" for workload in row.serving),
-                "\n".join((seen.detail, *(surprises(row.release) if row.release else ()))),
+                "\n".join(_lines(row, seen, use)),
             )
-            for row, seen in found
+            for row, seen, use in found
         ],
         empty="No model is deployed yet. Try `moorage deploy deployments/tiny-llama.yaml`.",
     )
@@ -87,6 +98,30 @@ def logs(
             shown = text
     except KeyboardInterrupt:
         raise typer.Exit(ExitCode.CANCELLED) from None
+
+
+def _status_json(row: ReleaseRow, seen: Liveness, use: Use) -> dict[str, Any]:
+    times = {"last_request": use.last, "sleeps_at": use.sleeps_at}
+    return {**row_json(row), "alive": seen.alive, "observed": seen.detail, **times}
+
+
+def _use(gateways: Sequence[Gateway], row: ReleaseRow) -> Use:
+    last = last_use(gateways, row.id)
+    patience = keep_alive_seconds(row.release.spec.keep_alive) if row.release else None
+    if last is None or patience is None:
+        return Use(last, None)
+    return Use(last, last + timedelta(seconds=patience))
+
+
+def _lines(row: ReleaseRow, seen: Liveness, use: Use) -> Iterator[str]:
+    yield seen.detail
+    yield from surprises(row.release) if row.release else ()
+    now = datetime.now(UTC)
+    if use.last:
+        idle = (now - use.last).total_seconds()
+        yield f"last request {human_seconds(idle)} ago" if idle >= 1 else "asked now"
+    if use.sleeps_at and use.sleeps_at > now:
+        yield f"sleeps in {human_seconds((use.sleeps_at - now).total_seconds())}"
 
 
 def liveness(row: ReleaseRow) -> Liveness:

@@ -1,6 +1,8 @@
 """A gateway: how it listens, as users write it, and how far it follows the ledger."""
 
 import ipaddress
+from collections.abc import Iterable
+from datetime import datetime
 from typing import Self
 
 from pydantic import Field, field_validator, model_validator
@@ -70,6 +72,7 @@ class Gateway(Value):
         machine: Host name of the machine that it runs on.
         epoch: The ledger's epoch that its routes agree with; 0 = it has not started yet.
         draining: Requests in flight by release, of releases that get no new ones.
+        used: When each release that serves was asked last, UTC, to some seconds.
         problem: Why it does not follow the ledger; empty = it does.
     """
 
@@ -78,6 +81,7 @@ class Gateway(Value):
     options: GatewayOptions = GatewayOptions()
     epoch: int = 0
     draining: dict[str, int] = {}
+    used: dict[str, datetime] = {}
     problem: str = ""
     counted: LogPosition = LogPosition()
 
@@ -87,3 +91,8 @@ class Gateway(Value):
         host = ANY.get(self.options.bind, self.options.bind)
         scheme = "https" if self.options.tls_certificate else "http"
         return f"{scheme}://{f'[{host}]' if ':' in host else host}:{self.options.port}"
+
+
+def last_use(gateways: Iterable[Gateway], release: str) -> datetime | None:
+    """When a release was asked last through any gateway, UTC; None = none knows of it."""
+    return max((one.used[release] for one in gateways if release in one.used), default=None)

@@ -7,6 +7,7 @@ import signal
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from moorage.adapters.ledger.transitions import Author, writing_as
 from moorage.cli.app import app
 from moorage.cli.output import WIDE, out
 from moorage.common.failures import Cause, ExitCode
+from moorage.gateway.gateway import Gateway
 from moorage.releases.release import ReleaseState
 from tests.builders import REVISION, a_release, a_spec
 
@@ -50,12 +52,13 @@ def as_json(result: Result) -> dict[str, Any]:
     return content
 
 
-def running(ledger: Ledger) -> str:
-    release = ledger.releases.begin(a_spec(), REVISION, "run-1")
+def running(ledger: Ledger, **fields: Any) -> str:
+    spec = a_spec(**fields)
+    release = ledger.releases.begin(spec, REVISION, "run-1")
     with writing_as(Author("run-1")):
         for state in WAY:
             ledger.releases.move(release, ReleaseState(state))
-        ledger.releases.take_over(a_release(release, flow_run_id="run-1"))
+        ledger.releases.take_over(a_release(release, spec=spec, flow_run_id="run-1"))
     return release
 
 
@@ -102,6 +105,21 @@ def test_a_release_without_a_record_shows_where_it_is(run: Run, ledger: Ledger) 
         "pending",
         "analyzing",
     ]
+
+
+def test_status_tells_when_a_model_was_asked_last_and_when_it_sleeps(
+    run: Run, ledger: Ledger
+) -> None:
+    release = running(ledger, keep_alive="1h")
+    ledger.gateways.put(Gateway(name="main", machine="box"))
+    asked = datetime.now(UTC) - timedelta(minutes=10)
+    ledger.gateways.report_use("main", {release: asked})
+    [row] = json.loads(run("status", "--json").stdout)
+    assert datetime.fromisoformat(row["last_request"]) == asked
+    assert datetime.fromisoformat(row["sleeps_at"]) == asked + timedelta(hours=1)
+    shown = run("status").stdout
+    assert "last request 10 min" in shown
+    assert "sleeps in " in shown
 
 
 def test_status_shows_a_release_that_cannot_be_seen(run: Run, ledger: Ledger) -> None:

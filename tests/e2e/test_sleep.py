@@ -6,6 +6,7 @@ import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -106,6 +107,12 @@ def gateway(workplace: Workplace) -> Iterator[Gateway]:
     workplace.run("gateway", "down")
 
 
+def shown(place: Workplace, name: str) -> dict[str, Any]:
+    """What `moorage status` says of a model."""
+    [row] = place.json("status", place.named(name))
+    return dict(row)
+
+
 def listed(gateway: Gateway) -> dict[str, str]:
     listing = httpx.get(f"{gateway.url}/v1/models").json()
     return {one["id"]: one["state"] for one in listing["data"]}
@@ -163,6 +170,9 @@ def test_the_longest_idle_model_makes_room_and_one_that_never_sleeps_does_not(
     workplace.run("unload", workplace.named("a"))
     workplace.run("deploy", workplace.spec("c", engine=engine, placement=small, keep_alive="1h"))
     assert gateway.ask("c").status_code == 200
+    workplace.wait_until(lambda: bool(shown(workplace, "c")["last_request"]))
+    assert shown(workplace, "c")["sleeps_at"] > shown(workplace, "c")["last_request"]
+    assert shown(workplace, "always")["sleeps_at"] is None
     assert gateway.ask("a", patience=300).status_code == 200
     states = {name: workplace.releases(name)[0].state for name in ("a", "b", "c", "always")}
     assert states == {"a": "running", "b": "asleep", "c": "running", "always": "running"}

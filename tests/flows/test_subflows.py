@@ -14,6 +14,7 @@ from prefect.exceptions import PrefectHTTPStatusError
 from prefect.states import Completed, Failed
 
 from flows import subflows as below
+from flows.apply_models import _ModelQueue
 from moorage.adapters.prefect.api_errors import is_server_trouble
 from moorage.common.failures import Cause, Failure
 from moorage.operations.history.desired import Applied
@@ -139,3 +140,27 @@ def take_over(identity: str) -> None:
     for state in (ReleaseState.SCHEDULED, ReleaseState.DOWNLOADING, ReleaseState.STARTING):
         releases.move(identity, state)
     releases.take_over(a_release(id=identity, model=MODEL, spec=a_spec(name=MODEL)))
+
+
+async def test_models_under_way_end_before_the_run_that_began_them() -> None:
+    ended: list[str] = []
+
+    async def quick() -> Applied:
+        await asyncio.Event().wait()
+        return Applied(model="quick", action="deploy", outcome="deployed", message="")
+
+    async def slow() -> Applied:
+        try:
+            return await quick()
+        finally:
+            await asyncio.sleep(0.05)
+            ended.append("slow")
+
+    queue = _ModelQueue(2, stop_on_failure=False)
+    jobs = [("quick", quick), ("slow", slow), ("waits", quick)]
+    run = asyncio.create_task(queue.run_all("deploy", jobs))
+    await asyncio.sleep(0.01)
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run
+    assert ended == ["slow"]

@@ -79,12 +79,15 @@ class Admin:
 
     def traffic(self) -> dict[str, Traffic]:
         """Requests by release."""
-        found = self.statistics(r"^cluster\..*\.upstream_rq_(active|total)$")
+        found = self.statistics(r"^cluster\..*\.upstream_rq_(active|pending_active|total)$")
         releases = {name.split(".", 1)[1].rsplit(".", 1)[0] for name in found}
         return {
             release: Traffic(
                 total=int(found.get(f"cluster.{release}.upstream_rq_total", 0)),
-                active=int(found.get(f"cluster.{release}.upstream_rq_active", 0)),
+                active=sum(
+                    int(found.get(f"cluster.{release}.upstream_rq_{kind}", 0))
+                    for kind in ("active", "pending_active")
+                ),
             )
             for release in releases
         }

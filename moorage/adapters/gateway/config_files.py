@@ -1,6 +1,8 @@
 """The files of a gateway's configuration, renamed into place."""
 
 import json
+import time
+from collections.abc import Callable, Collection, Set
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -21,6 +23,9 @@ from moorage.gateway.transition import Step, clusters_step, listener_step, steps
 TABLES_FILE = "tables.json"
 BOOTSTRAP_FILE = "bootstrap.json"
 LARGEST_TABLE = 64 * MIB
+QUIET_SECONDS = 3.0
+"""How long a release has no request in flight before its cluster goes."""
+
 TAKE_SECONDS = 5.0
 """How long Envoy may take to work with a file; it needs a few milliseconds."""
 
@@ -32,12 +37,15 @@ class ConfigFiles:
 
     Args:
         folder: Only its user may read it: it has the keys of engines.
+        clock: Seconds, never decreasing.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self.folder = folder.absolute()
         self._config = self.folder / "config"
         self._tables: tuple[RoutingTable, ...] | None = None
+        self._clock = clock
+        self._busy_at: dict[str, float] = {}
 
     @property
     def bootstrap(self) -> Path:
@@ -94,7 +102,9 @@ class ConfigFiles:
             raise
 
     def prune(self, admin: Admin) -> dict[str, int]:
-        """Remove the clusters of releases that get no requests any more and have none in flight.
+        """Remove the clusters of releases that get no requests any more and have had none lately.
+
+        A request that waits for its next try is in flight nowhere, and needs its cluster.
 
         Returns:
             Requests in flight by release, of the releases that get no new ones.
@@ -106,11 +116,20 @@ class ConfigFiles:
         closed = {release for one in before for release in one.releases} - serving
         active = admin.active_requests()
         draining = {release: n for release in sorted(closed) if (n := active.get(release, 0))}
-        kept = [one for one in before if draining.keys() & one.releases]
+        recent = self._recently_busy(closed, draining)
+        kept = [one for one in before if recent & one.releases]
         if len(kept) < len(before):
             self._take(clusters_step((*kept, table)), admin)
             self._keep((*kept, table))
         return draining
+
+    def _recently_busy(self, closed: Set[str], draining: Collection[str]) -> set[str]:
+        """Releases with requests in flight, or which had some, or got some, a moment ago."""
+        now = self._clock()
+        self._busy_at = {
+            one: now if one in draining else self._busy_at.get(one, now) for one in closed
+        }
+        return {one for one, at in self._busy_at.items() if now - at < QUIET_SECONDS}
 
     def _keep(self, tables: tuple[RoutingTable, ...]) -> None:
         self._tables = tables

@@ -9,6 +9,8 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from moorage.adapters.gateway.access_log import AccessLog
@@ -35,6 +37,8 @@ POLL_SECONDS = 0.1
 START_SECONDS = 20.0
 LOCK_SECONDS = 30.0
 COUNT_SECONDS = 1.0
+USE_STEP = timedelta(seconds=10)
+"""How exactly the ledger knows when a model was asked last."""
 
 logger = logging.getLogger("moorage.gateway")
 
@@ -59,6 +63,7 @@ class GatewayService:
         self._doorman = Doorman(self._sleepers.wake)
         self._doorman_server = DoormanServer(self._doorman, self._processes.folder / DOORMAN_SOCKET)
         self._log = AccessLog(self._processes.folder)
+        self._used: dict[str, datetime] = {}
         self._counted: LogPosition | None = None
         self._next_count = 0.0
         self._usage_counts = False
@@ -169,9 +174,22 @@ class GatewayService:
         ]
         self._idleness.observe(loaded, now)
         self._idle = self._idleness.idle(loaded, now)
+        self._report_use({one.release for one in loaded}, now)
         for one in self._idleness.due(loaded, now):
             idle = human_seconds(self._idleness.idle_seconds(one.release, now))
             self._doorman_server.submit(self._sleep(one.model, f"no request for {idle}"))
+
+    def _report_use(self, releases: Iterable[str], now: float) -> None:
+        """Write when releases were asked last, unless it is known to some seconds."""
+        clock = datetime.now(UTC)
+        used = {
+            release: clock - timedelta(seconds=self._idleness.idle_seconds(release, now))
+            for release in releases
+        }
+        known = used.keys() == self._used.keys()
+        if not known or any(abs(at - self._used[one]) > USE_STEP for one, at in used.items()):
+            self._ledger.gateways.report_use(self._name, used)
+            self._used = used
 
     def _traffic(self, model: ModelRoute, traffic: dict[str, Traffic]) -> Traffic:
         """Requests to a model, also those that the doorman passes on."""

@@ -41,7 +41,7 @@ class Sleepers:
         ledger: Ledger,
         folder: Path,
         idle: Callable[[], Sequence[Idle]],
-        fleet: Callable[[], str],
+        fleet: Callable[[], str] = str,
     ) -> None:
         self._ledger, self._folder, self._idle = ledger, folder, idle
         self._making_room = asyncio.Lock()

@@ -1,6 +1,7 @@
 """Gateways in the ledger, the API keys of callers, and what these have used."""
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 
 from sqlalchemy import Engine, delete, insert, select, update
 
@@ -58,6 +59,12 @@ class Gateways:
         """Write how far a gateway follows. The epoch stays, for this changes no route."""
         with ungated(self._engine) as connection:
             values = {"epoch": epoch, "draining": dict(draining), "problem": problem}
+            connection.execute(update(GATEWAYS).where(GATEWAYS.c.name == name).values(**values))
+
+    def report_use(self, name: str, used: Mapping[str, datetime]) -> None:
+        """Write when releases were asked last. The epoch stays."""
+        with ungated(self._engine) as connection:
+            values = {"used": {release: at.isoformat() for release, at in used.items()}}
             connection.execute(update(GATEWAYS).where(GATEWAYS.c.name == name).values(**values))
 
 

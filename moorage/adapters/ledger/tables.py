@@ -198,6 +198,7 @@ GATEWAYS = sa.Table(
     sa.Column("options", sa.JSON, nullable=False),
     sa.Column("epoch", sa.BigInteger, nullable=False),
     sa.Column("draining", sa.JSON, nullable=False),
+    sa.Column("used", sa.JSON, nullable=False, server_default="{}"),
     sa.Column("problem", sa.Text, nullable=False),
     sa.Column("counted", sa.JSON, nullable=False),
 )

@@ -8,7 +8,7 @@ import pytest
 
 from moorage.adapters.ledger import Ledger
 from moorage.common.failures import Cause, Failure
-from moorage.gateway.gateway import Gateway, GatewayOptions, LogPosition
+from moorage.gateway.gateway import Gateway, GatewayOptions, LogPosition, last_use
 from moorage.gateway.table import ApiKey
 from moorage.gateway.usage import Usage
 from tests.adapters.ledger.test_routes import started, switch
@@ -38,6 +38,10 @@ def test_the_epoch_grows_with_a_switch_but_not_with_a_report(ledger: Ledger) -> 
     after = ledger.gateways.epoch()
     assert after > before
     ledger.gateways.report("main", after, {"tiny.v1": 2}, "")
+    asked = datetime(2026, 11, 23, 12, tzinfo=UTC)
+    ledger.gateways.report_use("main", {"tiny.v2": asked})
+    assert last_use(ledger.gateways.all(), "tiny.v2") == asked
+    assert last_use(ledger.gateways.all(), "tiny.v1") is None
     assert ledger.gateways.epoch() == after
     found = ledger.gateways.get("main")
     assert found

@@ -11,12 +11,18 @@ import pytest
 from prefect.exceptions import TerminationSignal
 from prefect.utilities.engine import can_ack_control_intent, capture_sigterm
 
-from moorage.adapters.prefect.termination import cancelled_by_sigterm
+from moorage.adapters.prefect import termination
+from moorage.adapters.prefect.termination import cancelled_by_sigterm, is_terminating
+
+
+@pytest.fixture(autouse=True)
+def _forget(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(termination, "_arrived", False)
 
 
 async def flow(done: list[str]) -> None:
     """A flow that gets SIGTERM in the midst of a statement, as it could hold a lock there."""
-    with cancelled_by_sigterm():
+    async with cancelled_by_sigterm():
         try:
             signal.raise_signal(signal.SIGTERM)
             done.append("statement ended")
@@ -53,7 +59,7 @@ def test_flows_in_a_flow_end_with_it() -> None:
     second: list[str] = []
 
     async def both() -> None:
-        with cancelled_by_sigterm():
+        async with cancelled_by_sigterm():
             await asyncio.gather(flow(first), flow(second))
 
     run_until_terminated(both())
@@ -62,7 +68,7 @@ def test_flows_in_a_flow_end_with_it() -> None:
 
 def test_what_follows_a_flow_that_ended_is_not_cancelled() -> None:
     async def main() -> str:
-        with cancelled_by_sigterm():
+        async with cancelled_by_sigterm():
             signal.raise_signal(signal.SIGTERM)
         await asyncio.sleep(0.01)
         return "reported"
@@ -73,7 +79,7 @@ def test_what_follows_a_flow_that_ended_is_not_cancelled() -> None:
 
 def test_who_else_cancels_a_flow_is_not_taken_for_a_signal() -> None:
     async def main() -> None:
-        with cancelled_by_sigterm():
+        async with cancelled_by_sigterm():
             raise asyncio.CancelledError
 
     with pytest.raises(asyncio.CancelledError):
@@ -92,3 +98,49 @@ def test_outside_a_flow_a_signal_raises_at_once() -> None:
 def test_a_runner_of_prefect_may_still_announce_the_end_of_a_run() -> None:
     with capture_sigterm():
         assert can_ack_control_intent()
+
+
+async def failing_flow() -> None:
+    """A flow that cannot undo, which is no reason to forget the signal."""
+    async with cancelled_by_sigterm():
+        signal.raise_signal(signal.SIGTERM)
+        try:
+            await asyncio.sleep(60)
+        finally:
+            assert is_terminating()
+            raise ValueError("the ledger does not answer")
+
+
+async def impatiently_stopped_flow(done: list[str]) -> None:
+    """A flow that gets further signals during its undo."""
+    async with cancelled_by_sigterm():
+        signal.raise_signal(signal.SIGTERM)
+        try:
+            await asyncio.sleep(60)
+        finally:
+            signal.raise_signal(signal.SIGTERM)
+            await asyncio.sleep(0.01)
+            done.append("undone")
+            task = asyncio.current_task()
+            assert task
+            task.cancel()  # as Ctrl-C does
+
+
+def test_a_flow_that_fails_on_its_way_out_was_stopped_by_the_signal() -> None:
+    run_until_terminated(failing_flow())
+
+
+def test_further_signals_cut_short_neither_the_undo_nor_the_report() -> None:
+    done: list[str] = []
+
+    async def reported() -> None:
+        try:
+            await impatiently_stopped_flow(done)
+        except TerminationSignal:
+            signal.raise_signal(signal.SIGTERM)
+            await asyncio.sleep(0.01)
+            done.append("reported")
+            raise
+
+    run_until_terminated(reported())
+    assert done == ["undone", "reported"]
