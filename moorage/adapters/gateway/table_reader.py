@@ -64,12 +64,10 @@ class TableReader:
         Raises:
             Failure: When the ledger does not answer.
         """
-        routes = self._ledger.routes.routes()
-        canaries = {route.model: route for route in self._ledger.routes.canaries()}
-        asked = {route.release for route in (*routes, *canaries.values())}
+        routes, shared, asleep = self._ledger.routes.current()
+        canaries = {route.model: route for route in shared}
+        asked = {route.release for route in (*routes, *shared)}
         self._files = {name: file for name, file in self._files.items() if name in asked}
-        awake = {route.model for route in routes}
-        asleep = [one for one in self._ledger.routes.sleepers() if one.model not in awake]
         keys = self._ledger.api_keys.all()
         now = datetime.now(UTC)
         used_up = self._spent(keys, now)

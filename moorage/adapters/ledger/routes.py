@@ -1,6 +1,6 @@
 """Routes in the ledger: where requests for model names go."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Engine, and_, or_, select, update
 
@@ -12,6 +12,20 @@ from moorage.releases.release import ASLEEP, Release, ReleaseState
 from moorage.releases.routing import Canary, Route
 from moorage.releases.states import SERVING, UNFINISHED
 from moorage.spec.keep_alive import NEVER
+
+
+class CurrentRoutes(NamedTuple):
+    """All routes at one moment.
+
+    Attributes:
+        serving: The release of each model that serves, by name.
+        canaries: Releases that get a share of the requests before they serve.
+        sleepers: Models that a request wakes, and those that fall asleep or wake now.
+    """
+
+    serving: tuple[Route, ...]
+    canaries: tuple[Route, ...]
+    sleepers: tuple[Route, ...]
 
 
 class Routes:
@@ -61,14 +75,23 @@ class Routes:
 
     def canaries(self) -> tuple[Route, ...]:
         """The releases that get a share of the requests before they serve, by name."""
-        return self._read(and_(RELEASES.c.state.in_(UNFINISHED), RELEASES.c.canary.is_not(None)))
+        return self._read(_is_canary())
 
     def sleepers(self) -> tuple[Route, ...]:
         """The models that a request wakes, and those that fall asleep or wake now, by name."""
-        falling = RELEASES.c.cause.startswith(ASLEEP, autoescape=True)
-        stopping = and_(RELEASES.c.state == ReleaseState.STOPPING, falling)
-        states = RELEASES.c.state.in_((ReleaseState.ASLEEP, ReleaseState.WAKING))
-        return self._read(or_(states, stopping))
+        return self._read(_sleeps())
+
+    def current(self) -> CurrentRoutes:
+        """All of them, in one query: a model that falls asleep or wakes meanwhile is never in none.
+
+        A canary of a model that serves is in `canaries` alone.
+        """
+        found = self._read(or_(RELEASES.c.state.in_(SERVING), _is_canary(), _sleeps()))
+        canaries = tuple(one for one in found if one.state in UNFINISHED and one.canary)
+        serving = tuple(one for one in found if one.state in SERVING)
+        awake = {one.model for one in serving}
+        left = (one for one in found if one.model not in awake and one not in canaries)
+        return CurrentRoutes(serving, canaries, tuple(left))
 
     def routes(self, model: str = "") -> tuple[Route, ...]:
         """The current routes, by name; at most one for a single model.
@@ -89,8 +112,18 @@ class Routes:
         found: dict[str, list[Any]] = {}
         with reading(self._engine) as connection:
             for row in connection.execute(query):
-                found.setdefault(row.model, []).append(row)
+                found.setdefault(row.id, []).append(row)
             return tuple(_route(rows) for rows in found.values())
+
+
+def _is_canary() -> ColumnElement[bool]:
+    return and_(RELEASES.c.state.in_(UNFINISHED), RELEASES.c.canary.is_not(None))
+
+
+def _sleeps() -> ColumnElement[bool]:
+    falling = RELEASES.c.cause.startswith(ASLEEP, autoescape=True)
+    stopping = and_(RELEASES.c.state == ReleaseState.STOPPING, falling)
+    return or_(RELEASES.c.state.in_((ReleaseState.ASLEEP, ReleaseState.WAKING)), stopping)
 
 
 def _route(rows: list[Any]) -> Route:

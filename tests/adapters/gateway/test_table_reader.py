@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -19,11 +21,12 @@ from moorage.engines.launch import LaunchPlan
 from moorage.gateway.gateway import GatewayOptions, LogPosition
 from moorage.gateway.table import Backend, RoutingTable
 from moorage.gateway.usage import Usage
+from moorage.releases.release import ASLEEP, ReleaseState
 from moorage.releases.routing import Canary
 from moorage.spec import EngineName
 from tests.adapters.ledger.test_gateways import KEY
 from tests.adapters.ledger.test_routes import started, switch
-from tests.builders import a_container, a_release
+from tests.builders import a_container, a_fleet, a_release
 
 EXPOSED = GatewayOptions(bind="0.0.0.0")
 
@@ -148,3 +151,31 @@ def test_a_model_whose_key_cannot_be_read_keeps_no_other_from_being_served(
     assert reader.read(GatewayOptions()).models == (model,)
     now[0] = RETRY_SECONDS + 1
     assert reader.read(GatewayOptions()).models[0].backends
+
+
+def test_a_model_that_falls_asleep_and_wakes_is_in_every_table(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    release = started(ledger)
+    switch(ledger, release)
+    ended, errors = threading.Event(), list[BaseException]()
+
+    def sleep_and_wake() -> None:
+        try:
+            while not ended.is_set():
+                ledger.routes.close(release, f"{ASLEEP}: no request")
+                ledger.releases.end(release, ReleaseState.ASLEEP, f"{ASLEEP}: no request")
+                ledger.claims.commit(release, [], a_fleet(), to=ReleaseState.WAKING)
+                ledger.routes.reopen(release, "woken")
+        except BaseException as error:
+            errors.append(error)
+
+    reader = TableReader(ledger, tmp_path)
+    changing = threading.Thread(target=sleep_and_wake)
+    changing.start()
+    tables = [reader.read(GatewayOptions()) for _ in range(300)]
+    ended.set()
+    changing.join()
+    assert not errors
+    found = Counter(tuple(one.asleep for one in table.models) for table in tables)
+    assert found.keys() == {(True,), (False,)}
