@@ -1,6 +1,7 @@
 """When models have had no request for so long that they are put to sleep."""
 
 from collections.abc import Iterable
+from math import inf
 from typing import NamedTuple
 
 RETRY_SECONDS = 60.0
@@ -19,12 +20,14 @@ class Loaded(NamedTuple):
 
     Attributes:
         keep_alive: Seconds without a request after which it sleeps; None = it never does.
+        elsewhere: Seconds since it was asked through another gateway.
     """
 
     model: str
     release: str
     keep_alive: float | None
     traffic: Traffic
+    elsewhere: float = inf
 
 
 class Idle(NamedTuple):
@@ -40,18 +43,25 @@ class Idleness:
 
     def __init__(self) -> None:
         self._last: dict[str, tuple[float, int]] = {}
+        self._elsewhere: dict[str, float] = {}
         self._not_before: dict[str, float] = {}
 
     def observe(self, loaded: Iterable[Loaded], now: float) -> None:
         """Note the requests of everything that serves now; what is seen first was used just now."""
-        before, self._last = self._last, {}
+        before, self._last, self._elsewhere = self._last, {}, {}
         for one in loaded:
             since, total = before.get(one.release, (now, one.traffic.total))
             used = one.traffic.active or one.traffic.total != total
             self._last[one.release] = (now if used else since, one.traffic.total)
+            self._elsewhere[one.release] = now - one.elsewhere
 
     def idle_seconds(self, release: str, now: float) -> float:
-        """How long a release had no request."""
+        """How long a release had no request through any gateway."""
+        own = self.own_idle_seconds(release, now)
+        return min(own, now - self._elsewhere.get(release, now))
+
+    def own_idle_seconds(self, release: str, now: float) -> float:
+        """How long a release had no request through this gateway."""
         return now - self._last[release][0] if release in self._last else 0.0
 
     def idle(self, loaded: Iterable[Loaded], now: float) -> list[Idle]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 
 from moorage.releases.release import ReleaseState
 from tests.e2e.conftest import process_engine
-from tests.e2e.test_gateway import Gateway
+from tests.e2e.test_gateway import Gateway, streaming_engine
 from tests.e2e.workplace import Workplace
 
 pytestmark = [pytest.mark.process, pytest.mark.server]
@@ -177,3 +178,43 @@ def test_the_longest_idle_model_makes_room_and_one_that_never_sleeps_does_not(
     states = {name: workplace.releases(name)[0].state for name in ("a", "b", "c", "always")}
     assert states == {"a": "running", "b": "asleep", "c": "running", "always": "running"}
     assert workplace.named("a") in workplace.releases("b")[0].cause
+
+
+def test_a_stream_that_woke_its_model_ends_before_the_engine_stops(
+    workplace: Workplace, gateway: Gateway, tmp_path: Path
+) -> None:
+    program, busy = streaming_engine(tmp_path)
+    engine = process_engine(program, BUSY=str(busy))
+    stopping = {"drain_seconds": 600, "grace_seconds": 1}
+    workplace.run("deploy", workplace.spec(engine=engine, stopping=stopping))
+    name = workplace.named("tiny")
+    workplace.run("unload", name)
+    with ThreadPoolExecutor(1) as callers:
+        stream = callers.submit(gateway.stream, "tiny")
+        workplace.wait_until(lambda: state(workplace) == "running")
+        retiring = workplace.start("retire", name)
+        workplace.wait_until(lambda: workplace.ledger.gateways.draining(f"{name}.v1") == 1)
+        busy.unlink()
+        assert stream.result()[-1] == "data: [DONE]"
+    assert retiring.wait() == 0
+    assert "its last request ended after" in workplace.releases()[0].cause
+
+
+@pytest.mark.usefixtures("gateway")
+def test_a_model_that_is_asked_through_another_gateway_stays_awake(
+    workplace: Workplace, lifecycle_program: Path
+) -> None:
+    name, engine = workplace.named("tiny"), process_engine(lifecycle_program)
+    second = Gateway(workplace, "--name", "second")
+    try:
+        workplace.run("deploy", workplace.spec(engine=engine, keep_alive="2s"))
+        until = time.monotonic() + 10
+        while time.monotonic() < until:
+            assert second.ask("tiny", patience=300).status_code == 200
+            time.sleep(0.2)
+        timeline = workplace.ledger.releases.transitions(f"{name}.v1")
+        assert timeline[-1].after == ReleaseState.RUNNING
+        assert ReleaseState.WAKING not in [one.after for one in timeline]
+        workplace.wait_until(lambda: state(workplace) == "asleep")
+    finally:
+        workplace.run("gateway", "down", "--name", "second")

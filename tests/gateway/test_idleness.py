@@ -58,3 +58,14 @@ def test_who_may_make_room_is_idle_and_may_sleep() -> None:
     idleness.observe(models, 100)
     found = [(one.model, one.seconds) for one in idleness.idle(models, 104)]
     assert found == [("b", 14), ("a", 4)]
+
+
+def test_a_model_that_another_gateway_passes_requests_to_is_not_idle() -> None:
+    idleness = Idleness()
+    for now, elsewhere in ((0.0, 500.0), (100.0, 2.0)):
+        loaded = [Loaded("llama", "llama.v1", 60.0, Traffic(), elsewhere)]
+        idleness.observe(loaded, now)
+    assert idleness.idle_seconds("llama.v1", 100.0) == 2.0
+    assert idleness.own_idle_seconds("llama.v1", 100.0) == 100.0
+    assert idleness.due(loaded, 100.0) == []
+    assert idleness.due(loaded, 160.0) == loaded

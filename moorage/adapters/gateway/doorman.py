@@ -9,14 +9,14 @@ import asyncio
 import json
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, contextmanager
 from typing import Any, NamedTuple
 
 import httpx
-from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
-from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from moorage.common.failures import Failure
 from moorage.gateway.routes import MODEL_HEADER
@@ -26,14 +26,24 @@ HOP_BY_HOP = frozenset(
     {"connection", "content-length", "host", "keep-alive", "te", "transfer-encoding", "upgrade"}
     | {MODEL_HEADER}
 )
+LONGEST_ERROR = 64 * 1024
+"""Bytes of an engine's error that a stream passes on."""
+
 COMMENT = b": the model is starting\n\n"
 
 
 class Endpoint(NamedTuple):
-    """Where a model answers, and the key that its engine asks for; empty = none."""
+    """Where a model answers.
+
+    Attributes:
+        url: Base URL of a replica.
+        key: What its engine asks for; empty = nothing.
+        release: Which release it is of.
+    """
 
     url: str
     key: str = ""
+    release: str = ""
 
 
 class Limits(NamedTuple):
@@ -68,13 +78,17 @@ class Refused(Exception):
 
 
 class Doorman:
-    """One service for all models of a ledger.
+    """One service for all models of a ledger: an ASGI application.
 
     Args:
         wake: Wakes a model, waits until it has answered with a token, and says where it is. It is
             called once for all callers that wait for the same model.
         limits: What it allows.
         clock: Seconds, never decreasing.
+
+    Attributes:
+        active: Requests of callers now, by model, whether they wait or are passed on.
+        passing: Those of them that engines have, by release.
     """
 
     def __init__(
@@ -89,30 +103,37 @@ class Doorman:
         self._waiting: Counter[str] = Counter()
         self._held = 0
         self.active: Counter[str] = Counter()
-        """Requests that it passes on now, by model."""
+        self.passing: Counter[str] = Counter()
         self._http = httpx.AsyncClient(timeout=None, trust_env=False, follow_redirects=False)
 
-    @property
-    def app(self) -> Starlette:
-        """It as an ASGI application."""
-        methods = ["GET", "POST"]
-        return Starlette(routes=[Route("/{path:path}", self._answer, methods=methods)])
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request; what it holds is given back at its end, however it ends."""
+        request = Request(scope, receive)
+        async with AsyncExitStack() as held:
+            held.enter_context(_counted(self.active, request.headers.get(MODEL_HEADER, "")))
+            try:
+                response = await self._answer(request, held)
+            except Refused as refused:
+                response = _refusal(refused)
+            await response(scope, receive, send)
 
-    async def _answer(self, request: Request) -> Response:
+    async def _answer(self, request: Request, held: AsyncExitStack) -> Response:
         model = request.headers.get(MODEL_HEADER, "")
-        try:
-            if not model:
-                raise Refused("This address is for the gateway only.", 0, 400)
-            body = await self._body(request)
-            waking = asyncio.create_task(self._endpoint(model))
-            waking.add_done_callback(lambda _: self._hold(-len(body)))
-            if _streams(body):
-                done, _ = await asyncio.wait({waking}, timeout=self._limits.quiet_seconds)
-                if not done:
-                    return self._held_stream(waking, request, body)
-            return await self._passed_on(await waking, request, body)
-        except Refused as refused:
-            return _refusal(refused)
+        if not model:
+            raise Refused("This address is for the gateway only.", 0, 400)
+        body = await self._body(request)
+        waking = asyncio.create_task(self._endpoint(model))
+        waking.add_done_callback(lambda _: self._hold(-len(body)))
+        held.callback(waking.cancel)
+        quiet = self._limits.quiet_seconds if _streams(body) else None
+        await _unless_caller_leaves(waking, request, quiet)
+        if not waking.done():
+            return self._held_stream(waking, request, body, held)
+        asking = asyncio.create_task(self._ask(await waking, request, body, held))
+        await _unless_caller_leaves(asking, request)
+        answer = await asking
+        headers = {k: v for k, v in answer.headers.items() if k not in HOP_BY_HOP}
+        return StreamingResponse(answer.aiter_raw(), answer.status_code, headers)
 
     async def _body(self, request: Request) -> bytes:
         """The body, which counts as held from now on."""
@@ -142,20 +163,18 @@ class Doorman:
             raise Refused(f"Too many requests wait for '{model}'.", self._limits.quiet_seconds)
         if model not in self._waking:
             self._waking[model] = asyncio.create_task(self._wake_once(model))
-        self._waiting[model] += 1
         try:
             # A caller that leaves does not end the start for the others.
-            async with asyncio.timeout(self._limits.hold_seconds):
-                return await asyncio.shield(self._waking[model])
+            with _counted(self._waiting, model):
+                async with asyncio.timeout(self._limits.hold_seconds):
+                    return await asyncio.shield(self._waking[model])
         except TimeoutError:
             raise Refused(f"'{model}' is still starting.", self._limits.quiet_seconds) from None
-        finally:
-            self._waiting[model] -= 1
 
     async def _wake_once(self, model: str) -> Endpoint:
         try:
             found = await self._wake(model)
-        except Failure as failure:
+        except (Failure, OSError) as failure:
             record = next_failure(self._failed.get(model), str(failure), self._clock())
             self._failed[model] = record
             raise Refused(
@@ -167,48 +186,87 @@ class Doorman:
         finally:
             del self._waking[model]
 
-    async def _passed_on(self, to: Endpoint, request: Request, body: bytes) -> Response:
-        answer = await self._ask(to, request, body)
-        headers = {k: v for k, v in answer.headers.items() if k not in HOP_BY_HOP}
-        return StreamingResponse(self._content(answer, request), answer.status_code, headers)
-
     def _held_stream(
-        self, waking: asyncio.Task[Endpoint], request: Request, body: bytes
+        self,
+        waking: asyncio.Task[Endpoint],
+        request: Request,
+        body: bytes,
+        held: AsyncExitStack,
     ) -> Response:
         async def events() -> AsyncIterator[bytes]:
             try:
                 while not waking.done():
                     yield COMMENT
                     await asyncio.wait({waking}, timeout=self._limits.quiet_seconds)
-                answer = await self._ask(await waking, request, body)
-                async for piece in self._content(answer, request):
-                    yield piece
+                answer = await self._ask(await waking, request, body, held)
             except Refused as refused:
-                yield f"data: {json.dumps(_error(refused))}\n\n".encode()
+                yield _event(json.dumps(_error(refused)).encode())
+                return
+            if answer.is_error:
+                yield _event(await _start_of(answer))
+                return
+            async for piece in answer.aiter_raw():
+                yield piece
 
         return StreamingResponse(events(), media_type="text/event-stream")
 
-    async def _content(self, answer: httpx.Response, request: Request) -> AsyncIterator[bytes]:
-        model = request.headers[MODEL_HEADER]
-        self.active[model] += 1
-        try:
-            async for piece in answer.aiter_raw():
-                yield piece
-        finally:
-            self.active[model] -= 1
-            await answer.aclose()
-
-    async def _ask(self, to: Endpoint, request: Request, body: bytes) -> httpx.Response:
+    async def _ask(
+        self, to: Endpoint, request: Request, body: bytes, held: AsyncExitStack
+    ) -> httpx.Response:
         headers = [(k, v) for k, v in request.headers.items() if k not in HOP_BY_HOP]
         if to.key:
             headers = [(k, v) for k, v in headers if k != "authorization"]
             headers.append(("authorization", f"Bearer {to.key}"))
         url = httpx.URL(f"{to.url}{request.url.path}", query=request.url.query.encode() or None)
         asked = self._http.build_request(request.method, url, headers=headers, content=body)
+        held.enter_context(_counted(self.passing, to.release))
         try:
-            return await self._http.send(asked, stream=True)
+            answer = await self._http.send(asked, stream=True)
         except httpx.HTTPError as error:
             raise Refused(f"The engine does not answer: {error}", 1) from error
+        held.push_async_callback(answer.aclose)
+        return answer
+
+
+@contextmanager
+def _counted(counter: Counter[str], name: str) -> Iterator[None]:
+    counter[name] += 1
+    try:
+        yield
+    finally:
+        counter[name] -= 1
+
+
+async def _unless_caller_leaves(
+    work: asyncio.Task[Any], request: Request, seconds: float | None = None
+) -> None:
+    """Wait for work, or so many seconds; when its caller leaves, nobody needs it any more.
+
+    Raises:
+        Refused: The caller has left.
+    """
+    leaving = asyncio.ensure_future(request.receive())
+    try:
+        await asyncio.wait({work, leaving}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        if leaving.done() and not work.done():
+            work.cancel()
+            raise Refused("The caller has left.", 0, 499)
+    finally:
+        leaving.cancel()
+
+
+async def _start_of(answer: httpx.Response) -> bytes:
+    content = b""
+    async for piece in answer.aiter_bytes():
+        content += piece
+        if len(content) > LONGEST_ERROR:
+            break
+    return content
+
+
+def _event(content: bytes) -> bytes:
+    """An event of a stream, whose data is one line."""
+    return b"data: " + b" ".join(content.splitlines()) + b"\n\n"
 
 
 def _streams(body: bytes) -> bool:

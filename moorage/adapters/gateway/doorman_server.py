@@ -22,7 +22,7 @@ class DoormanServer:
     def __init__(self, doorman: Doorman, socket: Path) -> None:
         self._loop = asyncio.new_event_loop()
         config = uvicorn.Config(
-            doorman.app, uds=str(socket), lifespan="off", log_level="warning", access_log=False
+            doorman, uds=str(socket), lifespan="off", log_level="warning", access_log=False
         )
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._run, name="doorman", daemon=True)

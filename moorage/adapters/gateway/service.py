@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from math import inf
 from pathlib import Path
 
 from moorage.adapters.gateway.access_log import AccessLog
@@ -26,7 +27,7 @@ from moorage.adapters.secrets import redact
 from moorage.adapters.system.settings import Settings
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import human_seconds
-from moorage.gateway.gateway import Gateway, GatewayOptions, LogPosition
+from moorage.gateway.gateway import Gateway, GatewayOptions, LogPosition, last_use
 from moorage.gateway.idleness import Idle, Idleness, Loaded, Traffic
 from moorage.gateway.table import ModelRoute, RoutingTable
 from moorage.gateway.usage import count
@@ -101,7 +102,7 @@ class GatewayService:
         if epoch != self._reported.epoch or self._reported.problem or self._usage_counts:
             self._take_over()
         assert self._admin
-        draining = self._files.prune(self._admin)
+        draining = self._files.prune(self._admin) | self._passed_on()
         if time.monotonic() >= self._next_count:
             self._next_count = time.monotonic() + COUNT_SECONDS
             self._count_usage(self._admin)
@@ -166,9 +167,15 @@ class GatewayService:
         """Put models to sleep that had no request for as long as their specs say."""
         if self._table is None:
             return
-        now, traffic = time.monotonic(), admin.traffic()
+        now, traffic, elsewhere = time.monotonic(), admin.traffic(), self._asked_elsewhere()
         loaded = [
-            Loaded(model.name, backend.release, model.keep_alive, self._traffic(model, traffic))
+            Loaded(
+                model.name,
+                backend.release,
+                model.keep_alive,
+                self._traffic(model, traffic),
+                elsewhere.get(backend.release, inf),
+            )
             for model in self._table.models
             for backend in model.backends[:1]  # a canary sleeps never
         ]
@@ -179,17 +186,36 @@ class GatewayService:
             idle = human_seconds(self._idleness.idle_seconds(one.release, now))
             self._doorman_server.submit(self._sleep(one.model, f"no request for {idle}"))
 
+    def _asked_elsewhere(self) -> dict[str, float]:
+        """Seconds since each release was asked through other gateways, or less."""
+        others = [one for one in self._ledger.gateways.all() if one.name != self._name]
+        latest = datetime.now(UTC) - USE_STEP
+        return {
+            release: max(0.0, (latest - at).total_seconds())
+            for release in {release for one in others for release in one.used}
+            if (at := last_use(others, release))
+        }
+
     def _report_use(self, releases: Iterable[str], now: float) -> None:
-        """Write when releases were asked last, unless it is known to some seconds."""
+        """Write when releases were asked last here, unless it is known to some seconds.
+
+        What other gateways report is left out, or two of them would keep a model awake for ever.
+        """
         clock = datetime.now(UTC)
         used = {
-            release: clock - timedelta(seconds=self._idleness.idle_seconds(release, now))
+            release: clock - timedelta(seconds=self._idleness.own_idle_seconds(release, now))
             for release in releases
         }
         known = used.keys() == self._used.keys()
         if not known or any(abs(at - self._used[one]) > USE_STEP for one, at in used.items()):
             self._ledger.gateways.report_use(self._name, used)
             self._used = used
+
+    def _passed_on(self) -> dict[str, int]:
+        """Requests that the doorman has given to releases that get no new ones."""
+        serving = self._table.releases if self._table else frozenset()
+        passing = self._doorman.passing.copy()
+        return {release: n for release, n in passing.items() if n and release not in serving}
 
     def _traffic(self, model: ModelRoute, traffic: dict[str, Traffic]) -> Traffic:
         """Requests to a model, also those that the doorman passes on."""

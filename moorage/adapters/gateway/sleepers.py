@@ -97,7 +97,8 @@ class Sleepers:
         if not routes or not routes[0].endpoints:
             raise Failure(Cause.UNKNOWN_RELEASE, f"{model} is not running")
         secret = engine_secret(self._ledger, routes[0].release)
-        return Endpoint(routes[0].endpoints[0], read_secrets([secret])[secret] if secret else "")
+        key = read_secrets([secret])[secret] if secret else ""
+        return Endpoint(routes[0].endpoints[0], key, routes[0].release)
 
     async def _run(self, *arguments: str) -> None:
         process = await asyncio.create_subprocess_exec(

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Self
 
 import httpx
 import pytest
 
 from moorage.adapters.gateway.doorman import Doorman, Endpoint, Limits
+from moorage.adapters.gateway.doorman_server import DoormanServer
 from moorage.common.failures import Cause, Failure
 from moorage.gateway.routes import MODEL_HEADER
 from tests.gateway.engine import TestEngine
@@ -25,7 +29,31 @@ class Sleeper:
         await self.awake.wait()
         if self.failure:
             raise self.failure
-        return Endpoint(self.endpoint, "engine-key")
+        return Endpoint(self.endpoint, "engine-key", "llama.v1")
+
+
+class Silent:
+    """An engine that answers one request, when the test says so."""
+
+    def __init__(self, status: int = 200, content: str = "{}") -> None:
+        self.asked, self.may_answer = asyncio.Event(), asyncio.Event()
+        self._answer = f"HTTP/1.1 {status} x\r\ncontent-length: {len(content)}\r\n\r\n{content}"
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        self.asked.set()
+        await self.may_answer.wait()
+        writer.write(self._answer.encode())
+        await writer.drain()
+        writer.close()
 
 
 @pytest.fixture
@@ -35,7 +63,7 @@ async def sleeper() -> AsyncIterator[Sleeper]:
 
 
 def caller(doorman: Doorman) -> httpx.AsyncClient:
-    transport = httpx.ASGITransport(doorman.app)
+    transport = httpx.ASGITransport(doorman)
     return httpx.AsyncClient(
         transport=transport, base_url="http://doorman", headers={MODEL_HEADER: "llama"}
     )
@@ -134,3 +162,74 @@ async def test_a_body_has_a_limit(sleeper: Sleeper) -> None:
     async with caller(Doorman(sleeper.wake, Limits(body_bytes=10))) as client:
         answer = await ask(client)
     assert (answer.status_code, sleeper.wakes) == (413, 0)
+
+
+async def test_a_caller_that_left_gives_its_place_to_others(
+    sleeper: Sleeper, tmp_path: Path
+) -> None:
+    doorman, socket = Doorman(sleeper.wake, Limits(waiting=1)), tmp_path / "doorman.sock"
+    DoormanServer(doorman, socket).start()
+    while not socket.exists():
+        await asyncio.sleep(0.01)
+    for stream in (False, True):
+        deadline = asyncio.get_running_loop().time() + 20
+        _, writer = await asyncio.open_unix_connection(socket)
+        body = json.dumps({"stream": stream})
+        head = f"POST /v1/completions HTTP/1.1\r\nhost: a\r\n{MODEL_HEADER}: llama\r\n"
+        writer.write(f"{head}content-length: {len(body)}\r\n\r\n{body}".encode())
+        while not doorman.active["llama"]:
+            await asyncio.sleep(0.01)
+        writer.close()
+        while doorman.active["llama"]:
+            await asyncio.sleep(0.01)
+            assert asyncio.get_running_loop().time() < deadline
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_request_counts_from_its_first_moment_to_its_last(
+    sleeper: Sleeper, stream: bool
+) -> None:
+    doorman = Doorman(sleeper.wake, Limits(quiet_seconds=0.01))
+    async with Silent() as engine, caller(doorman) as client:
+        sleeper.endpoint = engine.url
+        asking = asyncio.create_task(ask(client, stream=stream))
+        await asyncio.sleep(0.05)
+        assert (doorman.active["llama"], doorman.passing["llama.v1"]) == (1, 0)
+        sleeper.awake.set()
+        await engine.asked.wait()
+        assert (doorman.active["llama"], doorman.passing["llama.v1"]) == (1, 1)
+        engine.may_answer.set()
+        assert (await asking).status_code == 200
+    assert (doorman.active["llama"], doorman.passing["llama.v1"]) == (0, 0)
+
+
+async def test_a_streaming_caller_that_waited_is_told_of_an_error_as_an_event(
+    sleeper: Sleeper,
+) -> None:
+    error = '{"error": {\n"message": "too long"}}'
+    async with (
+        Silent(400, error) as engine,
+        caller(Doorman(sleeper.wake, Limits(quiet_seconds=0.01))) as client,
+    ):
+        sleeper.endpoint = engine.url
+        asking = asyncio.create_task(ask(client, stream=True))
+        await asyncio.sleep(0.05)
+        sleeper.awake.set()
+        engine.may_answer.set()
+        answer = await asking
+    [event] = [line for line in answer.text.splitlines() if line and not line.startswith(":")]
+    assert json.loads(event.removeprefix("data: ")) == json.loads(error)
+
+
+async def test_a_start_that_the_machine_refuses_is_told_and_not_repeated_at_once() -> None:
+    wakes = []
+
+    async def wake(model: str) -> Endpoint:
+        wakes.append(model)
+        raise BlockingIOError(11, "no more processes")
+
+    async with caller(Doorman(wake)) as client:
+        answers = [await ask(client) for _ in range(2)]
+    assert [answer.status_code for answer in answers] == [503, 503]
+    assert "no more processes" in answers[0].json()["error"]["message"]
+    assert len(wakes) == 1
