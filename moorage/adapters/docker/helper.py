@@ -187,7 +187,7 @@ def _present_image(host: HostSnapshot, reference: str) -> str:
     for place in dict.fromkeys((*host.registries.places(reference), reference)):
         if local := images.find(place):
             digest = next(iter(local.digests), "")
-            return _reference(_image(place).model_copy(update={"digest": digest}))
+            return _image(place).model_copy(update={"digest": digest}).portable
     return ""
 
 
@@ -201,13 +201,8 @@ def _pull(host: HostSnapshot, reference: str) -> str:
         credentials=partial(credentials, host.registries, image.reference),
         wait_seconds=PULL_SECONDS,
     )
-    return _reference(identify_image(image, host))
+    return identify_image(image, host).portable
 
 
 def _image(reference: str) -> Image:
     return Image(reference=reference, origin=Origin.DEFAULT, reason="helper_image of the fleet")
-
-
-def _reference(image: Image) -> str:
-    """The reference by digest; without a digest the name is clearer than the local id."""
-    return image.pinned if image.digest else image.reference
