@@ -75,7 +75,6 @@ def undo_stop(
     A replica that does not come up keeps no other from serving: reconciling sees to it.
 
     Args:
-        row: The old release.
         successor: The release for which it stopped.
         spare: Leave replicas alone that were not stopped yet. False starts them anew: they were
             signalled to end.

@@ -19,7 +19,7 @@ from moorage.adapters.files.specs import (
 from moorage.adapters.system.settings import Settings
 from moorage.cli import options
 from moorage.cli.flows import FlowResult, call_flow
-from moorage.cli.options import DEPLOYMENTS, AsJson, DryRun, open_ledger
+from moorage.cli.options import DEPLOYMENTS, AsJson, AtOnce, DryRun, open_ledger
 from moorage.cli.output import dump, print_table, say
 from moorage.cli.status import liveness
 from moorage.common.failures import Cause, ExitCode, Failure
@@ -38,7 +38,6 @@ Set = Annotated[
     str,
     typer.Option("--set", help="Name of the set of files. Default: the folder's absolute path."),
 ]
-AtOnce = Annotated[int, typer.Option(min=1, max=64, help="Models deployed at the same time.")]
 
 
 def apply(
@@ -74,15 +73,7 @@ def apply(
     if not yes:
         _require_consent(work, as_json=as_json)
     ended = _run(wanted, work, at_once, stop_on_failure, as_json=as_json)
-    if as_json:
-        dump({"plan": plan, "applied": ended})
-    else:
-        rows = [(one.model, one.action, one.outcome, one.message) for one in ended]
-        print_table(("model", "action", "outcome", ""), rows)
-    failed = [one.exit_code for one in ended if one.exit_code]
-    if failed or any(one.outcome == "skipped" for one in ended):
-        raise typer.Exit(failed[0] if failed else ExitCode.BUSY)
-    return None
+    return _show_applied(plan, ended, as_json=as_json)
 
 
 def import_models(
@@ -180,6 +171,17 @@ def _show_plan(plan: Sequence[Intent], *, as_json: bool) -> None:
     rows = [row for intent in plan for row in _rows(intent)]
     header = ("action", "model", "serves now", "field", "now", "then")
     return print_table(header, rows, empty="The files contain no model.")
+
+
+def _show_applied(plan: Sequence[Intent], ended: Sequence[Applied], *, as_json: bool) -> None:
+    if as_json:
+        dump({"plan": plan, "applied": ended})
+    else:
+        rows = [(one.model, one.action, one.outcome, one.message) for one in ended]
+        print_table(("model", "action", "outcome", ""), rows)
+    failed = [one.exit_code for one in ended if one.exit_code]
+    if failed or any(one.outcome == "skipped" for one in ended):
+        raise typer.Exit(failed[0] if failed else ExitCode.BUSY)
 
 
 def _rows(intent: Intent) -> list[tuple[str, ...]]:

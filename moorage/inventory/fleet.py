@@ -286,7 +286,6 @@ def at_site(fleet: Fleet, site: str) -> Fleet:
     """The part of a fleet that can be reached from a site.
 
     Args:
-        fleet: All hosts.
         site: Where the flow runs; empty = all hosts are reached from here.
 
     Returns:

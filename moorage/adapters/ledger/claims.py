@@ -50,12 +50,9 @@ class Claims:
         The placement's own arithmetic runs again, on fresh rows, inside the transaction.
 
         Args:
-            release: The release that gets the claims.
-            wanted: Its claims.
             fleet: The snapshot of the proposal; its claims are replaced by fresh ones.
             instead_of: Release that will stop for this one, and makes room in the same transaction.
             overcommit: Whether accelerators may be claimed beyond their memory.
-            to: Its state with these claims.
 
         Raises:
             Failure: `CLAIM_CONFLICT` when others were faster, `BAD_FLEET` when the fleet has

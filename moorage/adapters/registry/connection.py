@@ -53,7 +53,6 @@ def endpoints(host: str, *, insecure: bool) -> tuple[Endpoint, ...]:
 
     Args:
         host: Host and port, or `docker.io`.
-        insecure: Whether it is listed as insecure.
     """
     address = HUB_HOST if host == DOCKER_HUB else host
     trust = httpx.create_ssl_context()
@@ -177,8 +176,6 @@ class ErrorText(NamedTuple):
     """A text, in lower case, and what it means.
 
     Attributes:
-        fragment: Part of the text.
-        cause: What it means.
         suggestion: What to do, where more is known than for the cause in general.
     """
 

@@ -56,12 +56,10 @@ class RegistryClient:
 
     Args:
         host: Host and port; empty or `docker.io` = Docker Hub.
-        credentials: Account to log in with, or None.
         insecure: Whether its certificate is not verified, and plain HTTP allowed. On this machine
             both always hold.
         known: Acceptable digests, for which no index is read: a read counts as a pull where
             pulls are limited.
-        transport: HTTP transport, for tests.
         attempts: Number of attempts when it cannot be reached.
     """
 

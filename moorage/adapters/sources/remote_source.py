@@ -100,8 +100,6 @@ class RemoteSource:
     """One repository of a hub, or prefix of a bucket, and its place in the store.
 
     Args:
-        client: Client of the repository.
-        store: The store of its commits.
         workers: Files that are downloaded at the same time.
         offline: Never ask the hub; serve what is stored.
         layout: What the repository is expected to hold.

@@ -111,7 +111,6 @@ def read_vendors(answer: str, ram: tuple[int, int]) -> Found:
     """The accelerators in the answer of `VENDOR_SCRIPT`.
 
     Args:
-        answer: The answer.
         ram: Bytes of the host's RAM, in total and free.
     """
     sections = _sections(answer)
