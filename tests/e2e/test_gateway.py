@@ -194,7 +194,7 @@ def test_a_canary_gets_requests_while_it_is_watched_and_its_death_costs_none(
     answered = gateway.answered()
     assert answered[f"{name}.v2,{name}.v1"] > 0
     assert answered[f"{name}.v3,{name}.v2"] > 0
-    assert workplace.ledger.routes.canaries() == ()
+    assert workplace.ledger.routes.current().canaries == ()
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
@@ -206,7 +206,7 @@ def test_a_canary_whose_deploy_is_stopped_ends_after_its_streams(
     second = canary_spec(workplace, program, seconds=300, BUSY=str(busy), ROUND="1")
     with Load(gateway, "tiny") as load, ThreadPoolExecutor(8) as callers:
         run = workplace.start("deploy", second)
-        workplace.wait_until(lambda: bool(workplace.ledger.routes.canaries()), run)
+        workplace.wait_until(lambda: bool(workplace.ledger.routes.current().canaries), run)
         streams = [callers.submit(gateway.stream, "tiny") for _ in range(8)]
         load.go_on(workplace)
         threading.Timer(3, busy.unlink).start()

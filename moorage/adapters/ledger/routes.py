@@ -75,14 +75,6 @@ class Routes:
             own = select(RELEASES.c.canary).where(RELEASES.c.id == release)
             return connection.scalar(own) is not None
 
-    def canaries(self) -> tuple[Route, ...]:
-        """The releases that get a share of the requests before they serve, by name."""
-        return self._read(_is_canary())
-
-    def sleepers(self) -> tuple[Route, ...]:
-        """The models that a request wakes, and those that fall asleep or wake now, by name."""
-        return self._read(_sleeps())
-
     def current(self) -> CurrentRoutes:
         """All of them, in one query: a model whose state changes meanwhile is never in none.
 

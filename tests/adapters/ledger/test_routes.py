@@ -88,18 +88,18 @@ def test_a_canary_gets_requests_until_it_serves_or_has_ended(ledger: Ledger) -> 
     switch(ledger, started(ledger))
     second, third = started(ledger), started(ledger)
     canary = Canary(share=0.25, key_secret="KEY")
-    assert ledger.routes.canaries() == ()
+    assert ledger.routes.current().canaries == ()
     ledger.routes.share(second, canary)
-    [route] = ledger.routes.canaries()
+    [route] = ledger.routes.current().canaries
     assert (route.release, route.canary, len(route.endpoints)) == (second, canary, 1)
     assert serving(ledger) == ["tiny.v1"]
     ledger.routes.share(second, None)
-    assert ledger.routes.canaries() == ()
+    assert ledger.routes.current().canaries == ()
     ledger.routes.share(second, canary)
     switch(ledger, second, "tiny.v1")
     ledger.routes.share(third, canary)
     ledger.releases.give_up(third, "killed")
-    assert ledger.routes.canaries() == ()
+    assert ledger.routes.current().canaries == ()
     assert ledger.routes.had_share(third)  # it may have requests in flight
     ledger.routes.share(third, None)
     assert not ledger.routes.had_share(third)
