@@ -74,6 +74,11 @@ class Image(Value):
             return f"{repository(self.reference)}@{self.digest}"
         return self.identity or self.reference
 
+    @property
+    def portable(self) -> str:
+        """What every host can pull: by digest, else by reference. A local id is one host's own."""
+        return self.pinned if self.digest else self.reference
+
 
 def choose_image(question: ImageQuestion, more: Sequence[CatalogueRow] = ()) -> Image:
     """The image for an engine on one kind of hardware; never another hardware's image instead.

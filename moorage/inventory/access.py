@@ -1,4 +1,4 @@
-"""How the Docker daemon of a host is reached; one line of text that holds no secret."""
+"""How a Docker daemon or Ray dashboard is reached; one line of text that holds no secret."""
 
 import ipaddress
 import re
@@ -16,21 +16,23 @@ PORT = re.compile(r":\d+$")
 
 
 class Access(Value):
-    """The way to one daemon.
+    """The way to one Docker daemon, or to the dashboard of one Ray cluster.
 
     Attributes:
-        address: `local`, `unix:///socket`, `ssh://[user@]host[:port][/socket]` or
-            `tcp://host:port`.
+        address: `local`, `unix:///socket`, `ssh://[user@]host[:port][/socket]`,
+            `tcp://host:port`, or the base URL of a dashboard.
         key: Name of the secret with the private SSH key; empty = the agent's keys, and what the
             SSH configuration names.
         known_hosts: File with the hosts' public SSH keys; empty = the user's own.
         certificates: Directory with `ca.pem`, `cert.pem` and `key.pem`; empty = no TLS.
+        token: Name of the secret with the token of a dashboard; empty = it needs none.
     """
 
     address: str
     key: str = ""
     known_hosts: str = ""
     certificates: str = ""
+    token: str = ""
 
     @property
     def url(self) -> str:
@@ -130,7 +132,7 @@ def access_of(address: str, ssh: SshWay | None, tls: TlsWay | None) -> Access:
         raise ValueError(f"ssh says how ssh:// logs in; the address is {address}")
     if tls and way.scheme != "tcp":
         raise ValueError(f"tls is for tcp://; the address is {address}")
-    if way.scheme == "tcp" and not tls and not _is_loopback(way.machine):
+    if way.scheme == "tcp" and not tls and not is_loopback(way.machine):
         raise ValueError(
             "tcp:// needs tls: whoever reaches a Docker daemon without it is root there"
         )
@@ -139,11 +141,12 @@ def access_of(address: str, ssh: SshWay | None, tls: TlsWay | None) -> Access:
 
 def others_can_reach(bind: str, access: Access) -> bool:
     """Whether engines that listen there can be reached from here."""
-    return not access.is_remote or not _is_loopback(bind)
+    return not access.is_remote or not is_loopback(bind)
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether only its own machine reaches an address; one of IPv6 may stand in brackets."""
     try:
-        return ipaddress.ip_address(host).is_loopback
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
-        return host == "localhost"
+        return host.lower() == "localhost"

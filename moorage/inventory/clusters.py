@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from urllib.parse import parse_qs, urlencode
-
 from pydantic import Field, field_validator
 
 from moorage.common.units import counted
 from moorage.common.values import InputValue, Value
+from moorage.inventory.access import Access
 from moorage.spec import SecretName
 
 GPU = "GPU"
@@ -19,7 +18,7 @@ class ClusterSnapshot(Value):
 
     Attributes:
         name: As in the fleet.
-        address: The way to its dashboard, as `ClusterAccess.url` writes it.
+        address: The way to its dashboard, as `Access.url` writes it.
         serve: Base URL under which Ray Serve answers.
         autoscales: Whether nodes are added when they are needed.
         version: Version of its Ray.
@@ -99,31 +98,6 @@ class RayCluster(InputValue):
         return url.rstrip("/")
 
     @property
-    def access(self) -> ClusterAccess:
+    def access(self) -> Access:
         """The way to its dashboard."""
-        return ClusterAccess(dashboard=self.dashboard, token=self.token or "")
-
-
-class ClusterAccess(Value):
-    """The way to one dashboard.
-
-    Attributes:
-        dashboard: Base URL.
-        token: Name of the secret with its token; empty = it asks for none.
-    """
-
-    dashboard: str
-    token: str = ""
-
-    @property
-    def url(self) -> str:
-        """All of it in one line without a secret, as plans, workloads and the ledger carry it."""
-        return (
-            f"{self.dashboard}?{urlencode({'token': self.token})}" if self.token else self.dashboard
-        )
-
-
-def parse_cluster_access(url: str) -> ClusterAccess:
-    """Read the line that `ClusterAccess.url` writes."""
-    dashboard, _, more = url.partition("?")
-    return ClusterAccess(dashboard=dashboard, token=parse_qs(more).get("token", [""])[0])
+        return Access(address=self.dashboard, token=self.token or "")

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from moorage.inventory.clusters import RayCluster, parse_cluster_access
+from moorage.inventory.access import parse_access
+from moorage.inventory.clusters import RayCluster
 from moorage.inventory.fleet import Fleet
 from moorage.reports.problems import problems_of
 from tests.builders import a_spec
@@ -97,9 +98,9 @@ def test_what_needs_a_cluster_says_so(engine: dict[str, Any]) -> None:
 def test_the_way_to_a_dashboard_is_one_line_without_its_secret() -> None:
     cluster = RayCluster.model_validate({**RAY, "dashboard": "http://head:8265/", "token": "RAY"})
     assert cluster.access.url == "http://head:8265?token=RAY"
-    assert parse_cluster_access(cluster.access.url) == cluster.access
+    assert parse_access(cluster.access.url) == cluster.access
     plain = RayCluster.model_validate(RAY).access
-    assert (plain.url, parse_cluster_access(plain.url)) == ("http://head:8265", plain)
+    assert (plain.url, parse_access(plain.url)) == ("http://head:8265", plain)
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,9 @@ MEMORY = 512 * MIB
 ASK_SECONDS = 30
 """How long a daemon may be silent, though the program may work for hours."""
 
+PYTHON = ("python3", "-I", "-c")
+"""Runs a program of Python's standard library alone."""
+
 PULL_SECONDS = 300.0
 """How long a pull may take; the image is small."""
 
@@ -102,23 +105,35 @@ def start_with_input(container: Container, line: str) -> None:
     stream.close()
 
 
+def helper_options(purpose: str, command: Sequence[str], *, writes: bool = False) -> dict[str, Any]:
+    """What all helper containers have in common, as arguments of Docker's API.
+
+    Args:
+        purpose: Its purpose, for name and label.
+        command: The program.
+        writes: Whether it keeps root's usual capabilities, to change files of other users.
+    """
+    return {
+        "entrypoint": list(command[:1]),
+        "command": list(command[1:]),
+        "name": f"moorage-{purpose}-{uuid4().hex[:12]}",
+        "labels": {LABEL_HELPER: purpose},
+        "network_mode": "host",
+        "read_only": True,
+        "cap_drop": [] if writes else ["ALL"],
+        "security_opt": ["no-new-privileges"],
+        "mem_limit": MEMORY,
+    }
+
+
 def _arguments(job: HelperJob) -> dict[str, Any]:
-    """The container as arguments of Docker's API."""
     handed = job.handed
     own = [Mount(place, place, type="bind", read_only=True) for place in handed.mounts]
     gpus = [DeviceRequest(count=-1, capabilities=[["gpu", "utility"]])] if handed.gpus else []
     return {
+        **helper_options(job.purpose, job.command, writes=job.writes),
         "image": job.image,
-        "entrypoint": list(job.command[:1]),
-        "command": list(job.command[1:]),
-        "name": f"moorage-{job.purpose}-{uuid4().hex[:12]}",
-        "labels": {LABEL_HELPER: job.purpose},
         "mounts": [*own, *job.mounts],
-        "network_mode": "host",
-        "read_only": True,
-        "cap_drop": [] if job.writes else ["ALL"],
-        "security_opt": ["no-new-privileges"],
-        "mem_limit": MEMORY,
         "device_requests": gpus,
         "devices": list(handed.devices),
         "environment": handed.environment,
@@ -187,7 +202,7 @@ def _present_image(host: HostSnapshot, reference: str) -> str:
     for place in dict.fromkeys((*host.registries.places(reference), reference)):
         if local := images.find(place):
             digest = next(iter(local.digests), "")
-            return _reference(_image(place).model_copy(update={"digest": digest}))
+            return _image(place).model_copy(update={"digest": digest}).portable
     return ""
 
 
@@ -201,13 +216,8 @@ def _pull(host: HostSnapshot, reference: str) -> str:
         credentials=partial(credentials, host.registries, image.reference),
         wait_seconds=PULL_SECONDS,
     )
-    return _reference(identify_image(image, host))
+    return identify_image(image, host).portable
 
 
 def _image(reference: str) -> Image:
     return Image(reference=reference, origin=Origin.DEFAULT, reason="helper_image of the fleet")
-
-
-def _reference(image: Image) -> str:
-    """The reference by digest; without a digest the name is clearer than the local id."""
-    return image.pinned if image.digest else image.reference

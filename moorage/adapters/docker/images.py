@@ -191,14 +191,14 @@ def ensure_image(
     Raises:
         Failure: `IMAGE_MISSING`, `IMAGE_PULL_FAILED` and the like, or `IMAGE_PULL_TIMEOUT`.
     """
-    if _has_image(images, image):
+    wanted = image.portable
+    if images.find(wanted):
         return
     locks.mkdir(parents=True, exist_ok=True)
-    wanted = _pull_reference(image)
     name = hashlib.sha256(f"{images.address} {wanted}".encode()).hexdigest()[:24]
     try:
         with FileLock(locks / f"pull-{name}.lock", timeout=wait_seconds):
-            if _has_image(images, image):
+            if images.find(wanted):
                 return
             images.pull(wanted, on_progress, credentials())
             if wanted != image.reference and not parse_reference(image.reference).digest:
@@ -206,12 +206,3 @@ def ensure_image(
     except Timeout as error:
         detail = f"{image.reference}: another pull of it did not end within {wait_seconds:g} s"
         raise Failure(Cause.IMAGE_PULL_TIMEOUT, detail) from error
-
-
-def _has_image(images: DockerImages, image: Image) -> bool:
-    return images.find(_pull_reference(image)) is not None
-
-
-def _pull_reference(image: Image) -> str:
-    """The reference by digest; an image that only this host has goes by its name."""
-    return image.pinned if image.digest else image.reference

@@ -6,13 +6,12 @@ import json
 import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from uuid import uuid4
 
 from docker.errors import DockerException
 from requests.exceptions import RequestException
 
 from moorage.adapters.docker.client import connect
-from moorage.adapters.docker.helper import LABEL_HELPER, MEMORY, HelperJob, run_helper
+from moorage.adapters.docker.helper import PYTHON, HelperJob, helper_options, run_helper
 from moorage.adapters.hosts import reachability as greeting
 from moorage.adapters.hosts.host_diagnosis import ERRORS, HostDiagnosis, diagnose_host
 from moorage.adapters.hosts.reachability import reach
@@ -37,7 +36,7 @@ NEIGHBOURS = 16
 """Limit of other hosts that a host connects to: the next ones of the fleet, in a circle."""
 
 STOP_SECONDS = 20
-PYTHON = ("python3", "-I", "-c", inspect.getsource(greeting))
+PROGRAM = (*PYTHON, inspect.getsource(greeting))
 
 
 def check_fleet(fleet: Fleet, on_done: Callable[[], None] = lambda: None) -> tuple[HostChecks, ...]:
@@ -115,7 +114,7 @@ def _reach_neighbours(diagnosis: HostDiagnosis, listening: Sequence[HostDiagnosi
         return
     places = [(other.host.bind, other.port) for other in others]
     seconds = int(greeting.PATIENCE_SECONDS + greeting.CONNECT_SECONDS) + STOP_SECONDS
-    job = HelperJob(diagnosis.image, (*PYTHON, "reach", json.dumps(places)), "check", seconds)
+    job = HelperJob(diagnosis.image, (*PROGRAM, "reach", json.dumps(places)), "check", seconds)
     try:
         output = run_helper(diagnosis.host.access, job)
         troubles = [str(trouble) for trouble in json.loads(output.splitlines()[-1])]
@@ -148,18 +147,10 @@ def _listen_remotely(host: Host, image: str, port: int) -> Iterator[None]:
 
     The container ends and is removed by itself if this machine loses the host.
     """
+    options = helper_options("check", (*PROGRAM, "listen", str(port)))
+    published = {"network_mode": None, "ports": {f"{port}/tcp": (host.bind, port)}}
     container = connect(host.access, STOP_SECONDS).containers.create(
-        image,
-        entrypoint=[PYTHON[0]],
-        command=[*PYTHON[1:], "listen", str(port)],
-        name=f"moorage-check-{uuid4().hex[:12]}",
-        labels={LABEL_HELPER: "check"},
-        ports={f"{port}/tcp": (host.bind, port)},
-        read_only=True,
-        cap_drop=["ALL"],
-        security_opt=["no-new-privileges"],
-        mem_limit=MEMORY,
-        auto_remove=True,
+        image, **options | published, auto_remove=True
     )
     try:
         container.start()

@@ -9,7 +9,7 @@ from moorage.common.printable import printable
 from moorage.common.strict_json import JsonError, NotJson
 from moorage.common.units import MIB
 from moorage.engines.ray_serve import ReplicaLog
-from moorage.inventory.clusters import parse_cluster_access
+from moorage.inventory.access import parse_access
 
 APPLICATIONS = "/api/serve/applications/"
 ASK_SECONDS = 20.0
@@ -32,11 +32,11 @@ class RayDashboard:
     """One dashboard.
 
     Args:
-        address: A line of `ClusterAccess`. Its secret is read for each request and not kept.
+        address: A line of `Access`. Its secret is read for each request and not kept.
     """
 
     def __init__(self, address: str) -> None:
-        self._access = parse_cluster_access(address)
+        self._access = parse_access(address)
 
     def version(self) -> str:
         """The version of its Ray."""
@@ -105,7 +105,7 @@ class RayDashboard:
         parameters: dict[str, str] | None = None,
         most: int = MOST_BYTES,
     ) -> Answer:
-        url = self._access.dashboard + path
+        url = self._access.address + path
         name = self._access.token
         key = read_secrets([name])[name] if name else ""
         question = Question(url, method, body, parameters, key)
@@ -119,7 +119,7 @@ class RayDashboard:
 
     def _refusal(self, method: str, path: str, answer: Answer) -> Failure:
         status, text = answer.status, printable(answer.text[:SHOWN].strip())
-        detail = f"{method} {self._access.dashboard}{path}: HTTP {status}: {text}"
+        detail = f"{method} {self._access.address}{path}: HTTP {status}: {text}"
         if status in UNAUTHORIZED:
             return Failure(
                 Cause.HOST_UNAUTHORIZED,
@@ -133,4 +133,4 @@ class RayDashboard:
         return Failure(Cause.CLUSTER_UNAVAILABLE, detail)
 
     def _unsuitable(self, why: str) -> Failure:
-        return Failure(Cause.CLUSTER_UNSUITABLE, f"{self._access.dashboard}: {why}")
+        return Failure(Cause.CLUSTER_UNSUITABLE, f"{self._access.address}: {why}")

@@ -1,6 +1,5 @@
 """Connections to a registry: its address, trusted certificates, the login, error messages."""
 
-import ipaddress
 import re
 import ssl
 from pathlib import Path
@@ -13,9 +12,9 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.strict_json import JsonError, decode
 from moorage.common.units import MIB, human_bytes
 from moorage.common.values import Value
+from moorage.inventory.access import PORT, is_loopback
 from moorage.inventory.registries import DOCKER_HUB
 
-PORT = re.compile(r":\d+$")
 HUB_HOST = "registry-1.docker.io"
 CERTIFICATES = (Path("/etc/docker/certs.d"), Path("~/.config/docker/certs.d"))
 """Folders in which Docker daemons, with and without root, look for certificates."""
@@ -58,24 +57,13 @@ def endpoints(host: str, *, insecure: bool) -> tuple[Endpoint, ...]:
     """
     address = HUB_HOST if host == DOCKER_HUB else host
     trust = httpx.create_ssl_context()
-    if not insecure and not is_loopback(host):
+    if not insecure and not is_loopback(PORT.sub("", host)):
         trust.load_default_certs()
         _trust_as_docker(trust, host)
         return (Endpoint(f"https://{address}", trust),)
     trust.check_hostname = False
     trust.verify_mode = ssl.CERT_NONE
     return Endpoint(f"https://{address}", trust), Endpoint(f"http://{address}", trust)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host (and port) is this machine."""
-    name = PORT.sub("", host)
-    if name == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(name.strip("[]")).is_loopback
-    except ValueError:
-        return False
 
 
 def _trust_as_docker(trust: ssl.SSLContext, host: str) -> None:

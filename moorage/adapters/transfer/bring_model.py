@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
-from uuid import uuid4
 
 from docker.errors import DockerException
 from docker.models.containers import Container
@@ -21,10 +20,10 @@ from requests.exceptions import RequestException
 from moorage.adapters.docker.client import connect, forget_clients
 from moorage.adapters.docker.errors import reach_failure
 from moorage.adapters.docker.helper import (
-    LABEL_HELPER,
-    MEMORY,
     PULL_SECONDS,
+    PYTHON,
     ensure_helper_image,
+    helper_options,
     start_with_input,
 )
 from moorage.adapters.sources.store import Manifest, file_record
@@ -179,16 +178,8 @@ def _create(host: HostSnapshot, folder: str) -> Container:
     image = ensure_helper_image(host, host.helper_image, PULL_SECONDS)
     return connect(access, ASK_SECONDS).containers.create(
         image,
-        entrypoint=["python3", "-I", "-c"],
-        command=[LENDER],
-        name=f"moorage-lend-{uuid4().hex[:12]}",
-        labels={LABEL_HELPER: "lend"},
+        **helper_options("lend", (*PYTHON, LENDER)),
         stdin_open=True,
-        network_mode="host",
-        read_only=True,
-        cap_drop=["ALL"],
-        security_opt=["no-new-privileges"],
-        mem_limit=MEMORY,
         auto_remove=True,
         mounts=[Mount(STORE, folder, type="bind", read_only=True)],
     )

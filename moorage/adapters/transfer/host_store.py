@@ -23,7 +23,7 @@ from requests.exceptions import RequestException
 
 from moorage.adapters.docker.client import READ_SECONDS, connect, forget_clients, is_name_taken
 from moorage.adapters.docker.errors import reach_failure
-from moorage.adapters.docker.helper import LABEL_HELPER, MEMORY, start_with_input
+from moorage.adapters.docker.helper import PYTHON, helper_options, start_with_input
 from moorage.adapters.hosts.observation import log_of_container
 from moorage.adapters.transfer import bundle, mirror, range_download, redirects
 from moorage.adapters.transfer import file_checks as checks
@@ -104,7 +104,7 @@ class HostStore:
         """Start the program and return True, unless another container does it already."""
         try:
             client = connect(self._access, ASK_SECONDS)
-            container = client.containers.create(self._image, name=name, **self._arguments())
+            container = client.containers.create(self._image, **self._options(name))
             try:
                 hand_over(self._access, container, model)
                 start_with_input(container, job)
@@ -167,16 +167,10 @@ class HostStore:
                     raise Failure(Cause.RUNTIME_UNAVAILABLE, detail, suggestion=LOST) from error
                 time.sleep(POLL_SECONDS)
 
-    def _arguments(self) -> dict[str, Any]:
-        return {
-            "entrypoint": ["python3", "-I", "-c"],
-            "command": [PROGRAM],
-            "labels": {LABEL_HELPER: "stage"},
+    def _options(self, name: str) -> dict[str, Any]:
+        return helper_options("stage", (*PYTHON, PROGRAM), writes=True) | {
+            "name": name,
             "stdin_open": True,
-            "network_mode": "host",
-            "read_only": True,
-            "security_opt": ["no-new-privileges"],
-            "mem_limit": MEMORY,
             # Unlike a mount, this makes the directory where it is not there.
             "volumes": {self._folder: {"bind": STORE, "mode": "rw"}},
         }

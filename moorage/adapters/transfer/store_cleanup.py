@@ -12,7 +12,7 @@ from requests.exceptions import RequestException
 
 from moorage.adapters.docker.client import connect
 from moorage.adapters.docker.errors import NO_MOUNT, reach_failure
-from moorage.adapters.docker.helper import PULL_SECONDS, HelperJob, run_helper
+from moorage.adapters.docker.helper import PULL_SECONDS, PYTHON, HelperJob, run_helper
 from moorage.adapters.hosts.remote_host import ask_daemon, helper_image_on
 from moorage.adapters.system.settings import Settings
 from moorage.adapters.transfer import bundle
@@ -100,7 +100,7 @@ class RemoteStore(Store):
             image = helper_image_on(self._host, fleet, ask_daemon(access), PULL_SECONDS)
             job = HelperJob(
                 image,
-                ("python3", "-I", "-c", PROGRAM, action, STORE, json.dumps(paths)),
+                (*PYTHON, PROGRAM, action, STORE, json.dumps(paths)),
                 purpose="keep",
                 seconds=WORK_SECONDS if writes else ASK_SECONDS,
                 mounts=[mount],

@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from moorage.adapters.hosts.fleet_check import PYTHON, listen_locally
+from moorage.adapters.hosts.fleet_check import PROGRAM, listen_locally
 from moorage.adapters.hosts.reachability import greet, listen, reach
 from tests.prefect_server import free_port
 
@@ -47,10 +47,10 @@ def test_a_port_that_is_taken_cannot_be_listened_on() -> None:
 
 def test_as_a_program_it_needs_the_standard_library_alone() -> None:
     port, closed = free_port(), free_port()
-    with subprocess.Popen([*PYTHON, "listen", str(port)]) as listener:
+    with subprocess.Popen([*PROGRAM, "listen", str(port)]) as listener:
         pairs = json.dumps([(HERE, port), (HERE, closed, 0.0)])
         finished = subprocess.run(
-            [*PYTHON, "reach", pairs], capture_output=True, check=True, text=True
+            [*PROGRAM, "reach", pairs], capture_output=True, check=True, text=True
         )
         listener.kill()
     reached, refused = json.loads(finished.stdout)
