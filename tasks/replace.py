@@ -23,6 +23,7 @@ from moorage.engines.stopping import Drained
 from moorage.readiness.protocol import Phase, Probe
 from moorage.releases.release import (
     ENDING,
+    STOPPED_FIRST,
     SUPERSEDED,
     ReleaseRow,
     ReleaseState,
@@ -60,7 +61,7 @@ async def stop_for(old: ReleaseRow, release: str) -> None:
     state = (await in_thread(ledger().releases.get, release)).state
     if state in FINAL:  # a flow that stood still must not stop what others count on
         raise Failure(Cause.LOST_LOCK, f"{release} is {state}, so nothing makes room for it")
-    cause = f"{SUPERSEDED} {release}, stopped first"
+    cause = f"{SUPERSEDED} {release}, {STOPPED_FIRST}"
     drained = await close_and_drain(old, cause)
     if drained.summary:
         tell(f"{old.id}: {drained.summary}")

@@ -42,8 +42,9 @@ def endpoint(
         raise Failure(Cause.BAD_SETTING, "pass either a model or --all")
     ledger = open_ledger()
     gateways = [] if direct else gateway_addresses(ledger)
-    asleep = ledger.routes.sleepers() if gateways else ()  # a request through the gateway wakes it
-    routes = (*ledger.routes.routes(name), *(one for one in asleep if name in ("", one.model)))
+    found = ledger.routes.current()
+    held = (*found.sleepers, *found.making_room) if gateways else ()  # requests for them wait there
+    routes = [one for one in (*found.serving, *held) if name in ("", one.model)]
     if name and not routes:
         raise unknown_release(ledger, name, f"{name} is not running")
     listing = models_listing(routes)

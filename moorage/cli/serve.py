@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -22,6 +22,8 @@ from moorage.adapters.files.policy_file import load_policy, load_site_fleet
 from moorage.adapters.prefect import api_login, api_server
 from moorage.adapters.prefect.api_server import is_loopback
 from moorage.adapters.system.settings import Settings
+from moorage.cli.endpoint import gateway_addresses
+from moorage.cli.options import open_ledger
 from moorage.cli.output import dump, err, out, say
 from moorage.common.failures import Cause, Failure
 
@@ -53,6 +55,7 @@ def serve_flows(limit: int, *, no_login: bool = False) -> None:
     with _server(no_login=no_login) as url:
         names = ", ".join(f"{item.flow_name}/{item.name}" for item in deployments)
         say(f"API {url}\nserving {names}")
+        _print_gateways()
         serve_all(deployments, limit)
 
 
@@ -116,6 +119,13 @@ def _server(*, no_login: bool) -> Iterator[str]:
             refresh_global_settings_context()
         _print_address(url, login, is_new=is_new)
         yield url
+
+
+def _print_gateways() -> None:
+    """Print where models answer; a ledger that does not answer now may do so later."""
+    with suppress(Failure):
+        for address in gateway_addresses(open_ledger()):
+            say(f"models {address}")
 
 
 def _print_address(url: str, login: str, *, is_new: bool) -> None:

@@ -111,7 +111,7 @@ def _entries(model: ModelRoute) -> Iterator[dict[str, Any]]:
 def _state(model: ModelRoute) -> str:
     if model.backends:
         return "running"
-    return "asleep" if model.asleep else "unavailable"
+    return model.held or "unavailable"
 
 
 def _route(model: ModelRoute, name: str, doorman: str) -> Document:
@@ -138,7 +138,7 @@ def _route(model: ModelRoute, name: str, doorman: str) -> Document:
     if serving := [one for one in model.backends if name not in one.missing]:
         weighted = [{"name": one.cluster, "weight": one.weight} for one in serving]
         action["weighted_clusters"] = {"clusters": weighted}
-    elif model.asleep and doorman:
+    elif model.held and doorman:
         action |= {"cluster": DOORMAN, "retry_policy": DOORMAN_RETRIES}
         return {
             "match": match,

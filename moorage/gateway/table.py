@@ -1,6 +1,7 @@
 """What a gateway is to do at one moment: models with what answers for them, and keys."""
 
 from datetime import datetime
+from typing import Literal
 
 from moorage.common.values import Value
 from moorage.gateway.rates import Rate
@@ -55,7 +56,8 @@ class ModelRoute(Value):
     Attributes:
         backends: What serves it; empty = nothing does.
         adapters: Names of LoRA adapters that are served in addition.
-        asleep: Whether a request wakes it: then the doorman takes it.
+        held: Why its requests wait at the doorman: a request wakes it, or its next release starts;
+            empty = they do not wait.
         keep_alive: Seconds without a request after which it is put to sleep; None = never.
         problem: Why nothing serves it though a release runs; empty = no reason.
         timeout_seconds: Longest time for a whole answer; 0 = no limit.
@@ -65,7 +67,7 @@ class ModelRoute(Value):
     name: str
     backends: tuple[Backend, ...] = ()
     adapters: tuple[str, ...] = ()
-    asleep: bool = False
+    held: Literal["asleep", "starting", ""] = ""
     keep_alive: float | None = None
     problem: str = ""
     timeout_seconds: int = 0

@@ -201,6 +201,9 @@ def release_id(model: str, number: int) -> str:
 SUPERSEDED = "superseded by"
 """Begins the cause of a release that stops for its successor (`tasks/replace.py`)."""
 
+STOPPED_FIRST = "stopped first"
+"""Goes on in that cause, after the successor, where the release stops before that one serves."""
+
 ASLEEP = "asleep"
 """Begins the cause of a release that stops to sleep (`tasks/sleep.py`)."""
 

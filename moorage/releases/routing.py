@@ -36,6 +36,7 @@ class Route(Value):
         keep_alive: How long it stays loaded without requests, as in its spec.
         timeout_seconds: Longest time for a whole answer; 0 = no limit.
         canary: What it gets before it serves; None = it serves, or sleeps.
+        makes_room: Whether it has stopped for its successor.
     """
 
     model: str
@@ -47,6 +48,7 @@ class Route(Value):
     keep_alive: str = NEVER
     timeout_seconds: int = 0
     canary: Canary | None = None
+    makes_room: bool = False
 
 
 def models_listing(routes: Iterable[Route]) -> dict[str, Any]:

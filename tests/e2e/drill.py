@@ -18,9 +18,10 @@ from tests.drill_table import COLUMNS, PROPERTY
 from tests.e2e.background import Background
 from tests.e2e.conftest import process_engine
 from tests.e2e.workplace import PORTS, Workplace
-from tests.waiting import until
+from tests.waiting import PATIENCE_SECONDS, until
 
 KILLED = -signal.SIGKILL
+ASK_SECONDS = 10
 
 HALF = ("*.partial", "*.incomplete", ".incomplete", "*.tmp", "*.part-*")
 
@@ -31,19 +32,25 @@ Tell = Callable[[str, object], None]
 class Caller(Background):
     """Asks a release without a pause, and counts what it does not answer.
 
+    Args:
+        row: The release.
+        gateway: Address of the gateway through which its model is asked, whatever release serves
+            it; empty = the release itself is asked.
+
     Attributes:
         answered: How many requests were.
         refused: When others were not, and why.
     """
 
-    def __init__(self, row: ReleaseRow) -> None:
+    def __init__(self, row: ReleaseRow, gateway: str = "") -> None:
         super().__init__()
-        self._url = f"{row.serving[0].endpoint}/v1/completions"
+        self._url = f"{gateway or row.serving[0].endpoint}/v1/completions"
+        self._patience = PATIENCE_SECONDS if gateway else ASK_SECONDS
         self._question = {"model": row.model, "prompt": "hello", "max_tokens": 1}
         self.answered, self.refused = 0, list[tuple[datetime, str]]()
 
     def run(self) -> None:
-        with httpx.Client(timeout=10, trust_env=False) as client:
+        with httpx.Client(timeout=self._patience, trust_env=False) as client:
             while not self.ended.wait(0.02):
                 if wrong := self._ask(client):
                     self.refused.append((datetime.now(UTC), wrong))
@@ -134,7 +141,7 @@ class Drill:
 
     def running(self) -> set[str]:
         """Names of the engines that run."""
-        return self.place.running()
+        return {name for name in self.place.running() if name.startswith("moorage-")}
 
     def listening(self) -> set[int]:
         """Ports of the place's range on which something listens."""

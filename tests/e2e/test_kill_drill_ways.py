@@ -23,6 +23,7 @@ from tests.e2e.interrupted import (
     STOP_FIRST,
     UNLOADING,
 )
+from tests.e2e.test_gateway import Gateway
 from tests.e2e.workplace import Workplace
 from tests.hub.server import Hub
 from tests.prefect_server import PrefectServer
@@ -67,22 +68,29 @@ def others(drill: Drill) -> list[ReleaseRow]:
     return drill.place.ledger.releases.in_states(SERVING)
 
 
+@pytest.fixture(scope="module")
+def gateway(drill: Drill) -> Iterator[Gateway]:
+    pytest.importorskip("envoy", reason="pip install 'moorage[gateway]'")
+    yield Gateway(drill.place)
+    drill.place.run("gateway", "down")
+
+
 @pytest.mark.parametrize("point", [*STOP_FIRST, *HALFWAY])
 def test_a_deploy_that_stops_the_old_release_first(
-    drill: Drill, others: list[ReleaseRow], point: str, record_property: Tell
+    drill: Drill, others: list[ReleaseRow], gateway: Gateway, point: str, record_property: Tell
 ) -> None:
-    """The old one may have stopped by then: it serves again."""
+    """The old one may have stopped by then: it serves again, for those who waited, too."""
     port = drill.place.first_port + FIXED
     drill.place.run("deploy", drill.spec("fixed", port=port))
     old, spec = drill.serving("fixed"), drill.spec("fixed", port=port)
-    drill.killed(point, "deploy", spec)
-    done = drill.reconcile()
-    assert drill.serving("fixed").id == old.id
-    left = drill.leaks_nothing(*others, old)
-    with Caller(old) as caller:
-        caller.wait()
-    answered = f"{drill.answered(caller, old)} once reconciled"
-    repeated = drill.repeated(spec, new=False, recovery=f"stop-first: {done}")
+    with Caller(old, gateway.url) as caller:
+        drill.killed(point, "deploy", spec)
+        done = drill.reconcile()
+        assert drill.serving("fixed").id == old.id
+        left = drill.leaks_nothing(*others, old)
+        repeated = drill.repeated(spec, new=False, recovery=f"stop-first: {done}")
+    assert caller.refused == []
+    answered = f"gateway: {caller.answered} of {caller.answered}"
     row(record_property, "stop-first deploy", point, "SIGKILL", done, left, answered, repeated)
     drill.place.run("retire", drill.place.named("fixed"))
     drill.leaks_nothing(*others)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,12 @@ from typing import Any
 import openai
 import pytest
 
+from moorage.adapters.engines.engine_http import metrics_total, read_metrics
 from moorage.common.units import GIB
 from moorage.inventory.claims import Resource
 from moorage.memory.calibration import CalibrationKey
 from tests.e2e.conftest import VLLM_VERSION, vllm_engine
+from tests.e2e.test_gateway import Gateway
 from tests.e2e.test_keys import status
 from tests.e2e.workplace import Workplace
 from tests.prefect_server import PrefectServer
@@ -103,6 +106,59 @@ def test_it_asks_for_the_key_that_it_finds_in_the_file(
     assert status(workload["endpoint"], f"Bearer {key}") == 200
     assert shared.run("chat", name, "hello").stdout
     assert key not in shared.run("logs", name).stdout
+
+
+def test_the_usage_of_a_gateways_callers_is_what_the_engine_has_counted(
+    shared: Workplace, first: dict[str, Any]
+) -> None:
+    pytest.importorskip("envoy", reason="pip install 'moorage[gateway]'")
+    name, (workload,) = shared.named("first"), first["workloads"]
+    gateway = Gateway(shared)
+    try:
+        before = counted(workload["endpoint"])
+        client = openai.OpenAI(base_url=f"{gateway.url}/v1", api_key="none", max_retries=0)
+        asked = ask_in_many_ways(client, name)
+        shared.wait_until(lambda: used(shared, name)["requests"] == asked)
+        after = counted(workload["endpoint"])
+        by_callers = used(shared, name)
+    finally:
+        shared.run("gateway", "down")
+    assert by_callers["failed"] == 0
+    engines = {one: after[one] - before[one] for one in after}
+    assert {one: by_callers[one] for one in after} == engines
+
+
+def ask_in_many_ways(client: openai.OpenAI, model: str) -> int:
+    """Ask, whole and streamed, by each API that tells its usage; how many requests it were.
+
+    With `n` above 1 the engine counts the prompt once for each answer, and its usage does not.
+    """
+    messages: list[Any] = [{"role": "user", "content": "hello"}]
+    told: Any = {"stream": True, "stream_options": {"include_usage": True}}
+    client.chat.completions.create(model=model, messages=messages, max_tokens=4)
+    client.completions.create(model=model, prompt=["hello", "hello you"], max_tokens=3)
+    client.responses.create(model=model, input="hello", max_output_tokens=5)
+    for stream in (
+        client.chat.completions.create(model=model, messages=messages, max_tokens=6, **told),
+        client.completions.create(model=model, prompt="hello there", max_tokens=7, **told),
+        client.responses.create(model=model, input="hello", max_output_tokens=8, stream=True),
+    ):
+        assert list(stream)
+    return 6
+
+
+def counted(endpoint: str) -> dict[str, int]:
+    """The tokens that vLLM has counted since its start."""
+    metrics = read_metrics(f"{endpoint}/metrics", 10)
+    names = {"prompt_tokens": "prompt_tokens", "completion_tokens": "generation_tokens"}
+    return {one: metrics_total(metrics, [f"vllm:{own}_total"]) or 0 for one, own in names.items()}
+
+
+def used(place: Workplace, model: str) -> Counter[str]:
+    """What callers have used, by kind."""
+    kinds = ("requests", "failed", "prompt_tokens", "completion_tokens")
+    lines = place.json("usage", "--model", model)
+    return Counter({kind: sum(line[kind] for line in lines) for kind in kinds})
 
 
 def test_two_engines_share_the_ram_of_a_host_and_a_third_gets_to_know_who_holds_it(

@@ -17,6 +17,7 @@ import httpx
 import pytest
 from ruamel.yaml import YAML
 
+from moorage.gateway.gateway import Gateway
 from tests.e2e.workplace import REPOSITORY, Workplace
 from tests.flows.conftest import Serving, without_empty
 from tests.prefect_server import PrefectApi, PrefectServer, free_port, prepared_home
@@ -302,10 +303,12 @@ def test_serve_brings_its_own_server_and_ends_everything_with_it(
 ) -> None:
     port = free_port()
     own = {"PREFECT_SERVER_API_PORT": str(port), "PREFECT_HOME": str(prepared_home(tmp_path))}
+    workplace.ledger.gateways.put(Gateway(name="main", machine="elsewhere", epoch=1))
     with Serving(workplace, PREFECT_API_URL="", PREFECT_API_AUTH_STRING="", **own) as serving:
         login = (workplace.home / "api" / "login").read_text().strip()
         api = PrefectApi(f"http://127.0.0.1:{port}/api", login)
         until(lambda: api.has_deployment("deploy-model/deploy"))
+        assert "models http://127.0.0.1:4000/v1" in serving.log.read_text()
         created = api.ask("deploy-model/deploy", parameters("ended", engine=NEVER_READY))
         assert created.status_code == 201
         _until_started(workplace, "ended")

@@ -33,13 +33,20 @@ def test_each_model_is_answered_by_its_own_engine(gateway: RunningGateway) -> No
 
 
 def test_the_listing_names_models_and_adapters(gateway: RunningGateway) -> None:
-    gateway.serve(model("llama", backend("llama-1", 1), adapters=("sql",)), model("q"))
+    gateway.serve(
+        model("llama", backend("llama-1", 1), adapters=("sql",)),
+        model("q"),
+        model("z", held="asleep"),
+        model("s", held="starting"),
+    )
     listing = gateway.http.get("/v1/models").json()
     assert listing["object"] == "list"
     assert {one["id"]: one["state"] for one in listing["data"]} == {
         "llama": "running",
         "sql": "running",
         "q": "unavailable",
+        "z": "asleep",
+        "s": "starting",
     }
     assert gateway.http.get("/v1/models/sql").json()["parent"] == "llama"
 

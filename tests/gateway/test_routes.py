@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from moorage.adapters.gateway.config_files import scripts_code
-from moorage.gateway.clusters import clusters
+from moorage.gateway.clusters import DOORMAN, clusters
 from moorage.gateway.envoy import bootstrap, listeners
 from moorage.gateway.gateway import GatewayOptions
 from moorage.gateway.routes import route_table
@@ -61,6 +62,17 @@ def test_a_canary_is_not_asked_for_an_adapter_that_it_lacks() -> None:
         if "route" in route
     ]
     assert found == [["llama-1", "llama-2"], ["llama-1"]]
+
+
+@pytest.mark.parametrize("held", ["asleep", "starting"])
+def test_who_asks_for_a_model_that_is_held_waits_at_the_doorman(held: str) -> None:
+    def route(**fields: object) -> dict[str, Any]:
+        one = table(model("llama", held=held), **fields)
+        routes = route_table(one, scripts_code())[0]["virtual_hosts"][0]["routes"]
+        return next(route for route in routes if "dynamic_metadata" in route["match"])
+
+    assert route(doorman="/gateway/doorman.sock")["route"]["cluster"] == DOORMAN
+    assert route()["direct_response"]["status"] == 503
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,8 @@ LEAST_IDLE_SECONDS = 10.0
 """How long a model must be idle before it makes room, so that models do not change all the time."""
 
 POLL_SECONDS = 0.5
+SWITCH_SECONDS = 0.1
+"""How soon it is noticed that a release has taken over, or serves again."""
 LONGEST_LINE = 300
 
 COMMAND = (sys.executable, "-m", "moorage.cli")
@@ -50,18 +52,24 @@ class Sleepers:
     async def wake(self, model: str) -> Endpoint:
         """Start a model, and return where it answers, once it has answered with a token.
 
-        Where it has no room, models that are idle for longest make room, if their specs let them
-        sleep at all.
+        While its next release starts in the place of the one before, that is awaited. Where it has
+        no room, models that are idle for longest make room, if their specs let them sleep at all.
 
         Raises:
             Failure: It does not start; also when it was retired meanwhile.
         """
+        while await asyncio.to_thread(self._ledger.routes.awaits_successor, model):
+            await asyncio.sleep(SWITCH_SECONDS)
+        if found := await asyncio.to_thread(self._endpoint, model):
+            return found
         give_up = time.monotonic() + ROOM_SECONDS
         while True:
             try:
                 fleet = await asyncio.to_thread(self._fleet)
                 await self._run("load", model, *(("--fleet", fleet) if fleet else ()))
-                return await asyncio.to_thread(self._endpoint, model)
+                if found := await asyncio.to_thread(self._endpoint, model):
+                    return found
+                raise Failure(Cause.UNKNOWN_RELEASE, f"{model} is not running")
             except Failure as failure:
                 if failure.cause not in NO_ROOM or not await self._make_room(model, give_up):
                     raise
@@ -92,10 +100,11 @@ class Sleepers:
         found = (one for one in self._idle() if one.release in near)
         return next((one.model for one in found if one.seconds >= LEAST_IDLE_SECONDS), "")
 
-    def _endpoint(self, model: str) -> Endpoint:
+    def _endpoint(self, model: str) -> Endpoint | None:
+        """Where a model answers; None = nowhere."""
         routes = self._ledger.routes.routes(model)
         if not routes or not routes[0].endpoints:
-            raise Failure(Cause.UNKNOWN_RELEASE, f"{model} is not running")
+            return None
         secret = engine_secret(self._ledger, routes[0].release)
         key = read_secrets([secret])[secret] if secret else ""
         return Endpoint(routes[0].endpoints[0], key, routes[0].release)

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from moorage.adapters.files.safe_files import write_private
 from moorage.adapters.ledger import Ledger
@@ -64,7 +64,7 @@ class TableReader:
         Raises:
             Failure: When the ledger does not answer.
         """
-        routes, shared, asleep = self._ledger.routes.current()
+        routes, shared, asleep, making_room = self._ledger.routes.current()
         canaries = {route.model: route for route in shared}
         asked = {route.release for route in (*routes, *shared)}
         self._files = {name: file for name, file in self._files.items() if name in asked}
@@ -74,7 +74,8 @@ class TableReader:
         return RoutingTable(
             models=(
                 *(self._model(route, canaries.get(route.model)) for route in routes),
-                *map(_sleeping, asleep),
+                *(_held(route, "asleep") for route in asleep),
+                *(_held(route, "starting") for route in making_room),
             ),
             doorman=str(self._socket),
             keys=keys,
@@ -141,11 +142,11 @@ def _backend(route: Route, key: _KeyFile) -> Backend | None:
     return Backend(release=route.release, endpoints=route.endpoints, key_file=key.path)
 
 
-def _sleeping(route: Route) -> ModelRoute:
+def _held(route: Route, why: Literal["asleep", "starting"]) -> ModelRoute:
     return ModelRoute(
         name=route.model,
         adapters=route.adapters,
-        asleep=True,
+        held=why,
         timeout_seconds=route.timeout_seconds,
         since=route.since,
     )

@@ -8,7 +8,7 @@ from moorage.adapters.ledger.database import gate, reading
 from moorage.adapters.ledger.releases import Releases
 from moorage.adapters.ledger.tables import RELEASES, WORKLOADS
 from moorage.placement.placement import Role
-from moorage.releases.release import ASLEEP, Release, ReleaseState
+from moorage.releases.release import ASLEEP, STOPPED_FIRST, SUPERSEDED, Release, ReleaseState
 from moorage.releases.routing import Canary, Route
 from moorage.releases.states import SERVING, UNFINISHED
 from moorage.spec.keep_alive import NEVER
@@ -21,11 +21,13 @@ class CurrentRoutes(NamedTuple):
         serving: The release of each model that serves, by name.
         canaries: Releases that get a share of the requests before they serve.
         sleepers: Models that a request wakes, and those that fall asleep or wake now.
+        making_room: Releases that have stopped for their successors, which do not serve yet.
     """
 
     serving: tuple[Route, ...]
     canaries: tuple[Route, ...]
     sleepers: tuple[Route, ...]
+    making_room: tuple[Route, ...]
 
 
 class Routes:
@@ -73,25 +75,27 @@ class Routes:
             own = select(RELEASES.c.canary).where(RELEASES.c.id == release)
             return connection.scalar(own) is not None
 
-    def canaries(self) -> tuple[Route, ...]:
-        """The releases that get a share of the requests before they serve, by name."""
-        return self._read(_is_canary())
-
-    def sleepers(self) -> tuple[Route, ...]:
-        """The models that a request wakes, and those that fall asleep or wake now, by name."""
-        return self._read(_sleeps())
-
     def current(self) -> CurrentRoutes:
-        """All of them, in one query: a model that falls asleep or wakes meanwhile is never in none.
+        """All of them, in one query: a model whose state changes meanwhile is never in none.
 
         A canary of a model that serves is in `canaries` alone.
         """
-        found = self._read(or_(RELEASES.c.state.in_(SERVING), _is_canary(), _sleeps()))
+        anywhere = or_(RELEASES.c.state.in_(SERVING), _is_canary(), _sleeps(), _makes_room())
+        found = self._read(anywhere)
         canaries = tuple(one for one in found if one.state in UNFINISHED and one.canary)
         serving = tuple(one for one in found if one.state in SERVING)
         awake = {one.model for one in serving}
-        left = (one for one in found if one.model not in awake and one not in canaries)
-        return CurrentRoutes(serving, canaries, tuple(left))
+        left = [one for one in found if one.model not in awake and one not in canaries]
+        making_room = tuple(one for one in left if one.makes_room)
+        return CurrentRoutes(
+            serving, canaries, tuple(one for one in left if not one.makes_room), making_room
+        )
+
+    def awaits_successor(self, model: str) -> bool:
+        """Whether nobody serves a model while the successor of its release starts."""
+        own = RELEASES.c.model == model
+        found = self._read(and_(own, or_(RELEASES.c.state.in_(SERVING), _makes_room())))
+        return bool(found) and all(one.makes_room for one in found)
 
     def routes(self, model: str = "") -> tuple[Route, ...]:
         """The current routes, by name; at most one for a single model.
@@ -104,7 +108,13 @@ class Routes:
     def _read(self, where: ColumnElement[bool]) -> tuple[Route, ...]:
         columns = (RELEASES.c.id, RELEASES.c.model, RELEASES.c.state, RELEASES.c.created_at)
         query = (
-            select(*columns, RELEASES.c.canary, RELEASES.c.spec, WORKLOADS.c.workload)
+            select(
+                *columns,
+                RELEASES.c.canary,
+                RELEASES.c.spec,
+                WORKLOADS.c.workload,
+                _makes_room().label("makes_room"),
+            )
             .outerjoin(WORKLOADS, WORKLOADS.c.release == RELEASES.c.id)
             .where(where)
             .order_by(RELEASES.c.model, WORKLOADS.c.name)
@@ -126,6 +136,11 @@ def _sleeps() -> ColumnElement[bool]:
     return or_(RELEASES.c.state.in_((ReleaseState.ASLEEP, ReleaseState.WAKING)), stopping)
 
 
+def _makes_room() -> ColumnElement[bool]:
+    gives_way = RELEASES.c.cause.like(f"{SUPERSEDED} %, {STOPPED_FIRST}%")
+    return and_(RELEASES.c.state == ReleaseState.STOPPING, gives_way)
+
+
 def _route(rows: list[Any]) -> Route:
     first = rows[0]
     workloads = [row.workload for row in rows if row.workload]
@@ -142,4 +157,5 @@ def _route(rows: list[Any]) -> Route:
         canary=Canary.model_validate(first.canary) if first.canary else None,
         keep_alive=first.spec.get("keep_alive", NEVER),
         timeout_seconds=first.spec.get("timeout_seconds", 0),
+        makes_room=first.makes_room,
     )

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -10,10 +11,27 @@ from moorage.adapters.gateway import sleepers
 from moorage.adapters.gateway.sleepers import Sleepers
 from moorage.adapters.ledger import Ledger
 from moorage.common.failures import Cause, Failure
+from moorage.releases.release import STOPPED_FIRST, SUPERSEDED
+from tests.adapters.ledger.test_routes import started, switch
 
 REFUSES = """import sys
 print('{"error": {"cause": "no-fit", "detail": "too small"}}')
 sys.exit(3)"""
+
+
+async def test_a_model_whose_release_has_stopped_first_is_not_started_but_awaited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sleepers, "COMMAND", (sys.executable, "-c", REFUSES))
+    with closing(Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")) as ledger:
+        switch(ledger, started(ledger))
+        new = started(ledger)
+        ledger.routes.close("tiny.v1", f"{SUPERSEDED} {new}, {STOPPED_FIRST}")
+        waking = asyncio.create_task(Sleepers(ledger, tmp_path, tuple).wake("tiny"))
+        await asyncio.sleep(0.3)
+        assert not waking.done()
+        switch(ledger, new, "tiny.v1")
+        assert (await waking).release == new
 
 
 @pytest.mark.parametrize(

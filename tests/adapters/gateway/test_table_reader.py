@@ -177,5 +177,5 @@ def test_a_model_that_falls_asleep_and_wakes_is_in_every_table(
     ended.set()
     changing.join()
     assert not errors
-    found = Counter(tuple(one.asleep for one in table.models) for table in tables)
-    assert found.keys() == {(True,), (False,)}
+    found = Counter(tuple(one.held for one in table.models) for table in tables)
+    assert found.keys() == {("asleep",), ("",)}

@@ -8,7 +8,7 @@ from moorage.adapters.ledger import Ledger
 from moorage.common.failures import Cause, Failure
 from moorage.models.assets import AssetRole, Pin
 from moorage.placement.placement import Role
-from moorage.releases.release import Release, ReleaseState
+from moorage.releases.release import STOPPED_FIRST, SUPERSEDED, Release, ReleaseState
 from moorage.releases.routing import Canary, Route
 from moorage.spec import ModelSpec
 from tests.builders import REVISION, a_release, a_spec, a_workload
@@ -57,22 +57,49 @@ def test_a_name_leads_to_the_leaders_of_the_release_that_serves_it(ledger: Ledge
     assert ledger.routes.routes("other") == ()
 
 
+def test_a_release_that_stops_first_awaits_its_successor_until_one_of_them_serves(
+    ledger: Ledger,
+) -> None:
+    switch(ledger, started(ledger))
+    second = started(ledger)
+    cause = f"{SUPERSEDED} {second}, {STOPPED_FIRST}"
+    assert not ledger.routes.awaits_successor("tiny")
+    ledger.routes.close("tiny.v1", f"{cause}; 2 requests were awaited")
+    assert [one.release for one in ledger.routes.current().making_room] == ["tiny.v1"]
+    assert ledger.routes.awaits_successor("tiny")
+    assert not ledger.routes.awaits_successor("other")
+    ledger.routes.reopen("tiny.v1", "its successor failed")
+    assert ledger.routes.current().making_room == ()
+    ledger.routes.close("tiny.v1", cause)
+    switch(ledger, second, "tiny.v1")
+    assert ledger.routes.current().making_room == ()
+    assert not ledger.routes.awaits_successor("tiny")
+    assert serving(ledger) == [second]
+
+
+def test_a_release_that_is_retired_awaits_none(ledger: Ledger) -> None:
+    switch(ledger, started(ledger))
+    ledger.routes.close("tiny.v1", "")
+    assert ledger.routes.current().making_room == ()
+    assert not ledger.routes.awaits_successor("tiny")
+
+
 def test_a_canary_gets_requests_until_it_serves_or_has_ended(ledger: Ledger) -> None:
     switch(ledger, started(ledger))
     second, third = started(ledger), started(ledger)
     canary = Canary(share=0.25, key_secret="KEY")
-    assert ledger.routes.canaries() == ()
+    assert ledger.routes.current().canaries == ()
     ledger.routes.share(second, canary)
-    [route] = ledger.routes.canaries()
+    [route] = ledger.routes.current().canaries
     assert (route.release, route.canary, len(route.endpoints)) == (second, canary, 1)
     assert serving(ledger) == ["tiny.v1"]
     ledger.routes.share(second, None)
-    assert ledger.routes.canaries() == ()
+    assert ledger.routes.current().canaries == ()
     ledger.routes.share(second, canary)
     switch(ledger, second, "tiny.v1")
     ledger.routes.share(third, canary)
     ledger.releases.give_up(third, "killed")
-    assert ledger.routes.canaries() == ()
+    assert ledger.routes.current().canaries == ()
     assert ledger.routes.had_share(third)  # it may have requests in flight
     ledger.routes.share(third, None)
     assert not ledger.routes.had_share(third)

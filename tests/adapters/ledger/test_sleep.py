@@ -26,7 +26,7 @@ def asleep(ledger: Ledger, **fields: object) -> str:
     ledger.releases.move(identity, ReleaseState.STARTING)
     switch(ledger, identity)
     ledger.routes.close(identity, f"{ASLEEP}: no request for 5 min")
-    assert [one.model for one in ledger.routes.sleepers()] == ["tiny"]
+    assert [one.model for one in ledger.routes.current().sleepers] == ["tiny"]
     ledger.releases.end(identity, ReleaseState.ASLEEP, f"{ASLEEP}: no request for 5 min")
     return identity
 
@@ -39,7 +39,7 @@ def test_a_sleeper_keeps_its_ports_and_its_name(ledger: Ledger) -> None:
     identity = asleep(ledger)
     assert claimed(ledger) == [Resource.PORT]
     assert ledger.routes.routes() == ()
-    assert [route.release for route in ledger.routes.sleepers()] == [identity]
+    assert [route.release for route in ledger.routes.current().sleepers] == [identity]
     found = ledger.releases.asleep("tiny")
     assert found
     assert found.id == identity
@@ -65,7 +65,7 @@ def test_what_takes_over_ends_a_sleeper(ledger: Ledger) -> None:
     assert ledger.releases.get(identity).state == ReleaseState.SUPERSEDED
     assert ledger.releases.get(identity).cause == f"superseded by {new}"
     assert claimed(ledger) == []
-    assert ledger.routes.sleepers() == ()
+    assert ledger.routes.current().sleepers == ()
 
 
 def test_how_long_a_model_stays_loaded_is_in_its_route(ledger: Ledger) -> None:
