@@ -20,7 +20,7 @@ from moorage.adapters.system.settings import Settings
 from moorage.cli import options
 from moorage.cli.flows import FlowResult, call_flow
 from moorage.cli.options import DEPLOYMENTS, AsJson, AtOnce, DryRun, open_ledger
-from moorage.cli.output import dump, print_table, say
+from moorage.cli.output import dump, print_answer, print_table
 from moorage.cli.status import liveness
 from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.common.units import counted
@@ -215,6 +215,6 @@ def export(
     hosts = fleet or DEPLOYMENTS / FLEET_FILE
     if fleet or hosts.exists():
         written.append(write_fleet(folder, hosts, overwrite=overwrite))
-    if as_json:
-        return dump({"files": [str(path) for path in written]})
-    return say("\n".join(map(str, written)) or "No model is running: nothing to export.")
+    files = [str(path) for path in written]
+    text = "\n".join(files) or "No model is running: nothing to export."
+    return print_answer({"files": files}, text, as_json=as_json)

@@ -8,7 +8,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from moorage.cli.flows import FlowResult, call_flow
 from moorage.cli.options import AsJson, AtOnce, DryRun, FleetFile, fleet_of
-from moorage.cli.output import dump, print_table, say
+from moorage.cli.output import dump, print_answer, print_table, say
 from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.operations.reconcile.actions import ActionOutcome
 from moorage.operations.redeploy.intent import HEADER, Answer, Redeployed, is_failure, row_of
@@ -142,9 +142,8 @@ def approve(
     reply = Answer(approve=not refuse, note=note)
     one = find_approval(named)
     answer(one, reply)
-    if as_json:
-        return dump({"run": one, "answer": reply})
-    return say(f"{'Refused' if refuse else 'Approved'} {one.name}")
+    text = f"{'Refused' if refuse else 'Approved'} {one.name}"
+    print_answer({"run": one, "answer": reply}, text, as_json=as_json)
 
 
 def reconcile(fleet: FleetFile = None, dry_run: DryRun = False, as_json: AsJson = False) -> None:

@@ -90,7 +90,7 @@ class RayCluster(InputValue):
 
     @field_validator("dashboard", "serve")
     @classmethod
-    def _without_a_slash(cls, url: str) -> str:
+    def _strip_slash(cls, url: str) -> str:
         return url.rstrip("/")
 
     @property

@@ -8,9 +8,9 @@ name two machines would share their room.
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Engine, Row, delete, insert, select
+from sqlalchemy import ColumnElement, Connection, Row, delete, insert, select
 
-from moorage.adapters.ledger.database import gate, reading
+from moorage.adapters.ledger.database import LedgerPart, gate, reading
 from moorage.adapters.ledger.tables import CLAIMS, HOSTS, RELEASES, replace_rows
 from moorage.adapters.ledger.transitions import changing
 from moorage.common.failures import Cause, Failure
@@ -24,11 +24,8 @@ PROVEN = SERVING | {ReleaseState.STOPPING}
 """States in which a release really uses what it claims."""
 
 
-class Claims:
+class Claims(LedgerPart):
     """The claims of all releases."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
 
     def all(self) -> tuple[Claim, ...]:
         """Every claim of every release."""
