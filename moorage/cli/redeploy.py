@@ -161,14 +161,6 @@ def reconcile(fleet: FleetFile = None, dry_run: DryRun = False, as_json: AsJson 
 
 
 def _data(one: ActionOutcome) -> dict[str, Any]:
-    action = one.action
-    return {
-        "deed": action.kind,
-        "about": action.about,
-        "model": action.model,
-        "release": action.release,
-        "host": action.host,
-        "reason": action.reason,
-        "done": one.done,
-        "outcome": one.summary,
-    }
+    names = ("about", "model", "release", "host", "reason")
+    subject = {name: getattr(one.action, name) for name in names}
+    return {"deed": one.action.kind, **subject, "done": one.done, "outcome": one.summary}
