@@ -26,7 +26,6 @@ from moorage.models.source import ResolvedModel
 PRIVATE, ANYONE = 0o700, 0o777
 HELPER_SECONDS = 30
 PARTIAL = ".partial"
-
 SCRIPT = """\
 while [ $# -gt 0 ]; do
   if [ -L "$1" ]; then echo "$1 is a link"; exit 1; fi

@@ -81,10 +81,7 @@ def helper_image_on(host: Host, fleet: Fleet, info: dict[str, Any], seconds: flo
         Failure: As `ensure_helper_image`.
     """
     machine = info["Architecture"]
-    known = {
-        "registries": fleet.registries,
-        "architecture": ARCHITECTURES.get(machine, machine),
-    }
+    known = {"registries": fleet.registries, "architecture": ARCHITECTURES.get(machine, machine)}
     there = describe(host).model_copy(update=known)
     return ensure_helper_image(there, fleet.helper_image, seconds)
 
