@@ -44,7 +44,7 @@ NO_RESULT: dict[str, Any] = {
     "persist_result": False,
     "result_storage": Path(get_current_settings().results.local_storage_path),
 }
-"""Options of a flow whose result is not kept. Without a storage Prefect would ask its API for one."""
+"""Options of a flow whose result is not kept. Without a storage Prefect asks its API for one."""
 
 ENDINGS = (State[Release], State[str])
 """What several flows return. `moorage serve` sends a flow to its process as it is. Pydantic names a
