@@ -24,6 +24,7 @@ from moorage.releases.release import Release, ReleaseRow
 from moorage.releases.states import KEPT
 from tasks.context import PLAIN, ledger, settings
 from tasks.journal import step
+from tasks.map_hosts import gather_all
 from tasks.verify import api_key
 
 
@@ -96,10 +97,7 @@ async def unload(release: Release, name: str, workloads: Sequence[Workload]) -> 
     """
     with step("unload") as note:
         jobs = (in_thread(undo_load, release, name, workload) for workload in workloads)
-        ended = await asyncio.gather(*jobs, return_exceptions=True)
-        for error in ended:
-            if isinstance(error, BaseException):
-                raise error
+        await gather_all(*jobs)
         note.say(f"{name} is unloaded from {', '.join(one.name for one in workloads)}")
 
 

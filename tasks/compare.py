@@ -84,7 +84,7 @@ async def _is_healthy(row: ReleaseRow, spec: ModelSpec) -> bool:
         path=(row.release.spec if row.release else spec).readiness.probe.path,
     )
     for workload in row.workloads:
-        runtime = runtime_for(workload.runtime, workload.address, settings())
+        runtime = runtime_for(workload, settings())
         seen = await in_thread(runtime.observe, workload)
         if not seen.running or seen.ready is False:
             return False

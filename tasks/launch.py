@@ -163,7 +163,7 @@ class AcceleratorStartLock:
         """
         for workload in old.serving:
             with suppress(Failure):  # what is out of sight disturbs nobody who starts elsewhere
-                runtime = runtime_for(workload.runtime, workload.address, settings())
+                runtime = runtime_for(workload, settings())
                 seen = await in_thread(runtime.observe, workload)
                 if seen.running and await answers(old, workload):
                     return False

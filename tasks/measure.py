@@ -51,7 +51,7 @@ async def measure(
         found = []
         for workload in serving(workloads):
             try:
-                runtime = runtime_for(workload.runtime, workload.address, settings())
+                runtime = runtime_for(workload, settings())
                 async with asyncio.timeout(READ_SECONDS):
                     log = await in_thread(runtime.logs, workload, START_LINES)
                 if measured := reader(log):

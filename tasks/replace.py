@@ -76,7 +76,6 @@ def undo_stop(
     A replica that does not come up keeps no other from serving: reconciling sees to it.
 
     Args:
-        row: The old release.
         successor: The release for which it stopped.
         spare: Leave replicas alone that were not stopped yet. False starts them anew: they were
             signalled to end.
@@ -232,7 +231,7 @@ def _require_healthy(workload: Workload, row: ReleaseRow, seconds: float) -> Non
     """
     path = row.release.spec.readiness.probe.path if row.release else "/health"
     probe = Probe(phase=Phase.HEALTHY, deadline="load_seconds", method="GET", path=path)
-    runtime = runtime_for(workload.runtime, workload.address, settings())
+    runtime = runtime_for(workload, settings())
     give_up = time.monotonic() + seconds
     while time.monotonic() < give_up:
         seen = runtime.observe(workload)
@@ -247,7 +246,7 @@ def _require_healthy(workload: Workload, row: ReleaseRow, seconds: float) -> Non
 
 
 def _runs(spec: ContainerSpec) -> bool:
-    runtime = runtime_for(spec.runtime, spec.address, settings())
+    runtime = runtime_for(spec, settings())
     with suppress(Failure):
         seen = runtime.observe(planned_workload(spec))
         return seen.running and not seen.restarts

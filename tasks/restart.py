@@ -172,7 +172,7 @@ def _failed_replicas(row: ReleaseRow, dead: frozenset[str]) -> set[int]:
 
 
 def _runs(workload: Workload) -> bool:
-    return runtime_for(workload.runtime, workload.address, settings()).observe(workload).running
+    return runtime_for(workload, settings()).observe(workload).running
 
 
 async def _problems(row: ReleaseRow, workloads: Iterable[Workload]) -> list[str]:

@@ -26,10 +26,9 @@ from moorage.inventory.model_store import folder_name
 from moorage.inventory.snapshot import FleetSnapshot, HostSnapshot
 from moorage.models.assets import Asset, AssetRole, assets_of
 from moorage.models.source import ResolvedModel, folder_of, join_companions
-from moorage.operations.stored_models import Need, Stored, StoredState, needs
+from moorage.operations.stored_models import Stored, StoredState
 from moorage.placement.lending import lender_for
 from moorage.placement.placement import Placed
-from moorage.releases.states import KEPT
 from moorage.spec import ModelSpec, slug
 from moorage.spec.image_reference import familiar, parse_reference
 from tasks.adapters import tidy
@@ -217,16 +216,17 @@ class Fetched:
         Raises:
             Failure: When a host does not answer.
         """
+        needs = ledger().releases.needs
         for store in self.stores:
             going = [
                 one
-                for one in store.stored(_needs())
+                for one in store.stored(needs())
                 if (place := _place(one)) in self.wanted
                 and (one.host, place) not in self.complete
                 and not one.used_by
             ]
             if going:
-                prune(store, going, _needs)
+                prune(store, going, needs)
         if ledger().releases.unfinished():
             return  # another deploy may be about to start what it found
         for address, before in self.images.items():
@@ -269,9 +269,3 @@ def _place(stored: Stored) -> Shelved:
 
 def _last_part(name: str) -> str:
     return parse_reference(familiar(name)).path.rpartition("/")[2]
-
-
-def _needs() -> tuple[Need, ...]:
-    own = ledger().releases
-    rows = own.in_states(KEPT)
-    return needs(rows, own.specs(row.id for row in rows))

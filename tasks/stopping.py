@@ -106,10 +106,7 @@ def until_gateways_idle(
     """Wait until no gateway has a request in flight on a release.
 
     Args:
-        release: Its id; the gateways send it no new requests.
-        seconds: How long to wait at most.
         pause: Waits so many seconds; True ends the waiting.
-        clock: Seconds, never decreasing.
         count: Counts the requests in flight; None = as the gateways report to the ledger.
     """
     began, count = clock(), count or ledger().gateways.draining

@@ -185,7 +185,7 @@ class Watch:
             self._probes = application_probes(spec, profile, lists_models=engine.lists_models)
         else:
             self._causes, self._probes = engine.log_causes, engine.probes(spec, profile)
-        self._runtime = runtime_for(workload.runtime, workload.address, settings())
+        self._runtime = runtime_for(workload, settings())
         self.replica, self._begin = workload.replica, time.monotonic()
 
     async def until_ready(self) -> Readiness:

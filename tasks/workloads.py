@@ -42,7 +42,7 @@ def start(release: str, spec: ContainerSpec) -> Workload:
     ledger().workloads.begin(release, planned_workload(spec))
     names = {variable.secret for variable in spec.environment if variable.secret}
     secrets = provide_secrets(names)
-    workload = runtime_for(spec.runtime, spec.address, settings()).start(spec, secrets)
+    workload = runtime_for(spec, settings()).start(spec, secrets)
     ledger().workloads.put(release, workload)
     return workload
 
@@ -59,7 +59,7 @@ def start_part(row: ReleaseRow, part: LaunchPlan) -> list[Workload]:
 
 def stop(workload: Workload, grace_seconds: float) -> None:
     """Stop one workload and remove its record. Idempotent."""
-    runtime = runtime_for(workload.runtime, workload.address, settings())
+    runtime = runtime_for(workload, settings())
     runtime.stop(workload, grace_seconds)
     ledger().workloads.drop(workload.name)
 
@@ -104,7 +104,7 @@ def must_listen(spec: ContainerSpec, engine: EngineName, seconds: float = LISTEN
             never listens.
     """
     workload, give_up = planned_workload(spec), time.monotonic() + seconds
-    runtime = runtime_for(spec.runtime, spec.address, settings())
+    runtime = runtime_for(spec, settings())
     while not _listens(spec.endpoint):
         seen, wrong = runtime.observe(workload), None
         if not seen.running or seen.restarts:

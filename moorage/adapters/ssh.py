@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from moorage.adapters.secrets import read_secrets
-from moorage.adapters.system.os_errors import NETWORK_ERRORS
+from moorage.adapters.system.os_errors import NETWORK_ERRORS, ErrorText, failure_of
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.access import Access
 
@@ -47,29 +47,29 @@ OPTIONS = {
 OPEN = b"open"
 """Output of the remote shell once it is ready; start-up files may print more before."""
 
-ERRORS: tuple[tuple[str, Cause, str], ...] = (
-    (
+ERRORS = (
+    ErrorText(
         "REMOTE HOST IDENTIFICATION HAS CHANGED",
         Cause.HOST_UNTRUSTED,
         "The host shows another key than the known one. If it was set up anew, replace its line"
         " in the file of known hosts.",
     ),
-    (
+    ErrorText(
         "Host key verification failed",
         Cause.HOST_UNTRUSTED,
         "Add its key to the file of known hosts, after checking it: `ssh-keyscan HOST`.",
     ),
-    (
+    ErrorText(
         "Permission denied",
         Cause.HOST_UNAUTHORIZED,
         "Check the user in the address, and that the key is in its authorized_keys.",
     ),
-    (
+    ErrorText(
         "error in libcrypto",
         Cause.HOST_UNAUTHORIZED,
         "The secret does not hold a private key in OpenSSH's form.",
     ),
-    (
+    ErrorText(
         "is not there or not writable",
         Cause.RUNTIME_UNAVAILABLE,
         "Start Docker there, and let the user of the address use it (group `docker`).",
@@ -245,7 +245,4 @@ def _private_key(access: Access) -> Iterator[str]:
 def _failure(access: Access, output: str) -> Failure:
     lines = [line.strip() for line in output.splitlines() if line.strip(" @\r")]
     detail = f"{access.address}: {lines[-1] if lines else 'the connection ended at once'}"
-    for fragment, cause, suggestion in ERRORS:
-        if fragment in output:
-            return Failure(cause, detail, suggestion=suggestion)
-    return Failure(Cause.RUNTIME_UNAVAILABLE, detail)
+    return failure_of(output, detail, ERRORS, Cause.RUNTIME_UNAVAILABLE)

@@ -29,7 +29,7 @@ from moorage.cli import (
 )
 from moorage.cli.flows import FlowResult, call_flow
 from moorage.cli.options import AsJson, Commands, ModelName, SpecFile, existing, fleet_of
-from moorage.cli.output import dump, say, show_record
+from moorage.cli.output import print_answer, say, show_record
 from moorage.releases.release import Release
 from moorage.spec import Name
 
@@ -79,9 +79,8 @@ def retire(name: ModelName, as_json: AsJson = False) -> None:
 
 
 def _show_release(model: str, outcome: FlowResult[str], *, as_json: bool) -> None:
-    if as_json:
-        return dump({"model": model, "release": outcome.result or None, "message": outcome.message})
-    return say(outcome.message)
+    content = {"model": model, "release": outcome.result or None, "message": outcome.message}
+    print_answer(content, outcome.message, as_json=as_json)
 
 
 @app.command()

@@ -19,8 +19,8 @@ from moorage.adapters.files.specs import (
 from moorage.adapters.system.settings import Settings
 from moorage.cli import options
 from moorage.cli.flows import FlowResult, call_flow
-from moorage.cli.options import DEPLOYMENTS, AsJson, DryRun, open_ledger
-from moorage.cli.output import dump, print_table, say
+from moorage.cli.options import DEPLOYMENTS, AsJson, AtOnce, DryRun, open_ledger
+from moorage.cli.output import dump, print_answer, print_table
 from moorage.cli.status import liveness
 from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.common.units import counted
@@ -38,7 +38,6 @@ Set = Annotated[
     str,
     typer.Option("--set", help="Name of the set of files. Default: the folder's absolute path."),
 ]
-AtOnce = Annotated[int, typer.Option(min=1, max=64, help="Models deployed at the same time.")]
 
 
 def apply(
@@ -74,15 +73,7 @@ def apply(
     if not yes:
         _require_consent(work, as_json=as_json)
     ended = _run(wanted, work, at_once, stop_on_failure, as_json=as_json)
-    if as_json:
-        dump({"plan": plan, "applied": ended})
-    else:
-        rows = [(one.model, one.action, one.outcome, one.message) for one in ended]
-        print_table(("model", "action", "outcome", ""), rows)
-    failed = [one.exit_code for one in ended if one.exit_code]
-    if failed or any(one.outcome == "skipped" for one in ended):
-        raise typer.Exit(failed[0] if failed else ExitCode.BUSY)
-    return None
+    return _show_applied(plan, ended, as_json=as_json)
 
 
 def import_models(
@@ -182,6 +173,17 @@ def _show_plan(plan: Sequence[Intent], *, as_json: bool) -> None:
     return print_table(header, rows, empty="The files contain no model.")
 
 
+def _show_applied(plan: Sequence[Intent], ended: Sequence[Applied], *, as_json: bool) -> None:
+    if as_json:
+        dump({"plan": plan, "applied": ended})
+    else:
+        rows = [(one.model, one.action, one.outcome, one.message) for one in ended]
+        print_table(("model", "action", "outcome", ""), rows)
+    failed = [one.exit_code for one in ended if one.exit_code]
+    if failed or any(one.outcome == "skipped" for one in ended):
+        raise typer.Exit(failed[0] if failed else ExitCode.BUSY)
+
+
 def _rows(intent: Intent) -> list[tuple[str, ...]]:
     """A line for the model, and one for each further field that changes."""
     first = (intent.action, intent.model, intent.release)
@@ -213,6 +215,6 @@ def export(
     hosts = fleet or DEPLOYMENTS / FLEET_FILE
     if fleet or hosts.exists():
         written.append(write_fleet(folder, hosts, overwrite=overwrite))
-    if as_json:
-        return dump({"files": [str(path) for path in written]})
-    return say("\n".join(map(str, written)) or "No model is running: nothing to export.")
+    files = [str(path) for path in written]
+    text = "\n".join(files) or "No model is running: nothing to export."
+    return print_answer({"files": files}, text, as_json=as_json)

@@ -14,7 +14,7 @@ from moorage.adapters.ledger import Ledger
 from moorage.adapters.system.settings import Settings
 from moorage.cli.endpoint import show_key
 from moorage.cli.options import AsJson, Commands, open_ledger
-from moorage.cli.output import dump, err, print_table, say
+from moorage.cli.output import dump, err, print_answer, print_table
 from moorage.common.failures import Cause, Failure
 from moorage.gateway.table import ApiKey
 from moorage.spec import Name
@@ -104,9 +104,7 @@ def revoke(name: KeyName, as_json: AsJson = False) -> None:
             suggestion="`moorage key list` lists them.",
         )
     _await_gateways(ledger)
-    if as_json:
-        return dump({"key": name, "revoked": True})
-    return say(f"key {name} is revoked")
+    print_answer({"key": name, "revoked": True}, f"key {name} is revoked", as_json=as_json)
 
 
 def _duration(text: str) -> timedelta:

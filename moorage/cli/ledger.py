@@ -16,7 +16,7 @@ from moorage.adapters.ledger.copies import restore as restore_ledger
 from moorage.adapters.ledger.database import shown_url
 from moorage.adapters.system.settings import Settings
 from moorage.cli.options import AsJson, Commands
-from moorage.cli.output import dump, say
+from moorage.cli.output import dump, print_answer, say
 from moorage.common.failures import ExitCode
 
 commands = Commands(
@@ -34,9 +34,9 @@ def backup(
     """Copy the ledger into a file while flows run."""
     with interrupted_in_order():
         back_up(Settings().ledger, file)
-    if as_json:
-        return dump({"ledger": _shown(), "backup": str(file)})
-    return say(f"Copied {_shown()} to {file}")
+    shown = _shown()
+    content = {"ledger": shown, "backup": str(file)}
+    print_answer(content, f"Copied {shown} to {file}", as_json=as_json)
 
 
 @commands.command()
@@ -61,10 +61,8 @@ def restore(
 def check(as_json: AsJson = False) -> None:
     """Check the ledger: its file, its schema, and its releases."""
     problems = _problems()
-    if as_json:
-        dump({"ledger": _shown(), "problems": list(problems)})
-    else:
-        say("\n".join(f"- {problem}" for problem in problems) or f"{_shown()} is sound")
+    text = "\n".join(f"- {problem}" for problem in problems) or f"{_shown()} is sound"
+    print_answer({"ledger": _shown(), "problems": list(problems)}, text, as_json=as_json)
     if problems:
         raise typer.Exit(ExitCode.MACHINE)
 

@@ -12,7 +12,7 @@ from moorage.adapters.files.specs import InvalidFile, absolute
 from moorage.cli.endpoint import key_of, running_release
 from moorage.cli.flows import FlowResult, call_flow
 from moorage.cli.options import ApiKey, AsJson, Commands, ModelName
-from moorage.cli.output import dump, print_table, say
+from moorage.cli.output import dump, print_answer, print_table
 from moorage.common.failures import Cause
 from moorage.models.assets import AssetRole, Pin
 from moorage.releases.loaded_adapters import loaded
@@ -44,10 +44,8 @@ def load(
     TypeAdapter(Name).validate_python(model)
     wanted = _adapter(adapter, revision)
     outcome: FlowResult[Pin] = call_flow("load_adapter", model, wanted, as_json=as_json)
-    if as_json:
-        content = {"outcome": outcome.name.lower(), "message": outcome.message, "model": model}
-        return dump(content | {"adapter": outcome.result})
-    return say(outcome.message)
+    content = {"outcome": outcome.name.lower(), "message": outcome.message, "model": model}
+    print_answer(content | {"adapter": outcome.result}, outcome.message, as_json=as_json)
 
 
 @app.command()
@@ -61,10 +59,8 @@ def unload(
     for text in (model, name):
         TypeAdapter(Name).validate_python(text)
     outcome: FlowResult[str] = call_flow("unload_adapter", model, name, as_json=as_json)
-    if as_json:
-        content = {"message": outcome.message, "model": model, "adapter": name}
-        return dump(content | {"release": outcome.result})
-    return say(outcome.message)
+    content = {"message": outcome.message, "model": model, "adapter": name}
+    print_answer(content | {"release": outcome.result}, outcome.message, as_json=as_json)
 
 
 @app.command(name="list")

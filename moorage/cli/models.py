@@ -16,8 +16,7 @@ from moorage.cli.options import AsJson, Commands, FleetFile, fleet_of, open_ledg
 from moorage.cli.output import dump, err, out, print_table
 from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.common.units import human_bytes, parse_bytes
-from moorage.operations.stored_models import Need, Stored, StoredState, needs, to_prune
-from moorage.releases.states import KEPT
+from moorage.operations.stored_models import Stored, StoredState, to_prune
 
 LIST_SECONDS = 60.0
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
@@ -103,7 +102,7 @@ def _stores(fleet: Path | None, host: str | None) -> tuple[Store, ...]:
 
 
 def _stored(stores: Sequence[Store]) -> list[Stored]:
-    needed = _needs()
+    needed = open_ledger().releases.needs()
     answers = _ask_all(stores, lambda store: store.stored(needed), LIST_SECONDS)
     return [one for _, found in answers for one in found]
 
@@ -111,15 +110,9 @@ def _stored(stores: Sequence[Store]) -> list[Stored]:
 def _prune(stores: Sequence[Store], chosen: Sequence[Stored]) -> list[Stored]:
     def work(store: Store) -> tuple[Stored, ...]:
         own = [one for one in chosen if one.host == store.host]
-        return prune(store, own, _needs) if own else ()
+        return prune(store, own, open_ledger().releases.needs) if own else ()
 
     return [one for _, removed in _ask_all(stores, work, WORK_SECONDS) for one in removed]
-
-
-def _needs() -> tuple[Need, ...]:
-    releases = open_ledger().releases
-    rows = releases.in_states(KEPT)
-    return needs(rows, releases.specs(row.id for row in rows))
 
 
 def _ask_all(

@@ -30,6 +30,7 @@ FleetFile = Annotated[
     Path | None, typer.Option("--fleet", help="Fleet file; else deployments/fleet.yaml.")
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show the plan.")]
+AtOnce = Annotated[int, typer.Option(min=1, max=64, help="Models deployed at the same time.")]
 ModelName = Annotated[str, typer.Argument(help="Name of the model.")]
 ApiKey = Annotated[
     str,

@@ -45,6 +45,14 @@ def _plain(content: Any) -> Any:
     return content.model_dump(mode="json") if isinstance(content, BaseModel) else str(content)
 
 
+def print_answer(content: Any, text: str, *, as_json: bool) -> None:
+    """Print JSON for a program, or a text for a person."""
+    if as_json:
+        dump(content)
+    else:
+        say(text)
+
+
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], empty: str = "") -> None:
     """Print a table; cells that are too long are folded, never cut."""
     if not rows and empty:

@@ -7,8 +7,8 @@ import typer
 from pydantic import TypeAdapter, ValidationError
 
 from moorage.cli.flows import FlowResult, call_flow
-from moorage.cli.options import AsJson, DryRun, FleetFile, fleet_of
-from moorage.cli.output import dump, print_table, say
+from moorage.cli.options import AsJson, AtOnce, DryRun, FleetFile, fleet_of
+from moorage.cli.output import dump, print_answer, print_table, say
 from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.operations.reconcile.actions import ActionOutcome
 from moorage.operations.redeploy.intent import HEADER, Answer, Redeployed, is_failure, row_of
@@ -37,9 +37,7 @@ def redeploy(
     wave: Annotated[
         str, typer.Option(help="Models per wave: a number such as 4, or a share such as 25%.")
     ] = "1",
-    at_once: Annotated[
-        int, typer.Option(min=1, max=64, help="Models of a wave deployed at the same time.")
-    ] = 4,
+    at_once: AtOnce = 4,
     pause: Annotated[int, typer.Option(min=0, max=86_400, help="Seconds between two waves.")] = 0,
     stop_at: Annotated[
         str,
@@ -53,14 +51,11 @@ def redeploy(
 ) -> None:
     """Redeploy running models whose branch, image or file has changed, in waves."""
     _check_choice(names or [], label or [], every=every)
-    _check("--wave", TypeAdapter(WaveSize), wave, "a number such as 4, or a share such as 25%")
-    _check("--stop-at", TypeAdapter(StopAt), stop_at, "first, never, or a share such as 20%")
+    _check_shares(wave, stop_at)
     chosen = (names or [], _labels(label or []), fleet_of(fleet), _folder(files))
     how = (by_policy, force, wave, at_once, pause, stop_at, dry_run)
-    outcome: FlowResult[list[Redeployed]] = call_flow(
-        "redeploy_models", *chosen, *how, as_json=as_json, failed_too=True
-    )
-    _show(outcome.result, as_json=as_json)
+    ended = call_flow("redeploy_models", *chosen, *how, as_json=as_json, failed_too=True)
+    _show(ended.result, as_json=as_json)
 
 
 def _check_choice(names: list[str], labels: list[str], *, every: bool) -> None:
@@ -87,11 +82,16 @@ def _labels(written: list[str]) -> dict[str, str]:
     return {name: value for name, _, value in pairs}
 
 
-def _check(option: str, kind: TypeAdapter[str], value: str, allowed: str) -> None:
-    try:
-        kind.validate_python(value)
-    except ValidationError:
-        raise Failure(Cause.BAD_SETTING, f"{option} {value}: allowed: {allowed}") from None
+def _check_shares(wave: str, stop_at: str) -> None:
+    shares: tuple[tuple[str, Any, str, str], ...] = (
+        ("--wave", WaveSize, wave, "a number such as 4, or a share such as 25%"),
+        ("--stop-at", StopAt, stop_at, "first, never, or a share such as 20%"),
+    )
+    for option, kind, value, allowed in shares:
+        try:
+            TypeAdapter(kind).validate_python(value)
+        except ValidationError:
+            raise Failure(Cause.BAD_SETTING, f"{option} {value}: allowed: {allowed}") from None
 
 
 def _show(ended: list[Redeployed], *, as_json: bool) -> None:
@@ -142,9 +142,8 @@ def approve(
     reply = Answer(approve=not refuse, note=note)
     one = find_approval(named)
     answer(one, reply)
-    if as_json:
-        return dump({"run": one, "answer": reply})
-    return say(f"{'Refused' if refuse else 'Approved'} {one.name}")
+    text = f"{'Refused' if refuse else 'Approved'} {one.name}"
+    print_answer({"run": one, "answer": reply}, text, as_json=as_json)
 
 
 def reconcile(fleet: FleetFile = None, dry_run: DryRun = False, as_json: AsJson = False) -> None:
@@ -162,14 +161,6 @@ def reconcile(fleet: FleetFile = None, dry_run: DryRun = False, as_json: AsJson 
 
 
 def _data(one: ActionOutcome) -> dict[str, Any]:
-    action = one.action
-    return {
-        "deed": action.kind,
-        "about": action.about,
-        "model": action.model,
-        "release": action.release,
-        "host": action.host,
-        "reason": action.reason,
-        "done": one.done,
-        "outcome": one.summary,
-    }
+    names = ("about", "model", "release", "host", "reason")
+    subject = {name: getattr(one.action, name) for name in names}
+    return {"deed": one.action.kind, **subject, "done": one.done, "outcome": one.summary}

@@ -131,7 +131,7 @@ def liveness(row: ReleaseRow) -> Liveness:
     alive, states = row.state != ReleaseState.ERROR, []
     for workload in row.workloads:
         try:
-            seen = runtime_for(workload.runtime, workload.address, Settings()).observe(workload)
+            seen = runtime_for(workload, Settings()).observe(workload)
         except Failure as failure:
             alive, detail = False, str(failure)
         else:
@@ -156,7 +156,7 @@ def _log_text(row: ReleaseRow, tail: int, container: str) -> str:
             Cause.UNKNOWN_RELEASE, f"{row.id} has no workload {container}; it has {there}"
         )
     parts = [
-        runtime_for(workload.runtime, workload.address, Settings()).logs(workload, tail)
+        runtime_for(workload, Settings()).logs(workload, tail)
         for workload in row.workloads
         if (workload.name == container if container else workload.serves)
     ]

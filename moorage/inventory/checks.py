@@ -16,9 +16,7 @@ class Check(Value):
     """One finding.
 
     Attributes:
-        name: What was looked at.
         state: `ok`, `absent` (something optional is missing) or `broken`.
-        found: What was found.
         fix: How to mend or add it; empty = nothing to do.
     """
 
@@ -37,8 +35,6 @@ class HostChecks(Value):
     """The findings about one host of a fleet.
 
     Attributes:
-        host: Its name.
-        address: Its address.
         checks: What was found, in the order in which one depends on the other.
     """
 
@@ -95,7 +91,6 @@ def judge_docker(version: str, api: str) -> Check:
     """Whether a daemon is new enough.
 
     Args:
-        version: As people call it.
         api: The newest API that it speaks, such as `1.41`.
     """
     found = f"{version} (API {api})"
@@ -108,7 +103,6 @@ def judge_accelerators(facts: HostFacts, detect: bool = True) -> list[Check]:
     """Whether containers can be given the accelerators that are there.
 
     Args:
-        facts: What the probe found.
         detect: Whether they are detected; else the fleet file lists them.
     """
     if not detect:
@@ -131,12 +125,7 @@ def judge_accelerators(facts: HostFacts, detect: bool = True) -> list[Check]:
 
 
 def judge_toolkit(facts: HostFacts, runtimes: tuple[str, ...]) -> list[Check]:
-    """Whether Docker on this machine knows how to hand out the NVIDIA GPUs that are there.
-
-    Args:
-        facts: What the drivers report.
-        runtimes: Runtimes that the daemon lists.
-    """
+    """Whether Docker on this machine knows how to hand out the NVIDIA GPUs that are there."""
     if "nvidia" in runtimes or not any(item.type == "cuda" for item in facts.accelerators):
         return []
     found = "Docker lists no runtime `nvidia`: containers may not get the GPUs"
@@ -191,8 +180,6 @@ def judge_bind(bind: str, port: int, trouble: str) -> Check:
     """Whether engines on a host can be reached from here.
 
     Args:
-        bind: Address on which they listen.
-        port: The port that was tried.
         trouble: Why it could not be reached; empty = it could.
     """
     if not trouble:

@@ -27,8 +27,6 @@ class Claim(Value):
     """One reservation on one host.
 
     Attributes:
-        host: Name of the host.
-        resource: What is reserved.
         index: Which one, where a host has several.
         amount: Bytes, cores or ports.
         release: Release that holds it; empty while it is only proposed.

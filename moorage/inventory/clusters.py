@@ -17,15 +17,11 @@ class ClusterSnapshot(Value):
     """A Ray cluster at one moment.
 
     Attributes:
-        name: As in the fleet.
         address: The way to its dashboard, as `Access.url` writes it.
         serve: Base URL under which Ray Serve answers.
         autoscales: Whether nodes are added when they are needed.
-        version: Version of its Ray.
-        nodes: Nodes that are alive.
         total: Resources of all nodes by Ray's name: `GPU`, `CPU`, `accelerator_type:H100`, ...
         free: What of them nobody holds; None = the cluster does not tell (yet).
-        applications: Names of the applications that it serves.
     """
 
     name: str
@@ -94,7 +90,7 @@ class RayCluster(InputValue):
 
     @field_validator("dashboard", "serve")
     @classmethod
-    def _without_a_slash(cls, url: str) -> str:
+    def _strip_slash(cls, url: str) -> str:
         return url.rstrip("/")
 
     @property

@@ -147,7 +147,6 @@ class Host(InputValue):
         description="Range for the Ray cluster of a replica over several hosts, both ends included."
         " One cluster at a time uses it on a host.",
     )
-
     store: Folder = Field(
         "/var/lib/moorage",
         description="Directory of a remote host in which models are kept; it is made where it is"
@@ -156,20 +155,15 @@ class Host(InputValue):
 
     @field_validator("bind")
     @classmethod
-    def _is_an_address(cls, bind: str) -> str:
+    def _check_bind(cls, bind: str) -> str:
         ipaddress.ip_address(bind)
         return bind
 
     @model_validator(mode="after")
-    def _ports_ascend(self) -> Host:
-        low, high = self.port_range
-        if not 1 <= low <= high <= 65535:
-            raise ValueError(f"ports {self.ports} must ascend within 1-65535")
-        return self
-
-    @model_validator(mode="after")
-    def _ray_has_ports_of_its_own(self) -> Host:
+    def _check_ports(self) -> Host:
         (low, high), (first, last) = self.ray_range, self.port_range
+        if not 1 <= first <= last <= 65535:
+            raise ValueError(f"ports {self.ports} must ascend within 1-65535")
         if not 1 <= low <= high - RAY_LEAST + 1 <= 65535:
             raise ValueError(f"ray_ports {self.ray_ports} must ascend, and be {RAY_LEAST} or more")
         # Who leaves them as they are may never need them.
@@ -179,7 +173,7 @@ class Host(InputValue):
         return self
 
     @model_validator(mode="after")
-    def _can_be_reached(self) -> Host:
+    def _check_reachable(self) -> Host:
         if not others_can_reach(self.bind, self.access):
             raise ValueError(
                 f"bind {self.bind} cannot be reached from here: name an address of {self.name}"
@@ -194,17 +188,18 @@ class Host(InputValue):
     @property
     def port_range(self) -> tuple[int, int]:
         """First and last port."""
-        return _range(self.ports)
+        low, high = self.ports.split("-")
+        return int(low), int(high)
 
     @property
     def ray_range(self) -> tuple[int, int]:
         """First and last port of Ray's clusters."""
-        return _range(self.ray_ports)
+        low, high = self.ray_ports.split("-")
+        return int(low), int(high)
 
 
-def _range(text: str) -> tuple[int, int]:
-    low, high = text.split("-")
-    return int(low), int(high)
+def _repeated(names: list[str]) -> list[str]:
+    return sorted({name for name in names if names.count(name) > 1})
 
 
 class Fleet(InputValue):
@@ -228,19 +223,16 @@ class Fleet(InputValue):
     registries: Registries = Field(
         Registries(), description="Where container images are taken from."
     )
-
     helper_image: ImageName = Field(
         "python:3.12-slim",
         description="Image of the small containers that look at remote hosts and bring models"
         " there; it needs a shell and Python's standard library.",
     )
-
     avoid: tuple[Avoided, ...] = Field(
         (),
         description="Hosts and accelerators on which nothing new is placed, such as before they are"
         " taken out of service.",
     )
-
     share_models: bool = Field(
         True,
         description="Whether a model that one remote host has complete is copied from there to"
@@ -248,26 +240,24 @@ class Fleet(InputValue):
     )
 
     @model_validator(mode="after")
-    def _names_differ(self) -> Fleet:
+    def _check_names(self) -> Fleet:
         names = [host.name for host in self.hosts]
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
+        if twice := _repeated(names):
             raise ValueError(f"the host name {', '.join(twice)} is used more than once")
         if both := sorted(self.clusters.keys() & set(names)):
             raise ValueError(f"{', '.join(both)} is the name of a host and of a cluster")
         return self
 
     @model_validator(mode="after")
-    def _addresses_differ(self) -> Fleet:
+    def _check_machines(self) -> Fleet:
         """Two names for one remote machine would give it away twice."""
         remote = [host.access.machine for host in self.hosts if host.access.is_remote]
-        twice = sorted({machine for machine in remote if remote.count(machine) > 1})
-        if twice:
+        if twice := _repeated(remote):
             raise ValueError(f"the machine {', '.join(twice)} has more than one name")
         return self
 
     @model_validator(mode="after")
-    def _engines_are_named(self) -> Fleet:
+    def _check_engine_names(self) -> Fleet:
         for name in (EngineName.AUTO, EngineName.CUSTOM):
             if name in self.engines:
                 raise ValueError(f"engines.{name}: give a custom engine a name of its own")
@@ -286,7 +276,6 @@ def at_site(fleet: Fleet, site: str) -> Fleet:
     """The part of a fleet that can be reached from a site.
 
     Args:
-        fleet: All hosts.
         site: Where the flow runs; empty = all hosts are reached from here.
 
     Returns:

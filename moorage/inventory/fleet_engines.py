@@ -86,7 +86,6 @@ class CatalogueRow(Value):
     """Where an image is published for one kind of hardware.
 
     Attributes:
-        engine: The engine.
         accelerator_type: `cuda`, `rocm`, ... or `cpu`.
         architectures: CPU architectures that the image is built for.
         template: Reference, with `{version}` where one row stands for many versions.

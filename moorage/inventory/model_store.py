@@ -31,8 +31,6 @@ def model_directory(store: str, source: str, revision: str) -> str:
     """The directory of a model.
 
     Args:
-        store: Directory of all models.
-        source: As in the spec.
         revision: Commit, or fingerprint of a directory.
     """
     return f"{store.rstrip('/')}/{folder_name(source)}/{revision}"

@@ -62,12 +62,9 @@ class HostSnapshot(Value):
     """One host at one moment.
 
     Attributes:
-        name: As in the fleet.
-        address: As in the fleet.
         bind: Address on which engines listen.
         unreachable: Why the host could not be surveyed; empty = it could.
         troubles: What could not be found out about it, and why.
-        labels: As in the fleet.
         runtimes: What can start engines there.
         docker: Version of its Docker; empty = it has none, or was not surveyed.
         programs: Engines installed there for the process runtime.
@@ -83,7 +80,6 @@ class HostSnapshot(Value):
         models: What is staged there already, as `source@revision`.
         images: References and digests of the images that are there already.
         catalogue: Images for its hardware in addition to the official ones.
-        engines: What the fleet says about engines, by name.
         registries: Where it takes images from.
         store: Directory in which a remote host keeps models; empty = this machine's store.
         helper_image: Image of the small containers that work on a remote host.

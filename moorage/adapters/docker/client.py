@@ -52,10 +52,6 @@ Event = tuple[str, T | BaseException | None]
 def connect(access: Access, read_seconds: int = READ_SECONDS) -> docker.DockerClient:
     """A client for this thread: the underlying sessions are not safe for several threads.
 
-    Args:
-        access: Address and credentials of the daemon.
-        read_seconds: How long it may be silent.
-
     Raises:
         Failure: When an SSH tunnel cannot be made.
         DockerException: When the daemon does not answer.
@@ -139,7 +135,6 @@ def daemon(address: str, read_seconds: int = READ_SECONDS) -> Iterator[docker.Do
 
     Args:
         address: As in the fleet; `local` means what the Docker client itself would use.
-        read_seconds: How long it may be silent.
 
     Raises:
         Failure: By the daemon's message: `RUNTIME_UNAVAILABLE`, `HOST_UNTRUSTED`,

@@ -199,11 +199,6 @@ def remove_volumes(client: docker.DockerClient, release: str, ledger: str) -> No
 
     Volumes are found by label, because the process that removed the last container may have been
     killed.
-
-    Args:
-        client: The daemon.
-        release: The release.
-        ledger: Identity of its ledger.
     """
     own = [f"{LABEL_RELEASE}={release}", f"{LABEL_LEDGER}={ledger}"]
     for volume in client.volumes.list(filters={"label": own}):

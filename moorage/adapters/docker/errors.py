@@ -2,8 +2,13 @@
 
 from docker.errors import APIError
 
-from moorage.adapters.registry.connection import CONNECTION, ErrorText, failure_of
-from moorage.adapters.system.os_errors import NETWORK_ERRORS, innermost_message
+from moorage.adapters.registry.connection import CONNECTION
+from moorage.adapters.system.os_errors import (
+    NETWORK_ERRORS,
+    ErrorText,
+    failure_of,
+    innermost_message,
+)
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import ContainerSpec
 from moorage.inventory.devices import device_kind
@@ -38,31 +43,33 @@ NO_CERTIFICATES = (
     " able to read them."
 )
 
-REACH_ERRORS: tuple[tuple[str, Cause, str], ...] = (
-    (
+REACH_ERRORS = (
+    ErrorText(
         "certificate verify failed",
         Cause.HOST_UNTRUSTED,
         "The `ca.pem` of `tls` did not sign the daemon's certificate, or that is for another"
         " address.",
     ),
-    (
+    ErrorText(
         "bad certificate",
         Cause.HOST_UNAUTHORIZED,
         "The daemon does not take the `cert.pem` of `tls`: its own authority did not sign it.",
     ),
-    ("certificate required", Cause.HOST_UNAUTHORIZED, "The daemon asks for a `tls` certificate."),
-    (
+    ErrorText(
+        "certificate required", Cause.HOST_UNAUTHORIZED, "The daemon asks for a `tls` certificate."
+    ),
+    ErrorText(
         "HTTP request to an HTTPS server",
         Cause.HOST_UNAUTHORIZED,
         "The daemon speaks TLS: name the directory of the certificates under `tls`.",
     ),
-    (
+    ErrorText(
         "wrong version number",
         Cause.RUNTIME_UNAVAILABLE,
         "What listens there does not speak TLS: check the port (TLS is usually on 2376).",
     ),
-    ("Path to a certificate", Cause.HOST_UNAUTHORIZED, NO_CERTIFICATES),
-    ("Invalid CA certificate", Cause.HOST_UNAUTHORIZED, NO_CERTIFICATES),
+    ErrorText("Path to a certificate", Cause.HOST_UNAUTHORIZED, NO_CERTIFICATES),
+    ErrorText("Invalid CA certificate", Cause.HOST_UNAUTHORIZED, NO_CERTIFICATES),
     *NETWORK_ERRORS,
 )
 """Texts when a daemon cannot be talked to, and what they mean."""
@@ -71,7 +78,7 @@ DOCKER_DISK = (
     "Free some space where Docker keeps its images: `docker system df` shows what is used."
 )
 
-PULL: tuple[ErrorText, ...] = (
+PULL_ERRORS = (
     *CONNECTION,
     ErrorText("no basic auth credentials", Cause.REGISTRY_UNAUTHORIZED),
     ErrorText("http 401 response", Cause.REGISTRY_UNAUTHORIZED),
@@ -111,14 +118,9 @@ def reach_failure(
     """The failure behind a daemon that cannot be reached, or that refused a request."""
     text = str(getattr(error, "explanation", None) or error)
     detail = f"Docker at {address}: {innermost_message(text)}"
-    for fragment, cause, suggestion in REACH_ERRORS:
-        if fragment.lower() in text.lower().replace("_", " "):
-            return Failure(cause, detail, suggestion=suggestion)
-    return Failure(otherwise, detail)
+    return failure_of(text.replace("_", " "), detail, REACH_ERRORS, otherwise)
 
 
 def pull_failure(text: str, reference: str) -> Failure:
     """The failure behind a daemon's answer to a pull."""
-    return failure_of(text, reference, PULL) or Failure(
-        Cause.IMAGE_PULL_FAILED, f"{reference}: {text}"
-    )
+    return failure_of(text, f"{reference}: {text}", PULL_ERRORS, Cause.IMAGE_PULL_FAILED)

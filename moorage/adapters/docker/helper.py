@@ -46,11 +46,9 @@ class HelperJob(NamedTuple):
 
     Attributes:
         image: An image that the host has.
-        command: The program.
         purpose: Its purpose, for name and label.
         seconds: Limit for the program. A lost daemon is noticed much earlier.
         handed: Devices and directories of the host that it needs to query accelerators.
-        mounts: Additional directories.
         writes: Whether it has root's usual capabilities, to change files of other users.
     """
 
@@ -67,10 +65,6 @@ def run_helper(access: Access, job: HelperJob) -> str:
     """Output of a program that is run on a host to its end.
 
     The program uses the host's network, has no privileges, and can write to its mounts only.
-
-    Args:
-        access: Address and credentials of the host's daemon.
-        job: The program.
 
     Raises:
         Failure: `IMAGE_MISSING` without the image, `ACCELERATOR_RUNTIME_MISSING` where the host
@@ -109,8 +103,6 @@ def helper_options(purpose: str, command: Sequence[str], *, writes: bool = False
     """What all helper containers have in common, as arguments of Docker's API.
 
     Args:
-        purpose: Its purpose, for name and label.
-        command: The program.
         writes: Whether it keeps root's usual capabilities, to change files of other users.
     """
     return {
@@ -175,8 +167,6 @@ def ensure_helper_image(host: HostSnapshot, reference: str, seconds: float) -> s
     A missing one is pulled like an engine's image.
 
     Args:
-        host: The host: its daemon, its registries, its processors.
-        reference: As the fleet names it.
         seconds: How long to wait. A longer pull goes on, and the next caller waits for it.
 
     Raises:

@@ -26,7 +26,6 @@ class LocalImage(NamedTuple):
     """An image that a daemon has.
 
     Attributes:
-        identity: Its local id.
         digests: Its digests in the repository of the reference; empty when it was never pulled
             from there.
         architecture: CPU architecture that it is built for, such as `amd64`; empty = not known.
@@ -181,7 +180,6 @@ def ensure_image(
     A concurrent call for the same image and host waits for the pull, then finds the image.
 
     Args:
-        images: The images of the host's daemon.
         image: The image, by digest where that is known, so that every host gets the same.
         locks: Folder that all flows of this machine share.
         on_progress: Called with the bytes done and the total known so far.

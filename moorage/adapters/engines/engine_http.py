@@ -172,7 +172,6 @@ async def ask_engine(question: Question, seconds: float, most: int = MOST_BYTES)
     """Ask an engine.
 
     Args:
-        question: The request.
         seconds: How long all of it may take: connecting, asking, and the whole answer.
         most: Bytes that the body may have.
 

@@ -47,8 +47,6 @@ class HostDiagnosis:
     """Findings about one host.
 
     Attributes:
-        host: The host.
-        checks: The checks so far.
         image: Name of the helper's image there; empty = no helper can run.
         port: A free port of its range for a listener; 0 = there is none.
     """

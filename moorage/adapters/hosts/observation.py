@@ -28,7 +28,6 @@ class Observation(Value):
     """The state of a container or process.
 
     Attributes:
-        running: Whether it runs.
         exit_code: Exit status once it has ended; None = unknown or still running.
         out_of_memory: Whether the kernel killed it for memory.
         restarts: How often it ended and was started again by its runtime.
@@ -58,7 +57,6 @@ def log_of_container(container: Container, tail: int | None = None, **streams: b
     """The last lines of what a container wrote.
 
     Args:
-        container: The container.
         tail: Number of lines; None = up to `MOST_BYTES`.
         streams: Whether to include `stdout` and `stderr`.
     """

@@ -48,13 +48,13 @@ class Runtime(Protocol):
         ...
 
 
-def runtime_for(name: RuntimeName, address: str, settings: Settings) -> Runtime:
-    """The runtime of that name on the host with that address."""
-    if name == RuntimeName.PROCESS:
+def runtime_for(one: ContainerSpec | Workload | Place, settings: Settings) -> Runtime:
+    """The runtime that starts, or has started, what is there."""
+    if one.runtime == RuntimeName.PROCESS:
         return ProcessRuntime(settings.root / "run")
-    if name == RuntimeName.RAY:
-        return RayRuntime(address, lambda: _config_lock(address, settings))
-    return DockerRuntime(address)
+    if one.runtime == RuntimeName.RAY:
+        return RayRuntime(one.address, lambda: _config_lock(one.address, settings))
+    return DockerRuntime(one.address)
 
 
 @contextmanager
@@ -107,11 +107,11 @@ def remove_workload(place: Place, found: ObservedWorkload, ledger: str, settings
         runtime=place.runtime,
         identity=found.identity,
     )
-    runtime_for(place.runtime, place.address, settings).stop(workload, STOP_SECONDS)
+    runtime_for(place, settings).stop(workload, STOP_SECONDS)
 
 
 def _application(workload: Workload, settings: Settings) -> ObservedWorkload:
-    state = runtime_for(workload.runtime, workload.address, settings).observe(workload)
+    state = runtime_for(workload, settings).observe(workload)
     return ObservedWorkload(
         name=workload.name,
         identity=workload.identity,

@@ -45,10 +45,8 @@ def survey_hosts(
     """The resources of every host and their use.
 
     Args:
-        fleet: The hosts.
         seconds: A host that does not answer in this time is unreachable. Its requests end by their
             own time-outs.
-        on_done: Called after each host.
     """
     outcomes = map_parallel(lambda host: survey_host(host, fleet), fleet.hosts, seconds, on_done)
     pairs = zip(fleet.hosts, outcomes, strict=True)

@@ -8,9 +8,9 @@ name two machines would share their room.
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Engine, Row, delete, insert, select
+from sqlalchemy import ColumnElement, Connection, Row, delete, insert, select
 
-from moorage.adapters.ledger.database import gate, reading
+from moorage.adapters.ledger.database import LedgerPart, gate, reading
 from moorage.adapters.ledger.tables import CLAIMS, HOSTS, RELEASES, replace_rows
 from moorage.adapters.ledger.transitions import changing
 from moorage.common.failures import Cause, Failure
@@ -24,11 +24,8 @@ PROVEN = SERVING | {ReleaseState.STOPPING}
 """States in which a release really uses what it claims."""
 
 
-class Claims:
+class Claims(LedgerPart):
     """The claims of all releases."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
 
     def all(self) -> tuple[Claim, ...]:
         """Every claim of every release."""
@@ -50,12 +47,9 @@ class Claims:
         The placement's own arithmetic runs again, on fresh rows, inside the transaction.
 
         Args:
-            release: The release that gets the claims.
-            wanted: Its claims.
             fleet: The snapshot of the proposal; its claims are replaced by fresh ones.
             instead_of: Release that will stop for this one, and makes room in the same transaction.
             overcommit: Whether accelerators may be claimed beyond their memory.
-            to: Its state with these claims.
 
         Raises:
             Failure: `CLAIM_CONFLICT` when others were faster, `BAD_FLEET` when the fleet has

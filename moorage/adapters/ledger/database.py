@@ -105,6 +105,13 @@ def open_database(url: str) -> Engine:
     return engine
 
 
+class LedgerPart:
+    """What one part of the ledger has in common with the others: the database."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+
 @contextmanager
 def gate(engine: Engine) -> Iterator[Connection]:
     """An exclusive transaction: others that use the gate wait for its end."""

@@ -106,7 +106,6 @@ class Locks:
         """Hold a lock; its lease is renewed in the background.
 
         Args:
-            name: Name of the lock.
             wait_seconds: How long to wait for another holder.
             note: Shown to those who wait, such as the flow run.
             on_wait: Called with a description of the holder, again for each new holder.

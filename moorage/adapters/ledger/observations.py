@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Engine, Row, delete, select
+from sqlalchemy import Row, delete, select
 
-from moorage.adapters.ledger.database import gate, reading
+from moorage.adapters.ledger.database import LedgerPart, gate, reading
 from moorage.adapters.ledger.tables import (
     HOSTS,
     MEASUREMENTS,
@@ -21,11 +21,8 @@ from moorage.readiness.engine_facts import Measured, combine_measured
 from moorage.releases.states import FINAL
 
 
-class Measurements:
+class Measurements(LedgerPart):
     """The measurements of all releases."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
 
     def record(self, release: str, measurements: Sequence[Measurement]) -> None:
         """Write the measurements of a release; they replace its earlier ones."""
@@ -79,11 +76,8 @@ def measurement_of(row: Row[Any], key: CalibrationKey) -> Measurement:
     )
 
 
-class Repairs:
+class Repairs(LedgerPart):
     """Records of the reconcile flow: one for each release that was ever repaired or probed."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
 
     def all(self) -> tuple[RepairRecord, ...]:
         """Every record."""
@@ -115,11 +109,8 @@ def record_of(row: Row[Any]) -> RepairRecord:
     return RepairRecord(**row._mapping)
 
 
-class Sightings:
+class Sightings(LedgerPart):
     """Hosts that did not answer, and all hosts that ever had claims."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
 
     def unseen(self) -> dict[str, datetime]:
         """The hosts that do not answer, with the time of their last answer, UTC."""

@@ -5,24 +5,22 @@ from contextlib import suppress
 from typing import Any
 
 from pydantic import ValidationError
-from sqlalchemy import Connection, Engine, Row, Select, func, select, tuple_, union
+from sqlalchemy import Connection, Row, Select, func, select, tuple_, union
 
-from moorage.adapters.ledger.database import reading
+from moorage.adapters.ledger.database import LedgerPart, reading
 from moorage.adapters.ledger.tables import CLAIMS, RELEASES, TRANSITION_LOG, WORKLOADS
 from moorage.adapters.ledger.transitions import logged
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import RECORDED
 from moorage.engines.launch import Workload
+from moorage.operations.stored_models import Need, needs
 from moorage.releases.release import Release, ReleaseRow, ReleaseState, release_id
-from moorage.releases.states import SERVING, UNFINISHED, Transition
+from moorage.releases.states import KEPT, SERVING, UNFINISHED, Transition
 from moorage.spec import ModelSpec
 
 
-class ReleaseQueries:
+class ReleaseQueries(LedgerPart):
     """Reads the releases of all models."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
 
     def next_id(self, model: str) -> str:
         """The id that the next release of a model will get."""
@@ -70,6 +68,11 @@ class ReleaseQueries:
         query = select(RELEASES.c.id, RELEASES.c.spec).where(RELEASES.c.id.in_(list(identities)))
         with reading(self._engine) as connection:
             return {row.id: spec_of(row) for row in connection.execute(query)}
+
+    def needs(self) -> tuple[Need, ...]:
+        """What releases that may be served again need of the stores."""
+        rows = self.in_states(KEPT)
+        return needs(rows, self.specs(row.id for row in rows))
 
     def moved_by(self, flow_run_id: str) -> list[ReleaseRow]:
         """Releases that a flow run has moved, in order of creation."""

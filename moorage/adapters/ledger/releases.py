@@ -6,7 +6,6 @@ from typing import Any
 
 from sqlalchemy import (
     Connection,
-    Engine,
     delete,
     insert,
     select,
@@ -14,7 +13,7 @@ from sqlalchemy import (
 )
 
 from moorage.adapters.ledger.claims import free, hand_back
-from moorage.adapters.ledger.database import gate
+from moorage.adapters.ledger.database import LedgerPart, gate
 from moorage.adapters.ledger.release_rows import ReleaseQueries, last_number
 from moorage.adapters.ledger.tables import RELEASES, WORKLOADS, replace_rows
 from moorage.adapters.ledger.transitions import Change, changing, logged
@@ -187,11 +186,8 @@ def _write_record(connection: Connection, release: Release) -> None:
         raise Failure(Cause.LOST_LOCK, f"{release.id} has a record already")
 
 
-class Workloads:
+class Workloads(LedgerPart):
     """The workloads of all releases."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
 
     def begin(self, release: str, workload: Workload) -> None:
         """Write a workload before its start.

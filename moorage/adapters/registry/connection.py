@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from moorage.adapters.system.os_errors import ErrorText
 from moorage.common.failures import Cause, Failure
 from moorage.common.strict_json import JsonError, decode
 from moorage.common.units import MIB, human_bytes
@@ -53,7 +54,6 @@ def endpoints(host: str, *, insecure: bool) -> tuple[Endpoint, ...]:
 
     Args:
         host: Host and port, or `docker.io`.
-        insecure: Whether it is listed as insecure.
     """
     address = HUB_HOST if host == DOCKER_HUB else host
     trust = httpx.create_ssl_context()
@@ -173,20 +173,6 @@ def bounded_request(client: httpx.Client, method: str, url: str, **options: Any)
         )
 
 
-class ErrorText(NamedTuple):
-    """A text, in lower case, and what it means.
-
-    Attributes:
-        fragment: Part of the text.
-        cause: What it means.
-        suggestion: What to do, where more is known than for the cause in general.
-    """
-
-    fragment: str
-    cause: Cause
-    suggestion: str | None = None
-
-
 CONNECTION: tuple[ErrorText, ...] = (
     ErrorText("toomanyrequests", Cause.REGISTRY_RATE_LIMITED),
     ErrorText("429 too many requests", Cause.REGISTRY_RATE_LIMITED),
@@ -202,12 +188,3 @@ CONNECTION: tuple[ErrorText, ...] = (
     ErrorText("tls: ", Cause.REGISTRY_UNTRUSTED),
 )
 """Messages about the connection to a registry; the first match counts."""
-
-
-def failure_of(text: str, subject: str, texts: tuple[ErrorText, ...]) -> Failure | None:
-    """The failure that a message means; None = no entry matches."""
-    lower = text.lower()
-    for entry in texts:
-        if entry.fragment in lower:
-            return Failure(entry.cause, f"{subject}: {text}", suggestion=entry.suggestion)
-    return None

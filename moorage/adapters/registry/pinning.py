@@ -143,7 +143,6 @@ def find_first(
 
     Args:
         places: References of one image in several registries, the preferred one first.
-        client_for: The client for a reference's registry.
         architecture: CPU architecture of the hosts, such as `amd64`.
 
     Raises:

@@ -21,9 +21,9 @@ from moorage.adapters.registry.connection import (
     authorization,
     bounded_request,
     endpoints,
-    failure_of,
 )
 from moorage.adapters.system.guarded_http import guarded_client, thread_deadline
+from moorage.adapters.system.os_errors import failure_of
 from moorage.adapters.transfer.redirects import Guard
 from moorage.common.failures import Cause, Failure
 from moorage.common.printable import short
@@ -56,12 +56,10 @@ class RegistryClient:
 
     Args:
         host: Host and port; empty or `docker.io` = Docker Hub.
-        credentials: Account to log in with, or None.
         insecure: Whether its certificate is not verified, and plain HTTP allowed. On this machine
             both always hold.
         known: Acceptable digests, for which no index is read: a read counts as a pull where
             pulls are limited.
-        transport: HTTP transport, for tests.
         attempts: Number of attempts when it cannot be reached.
     """
 
@@ -178,9 +176,8 @@ class RegistryClient:
         return self._unavailable(reference, f"it answered {status}")
 
     def _unavailable(self, reference: Reference, reason: str) -> Failure:
-        subject = f"{reference}: {self.host}"
-        known = failure_of(reason, subject, CONNECTION)
-        return known or Failure(Cause.REGISTRY_UNAVAILABLE, f"{subject}: {reason}")
+        detail = f"{reference}: {self.host}: {reason}"
+        return failure_of(reason, detail, CONNECTION, Cause.REGISTRY_UNAVAILABLE)
 
 
 def _is_temporary(error: BaseException) -> bool:

@@ -89,10 +89,7 @@ def source_for(
     """The source that a spec, or one of its assets, names.
 
     Args:
-        wanted: The model, or what a model is served with.
-        settings: The hub's address, the stores, how many downloads at once.
         keys: What the source asks for; no other token of the hub is looked for.
-        role: What it is to the model that is served.
         anything: Whether a directory without a configuration will do.
     """
     layout = layout_of(role)

@@ -71,8 +71,6 @@ class HubClient(RemoteClient):
     """One repository on the hub, retried while the hub cannot be reached.
 
     Args:
-        repo: `org/repo`.
-        endpoint: Address of the hub.
         token: Access token. It is sent to the endpoint and appears nowhere else.
         timeout: Seconds to wait for a connection and for each next byte.
         listing_seconds: Seconds that a listing, and the headers before a file, may take in all.

@@ -100,8 +100,6 @@ class RemoteSource:
     """One repository of a hub, or prefix of a bucket, and its place in the store.
 
     Args:
-        client: Client of the repository.
-        store: The store of its commits.
         workers: Files that are downloaded at the same time.
         offline: Never ask the hub; serve what is stored.
         layout: What the repository is expected to hold.
@@ -219,7 +217,11 @@ class RemoteSource:
         chosen, skipped, size = keep_indexed(directory, family, chosen, skipped)
         weights = [file for file in chosen if is_weight(file.name)]
         budget = HeaderBudget()
-        jobs = [partial(self._weigh, commit, family, file, budget) for file in weights]
+
+        def weigh_there(file: ModelFile, stopped: Event) -> FileWeights:
+            return weigh(file, family, partial(self._client.read, commit, file, stopped), budget)
+
+        jobs = [partial(weigh_there, file) for file in weights]
         parts = run_all(jobs, workers=self._workers, tick=tick)
         manifest = Manifest(
             source=source,
@@ -237,11 +239,6 @@ class RemoteSource:
         except OSError as error:
             detail = f"{error.filename} cannot be read: {error.strerror}"
             raise Failure(Cause.SOURCE_INCOMPLETE, detail) from None
-
-    def _weigh(
-        self, commit: str, family: str, file: ModelFile, budget: HeaderBudget, stopped: Event
-    ) -> FileWeights:
-        return weigh(file, family, partial(self._client.read, commit, file, stopped), budget)
 
     def _complete(self, model: ResolvedModel, tick: Tick) -> None:
         if self._offline:

@@ -20,10 +20,8 @@ def guarded_client(library: Any, guard: Guard, *, verify: Any = True, **options:
     """A client that connects only to addresses that a guard allows.
 
     Args:
-        library: The HTTP library.
         guard: Decides about redirects and addresses.
         verify: How certificates are verified.
-        options: Further ones of the library's client.
     """
 
     def check(request: Any) -> None:

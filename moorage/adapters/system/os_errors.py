@@ -1,10 +1,11 @@
-"""Errors of the operating system as failures: disks and networks."""
+"""Error messages as failures; those of disks and networks."""
 
 import errno
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from moorage.common.failures import Cause, Failure
 
@@ -17,20 +18,39 @@ CAUSES = {
 }
 
 
+class ErrorText(NamedTuple):
+    """Part of an error message, in any case of letters, and what it means.
+
+    Attributes:
+        suggestion: What to do, where more is known than for the cause in general.
+    """
+
+    fragment: str
+    cause: Cause
+    suggestion: str | None = None
+
+
+def failure_of(text: str, detail: str, texts: Sequence[ErrorText], otherwise: Cause) -> Failure:
+    """The failure that a message means: by the first entry that matches, else the other cause."""
+    found = (entry for entry in texts if entry.fragment.lower() in text.lower())
+    _, cause, suggestion = next(found, ErrorText("", otherwise))
+    return Failure(cause, detail, suggestion=suggestion)
+
+
 NO_NAME = "No machine has that name: correct `address`, or make the name known (DNS, /etc/hosts)."
 NOTHING_LISTENS = (
     "The machine answers, but nothing listens there: start Docker (or `sshd`), or correct the port."
 )
 SILENT = "See whether the machine is up and not overloaded, and whether a firewall is between."
 
-NETWORK_ERRORS: tuple[tuple[str, Cause, str], ...] = (
-    ("Could not resolve", Cause.RUNTIME_UNAVAILABLE, NO_NAME),
-    ("Failed to resolve", Cause.RUNTIME_UNAVAILABLE, NO_NAME),
-    ("Name or service not known", Cause.RUNTIME_UNAVAILABLE, NO_NAME),
-    ("Connection refused", Cause.RUNTIME_UNAVAILABLE, NOTHING_LISTENS),
-    ("timed out", Cause.RUNTIME_UNAVAILABLE, SILENT),
-    ("No route to host", Cause.RUNTIME_UNAVAILABLE, SILENT),
-    ("Network is unreachable", Cause.RUNTIME_UNAVAILABLE, SILENT),
+NETWORK_ERRORS = (
+    ErrorText("Could not resolve", Cause.RUNTIME_UNAVAILABLE, NO_NAME),
+    ErrorText("Failed to resolve", Cause.RUNTIME_UNAVAILABLE, NO_NAME),
+    ErrorText("Name or service not known", Cause.RUNTIME_UNAVAILABLE, NO_NAME),
+    ErrorText("Connection refused", Cause.RUNTIME_UNAVAILABLE, NOTHING_LISTENS),
+    ErrorText("timed out", Cause.RUNTIME_UNAVAILABLE, SILENT),
+    ErrorText("No route to host", Cause.RUNTIME_UNAVAILABLE, SILENT),
+    ErrorText("Network is unreachable", Cause.RUNTIME_UNAVAILABLE, SILENT),
 )
 """Messages of Python and `ssh`, with their cause and remedy; the first match counts."""
 

@@ -29,9 +29,7 @@ def map_parallel(
 
     Args:
         work: The function; it should have time-outs of its own.
-        items: Its arguments.
         seconds: How long to wait for all.
-        on_done: Called after each item.
 
     Returns:
         Result or error of each, in order; `TimeoutError` for those that have not ended.

@@ -56,7 +56,6 @@ class Delivery:
         folder: Directory of all models on hosts, for its role.
         mirrors: Of its source, the best first; none for a directory of this machine.
         lender: A host that has it.
-        workers: Files that are downloaded at the same time.
     """
 
     model: ResolvedModel
@@ -77,9 +76,7 @@ def bring(
     """Have a model in the store of a host, whole and verified.
 
     Args:
-        delivery: What is brought, and where.
         on_progress: Called with the bytes, done and in all.
-        deadline_seconds: How long it may take.
         say: Called with a line about what is odd and no failure.
 
     Raises:

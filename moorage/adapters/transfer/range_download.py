@@ -79,7 +79,6 @@ class Download:
     """The download of one file.
 
     Args:
-        file: The file.
         path: Where it grows, and stays when the connection breaks for good.
         open_range: Asks the server for a range.
         stopped: Set when the download is to end early.

@@ -5,6 +5,7 @@ used where they are there.
 """
 
 import re
+from collections import defaultdict
 
 from moorage.common.units import KIB
 from moorage.inventory.model_store import MANIFEST
@@ -85,7 +86,7 @@ def read_probe(answer: str) -> HostFacts:
         ValueError: When it is not the answer of a probe.
     """
     sections = _sections(answer)
-    memory = dict(re.findall(r"^(\w+):\s+(\d+) kB$", sections.get("meminfo", ""), re.MULTILINE))
+    memory = dict(re.findall(r"^(\w+):\s+(\d+) kB$", sections["meminfo"], re.MULTILINE))
     try:
         total, free = int(memory["MemTotal"]) * KIB, int(memory["MemAvailable"]) * KIB
         cores = int(sections["cores"])
@@ -95,14 +96,14 @@ def read_probe(answer: str) -> HostFacts:
         cores=cores,
         ram_total=total,
         ram_free=free,
-        ports=_listening(sections.get("tcp", "")),
-        image_disk_free=_free_disk(sections.get("image-disk", "")),
-        disk_free=_free_disk(sections.get("disk", "")),
-        routes=read_routes(sections.get("routes", "")),
-        models=_models(sections.get("models", "")),
-        vendors=vendors_on(sections.get("pci", "")),
-        nvidia_driver=_is_there(sections.get("nvidia-driver", "")),
-        tools=tuple(sections.get("tools", "").split()),
+        ports=_listening(sections["tcp"]),
+        image_disk_free=_free_disk(sections["image-disk"]),
+        disk_free=_free_disk(sections["disk"]),
+        routes=read_routes(sections["routes"]),
+        models=_models(sections["models"]),
+        vendors=vendors_on(sections["pci"]),
+        nvidia_driver=sections["nvidia-driver"].startswith("NVRM"),
+        tools=tuple(sections["tools"].split()),
         **dict(read_vendors(answer, (total, free))),
     )
 
@@ -111,17 +112,16 @@ def read_vendors(answer: str, ram: tuple[int, int]) -> Found:
     """The accelerators in the answer of `VENDOR_SCRIPT`.
 
     Args:
-        answer: The answer.
         ram: Bytes of the host's RAM, in total and free.
     """
     sections = _sections(answer)
     nvidia = nvidia_found(
-        sections.get("nvidia", ""),
-        sections.get("nvidia-runtime", ""),
-        sections.get("nvidia-topology", ""),
+        sections["nvidia"],
+        sections["nvidia-runtime"],
+        sections["nvidia-topology"],
         ram,
     )
-    found = (nvidia, _amd(sections), ascend_found(sections.get("ascend", "")))
+    found = (nvidia, _amd(sections), ascend_found(sections["ascend"]))
     return Found(
         accelerators=tuple(item for one in found for item in one.accelerators),
         troubles=tuple(trouble for one in found for trouble in one.troubles),
@@ -133,17 +133,19 @@ def read_vendors(answer: str, ram: tuple[int, int]) -> Found:
 def _amd(sections: dict[str, str]) -> Found:
     """The tool knows more than the kernel where it is there and answers."""
     tools = (
-        amd_smi_found(sections.get("amd-static", ""), sections.get("amd-metric", "")),
-        rocm_smi_found(sections.get("rocm-smi", "")),
+        amd_smi_found(sections["amd-static"], sections["amd-metric"]),
+        rocm_smi_found(sections["rocm-smi"]),
     )
-    driver = sections.get("amd-driver", "")
-    shown = amd_cards(sections.get("amd-cards", ""), "" if ":" in driver else driver)
+    driver = sections["amd-driver"]
+    shown = amd_cards(sections["amd-cards"], "" if ":" in driver else driver)
     return next((with_nodes(tool, shown) for tool in tools if tool.accelerators), shown)
 
 
 def _sections(answer: str) -> dict[str, str]:
+    """What each command of the script wrote; empty for one that did not run."""
     parts = re.split(r"^== ([\w-]+)\n", answer, flags=re.MULTILINE)
-    return {name: content.strip() for name, content in zip(parts[1::2], parts[2::2], strict=True)}
+    found = zip(parts[1::2], parts[2::2], strict=True)
+    return defaultdict(str, {name: content.strip() for name, content in found})
 
 
 def _listening(table: str) -> tuple[int, ...]:
@@ -166,7 +168,3 @@ def _models(listed: str) -> tuple[str, ...]:
     """Lines of manifests: the source of a model, then its revision."""
     named = re.findall(r'"source": "(.*)",\s+"revision": "(.*)"', listed)
     return tuple(f"{source}@{revision}" for source, revision in named)
-
-
-def _is_there(text: str) -> bool:
-    return text.startswith("NVRM")

@@ -17,11 +17,9 @@ class Vendor(Value):
     """One vendor.
 
     Attributes:
-        name: As people know it.
         pci: Its number on the PCI bus.
         classes: Starts of the PCI classes that its accelerators are of. Graphics of a server's
             management chip are of another.
-        type: Accelerator type.
     """
 
     name: str
@@ -49,9 +47,7 @@ class Handed(Value):
 
     Attributes:
         gpus: All NVIDIA accelerators, through NVIDIA's container toolkit.
-        devices: Device files.
         mounts: Directories, read-only at their own place; they are there on every host.
-        environment: Variables.
     """
 
     gpus: bool = False
@@ -109,10 +105,6 @@ def silent_vendors(seen: Iterable[str], reported: Iterable[Accelerator]) -> tupl
 
     AMD's are left out: `/sys` reports them as soon as their driver is there, and what it does not
     report is the graphics of a processor.
-
-    Args:
-        seen: Names of vendors.
-        reported: Accelerators that a driver reports.
     """
     types = {item.type for item in reported}
     missing = {vendor.name for vendor in VENDORS if vendor.type not in types} - {AMD}
