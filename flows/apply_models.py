@@ -12,7 +12,7 @@ from prefect.states import Completed, Failed
 from pydantic import Field
 
 from flows import subflows
-from flows.flow_context import keep_result, requested_run
+from flows.flow_context import NO_RESULT, keep_result, requested_run
 from moorage.adapters.system.threads import in_thread
 from moorage.inventory.fleet import Fleet
 from moorage.operations.history.desired import Applied
@@ -30,7 +30,7 @@ DEPLOY, RETIRE = "deploy", "retire"
 Job = Callable[[], Awaitable[Applied]]
 
 
-@flow(name="apply-models", flow_run_name="apply {applied_from}", persist_result=False)
+@flow(name="apply-models", flow_run_name="apply {applied_from}", **NO_RESULT)
 @keep_result
 async def apply_models(
     specs: list[ModelSpec],

@@ -10,7 +10,7 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from flows.flow_context import FlowContext, flow_context, keep_result, unchanged
+from flows.flow_context import NO_RESULT, FlowContext, flow_context, keep_result, unchanged
 from flows.plan_model import ReleaseSource, require_approval
 from moorage.adapters.prefect.task_runner import task_runner
 from moorage.adapters.system.threads import run_shielded
@@ -53,7 +53,7 @@ PORT_ATTEMPTS = 3
 @flow(
     name="deploy-model",
     flow_run_name="deploy {spec.name}",
-    persist_result=False,
+    **NO_RESULT,
     task_runner=task_runner(),
 )
 @keep_result

@@ -9,12 +9,14 @@ from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from prefect import get_run_logger
 from prefect.client.schemas.objects import State
 from prefect.context import FlowRunContext
 from prefect.runtime import flow_run
+from prefect.settings import get_current_settings
 from prefect.states import Completed
 
 from moorage.adapters.ledger.transitions import Author, writing_as
@@ -35,6 +37,12 @@ R = TypeVar("R")
 S = TypeVar("S", bound=State[Any])
 
 Work = Callable[P, Coroutine[Any, Any, R]]
+
+NO_RESULT: dict[str, Any] = {
+    "persist_result": False,
+    "result_storage": Path(get_current_settings().results.local_storage_path),
+}
+"""Options of a flow whose result is not kept. Without a storage Prefect asks its API for one."""
 
 ENDINGS = (State[Release], State[str])
 """What several flows return. `moorage serve` sends a flow to its process as it is. Pydantic names a

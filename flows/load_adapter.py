@@ -4,7 +4,7 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from flows.flow_context import flow_context, keep_result
+from flows.flow_context import NO_RESULT, flow_context, keep_result
 from moorage.adapters.system.threads import run_shielded, run_uninterrupted
 from moorage.common.saga import Saga
 from moorage.models.assets import Pin, adapter_asset
@@ -19,7 +19,7 @@ from tasks.resolve import resolve_asset
 from tasks.stage import stage_asset
 
 
-@flow(name="load-adapter", flow_run_name="load {adapter.name} into {model}", persist_result=False)
+@flow(name="load-adapter", flow_run_name="load {adapter.name} into {model}", **NO_RESULT)
 @keep_result
 async def load_adapter(model: Name, adapter: AdapterSpec, requested_by: Claim = "") -> State[Pin]:
     """Load a LoRA adapter into every replica of a running model, or into none.

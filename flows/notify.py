@@ -6,11 +6,11 @@ from prefect.blocks.core import Block
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from flows.flow_context import keep_result
+from flows.flow_context import NO_RESULT, keep_result
 from moorage.common.failures import Cause, Failure
 
 
-@flow(name="notify", flow_run_name="notify: {subject}", persist_result=False)
+@flow(name="notify", flow_run_name="notify: {subject}", **NO_RESULT)
 @keep_result
 async def notify(subject: str, body: str, block: str = "") -> State[None]:
     """Write a message into the run's log, and send it where a block says.

@@ -7,7 +7,14 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from flows.flow_context import FlowContext, flow_context, keep_result, unchanged, with_result
+from flows.flow_context import (
+    NO_RESULT,
+    FlowContext,
+    flow_context,
+    keep_result,
+    unchanged,
+    with_result,
+)
 from moorage.adapters.prefect.task_runner import task_runner
 from moorage.inventory.fleet import Fleet
 from moorage.operations.history.rollback import pinned_spec, require_same
@@ -30,7 +37,7 @@ from tasks.survey import survey_without_abandoned
 @flow(
     name="plan-model",
     flow_run_name="plan {spec.name}",
-    persist_result=False,
+    **NO_RESULT,
     task_runner=task_runner(),
 )
 @keep_result

@@ -8,7 +8,7 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from flows.deploy_model import deploy_model
-from flows.flow_context import FlowContext, flow_context, keep_result, with_result
+from flows.flow_context import NO_RESULT, FlowContext, flow_context, keep_result, with_result
 from moorage.adapters.ledger.locks import LockHeld
 from moorage.adapters.system.threads import in_thread
 from moorage.inventory.fleet import Fleet
@@ -33,7 +33,7 @@ from tasks.prefect_runs import close_killed_runs, close_unreported_runs
 from tasks.repair import count_replacement, repair, sole_reconciler
 
 
-@flow(name="reconcile-fleet", flow_run_name="reconcile", persist_result=False)
+@flow(name="reconcile-fleet", flow_run_name="reconcile", **NO_RESULT)
 @keep_result
 async def reconcile_fleet(
     fleet: Fleet = Fleet(),  # noqa: B008

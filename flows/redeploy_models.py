@@ -14,7 +14,7 @@ from prefect.states import Completed, Failed
 from prefect.utilities.urls import url_for
 from pydantic import Field
 
-from flows.flow_context import RunLog, keep_result, requested_run
+from flows.flow_context import NO_RESULT, RunLog, keep_result, requested_run
 from flows.subflows import DEPLOY, deploy_subflow
 from moorage.adapters.prefect.events import DRIFTED, STOPPED_EARLY, emit_model_event
 from moorage.common.failures import Failure
@@ -45,7 +45,7 @@ def _run_name() -> str:
     return f"{'look at' if given['dry_run'] else 'redeploy'} {selection}"
 
 
-@flow(name="redeploy-models", flow_run_name=_run_name, persist_result=False)
+@flow(name="redeploy-models", flow_run_name=_run_name, **NO_RESULT)
 @keep_result
 async def redeploy_models(
     names: list[str] = [],  # noqa: B006

@@ -4,7 +4,7 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from flows.flow_context import flow_context, keep_result
+from flows.flow_context import NO_RESULT, flow_context, keep_result
 from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Cause, Failure
 from moorage.releases.release import ReleaseState
@@ -18,7 +18,7 @@ from tasks.journal import step
 from tasks.stopping import retire
 
 
-@flow(name="retire-model", flow_run_name="retire {name}", persist_result=False)
+@flow(name="retire-model", flow_run_name="retire {name}", **NO_RESULT)
 @keep_result
 async def retire_model(name: Name, requested_by: Claim = "") -> State[str]:
     """Stop the release that serves a model name, and free its memory and ports.

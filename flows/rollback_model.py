@@ -5,7 +5,7 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from flows.deploy_model import roll_out
-from flows.flow_context import flow_context, keep_result
+from flows.flow_context import NO_RESULT, flow_context, keep_result
 from flows.plan_model import ReleaseSource
 from flows.plan_model import dry_run as show_dry_run
 from moorage.adapters.prefect.task_runner import task_runner
@@ -24,7 +24,7 @@ from tasks.release import announcement
 @flow(
     name="rollback-model",
     flow_run_name="roll back {name}",
-    persist_result=False,
+    **NO_RESULT,
     task_runner=task_runner(),
 )
 @keep_result

@@ -4,7 +4,7 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from flows.flow_context import flow_context, keep_result
+from flows.flow_context import NO_RESULT, flow_context, keep_result
 from moorage.adapters.system.threads import in_thread
 from moorage.releases.requester import Claim
 from moorage.spec import Name
@@ -13,7 +13,7 @@ from tasks.context import ledger
 from tasks.sleep import put_to_sleep, sleeping_release
 
 
-@flow(name="sleep-model", flow_run_name="put {name} to sleep", persist_result=False)
+@flow(name="sleep-model", flow_run_name="put {name} to sleep", **NO_RESULT)
 @keep_result
 async def sleep_model(
     name: Name, reason: str = "requested", requested_by: Claim = ""

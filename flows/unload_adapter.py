@@ -4,7 +4,7 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from flows.flow_context import flow_context, keep_result
+from flows.flow_context import NO_RESULT, flow_context, keep_result
 from moorage.adapters.system.threads import in_thread
 from moorage.releases.loaded_adapters import holding, require_updates
 from moorage.releases.requester import Claim
@@ -13,7 +13,7 @@ from tasks.adapters import running_release, served_adapters, tidy, unload
 from tasks.compare import sole_flow
 
 
-@flow(name="unload-adapter", flow_run_name="unload {adapter} from {model}", persist_result=False)
+@flow(name="unload-adapter", flow_run_name="unload {adapter} from {model}", **NO_RESULT)
 @keep_result
 async def unload_adapter(model: Name, adapter: Name, requested_by: Claim = "") -> State[str]:
     """Unload a LoRA adapter from every replica of a running model.

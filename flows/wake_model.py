@@ -4,7 +4,7 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from flows.flow_context import flow_context, keep_result
+from flows.flow_context import NO_RESULT, flow_context, keep_result
 from moorage.adapters.system.threads import in_thread
 from moorage.inventory.fleet import Fleet
 from moorage.releases.release import ReleaseRow
@@ -17,7 +17,7 @@ from tasks.sleep import sleeping_release, wake
 from tasks.survey import survey
 
 
-@flow(name="wake-model", flow_run_name="wake {name}", persist_result=False)
+@flow(name="wake-model", flow_run_name="wake {name}", **NO_RESULT)
 @keep_result
 async def wake_model(
     name: Name,
