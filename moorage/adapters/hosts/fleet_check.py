@@ -103,7 +103,6 @@ def _reach_locally(diagnosis: HostDiagnosis) -> None:
 
 
 def _reach_neighbours(diagnosis: HostDiagnosis, listening: Sequence[HostDiagnosis]) -> None:
-    """Check the connections of a host to its neighbours."""
     at = listening.index(diagnosis)
     circle = [*listening[at + 1 :], *listening[:at]]
     others = [other for other in circle if other.host.access.is_remote][:NEIGHBOURS]

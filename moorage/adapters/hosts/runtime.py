@@ -85,7 +85,7 @@ def list_workloads(
     with daemon(place.address, LIST_SECONDS) as client:
         own = client.api.containers(all=True, filters={"label": f"{LABEL_LEDGER}={ledger}"})
         helpers = client.api.containers(all=True, filters={"label": LABEL_HELPER})
-    return tuple(_container(one) for one in (*own, *helpers))
+    return tuple(_listed_container(one) for one in (*own, *helpers))
 
 
 def remove_workload(place: Place, found: ObservedWorkload, ledger: str, settings: Settings) -> None:
@@ -122,8 +122,7 @@ def _application(workload: Workload, settings: Settings) -> ObservedWorkload:
     )
 
 
-def _container(listed: dict[str, Any]) -> ObservedWorkload:
-    """A container from the daemon's list."""
+def _listed_container(listed: dict[str, Any]) -> ObservedWorkload:
     labels, state = listed.get("Labels") or {}, listed["State"]
     verb = "exited" if state == "exited" else f"is {state}"
     return ObservedWorkload(

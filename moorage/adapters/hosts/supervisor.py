@@ -65,7 +65,6 @@ def _write(path: Path, content: dict[str, object]) -> None:
 
 
 def _end_session() -> None:
-    """Kill the other processes of this session."""
     own = os.getpid()
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != own:

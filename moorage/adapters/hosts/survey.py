@@ -191,16 +191,8 @@ def _merge(host: Host, facts: HostFacts) -> dict[str, Any]:
 
 def _accelerator(item: StaticAccelerator) -> Accelerator:
     memory = int(item.memory)
-    return Accelerator(
-        type=item.type,
-        index=item.index,
-        name=item.name,
-        memory_total=memory,
-        memory_free=memory,
-        runtime_version=item.runtime_version or "",
-        family=item.family,
-        node=item.node or "",
-    )
+    stated = item.model_dump(exclude={"memory"}, exclude_none=True)
+    return Accelerator(memory_total=memory, memory_free=memory, **stated)
 
 
 def runner_images(kinds: Collection[str], architecture: str) -> tuple[CatalogueRow, ...]:

@@ -99,7 +99,6 @@ def _unlogged_states(connection: Connection) -> list[str]:
 
 
 def _ended_with_claims(connection: Connection) -> list[str]:
-    """Releases that have ended and still have claims."""
     release = tables.RELEASES.c
     ended = release.state.in_([ReleaseState.STOPPED, ReleaseState.SUPERSEDED])
     holding = release.id.in_(select(tables.CLAIMS.c.release))

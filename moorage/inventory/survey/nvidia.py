@@ -32,15 +32,10 @@ def linked_groups(matrix: str) -> tuple[tuple[int, ...], ...]:
             continue
         for at, other in columns:
             if at + 1 < len(row) and NVLINK.match(row[at + 1]):
-                _join(joined, int(name[1]), other)
+                together = joined[int(name[1])] | joined[other]
+                joined |= dict.fromkeys(together, together)
     groups = {tuple(sorted(group)) for group in joined.values() if len(group) > 1}
     return tuple(sorted(groups))
-
-
-def _join(joined: dict[int, set[int]], one: int, other: int) -> None:
-    together = joined[one] | joined[other]
-    for index in together:
-        joined[index] = together
 
 
 NVIDIA_QUERY = (
