@@ -33,9 +33,7 @@ from tasks.policy import is_from_command_line
 from tasks.release import publish_failure
 
 P = ParamSpec("P")
-
 R = TypeVar("R")
-
 S = TypeVar("S", bound=State[Any])
 
 Work = Callable[P, Coroutine[Any, Any, R]]

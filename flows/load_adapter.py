@@ -30,10 +30,7 @@ async def load_adapter(model: Name, adapter: AdapterSpec, requested_by: Claim = 
             is started anew: a deploy starts with what the spec says.
         requested_by: Who wants it, for the record; nobody checks it.
     """
-    async with (
-        flow_context(model, requested_by) as context,
-        sole_flow(model, context.flow_run_id),
-    ):
+    async with flow_context(model, requested_by) as context, sole_flow(model, context.flow_run_id):
         await require_allowed_adapter(adapter)
         row = await running_release(model)
         release = require_updates(row)

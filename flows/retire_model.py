@@ -29,10 +29,7 @@ async def retire_model(name: Name, requested_by: Claim = "") -> State[str]:
         name: Name of the model, as in its spec.
         requested_by: Who wants it, for the record; nobody checks it.
     """
-    async with (
-        flow_context(name, requested_by) as context,
-        sole_flow(name, context.flow_run_id),
-    ):
+    async with flow_context(name, requested_by) as context, sole_flow(name, context.flow_run_id):
         running = await in_thread(ledger().releases.running, name)
         if running is None and (asleep := await in_thread(ledger().releases.asleep, name)):
             await in_thread(ledger().releases.end, asleep.id, ReleaseState.STOPPED, "retired")

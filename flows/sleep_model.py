@@ -27,10 +27,7 @@ async def sleep_model(
         reason: Why, for the record.
         requested_by: Who wants it, for the record; nobody checks it.
     """
-    async with (
-        flow_context(name, requested_by) as context,
-        sole_flow(name, context.flow_run_id),
-    ):
+    async with flow_context(name, requested_by) as context, sole_flow(name, context.flow_run_id):
         running = await in_thread(ledger().releases.running, name)
         if running is None:
             asleep = await in_thread(sleeping_release, name)

@@ -23,10 +23,7 @@ async def unload_adapter(model: Name, adapter: Name, requested_by: Claim = "") -
         adapter: Name of the adapter, as it was loaded.
         requested_by: Who wants it, for the record; nobody checks it.
     """
-    async with (
-        flow_context(model, requested_by) as context,
-        sole_flow(model, context.flow_run_id),
-    ):
+    async with flow_context(model, requested_by) as context, sole_flow(model, context.flow_run_id):
         row = await running_release(model)
         release = require_updates(row)
         found = holding(row, adapter, await served_adapters(row, release))

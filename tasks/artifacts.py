@@ -34,7 +34,6 @@ _away = threading.Event()
 """Set while Prefect's API does not take pages."""
 
 UPDATE_SECONDS = 2.0
-
 EVERY_SECONDS = 5.0
 
 

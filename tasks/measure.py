@@ -32,7 +32,6 @@ START_LINES = 20_000
 """More than any start logs: the log is read right after it, before requests push it away."""
 
 READ_SECONDS = 30.0
-
 ASK_SECONDS = 5.0
 
 

@@ -19,10 +19,7 @@ from tasks.context import ledger, settings
 
 
 def plan_release(
-    placed: Placed,
-    image: Image | None,
-    notes: tuple[str, ...] = (),
-    target: Release | None = None,
+    placed: Placed, image: Image | None, notes: tuple[str, ...] = (), target: Release | None = None
 ) -> LaunchPlan:
     """The plan of a release in this ledger, with the notes of the check of its arguments.
 

@@ -37,13 +37,7 @@ from moorage.spec import Deadlines
 from tasks.context import ledger, routes, settings
 from tasks.image import restore_image
 from tasks.journal import tell
-from tasks.stopping import (
-    add_outcome,
-    close_and_drain,
-    drain,
-    end_release,
-    until_gateways_idle,
-)
+from tasks.stopping import add_outcome, close_and_drain, drain, end_release, until_gateways_idle
 from tasks.workloads import ABORT_SECONDS, start_part, stop_all
 
 COME_UP_SECONDS = 60.0

@@ -19,7 +19,6 @@ from tasks.restart import lease_of
 from tasks.workloads import ABORT_SECONDS, stop_all
 
 POLL_SECONDS = 0.25
-
 ASK_SECONDS = 5.0
 
 IDLE_READINGS = 2

@@ -31,9 +31,7 @@ LISTEN_SECONDS = 180.0
 """How long the head of a Ray cluster may take; where it installs Ray first, that is most of it."""
 
 POLL_SECONDS = 0.5
-
 CONNECT_SECONDS = 2.0
-
 LOG_LINES = 5_000
 
 

@@ -23,7 +23,6 @@ from moorage.engines.api_key import is_generated
 
 KEY_BYTES = 32
 FOLDER = "keys"
-
 AnyFailure = TypeVar("AnyFailure", bound=Failure)
 
 

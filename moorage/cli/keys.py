@@ -41,8 +41,7 @@ def create(
         str, typer.Option(help="Requests that it may make: 60/min, 5/s or 1000/h. Default: any.")
     ] = "",
     tokens: Annotated[
-        str,
-        typer.Option(help="Tokens that it may use on one day (UTC): 1M/day. Default: any."),
+        str, typer.Option(help="Tokens that it may use on one day (UTC): 1M/day. Default: any.")
     ] = "",
     expires: Annotated[
         str, typer.Option(help="How long it is valid, such as 30d or 12h. Default: for ever.")

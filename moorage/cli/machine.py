@@ -29,7 +29,6 @@ from moorage.inventory.fleet import Fleet
 from moorage.spec import EngineName
 
 LITTLE_DISK = 10 * GIB
-
 MORE_DISK = "Free some space, or set MOORAGE_HOME to a larger disk."
 NO_DOCKER = "Install Docker and let this user reach its socket; engines then run in containers."
 NO_ACCELERATORS = "For NVIDIA GPUs install the driver and the container toolkit; CPU works without."

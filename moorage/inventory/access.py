@@ -109,7 +109,7 @@ class TlsWay(InputValue):
 
     certificates: FilePath = Field(
         description="Directory with `ca.pem`, `cert.pem` and `key.pem`, as Docker's own clients"
-        " want it.",
+        " want it."
     )
 
 

@@ -83,7 +83,6 @@ TOOLKIT = (
     " `nvidia-ctk runtime configure --runtime=docker` and restart Docker."
 )
 DRIVER = "Install NVIDIA's driver there; `nvidia-smi` on the host has to list the GPUs. "
-
 MOST_NAMED = 5
 
 

@@ -107,8 +107,7 @@ class Host(InputValue):
     ssh: SshWay | None = Field(None, description="How `ssh://` logs in.")
     tls: TlsWay | None = Field(None, description="Certificates for `tcp://`.")
     labels: dict[str, str] = Field(
-        {},
-        description='Labels that `placement.host_labels` matches, such as `{"site": "site-a"}`.',
+        {}, description='Labels that `placement.host_labels` matches, such as `{"site": "site-a"}`.'
     )
     runtimes: Literal["auto"] | tuple[Literal["docker", "process"], ...] = Field(
         "auto", description="Runtimes that may be used; `auto` takes all that are there."

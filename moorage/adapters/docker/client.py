@@ -29,6 +29,9 @@ ASK_SECONDS = 10
 OLDEST_API = "1.41"
 """API of Docker 20.10 and Podman 4. A newer one is used where the daemon offers it."""
 
+DAEMON_ERRORS = (DockerException, requests.exceptions.RequestException)
+"""Raised for a daemon that is lost, or that refuses something."""
+
 TUNNELS = Tunnels()
 _OWN = threading.local()
 
@@ -141,11 +144,21 @@ def daemon(address: str, read_seconds: int = READ_SECONDS) -> Iterator[docker.Do
             `HOST_UNAUTHORIZED`; `LAUNCH_REFUSED` for an unexpected answer.
     """
     access = parse_access(address)
-    try:
+    with daemon_failures(access, Cause.LAUNCH_REFUSED):
         yield connect(access, read_seconds)
+
+
+@contextmanager
+def daemon_failures(access: Access, refused: Cause = Cause.RUNTIME_UNAVAILABLE) -> Iterator[None]:
+    """Raise the errors of a daemon as failures, by its message, as `daemon`.
+
+    `refused` is the cause of an unexpected answer. The clients of a lost daemon are dropped.
+    """
+    try:
+        yield
     except APIError as error:
-        raise reach_failure(error, access.address, Cause.LAUNCH_REFUSED) from error
-    except (DockerException, requests.exceptions.RequestException) as error:
+        raise reach_failure(error, access.address, refused) from error
+    except DAEMON_ERRORS as error:
         forget_clients()
         raise reach_failure(error, access.address) from error
 

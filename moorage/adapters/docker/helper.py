@@ -7,12 +7,12 @@ from functools import partial
 from typing import Any, NamedTuple
 from uuid import uuid4
 
-from docker.errors import APIError, DockerException, ImageNotFound
+from docker.errors import APIError, ImageNotFound
 from docker.models.containers import Container
 from docker.types import DeviceRequest, Mount
-from requests.exceptions import ConnectionError, ReadTimeout, RequestException
+from requests.exceptions import ConnectionError, ReadTimeout
 
-from moorage.adapters.docker.client import connect, require_device_requests
+from moorage.adapters.docker.client import DAEMON_ERRORS, connect, require_device_requests
 from moorage.adapters.docker.images import DockerImages, ensure_image
 from moorage.adapters.hosts.observation import log_of_container
 from moorage.adapters.registry.pinning import credentials, identify_image, pin_image
@@ -86,7 +86,7 @@ def run_helper(access: Access, job: HelperJob) -> str:
         raise Failure(cause, f"{job.purpose}: {error.explanation or error}") from error
     finally:
         # A container that remains is removed later by its label. Its output is what counts here.
-        with contextlib.suppress(DockerException, RequestException):
+        with contextlib.suppress(*DAEMON_ERRORS):
             container.remove(force=True)
 
 

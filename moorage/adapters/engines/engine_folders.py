@@ -7,11 +7,9 @@ from contextlib import suppress
 from itertools import chain
 from pathlib import Path, PurePosixPath
 
-from docker.errors import DockerException
 from docker.types import Mount
-from requests.exceptions import RequestException
 
-from moorage.adapters.docker.errors import reach_failure
+from moorage.adapters.docker.client import daemon_failures
 from moorage.adapters.docker.helper import HelperJob, run_helper
 from moorage.adapters.sources.store import verify
 from moorage.adapters.system.os_errors import disk_failures
@@ -26,7 +24,6 @@ from moorage.models.source import ResolvedModel
 PRIVATE, ANYONE = 0o700, 0o777
 HELPER_SECONDS = 30
 PARTIAL = ".partial"
-
 SCRIPT = """\
 while [ $# -gt 0 ]; do
   if [ -L "$1" ]; then echo "$1 is a link"; exit 1; fi
@@ -75,24 +72,21 @@ def make_remote_cache_folders(host: HostSnapshot, specs: Iterable[ContainerSpec]
     words: list[str] = []
     for path, mode in folders.items():
         words += (f"{STORE}/{PurePosixPath(path).relative_to(host.store)}", f"{mode:o}")
-    try:
-        run_helper(
-            access,
-            HelperJob(
-                host.helper_image,
-                ("sh", "-c", SCRIPT, "keep", *words),
-                purpose="keep",
-                seconds=HELPER_SECONDS,
-                mounts=[Mount(STORE, host.store, type="bind")],
-            ),
-        )
-    except Failure as failure:
-        if failure.cause is Cause.RUNTIME_UNAVAILABLE:
-            detail = f"{host.name}: {host.store}: {failure.detail}"
-            raise Failure(Cause.STORE_UNWRITABLE, detail) from failure
-        raise failure.at(host.name) from failure
-    except (DockerException, RequestException) as error:
-        raise reach_failure(error, access.address) from error
+    job = HelperJob(
+        host.helper_image,
+        ("sh", "-c", SCRIPT, "keep", *words),
+        purpose="keep",
+        seconds=HELPER_SECONDS,
+        mounts=[Mount(STORE, host.store, type="bind")],
+    )
+    with daemon_failures(access):
+        try:
+            run_helper(access, job)
+        except Failure as failure:
+            if failure.cause is Cause.RUNTIME_UNAVAILABLE:
+                detail = f"{host.name}: {host.store}: {failure.detail}"
+                raise Failure(Cause.STORE_UNWRITABLE, detail) from failure
+            raise failure.at(host.name) from failure
 
 
 def _folders(spec: ContainerSpec) -> Iterator[tuple[str, int]]:

@@ -7,10 +7,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
 
-from docker.errors import DockerException
-from requests.exceptions import RequestException
-
-from moorage.adapters.docker.client import connect
+from moorage.adapters.docker.client import DAEMON_ERRORS, connect
 from moorage.adapters.docker.helper import PYTHON, HelperJob, helper_options, run_helper
 from moorage.adapters.hosts import reachability as greeting
 from moorage.adapters.hosts.host_diagnosis import ERRORS, HostDiagnosis, diagnose_host
@@ -156,5 +153,5 @@ def _listen_remotely(host: Host, image: str, port: int) -> Iterator[None]:
         container.start()
         yield
     finally:
-        with contextlib.suppress(DockerException, RequestException):
+        with contextlib.suppress(*DAEMON_ERRORS):
             connect(host.access, STOP_SECONDS).api.remove_container(str(container.id), force=True)

@@ -8,10 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from docker.errors import DockerException
-from requests.exceptions import RequestException
-
-from moorage.adapters.docker.client import connect
+from moorage.adapters.docker.client import DAEMON_ERRORS, connect
 from moorage.adapters.hosts.remote_host import (
     ASK_SECONDS,
     ask_daemon,
@@ -35,7 +32,7 @@ from moorage.inventory.checks import (
 from moorage.inventory.fleet import Fleet, Host
 from moorage.inventory.survey.facts import HostFacts
 
-ERRORS = (DockerException, RequestException, OSError, ValueError)
+ERRORS = (*DAEMON_ERRORS, OSError, ValueError)
 """Errors of a host that is lost during its diagnosis."""
 
 HELPER_SECONDS = 45.0

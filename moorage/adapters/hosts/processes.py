@@ -20,6 +20,7 @@ from moorage.adapters.hosts.observation import Observation, log_of_file
 from moorage.adapters.hosts.supervisor import is_alive
 from moorage.adapters.secrets import redact
 from moorage.adapters.system.os_errors import disk_failures
+from moorage.adapters.transfer.file_checks import read_json
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import (
     LABEL_LEDGER,
@@ -46,7 +47,6 @@ APPEAR_SECONDS = 10.0
 KILL_SECONDS = 5.0
 EXIT_SECONDS = 1.0
 POLL_SECONDS = 0.05
-
 T = TypeVar("T")
 
 
@@ -115,7 +115,7 @@ class ProcessRuntime:
     def workloads(self, ledger: str) -> Iterator[ObservedWorkload]:
         """All workloads that carry the label of a ledger."""
         for folder in sorted(self._root.iterdir()) if self._root.is_dir() else []:
-            labels, state = _read_json(folder / LABELS_FILE), self._state(folder.name)
+            labels, state = read_json(str(folder / LABELS_FILE)), self._state(folder.name)
             if labels.get(LABEL_LEDGER) != ledger:
                 continue
             pid, alive = state.get("pid", 0), _lives(state)
@@ -142,16 +142,9 @@ class ProcessRuntime:
             (work / link.name).symlink_to(link.target)
         if not shutil.which(spec.argv[0]):
             raise Failure(Cause.PROGRAM_MISSING, f"{spec.argv[0]} is not on {spec.host}")
+        paths = (supervisor.__file__, folder / STATE_FILE, folder / "log")
         supervising = subprocess.Popen(
-            [
-                sys.executable,
-                "-I",
-                "-S",
-                str(Path(supervisor.__file__)),
-                str(folder / STATE_FILE),
-                str(folder / "log"),
-                *spec.argv,
-            ],
+            [sys.executable, "-I", "-S", *paths, *spec.argv],
             cwd=work,
             env={**_inherited_variables(), MARK: str(folder)},
             stdin=subprocess.PIPE,
@@ -172,7 +165,7 @@ class ProcessRuntime:
         return state
 
     def _state(self, name: str) -> dict[str, Any]:
-        return _read_json(self._root / name / STATE_FILE)
+        return read_json(str(self._root / name / STATE_FILE))
 
     def _processes(self, name: str) -> list[psutil.Process]:
         """All processes of a workload by their mark, including those of a killed flow."""
@@ -189,15 +182,6 @@ def _poll(read: Callable[[], T | None], seconds: float) -> T | None:
     while (found := read()) is None and time.monotonic() <= give_up:
         time.sleep(POLL_SECONDS)
     return found
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    """The object in a file; empty when there is none."""
-    try:
-        content = json.loads(path.read_text())
-    except (OSError, ValueError):
-        return {}
-    return content if isinstance(content, dict) else {}
 
 
 def _lives(state: dict[str, Any]) -> bool:

@@ -4,12 +4,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from docker.errors import APIError, DockerException
+from docker.errors import APIError
 from docker.types import Mount
-from requests.exceptions import RequestException
 
-from moorage.adapters.docker.client import connect, forget_clients
-from moorage.adapters.docker.errors import NO_MOUNT, reach_failure
+from moorage.adapters.docker.client import DAEMON_ERRORS, connect, daemon_failures
+from moorage.adapters.docker.errors import NO_MOUNT
 from moorage.adapters.docker.helper import HelperJob, ensure_helper_image, run_helper
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.access import Access
@@ -59,7 +58,7 @@ def survey_remote_host(host: Host, fleet: Fleet) -> HostFacts:
     try:
         image = helper_image_on(host, fleet, info, PULL_SECONDS)
         facts = probe_host(partial(run_probe, host, image), info, host.accelerators == "auto")
-    except (Failure, DockerException, RequestException, ValueError) as error:
+    except (Failure, *DAEMON_ERRORS, ValueError) as error:
         total = int(info["MemTotal"])
         trouble = f"the probe did not run, so its use of RAM is not known: {error}"
         facts = HostFacts(
@@ -81,10 +80,7 @@ def helper_image_on(host: Host, fleet: Fleet, info: dict[str, Any], seconds: flo
         Failure: As `ensure_helper_image`.
     """
     machine = info["Architecture"]
-    known = {
-        "registries": fleet.registries,
-        "architecture": ARCHITECTURES.get(machine, machine),
-    }
+    known = {"registries": fleet.registries, "architecture": ARCHITECTURES.get(machine, machine)}
     there = describe(host).model_copy(update=known)
     return ensure_helper_image(there, fleet.helper_image, seconds)
 
@@ -95,11 +91,8 @@ def ask_daemon(access: Access) -> dict[str, Any]:
     Raises:
         Failure: When it cannot be reached.
     """
-    try:
+    with daemon_failures(access):
         return dict(connect(access, ASK_SECONDS).info())
-    except (DockerException, RequestException) as error:
-        forget_clients()
-        raise reach_failure(error, access.address) from error
 
 
 def run_probe(host: Host, image: str, handed: Handed) -> HostFacts:

@@ -38,9 +38,7 @@ RUNNER_PACKAGE = "gpustack_runner"
 
 
 def survey_hosts(
-    fleet: Fleet,
-    seconds: float = HOST_SECONDS,
-    on_done: Callable[[], None] = lambda: None,
+    fleet: Fleet, seconds: float = HOST_SECONDS, on_done: Callable[[], None] = lambda: None
 ) -> tuple[HostSnapshot, ...]:
     """The resources of every host and their use.
 

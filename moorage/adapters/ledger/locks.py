@@ -132,11 +132,7 @@ class Locks:
         return self.take_all([name], token, owner).get(name)
 
     def take_all(
-        self,
-        names: Sequence[str],
-        token: str,
-        owner: Owner,
-        lease_seconds: float = LEASE_SECONDS,
+        self, names: Sequence[str], token: str, owner: Owner, lease_seconds: float = LEASE_SECONDS
     ) -> dict[str, Owner]:
         """Take several locks in one step, or none and return who holds those that are not free."""
         with gate(self._engine) as connection:

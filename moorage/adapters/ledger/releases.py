@@ -4,13 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import (
-    Connection,
-    delete,
-    insert,
-    select,
-    update,
-)
+from sqlalchemy import Connection, delete, insert, select, update
 
 from moorage.adapters.ledger.claims import free, hand_back
 from moorage.adapters.ledger.database import LedgerPart, gate

@@ -43,7 +43,6 @@ LARGEST_FILE = 1 << 60
 LONGEST_NAME = 1000
 CHECKSUM = re.compile(r"[0-9a-f]{32,64}")
 ATTACK = "Do not use this repository: such a name is an attack or a damaged listing."
-
 INCOMPLETE = ".incomplete"
 MARGIN = 1.05
 """Required free space, as a multiple of what is still to be downloaded."""

@@ -12,13 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from docker.errors import DockerException
 from docker.models.containers import Container
 from docker.types import Mount
-from requests.exceptions import RequestException
 
-from moorage.adapters.docker.client import connect, forget_clients
-from moorage.adapters.docker.errors import reach_failure
+from moorage.adapters.docker.client import DAEMON_ERRORS, connect, daemon_failures, forget_clients
 from moorage.adapters.docker.helper import (
     PULL_SECONDS,
     PYTHON,
@@ -131,12 +128,10 @@ def _near_mirrors(
 @contextlib.contextmanager
 def _failures_of(host: HostSnapshot) -> Iterator[None]:
     try:
-        yield
+        with daemon_failures(parse_access(host.address)):
+            yield
     except Failure as failure:
         raise failure.at(host.name) from failure
-    except (DockerException, RequestException) as error:
-        lost = reach_failure(error, parse_access(host.address).address)
-        raise Failure(lost.cause, f"{host.name}: {lost.detail}") from error
 
 
 @contextlib.contextmanager
@@ -156,13 +151,13 @@ def lend_model(host: HostSnapshot, folder: str, model: ResolvedModel) -> Iterato
         try:
             container = _create(host, folder)
             port = _wait_for_port(container, _order(host, model, token))
-        except (DockerException, RequestException, OSError) as error:
+        except (*DAEMON_ERRORS, OSError) as error:
             forget_clients()
             raise Failure(Cause.RUNTIME_UNAVAILABLE, f"{host.name}: {error}") from error
         yield _mirror(host, port, token, model)
     finally:
         if container is not None:
-            with contextlib.suppress(DockerException, RequestException, Failure):
+            with contextlib.suppress(*DAEMON_ERRORS, Failure):
                 _remove(host, str(container.id))
 
 

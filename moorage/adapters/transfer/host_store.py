@@ -17,11 +17,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from docker.errors import APIError, DockerException, ImageNotFound, NotFound
+from docker.errors import APIError, ImageNotFound, NotFound
 from docker.models.containers import Container
-from requests.exceptions import RequestException
 
-from moorage.adapters.docker.client import READ_SECONDS, connect, forget_clients, is_name_taken
+from moorage.adapters.docker.client import (
+    DAEMON_ERRORS,
+    READ_SECONDS,
+    connect,
+    forget_clients,
+    is_name_taken,
+)
 from moorage.adapters.docker.errors import reach_failure
 from moorage.adapters.docker.helper import PYTHON, helper_options, start_with_input
 from moorage.adapters.hosts.observation import log_of_container
@@ -113,7 +118,7 @@ class HostStore:
                 raise
         except ImageNotFound as error:
             raise Failure(Cause.IMAGE_MISSING, f"{self._image} is not on the host") from error
-        except (DockerException, RequestException, OSError) as error:
+        except (*DAEMON_ERRORS, OSError) as error:
             if isinstance(error, APIError) and is_name_taken(error):
                 return False
             forget_clients()
@@ -159,7 +164,7 @@ class HostStore:
                 return container, last_report(container)
             except NotFound:
                 return None
-            except (DockerException, RequestException, Failure) as error:
+            except (*DAEMON_ERRORS, Failure) as error:
                 forget_clients()
                 if time.monotonic() > until:
                     silent = f"{self._access.machine} has not answered for {LOST_SECONDS:g} s"
@@ -210,7 +215,7 @@ def _age(container: Container) -> float:
 
 
 def _remove(container: Container) -> None:
-    with contextlib.suppress(DockerException, RequestException):
+    with contextlib.suppress(*DAEMON_ERRORS):
         container.remove(force=True)
 
 
@@ -246,7 +251,7 @@ class _Sending:
 
     def _bytes_there(self, container: Container) -> int:
         home = model_directory(STORE, self._model.source, self._model.revision)
-        with contextlib.suppress(DockerException, RequestException):
+        with contextlib.suppress(*DAEMON_ERRORS):
             return sum(max(0, _bytes_of(container, home, file)) for file in self._model.files)
         return self._sent
 

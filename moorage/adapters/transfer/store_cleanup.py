@@ -5,13 +5,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from docker.errors import APIError, DockerException
+from docker.errors import APIError
 from docker.types import Mount
 from filelock import FileLock, Timeout
-from requests.exceptions import RequestException
 
-from moorage.adapters.docker.client import connect
-from moorage.adapters.docker.errors import NO_MOUNT, reach_failure
+from moorage.adapters.docker.client import connect, daemon_failures
+from moorage.adapters.docker.errors import NO_MOUNT
 from moorage.adapters.docker.helper import PULL_SECONDS, PYTHON, HelperJob, run_helper
 from moorage.adapters.hosts.remote_host import ask_daemon, helper_image_on
 from moorage.adapters.system.settings import Settings
@@ -96,7 +95,7 @@ class RemoteStore(Store):
         """Run the action in a helper container."""
         access, fleet, writes = self._host.access, self._fleet, action != "list"
         mount = Mount(STORE, self._host.store, type="bind", read_only=not writes)
-        try:
+        with daemon_failures(access):
             image = helper_image_on(self._host, fleet, ask_daemon(access), PULL_SECONDS)
             job = HelperJob(
                 image,
@@ -106,19 +105,18 @@ class RemoteStore(Store):
                 mounts=[mount],
                 writes=writes,
             )
-            output = run_helper(access, job)
-        except (DockerException, RequestException) as error:
-            if isinstance(error, APIError) and NO_MOUNT in str(error.explanation):
+            try:
+                output = run_helper(access, job)
+            except APIError as error:
+                if NO_MOUNT not in str(error.explanation):
+                    raise
                 return []  # no model was brought there yet
-            raise reach_failure(error, access.address) from error
         return json.loads(output.splitlines()[-1])
 
     def stored(self, needs: Sequence[Need]) -> tuple[Stored, ...]:
         """As of any store. Users are found by the containers on the host, whoever started them."""
-        try:
+        with daemon_failures(self._host.access):
             self._seen = connect(self._host.access, ASK_SECONDS).api.containers(all=True)
-        except (DockerException, RequestException) as error:
-            raise reach_failure(error, self._host.access.address) from error
         return super().stored(needs)
 
     def _users(self, stored: Stored, needs: Sequence[Need]) -> Iterable[str]:

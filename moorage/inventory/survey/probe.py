@@ -116,10 +116,7 @@ def read_vendors(answer: str, ram: tuple[int, int]) -> Found:
     """
     sections = _sections(answer)
     nvidia = nvidia_found(
-        sections["nvidia"],
-        sections["nvidia-runtime"],
-        sections["nvidia-topology"],
-        ram,
+        sections["nvidia"], sections["nvidia-runtime"], sections["nvidia-topology"], ram
     )
     found = (nvidia, _amd(sections), ascend_found(sections["ascend"]))
     return Found(
