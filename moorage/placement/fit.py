@@ -63,10 +63,10 @@ def claimed_amounts(claims: Iterable[Claim]) -> tuple[Amounts, Amounts]:
         resource = claim["resource"]
         if resource is PORT:
             continue
-        key = claim["index"] if resource is ACCELERATOR else resource
-        held[key] = held.get(key, 0) + claim["amount"]
+        key, amount = claim["index"] if resource is ACCELERATOR else resource, claim["amount"]
+        held[key] = held.get(key, 0) + amount
         if claim["pending"]:
-            pending[key] = pending.get(key, 0) + claim["amount"]
+            pending[key] = pending.get(key, 0) + amount
     return held, pending
 
 

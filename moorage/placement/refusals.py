@@ -68,9 +68,10 @@ def _refuse_all(
     """
     shape = taken if taken and taken.kind and len(taken.views) == 1 else None
     cache: dict[tuple[AcceleratorKind, int], list[Shape] | Refusal] = {}
+    must_span = request.must_span
     for view in views:
         name = view.host.name
-        if request.must_span:
+        if must_span:
             yield name, _joint_verdict(request, view, taken is not None)
         elif view.groups:
             yield name, _refuse(request, view, shape, cache)
@@ -202,6 +203,8 @@ def _nearest(
 ) -> tuple[Shape, int]:
     """The shape that is missed by the least, and the bytes that there are for it."""
     limited = view.host.unified_memory or request.spec.extended_kv_cache
+    if len(shapes) == 1 and not limited:
+        return shapes[0], room[shapes[0].count - 1]
     nearest, available = shapes[0], 0
     for shape in shapes:
         taken = room[: shape.count]

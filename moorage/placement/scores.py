@@ -47,21 +47,20 @@ def _points(
     request: Request, candidates: Sequence[Candidate], weight: float, rate: Term
 ) -> list[float]:
     """Points of one term for each candidate."""
+    if all(len(one.views) == 1 for one in candidates):
+        return [weight * rate(request, one, one.views[0], one.rooms[0]) for one in candidates]
     points = []
     for one in candidates:
-        if len(one.views) == 1:
-            points.append(weight * rate(request, one, one.views[0], one.rooms[0]))
-        else:
-            pairs = zip(one.views, one.rooms, strict=True)
-            total = sum(rate(request, one, view, room) for view, room in pairs)
-            points.append(weight * total / len(one.views))
+        pairs = zip(one.views, one.rooms, strict=True)
+        total = sum(rate(request, one, view, room) for view, room in pairs)
+        points.append(weight * total / len(one.views))
     return points
 
 
 def _apart(request: Request, _candidate: Candidate, view: HostView, _room: list[int]) -> float:
     """The fewer replicas of the model a host has already, the better; none at all counts most."""
     replicas = 0
-    for claim in map(fields, view.host.claims):
+    for claim in map(fields, fields(view.host)["claims"]):
         if claim["resource"] is PORT and not claim["links"] and request.is_own(claim["release"]):
             replicas += 1
     return 1 / (1 + replicas)

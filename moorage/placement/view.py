@@ -88,8 +88,10 @@ def _groups(accelerators: list[Facts], memory: list[int]) -> dict[AcceleratorKin
         return {}
     kinds = list(map(_facts_of_kind, accelerators))
     first = kinds[0]
-    if kinds.count(first) == len(kinds) and accelerators[0]["memory_total"]:
-        return {kind_of(*first): sorted(memory, reverse=True)}
+    if kinds.count(first) == len(kinds) and first[2]:
+        memory = memory.copy()
+        memory.sort(reverse=True)
+        return {kind_of(*first): memory}
     return _mixed(kinds, memory)
 
 
