@@ -136,7 +136,7 @@ def check_placed(
 
 
 def check_on_cluster(spec: ModelSpec, home: Path) -> tuple[str, ...]:
-    """Check vLLM's arguments for a Ray cluster, as far as its version is known; raises `BAD_SPEC`."""
+    """Check vLLM's arguments as far as a Ray cluster's version is known; raises `BAD_SPEC`."""
     engine = ENGINES[EngineName.VLLM]
     if spec.engine.name == EngineName.CUSTOM or engine.argument_rules is None:
         return ()
