@@ -30,11 +30,7 @@ from tasks.verify import api_key
 
 @threaded
 def running_release(model: str) -> ReleaseRow:
-    """The release that serves a model name.
-
-    Raises:
-        Failure: `UNKNOWN_RELEASE` when none does.
-    """
+    """The release that serves a model name; raises `UNKNOWN_RELEASE` when none does."""
     row = ledger().releases.running(model)
     if row is None:
         raise Failure(Cause.UNKNOWN_RELEASE, f"{model} is not running")

@@ -29,14 +29,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.inventory.fleet import Fleet, at_site
 from moorage.operations.redeploy.intent import Answer, Question
 from moorage.placement.placement import Placement
-from moorage.policy.judge import (
-    allowed_hosts,
-    as_violations,
-    folder_findings,
-    parameter_violations,
-    size_findings,
-    violations,
-)
+from moorage.policy import judge
 from moorage.policy.names import is_below
 from moorage.policy.request import Channel, PolicyRefused, Submission, Usage, Violation, usage_of
 from moorage.policy.rules import Rules
@@ -91,7 +84,7 @@ def settled_fleet(fleet: Fleet, files: str = "") -> Fleet:
     policy, channel = load_policy(settings()), _channel.get()
     roots = roots_of(policy.policy.rules(channel).spec_folders, settings())
     if files and not is_below(roots, roots_of([files], settings())[0]):
-        found += parameter_violations(policy, channel, spec_folders=files)
+        found += judge.parameter_violations(policy, channel, spec_folders=files)
     _require_none(found)
     return fleet
 
@@ -117,8 +110,8 @@ def require_allowed_adapter(adapter: AdapterSpec) -> None:
     policy, channel = load_policy(settings()), _channel.get()
     _require_own_environment(channel)
     roots = roots_of(policy.policy.rules(channel).file_roots, settings())
-    found = folder_findings(folders_of_adapter(adapter), roots)
-    _require_none(as_violations(policy, channel, found))
+    found = judge.folder_findings(folders_of_adapter(adapter), roots)
+    _require_none(judge.as_violations(policy, channel, found))
 
 
 @threaded
@@ -130,8 +123,8 @@ def require_allowed_size(spec: ModelSpec, placement: Placement, submission: Subm
     """
     policy = load_policy(settings())
     rules = policy.policy.rules(submission.channel)
-    found = size_findings(rules, usage_of(spec, placement), _others(spec, submission, rules))
-    _require_none(as_violations(policy, submission.channel, found))
+    found = judge.size_findings(rules, usage_of(spec, placement), _others(spec, submission, rules))
+    _require_none(judge.as_violations(policy, submission.channel, found))
 
 
 def _fleet_of_run(fleet: Fleet) -> tuple[Fleet, tuple[Violation, ...]]:
@@ -148,7 +141,7 @@ def _fleet_of_run(fleet: Fleet) -> tuple[Fleet, tuple[Violation, ...]]:
     if policy.policy.rules(channel).own_fleet:
         return fleet, ()
     hosts = ", ".join(host.name for host in fleet.hosts)
-    return fleet, parameter_violations(policy, channel, own_fleet=hosts)
+    return fleet, judge.parameter_violations(policy, channel, own_fleet=hosts)
 
 
 def _judge(spec: ModelSpec, fleet: Fleet, applied_from: str) -> Fleet:
@@ -157,8 +150,8 @@ def _judge(spec: ModelSpec, fleet: Fleet, applied_from: str) -> Fleet:
     rules = policy.policy.rules(submission.channel)
     known = {"applied_from": applied_from, "others": _others(spec, submission, rules)}
     request = request_of(spec, fleet, submission, policy, settings()).model_copy(update=known)
-    _require_none((*found, *violations(policy, request)))
-    allowed = allowed_hosts(rules, fleet)
+    _require_none((*found, *judge.violations(policy, request)))
+    allowed = judge.allowed_hosts(rules, fleet)
     return at_site(allowed if allowed.hosts else fleet, settings().site)
 
 

@@ -52,11 +52,7 @@ async def wake(row: ReleaseRow, snapshot: FleetSnapshot) -> None:
 
 
 def sleeping_release(name: str) -> ReleaseRow:
-    """The release of a model that sleeps.
-
-    Raises:
-        Failure: `UNKNOWN_RELEASE` when none does.
-    """
+    """The release of a model that sleeps; raises `UNKNOWN_RELEASE` when none does."""
     row = ledger().releases.asleep(name)
     if row is None:
         raise Failure(Cause.UNKNOWN_RELEASE, f"{name} neither runs nor sleeps")

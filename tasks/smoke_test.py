@@ -76,11 +76,7 @@ def _failure(gates: tuple[Gate, ...]) -> Failure | None:
 
 
 def must_talk(spec: ModelSpec, profile: ModelProfile) -> None:
-    """Golden prompts are for models that generate text.
-
-    Raises:
-        Failure: `BAD_SPEC`.
-    """
+    """Golden prompts are for models that generate text; raises `BAD_SPEC` for others."""
     if spec.readiness.prompts and profile.mode != Mode.COMPLETION:
         detail = f"readiness.prompts: the model serves {profile.mode}, it answers no prompts"
         raise Failure(Cause.BAD_SPEC, detail, suggestion="Leave `readiness.prompts` out.")

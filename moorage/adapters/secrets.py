@@ -104,11 +104,7 @@ def has_api() -> bool:
 
 
 def read_block(name: str) -> str | None:
-    """The Prefect Secret block of a name; None = there is none.
-
-    Raises:
-        Failure: `SERVER_UNAVAILABLE`.
-    """
+    """The Prefect Secret block of a name; None = there is none. Raises `SERVER_UNAVAILABLE`."""
     from prefect.blocks.system import Secret  # noqa: PLC0415  (takes seconds)
 
     from moorage.adapters.prefect.api_login import sign_in  # noqa: PLC0415

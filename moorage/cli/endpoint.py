@@ -161,11 +161,7 @@ def _answer(
 
 
 def _text(content: Any) -> str:
-    """The text in an answer of either path.
-
-    Raises:
-        JsonError: There is none.
-    """
+    """The text in an answer of either path; raises `JsonError` where there is none."""
     try:
         choice = content["choices"][0]
         return str(choice["message"]["content"] if "message" in choice else choice["text"])
@@ -174,11 +170,7 @@ def _text(content: Any) -> str:
 
 
 def running_release(name: str) -> ReleaseRow:
-    """The release that serves a model.
-
-    Raises:
-        Failure: `UNKNOWN_RELEASE`.
-    """
+    """The release that serves a model; raises `UNKNOWN_RELEASE` where none does."""
     ledger = open_ledger()
     row = ledger.releases.running(name)
     if row is None:

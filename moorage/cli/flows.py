@@ -15,17 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import typer
+from rich import progress
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    Progress,
-    SpinnerColumn,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-)
 
 from moorage.cli.output import LostApi, err, leave
 from moorage.common.failures import Cause, Failure
@@ -189,7 +181,7 @@ def _nothing_begun(*, as_json: bool) -> Iterator[None]:
         signal.signal(signal.SIGINT, heard)
 
 
-class StepPrinter(Progress):
+class StepPrinter(progress.Progress):
     """Prints the steps of a flow and asks its questions.
 
     On a console that is no terminal only the lines of finished steps appear.
@@ -197,16 +189,16 @@ class StepPrinter(Progress):
 
     def __init__(self, console: Console) -> None:
         super().__init__(
-            SpinnerColumn(),
-            TextColumn("{task.description}"),
-            TimeElapsedColumn(),
-            BarColumn(bar_width=30),
-            DownloadColumn(),
+            progress.SpinnerColumn(),
+            progress.TextColumn("{task.description}"),
+            progress.TimeElapsedColumn(),
+            progress.BarColumn(bar_width=30),
+            progress.DownloadColumn(),
             console=console,
             transient=True,
             disable=not console.is_terminal,
         )
-        self._steps: dict[str, TaskID] = {}
+        self._steps: dict[str, progress.TaskID] = {}
 
     def started(self, step: str) -> None:
         """Show a spinner."""

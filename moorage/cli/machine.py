@@ -20,15 +20,14 @@ from moorage.cli.fleet import print_check
 from moorage.cli.options import AsJson
 from moorage.cli.output import dump, err, out, print_table, say
 from moorage.common.failures import Cause, ExitCode, Failure
-from moorage.common.units import GIB, human_bytes
+from moorage.common.units import human_bytes
 from moorage.engines.base import Engine
 from moorage.engines.registry import ENGINES
 from moorage.images.catalogue import CATALOGUE
-from moorage.inventory.checks import Check
+from moorage.inventory.checks import LITTLE_DISK, Check
 from moorage.inventory.fleet import Fleet
 from moorage.spec import EngineName
 
-LITTLE_DISK = 10 * GIB
 MORE_DISK = "Free some space, or set MOORAGE_HOME to a larger disk."
 NO_DOCKER = "Install Docker and let this user reach its socket; engines then run in containers."
 NO_ACCELERATORS = "For NVIDIA GPUs install the driver and the container toolkit; CPU works without."

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 from pydantic import TypeAdapter, ValidationError
 
-from moorage.cli.flows import FlowResult, call_flow
+from moorage.cli.flows import call_flow
 from moorage.cli.options import AsJson, AtOnce, DryRun, FleetFile, fleet_of
 from moorage.cli.output import dump, print_answer, print_table, say
 from moorage.common.failures import Cause, ExitCode, Failure
@@ -148,9 +148,7 @@ def approve(
 
 def reconcile(fleet: FleetFile = None, dry_run: DryRun = False, as_json: AsJson = False) -> None:
     """Repair dead, leftover or unreachable releases; show each action and its reason."""
-    ended: FlowResult[tuple[ActionOutcome, ...]] = call_flow(
-        "reconcile_fleet", fleet_of(fleet), dry_run, as_json=as_json
-    )
+    ended = call_flow("reconcile_fleet", fleet_of(fleet), dry_run, as_json=as_json)
     if as_json:
         content = {"outcome": ended.name.lower(), "message": ended.message}
         return dump({**content, "actions": [_data(one) for one in ended.result]})

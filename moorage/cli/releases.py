@@ -115,9 +115,7 @@ def rollback(
     """Deploy an earlier release again, with the same revision, image and plan."""
     TypeAdapter(Name).validate_python(name)
     releases_of(open_ledger(), name)
-    outcome: FlowResult[Release] = call_flow(
-        "rollback_model", name, to, fleet_of(fleet), dry_run, as_json=as_json
-    )
+    outcome = call_flow("rollback_model", name, to, fleet_of(fleet), dry_run, as_json=as_json)
     if dry_run and outcome.name != "Unchanged":
         return _show_dry_run(outcome, as_json=as_json)
     if not as_json:

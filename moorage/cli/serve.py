@@ -18,7 +18,7 @@ from prefect.settings import get_current_settings
 
 import flows
 from flows.serving import deployments_of, serve_all
-from moorage.adapters.files.policy_file import load_policy, load_site_fleet
+from moorage.adapters.files.policy_file import PROJECT_FILE, load_policy, load_site_fleet
 from moorage.adapters.prefect import api_login, api_server
 from moorage.adapters.prefect.api_server import is_loopback
 from moorage.adapters.system.settings import Settings
@@ -27,7 +27,6 @@ from moorage.cli.options import open_ledger
 from moorage.cli.output import dump, err, out, say
 from moorage.common.failures import Cause, Failure
 
-PROJECT_FILE = "prefect.yaml"
 START_SECONDS = 120.0
 CONNECT_SECONDS = 10.0
 """How long a server that should be there already may take to answer."""

@@ -8,6 +8,7 @@ from typing import Literal
 from moorage.common.failures import Failure
 from moorage.common.units import GIB, human_bytes, human_seconds
 from moorage.common.values import Value
+from moorage.common.versions import version_key
 from moorage.inventory.survey.facts import HostFacts
 from moorage.inventory.survey.vendors import NVIDIA
 
@@ -67,7 +68,7 @@ def broken(name: str, found: str, fix: str) -> Check:
     return Check(name=name, state="broken", found=found, fix=fix)
 
 
-OLDEST_API = (1, 41)
+OLDEST_API = "1.41"
 """Of Docker 20.10 and Podman 4."""
 
 LITTLE_DISK = 10 * GIB
@@ -93,7 +94,7 @@ def judge_docker(version: str, api: str) -> Check:
         api: The newest API that it speaks, such as `1.41`.
     """
     found = f"{version} (API {api})"
-    if tuple(int(part) for part in api.split(".")) >= OLDEST_API:
+    if version_key(api) >= version_key(OLDEST_API):
         return fine("Docker", found)
     return broken("Docker", f"{found} is too old", "Install Docker 20.10 or newer, or Podman 4.")
 

@@ -17,7 +17,9 @@ from docker.utils import kwargs_from_env
 from moorage.adapters.docker.errors import reach_failure
 from moorage.adapters.ssh import Tunnels
 from moorage.common.failures import Cause, Failure
+from moorage.common.versions import version_key
 from moorage.inventory.access import DOCKER_SOCKET, LOCAL, Access, parse_access
+from moorage.inventory.checks import OLDEST_API
 
 CONNECT_SECONDS = 5
 READ_SECONDS = 60
@@ -25,9 +27,6 @@ READ_SECONDS = 60
 
 ASK_SECONDS = 10
 """Limit for a daemon's first answer, its version."""
-
-OLDEST_API = "1.41"
-"""API of Docker 20.10 and Podman 4. A newer one is used where the daemon offers it."""
 
 DAEMON_ERRORS = (DockerException, requests.exceptions.RequestException)
 """Raised for a daemon that is lost, or that refuses something."""
@@ -100,7 +99,7 @@ def _open(arguments: dict[str, Any], read_seconds: int) -> docker.DockerClient:
     with closing(_client(arguments, OLDEST_API, min(read_seconds, ASK_SECONDS))) as probe:
         info = probe.api.version(api_version=False)
     bounds = (info.get("MinAPIVersion", OLDEST_API), info.get("ApiVersion", OLDEST_API))
-    version = max(min(bounds[1], NEWEST_API, key=_order), bounds[0], key=_order)
+    version = max(min(bounds[1], NEWEST_API, key=version_key), bounds[0], key=version_key)
     return _client(arguments, version, read_seconds)
 
 
@@ -126,10 +125,6 @@ def _connecting_quickly(send: Callable[..., Any]) -> Callable[..., Any]:
         return send(request, **options | {"timeout": (CONNECT_SECONDS, options.get("timeout"))})
 
     return send_quickly
-
-
-def _order(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split("."))
 
 
 @contextmanager

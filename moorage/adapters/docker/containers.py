@@ -41,11 +41,7 @@ class DockerRuntime:
         self.address = address
 
     def version(self) -> str:
-        """The daemon's version.
-
-        Raises:
-            Failure: `RUNTIME_UNAVAILABLE`.
-        """
+        """The daemon's version; raises `RUNTIME_UNAVAILABLE` where it does not answer."""
         with daemon(self.address) as client:
             return str(client.version()["Version"])
 

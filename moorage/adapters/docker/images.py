@@ -47,11 +47,7 @@ class DockerImages:
         self.address = address
 
     def names(self) -> frozenset[str]:
-        """References and digests of all images that are there.
-
-        Raises:
-            Failure: `RUNTIME_UNAVAILABLE`.
-        """
+        """References and digests of all images that are there; raises `RUNTIME_UNAVAILABLE`."""
         with daemon(self.address) as client:
             images = client.api.images()
         names = (image.get(key) or () for image in images for key in ("RepoTags", "RepoDigests"))

@@ -95,11 +95,7 @@ class SchemaStore:
 
 
 def check_early(spec: ModelSpec, fleet: Fleet, home: Path) -> None:
-    """Refuse arguments that no possible version takes. Reads files only, in milliseconds.
-
-    Raises:
-        Failure: `BAD_SPEC`.
-    """
+    """Raise `BAD_SPEC` for arguments that no possible version takes; reads files only, in ms."""
     wanted = spec.engine
     require_engine_of_command(wanted, ENGINES)
     engine = ENGINES[EngineName.VLLM]
@@ -140,11 +136,7 @@ def check_placed(
 
 
 def check_on_cluster(spec: ModelSpec, home: Path) -> tuple[str, ...]:
-    """Check vLLM's arguments for a Ray cluster, as far as its version is known.
-
-    Raises:
-        Failure: `BAD_SPEC`.
-    """
+    """Check vLLM's arguments as far as a Ray cluster's version is known; raises `BAD_SPEC`."""
     engine = ENGINES[EngineName.VLLM]
     if spec.engine.name == EngineName.CUSTOM or engine.argument_rules is None:
         return ()

@@ -21,14 +21,13 @@ from moorage.engines.registry import ENGINES
 from moorage.inventory.snapshot import Accelerator, Program
 from moorage.inventory.survey.facts import Found
 from moorage.inventory.survey.nvidia import split_by_mig
-from moorage.inventory.survey.probe import VENDOR_SCRIPT, read_vendors
+from moorage.inventory.survey.probe import LISTENING, VENDOR_SCRIPT, read_vendors
 
 NEEDED_MODULES = {"transformers": ("torch", "uvicorn", "fastapi", "requests")}
 """Modules that an engine's program needs besides its own package."""
 
 PROBE_SECONDS = 20
 TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
-LISTEN = "0A"
 
 
 def installed_program(engine: Engine) -> Program | None:
@@ -163,7 +162,7 @@ def _connections() -> Iterator[tuple[int, bool]]:
         for row in table.read_text().splitlines()[1:]:
             # Column 2 is the local address with its hexadecimal port, column 4 the state.
             columns = row.split()
-            yield int(columns[1].rpartition(":")[2], 16), columns[3] == LISTEN
+            yield int(columns[1].rpartition(":")[2], 16), columns[3] == LISTENING
 
 
 def _can_bind(address: str, port: int, *, again: bool) -> bool:

@@ -69,11 +69,6 @@ class Claims(LedgerPart):
             _insert(connection, instead_of, remainder(held, wanted))
             change.move(release, to)
 
-    def free(self, release: str) -> None:
-        """Free the claims of a release."""
-        with gate(self._engine) as connection:
-            free(connection, release)
-
     def hand_back(self, release: str, to: str, claims: Sequence[Claim]) -> None:
         """Undo of `commit(instead_of=...)`: free a release and give the old one its claims."""
         with gate(self._engine) as connection:

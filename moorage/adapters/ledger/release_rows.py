@@ -33,11 +33,7 @@ class ReleaseQueries(LedgerPart):
             return logged(connection, release)
 
     def get(self, identity: str) -> ReleaseRow:
-        """One release.
-
-        Raises:
-            Failure: `UNKNOWN_RELEASE`.
-        """
+        """One release; raises `UNKNOWN_RELEASE` where there is none."""
         rows = self._rows(select(RELEASES).where(RELEASES.c.id == identity))
         if not rows:
             raise Failure(Cause.UNKNOWN_RELEASE, identity)

@@ -29,11 +29,7 @@ class Change:
         self.made: list[Transition] = []
 
     def state_of(self, release: str) -> ReleaseState:
-        """The state of a release now.
-
-        Raises:
-            Failure: `UNKNOWN_RELEASE`.
-        """
+        """The state of a release now; raises `UNKNOWN_RELEASE` where there is none."""
         state = self.connection.scalar(select(RELEASES.c.state).where(RELEASES.c.id == release))
         if state is None:
             raise Failure(Cause.UNKNOWN_RELEASE, release)

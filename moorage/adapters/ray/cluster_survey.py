@@ -4,13 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
 
-from moorage.adapters.engines.engine_http import (
-    Late,
-    Question,
-    Unreachable,
-    Unusable,
-    ask_engine_now,
-)
+from moorage.adapters.engines import engine_http
 from moorage.adapters.ray.dashboard import RayDashboard
 from moorage.adapters.system.parallel import map_parallel
 from moorage.common.units import counted
@@ -97,9 +91,9 @@ def _check_cluster(item: tuple[str, RayCluster]) -> tuple[Check, ...]:
 def _serve(address: str, seen: ClusterSnapshot) -> Check:
     """Whether Serve answers. It listens only once it has an application."""
     try:
-        with suppress(Unusable):
-            ask_engine_now(Question(address + ROUTES), SERVE_SECONDS)
-    except (Late, Unreachable) as error:
+        with suppress(engine_http.Unusable):
+            engine_http.ask_engine_now(engine_http.Question(address + ROUTES), SERVE_SECONDS)
+    except (engine_http.Late, engine_http.Unreachable) as error:
         if not seen.applications:
             return Check(
                 name="serve",

@@ -8,15 +8,7 @@ from importlib import import_module
 from typing import Any
 from urllib.parse import quote
 
-from huggingface_hub import hf_hub_url, hf_raise_for_status, is_offline_mode
-from huggingface_hub.errors import (
-    GatedRepoError,
-    HfHubHTTPError,
-    HFValidationError,
-    OfflineModeIsEnabled,
-    RemoteEntryNotFoundError,
-    RevisionNotFoundError,
-)
+from huggingface_hub import errors, hf_hub_url, hf_raise_for_status, is_offline_mode
 from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 
 from moorage.adapters.sources.remote_source import (
@@ -47,10 +39,13 @@ MOST_ERROR_BYTES = 65_536
 BODY_HEADERS = ("content-", "transfer-")
 """How headers begin that describe the encoding of a body."""
 
-http: Any = import_module(HfHubHTTPError.__bases__[0].__module__.partition(".")[0])
+http: Any = import_module(errors.HfHubHTTPError.__bases__[0].__module__.partition(".")[0])
 """The hub client's HTTP library: httpx for its versions 1 and httpx2 for 2."""
 
-HTTP_ERRORS: tuple[type[Exception], ...] = (HfHubHTTPError.__bases__[0], OfflineModeIsEnabled)
+HTTP_ERRORS: tuple[type[Exception], ...] = (
+    errors.HfHubHTTPError.__bases__[0],
+    errors.OfflineModeIsEnabled,
+)
 """What a request may end with. The first is the base class of the HTTP library."""
 
 CAUSE_BY_STATUS = {
@@ -147,7 +142,7 @@ class HubClient(RemoteClient):
     def _listing(self, revision: str) -> dict[str, Any]:
         try:
             validate_repo_id(self.repo)
-        except HFValidationError as error:
+        except errors.HFValidationError as error:
             raise Failure(Cause.SOURCE_MISSING, str(error)) from None
         at = f"/revision/{quote(revision, safe='')}" if revision else ""
         url = f"{self._endpoint}/api/models/{self.repo}{at}"
@@ -203,7 +198,7 @@ class HubClient(RemoteClient):
     def _failures(self, revision: str, name: str = "") -> Iterator[None]:
         try:
             if is_offline_mode():  # the hub client's own switch
-                raise OfflineModeIsEnabled("HF_HUB_OFFLINE is set")
+                raise errors.OfflineModeIsEnabled("HF_HUB_OFFLINE is set")
             yield
         except HTTP_ERRORS as error:
             failure = failure_of(error, repo=self.repo, revision=revision, name=name)
@@ -243,17 +238,17 @@ def require_success(response: Any) -> None:
 def failure_of(error: Exception, *, repo: str, revision: str, name: str = "") -> Failure:
     """Translate one of `HTTP_ERRORS`, which a request for a repository or a file ended with."""
     subject = f"{repo}/{name}" if name else repo
-    if isinstance(error, OfflineModeIsEnabled):
+    if isinstance(error, errors.OfflineModeIsEnabled):
         return Failure(Cause.SOURCE_OFFLINE, f"HF_HUB_OFFLINE is set and {subject} is not stored")
-    if not isinstance(error, HfHubHTTPError):
+    if not isinstance(error, errors.HfHubHTTPError):
         return Failure(Cause.HUB_UNAVAILABLE, f"{subject}: {type(error).__name__} {error}".rstrip())
-    if isinstance(error, RevisionNotFoundError):
+    if isinstance(error, errors.RevisionNotFoundError):
         return Failure(Cause.SOURCE_MISSING, f"{repo} has no revision {revision!r}")
-    if isinstance(error, RemoteEntryNotFoundError):
+    if isinstance(error, errors.RemoteEntryNotFoundError):
         return Failure(Cause.SOURCE_INCOMPLETE, f"the hub lists {subject}, but does not have it")
     status = error.response.status_code
     cause = CAUSE_BY_STATUS.get(status, Cause.HUB_UNAVAILABLE)
-    if isinstance(error, GatedRepoError):
+    if isinstance(error, errors.GatedRepoError):
         cause = Cause.SOURCE_GATED
     message = f": {error.server_message}" if error.server_message else ""
     if status == 404:

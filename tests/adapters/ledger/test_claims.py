@@ -155,7 +155,7 @@ def test_freeing_twice_is_freeing_once(ledger: Ledger) -> None:
     release = begin(ledger)
     ledger.claims.commit(release, (gpu(),), FLEET)
     for _ in range(2):
-        ledger.claims.free(release)
+        ledger.claims.hand_back(release, "", ())
     assert ledger.claims.all() == ()
 
 

@@ -84,7 +84,7 @@ def compete(worker: int, url: str) -> Outcome:
             if not release:
                 outcome.lost += 1
             elif number % 2:
-                ledger.claims.free(release)
+                ledger.claims.hand_back(release, "", ())
                 ledger.releases.move(release, ReleaseState.ERROR)
                 outcome.ended += 1
             else:

@@ -60,7 +60,7 @@ def come_and_go(worker: int, url: str) -> list[tuple[Resource, int]]:
         for number in range(ATTEMPTS):
             if release := attempt(ledger, f"m{worker}", number // 10):
                 seen += held_twice(ledger.claims.all())
-                ledger.claims.free(release)
+                ledger.claims.hand_back(release, "", ())
                 ledger.releases.move(release, ReleaseState.ERROR)
     return seen
 

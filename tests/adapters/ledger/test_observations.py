@@ -93,7 +93,7 @@ def test_a_measurement_outlives_its_release(ledger: Ledger) -> None:
     one = a_measurement(release=begin(ledger))
     ledger.measurements.record(one.release, [one])
     ledger.releases.move(one.release, ReleaseState.ERROR)
-    ledger.claims.free(one.release)
+    ledger.claims.hand_back(one.release, "", ())
     assert ledger.measurements.latest(a_key()) == one
 
 

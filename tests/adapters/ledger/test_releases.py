@@ -235,7 +235,7 @@ def test_a_failed_release_that_still_holds_something_is_found(ledger: Ledger) ->
         ledger.releases.fail(identity, Cause.INTERRUPTED)
     assert [row.id for row in ledger.releases.not_undone()] == [with_workload, with_claim]
     ledger.workloads.drop(a_workload().name)
-    ledger.claims.free(with_claim)
+    ledger.claims.hand_back(with_claim, "", ())
     assert ledger.releases.not_undone() == []
 
 
