@@ -13,9 +13,8 @@ import httpx
 import pytest
 
 from moorage.gateway.envoy import ACCESS_LOG
-from tests.e2e.conftest import REPOSITORY
 from tests.e2e.test_gateway import Gateway, Load, engine_spec
-from tests.e2e.workplace import Workplace
+from tests.e2e.workplace import REPOSITORY, Workplace
 
 pytestmark = [pytest.mark.process, pytest.mark.server, pytest.mark.docker]
 
@@ -41,7 +40,8 @@ class ContainerGateway(Gateway):
         return _docker("ps", "--all", "--quiet", "--no-trunc", "--filter", mounted)
 
     def facts(self) -> dict[str, Any]:
-        return json.loads(_docker("inspect", self.container))[0]
+        found: list[dict[str, Any]] = json.loads(_docker("inspect", self.container))
+        return found[0]
 
     def answers(self, name: str) -> bool:
         try:
