@@ -65,13 +65,15 @@ images: ## Build the container images that the tests use.
 	scripts/build_lifecycle_image.sh
 	scripts/build_vllm_cpu_image.sh
 	scripts/build_helper_image.sh
+	scripts/build_envoy_image.sh
 	scripts/build_vllm_cpu_ray_image.sh
 
-bench: $(VENV)/.installed-dev ## What placement and survey take on large fleets, what a deploy adds to the engine's own start, and redeploying 100 models.
+bench: $(VENV)/.installed-dev ## What placement and survey take on large fleets, what a deploy adds to the engine's own start, redeploying 100 models, and what the gateway adds to a request.
 	$(BIN)/python -m benchmarks.placement
 	$(BIN)/python -m benchmarks.survey
 	$(BIN)/python -m benchmarks.overhead
 	$(BIN)/python -m benchmarks.redeploying
+	$(BIN)/python -m benchmarks.gateway
 
 fleet: $(VENV)/.installed-dev ## Three Docker hosts on this machine to play with (root), until Ctrl-C.
 	scripts/build_lifecycle_image.sh

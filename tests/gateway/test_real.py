@@ -6,6 +6,7 @@ import json
 import socket
 import ssl
 import threading
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -147,6 +148,25 @@ def test_who_has_no_key_is_refused_and_a_revoked_one_no_longer_serves(
         assert "authorization" not in engine.requests[0][1]
         gateway.serve(*models, keys=keys[1:], requires_key=True)
         assert status("sk-a") == 401
+
+
+def test_of_a_thousand_keys_each_is_known_and_only_the_revoked_one_is_refused(
+    gateway: RunningGateway,
+) -> None:
+    texts = [f"sk-{number}" for number in range(1000)]
+    keys = tuple(key(f"caller-{text}", text, rate="100/min") for text in texts)
+    with TestEngine("one") as engine:
+        models = (model("llama", backend("llama-1", engine.port)),)
+
+        def statuses() -> Counter[int]:
+            given = [{"authorization": f"Bearer {text}"} for text in texts]
+            return Counter(gateway.ask("llama", headers=one).status_code for one in given)
+
+        gateway.serve(*models, keys=keys, requires_key=True)
+        assert statuses() == {200: 1000}
+        gateway.serve(*models, keys=keys[1:], requires_key=True)
+        assert gateway.ask("llama", headers={"authorization": "Bearer sk-0"}).status_code == 401
+        assert statuses() == {200: 999, 401: 1}
 
 
 def test_a_replica_that_is_gone_costs_no_request(gateway: RunningGateway) -> None:
