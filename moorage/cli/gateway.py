@@ -5,13 +5,15 @@ from typing import Annotated
 
 import typer
 
-from moorage.adapters.files.specs import FLEET_FILE
+from moorage.adapters.files.specs import FLEET_FILE, load_fleet
+from moorage.adapters.gateway.envoy_image import present_envoy_image
 from moorage.adapters.gateway.lifecycle import bring_up, gateway_state, take_down
 from moorage.adapters.system.settings import Settings
 from moorage.cli.options import DEPLOYMENTS, AsJson, Commands, FleetFile, open_ledger
 from moorage.cli.output import dump, print_table, say
 from moorage.common.failures import Cause, Failure
-from moorage.gateway.gateway import GatewayOptions
+from moorage.gateway.gateway import Gateway, GatewayOptions
+from moorage.gateway.programs import ENVOY_IMAGE
 
 DEFAULTS = GatewayOptions()
 
@@ -32,25 +34,48 @@ def up(
     ] = False,
     tls_certificate: Annotated[str, typer.Option(help="Certificate chain, a PEM file.")] = "",
     tls_key: Annotated[str, typer.Option(help="Its private key, a PEM file.")] = "",
+    container: Annotated[
+        bool, typer.Option("--container", help="Run Envoy as a container of this machine's Docker.")
+    ] = False,
+    image: Annotated[str, typer.Option(help="Image of the container, with Envoy in it.")] = "",
     fleet: FleetFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Start a gateway on this machine, or change how it listens."""
+    if image and not container:
+        raise Failure(
+            Cause.BAD_SETTING,
+            "--image has no use without a container",
+            suggestion="Add --container.",
+        )
+    ledger, fleet_file = open_ledger(), _fleet_file(fleet)
     options = GatewayOptions(
         bind=bind,
         port=port,
         open_access=open_access,
-        tls_certificate=tls_certificate,
-        tls_key=tls_key,
-        fleet=str(_fleet_file(fleet) or ""),
+        tls_certificate=_absolute(tls_certificate),
+        tls_key=_absolute(tls_key),
+        image=_image(ledger.gateways.get(name), image, fleet_file) if container else "",
+        fleet=str(fleet_file or ""),
     )
-    gateway = bring_up(open_ledger(), Settings().root, name, options)
+    gateway = bring_up(ledger, Settings().root, name, options)
     if as_json:
         return dump({**gateway.model_dump(mode="json"), "url": f"{gateway.url}/v1"})
     say(f"[bold green]gateway {name}[/] serves every model at {gateway.url}/v1", markup=True)
     if options.requires_key:
         say("callers need an API key: moorage key create NAME")
     return None
+
+
+def _absolute(file: str) -> str:
+    return str(Path(file).expanduser().absolute()) if file else ""
+
+
+def _image(running: Gateway | None, chosen: str, fleet: Path | None) -> str:
+    """The image of a gateway that runs stays, unless another one is named."""
+    if running and running.options.image and not chosen:
+        return running.options.image
+    return present_envoy_image(chosen or ENVOY_IMAGE, load_fleet(fleet).registries)
 
 
 def _fleet_file(chosen: Path | None) -> Path | None:

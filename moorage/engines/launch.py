@@ -83,6 +83,7 @@ class Isolation(Value):
         capabilities: Added to Docker's own set.
         nodes: Device nodes, or directories of them.
         runtime: Docker runtime that hands out its accelerators; empty = the daemon's own.
+        locked: Whether it may write into its mounts only, and has no capability but those added.
     """
 
     user: str = ""
@@ -97,6 +98,7 @@ class Isolation(Value):
     privileged: bool = False
     nodes: tuple[str, ...] = ()
     runtime: str = ""
+    locked: bool = False
 
 
 class ContainerSpec(Value):

@@ -31,6 +31,9 @@ class GatewayOptions(InputValue):
     max_body_bytes: int = Field(
         50 * 2**20, ge=2**16, le=2**31 - 1, description="Largest body of a request in bytes."
     )
+    image: str = Field(
+        "", description="Image of Envoy, by digest or local id. Empty = Envoy runs as a process."
+    )
     fleet: str = Field("", description="Fleet file with which sleeping models are woken.")
     idle_seconds: int = Field(
         3600, ge=1, description="How long a stream may pause before it is ended, in seconds."
@@ -51,6 +54,11 @@ class GatewayOptions(InputValue):
     def is_exposed(self) -> bool:
         """Whether other machines reach it."""
         return not ipaddress.ip_address(self.bind).is_loopback
+
+    @property
+    def mounts(self) -> tuple[str, ...]:
+        """What the container of Envoy is made of, and cannot change while it runs."""
+        return (self.image, self.tls_certificate, self.tls_key) if self.image else ()
 
     @property
     def requires_key(self) -> bool:

@@ -1,6 +1,7 @@
 """The two programs of a gateway: Envoy, and the service that keeps its routes."""
 
 from collections.abc import Iterable
+from hashlib import sha256
 
 from moorage.engines.flags import Flag, Variable, default_flag
 from moorage.engines.launch import (
@@ -10,12 +11,22 @@ from moorage.engines.launch import (
     LABEL_REPLICA,
     LABEL_ROLE,
     ContainerSpec,
+    Isolation,
+    Mount,
 )
+from moorage.gateway.envoy import OWN_FOLDER
+from moorage.gateway.gateway import GatewayOptions
 from moorage.placement.placement import Role
-from moorage.spec import RuntimeName
+from moorage.spec import NetworkMode, RestartPolicy, RuntimeName
 
 OWNER = "gateway"
 """Stands where engines have their ledger: reconciling leaves alone what is not of its ledger."""
+
+ENVOY_IMAGE = "envoyproxy/envoy:distroless-v1.40.0"
+"""The official image, of the version that the tests run."""
+
+ENVOY = "envoy"
+"""In the image, on its PATH."""
 
 FLUSH_MILLISECONDS = 1000
 """How often the access log is written."""
@@ -29,8 +40,48 @@ def envoy_program(name: str, program: str, bootstrap: str) -> ContainerSpec:
         program: Path of Envoy.
         bootstrap: Path of the file that it starts with.
     """
-    return _program(
-        f"{name}-envoy",
+    return _program(f"{name}-envoy", *_envoy_command(program, bootstrap))
+
+
+def envoy_container(
+    name: str, options: GatewayOptions, folder: str, bootstrap: str, user: str
+) -> ContainerSpec:
+    """Envoy of a gateway in a container.
+
+    It is in the network of its machine, where the engines listen, and reads its files under the
+    paths that they have outside. The folder itself is mounted: Envoy watches for renames in it.
+
+    Args:
+        name: Name of the gateway.
+        options: Its image, and the files of its TLS.
+        folder: The gateway's folder, which also tells it from another ledger's of the same name.
+        bootstrap: Path of the file that it starts with.
+        user: `id:group` of the user whose files these are.
+    """
+    own, tls = f"{folder}/{OWN_FOLDER}", (options.tls_certificate, options.tls_key)
+    workload = f"moorage-gateway-{name}-{sha256(folder.encode()).hexdigest()[:8]}"
+    return _program(workload, *_envoy_command(ENVOY, bootstrap)).model_copy(
+        update={
+            "runtime": RuntimeName.DOCKER,
+            "image": options.image,
+            "mounts": (
+                Mount(source=folder, target=folder),
+                Mount(source=own, target=own, read_only=False),
+                *(Mount(source=file, target=file) for file in dict.fromkeys(tls) if file),
+            ),
+            "isolation": Isolation(
+                user=user,
+                network=NetworkMode.HOST,
+                restart=RestartPolicy.UNLESS_STOPPED,
+                capabilities=("NET_BIND_SERVICE",),  # for ports below 1024
+                locked=True,
+            ),
+        }
+    )
+
+
+def _envoy_command(program: str, bootstrap: str) -> tuple[Flag, ...]:
+    return (
         default_flag("Envoy", program),
         default_flag("its configuration", "-c", bootstrap),
         default_flag("no shared memory with another Envoy", "--disable-hot-restart"),

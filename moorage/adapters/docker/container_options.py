@@ -107,6 +107,8 @@ def _isolation(isolation: Isolation) -> dict[str, Any]:
         found["network_mode"] = "host"
     if isolation.restart != RestartPolicy.NONE:
         found["restart_policy"] = {"Name": isolation.restart.value}
+    if isolation.locked:
+        found |= {"read_only": True, "cap_drop": ["ALL"]}
     return found
 
 

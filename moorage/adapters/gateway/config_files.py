@@ -14,7 +14,7 @@ from moorage.adapters.files.safe_files import read_whole, write_private
 from moorage.adapters.gateway.admin import Admin
 from moorage.common.failures import Failure
 from moorage.common.units import MIB
-from moorage.gateway.envoy import bootstrap
+from moorage.gateway.envoy import OWN_FOLDER, bootstrap
 from moorage.gateway.gateway import GatewayOptions
 from moorage.gateway.scripts import SCRIPTS
 from moorage.gateway.table import RoutingTable
@@ -65,6 +65,7 @@ class ConfigFiles:
             Failure: `GATEWAY_REFUSED` when Envoy does not take them, as where the port is taken.
         """
         _rename_into(self.bootstrap, bootstrap(str(self.folder)))
+        (self.folder / OWN_FOLDER).mkdir(exist_ok=True, mode=0o700)
         tables = self.tables()
         if tables and options.requires_key and not tables[-1].requires_key:
             self.apply(tables[-1].model_copy(update={"requires_key": True}), admin)

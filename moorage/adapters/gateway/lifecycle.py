@@ -35,11 +35,18 @@ def bring_up(ledger: Ledger, home: Path, name: str, options: GatewayOptions) -> 
             f"gateway {name} runs on {before.machine}",
             suggestion=f"Take it down there, or choose another name here: --name NAME (on {here}).",
         )
-    processes = GatewayProcesses(home, name)
+    if before and before.options.mounts != options.mounts:
+        raise Failure(
+            Cause.GATEWAY_REFUSED,
+            f"gateway {name} runs {_form(before.options)}, not {_form(options)}",
+            suggestion=f"Take it down first: `moorage gateway down --name {name}`.",
+        )
+    processes = GatewayProcesses(home, name, options)
     processes.require_program()
     if before:
         ledger.gateways.change(name, options)
     else:
+        processes.stop_envoy(0)  # that of a `down` which was killed
         ledger.gateways.put(Gateway(name=name, machine=here, options=options))
     processes.start_service()
     try:
@@ -58,7 +65,11 @@ def take_down(ledger: Ledger, home: Path, name: str, drain_seconds: float = DRAI
     Returns:
         Requests that were cut off.
     """
-    processes = GatewayProcesses(home, name)
+    row = ledger.gateways.get(name)
+    options = row.options if row else GatewayOptions()
+    processes = GatewayProcesses(home, name, options)
+    if options.image:
+        processes.require_program()  # without its Docker the container would be left
     ledger.gateways.drop(name)
     processes.stop_service()
     cut_off = processes.stop_envoy(drain_seconds)
@@ -73,11 +84,19 @@ def gateway_state(ledger: Ledger, gateway: Gateway, home: Path) -> str:
     follows = ledger.locks.is_held(gateway_lock(gateway.name))
     if gateway.machine != platform.node():
         return "running" if follows else f"its service on {gateway.machine} does not answer"
-    processes = GatewayProcesses(home, gateway.name)
+    processes = GatewayProcesses(home, gateway.name, gateway.options)
     listens = processes.envoy_runs() and Admin(processes.folder).is_ready()
     if listens and follows:
         return "running"
     return "does not follow: its service has ended" if listens else "down"
+
+
+def _form(options: GatewayOptions) -> str:
+    """In which form Envoy runs."""
+    if not options.image:
+        return "as a process"
+    tls = f" with {options.tls_certificate}" if options.tls_certificate else ""
+    return f"as a container of {options.image}{tls}"
 
 
 def _await(ledger: Ledger, processes: GatewayProcesses, name: str) -> Gateway:

@@ -55,7 +55,9 @@ class GatewayService:
 
     def __init__(self, ledger: Ledger, name: str, home: Path) -> None:
         self._ledger, self._name = ledger, name
-        self._processes = GatewayProcesses(home, name)
+        row = ledger.gateways.get(name)
+        options = row.options if row else GatewayOptions()
+        self._processes = GatewayProcesses(home, name, options)
         self._files = ConfigFiles(self._processes.folder)
         self._reader = TableReader(ledger, self._processes.folder)
         self._idleness = Idleness()

@@ -13,6 +13,12 @@ from tests.gateway.tables import model
 from tests.waiting import until
 
 
+def log_file(folder: Path) -> Path:
+    file = folder / ACCESS_LOG
+    file.parent.mkdir()
+    return file
+
+
 def everything(log: AccessLog, position: LogPosition) -> tuple[list[bytes], LogPosition]:
     found: list[bytes] = []
     while True:
@@ -23,7 +29,7 @@ def everything(log: AccessLog, position: LogPosition) -> tuple[list[bytes], LogP
 
 
 def test_each_line_is_read_once_and_only_when_it_is_whole(tmp_path: Path) -> None:
-    log, file = AccessLog(tmp_path), tmp_path / ACCESS_LOG
+    log, file = AccessLog(tmp_path), log_file(tmp_path)
     assert log.read(LogPosition()) == ([], LogPosition())
     file.write_bytes(b"one\ntwo\nthr")
     lines, position = everything(log, LogPosition())
@@ -34,19 +40,19 @@ def test_each_line_is_read_once_and_only_when_it_is_whole(tmp_path: Path) -> Non
 
 
 def test_what_was_renamed_is_read_to_its_end_first(tmp_path: Path) -> None:
-    log, file = AccessLog(tmp_path), tmp_path / ACCESS_LOG
+    log, file = AccessLog(tmp_path), log_file(tmp_path)
     file.write_bytes(b"one\n")
     _, position = everything(log, LogPosition())
     with file.open("ab") as more:
         more.write(b"two\n")
-    file.rename(tmp_path / "access.1")
+    file.rename(file.with_name("access.1"))
     file.write_bytes(b"three\n")
     assert everything(log, position)[0] == [b"two", b"three"]
 
 
 def test_a_large_log_is_read_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("moorage.adapters.gateway.access_log.LARGEST_READ", 10)
-    (tmp_path / ACCESS_LOG).write_bytes(b"one\ntwo\nthree\nfour\n")
+    log_file(tmp_path).write_bytes(b"one\ntwo\nthree\nfour\n")
     lines, _ = everything(AccessLog(tmp_path), LogPosition())
     assert lines == [b"one", b"two", b"three", b"four"]
 
