@@ -51,10 +51,7 @@ PORT_ATTEMPTS = 3
 
 
 @flow(
-    name="deploy-model",
-    flow_run_name="deploy {spec.name}",
-    **NO_RESULT,
-    task_runner=task_runner(),
+    name="deploy-model", flow_run_name="deploy {spec.name}", **NO_RESULT, task_runner=task_runner()
 )
 @keep_result
 async def deploy_model(

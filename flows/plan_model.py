@@ -34,12 +34,7 @@ from tasks.resolve import resolve
 from tasks.survey import survey_without_abandoned
 
 
-@flow(
-    name="plan-model",
-    flow_run_name="plan {spec.name}",
-    **NO_RESULT,
-    task_runner=task_runner(),
-)
+@flow(name="plan-model", flow_run_name="plan {spec.name}", **NO_RESULT, task_runner=task_runner())
 @keep_result
 async def plan_model(spec: ModelSpec, fleet: Fleet = Fleet()) -> State[Release]:  # noqa: B008
     """Say exactly what deploying a model would run now, and why. Nothing is claimed or started.

@@ -22,10 +22,7 @@ from tasks.release import announcement
 
 
 @flow(
-    name="rollback-model",
-    flow_run_name="roll back {name}",
-    **NO_RESULT,
-    task_runner=task_runner(),
+    name="rollback-model", flow_run_name="roll back {name}", **NO_RESULT, task_runner=task_runner()
 )
 @keep_result
 async def rollback_model(

@@ -66,6 +66,7 @@ def listeners(options: GatewayOptions, folder: str) -> list[Document]:
         # Engines read paths in this form, so routes must not be asked for another one.
         normalize_path=True,
         merge_slashes=True,
+        path_with_escaped_slashes_action="UNESCAPE_AND_FORWARD",
         rds={"route_config_name": ROUTES, "config_source": source(folder, ROUTES_FILE)},
         http_filters=_filters(),
         access_log=[_access_log(folder)],

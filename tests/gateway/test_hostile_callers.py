@@ -16,6 +16,20 @@ from tests.waiting import until
 pytestmark = pytest.mark.process
 
 JSON = {"content-type": "application/json"}
+CONTROLS = [
+    "/sleep?level=2",
+    "/wake_up",
+    "/collective_rpc",
+    "/release_kv_cache_memory",
+    "/update_weights",
+    "/reset_prefix_cache",
+    "/abort_requests",
+    "/pause",
+    "/scale_elastic_ep",
+    "/start_profile",
+    "/server_info",
+]
+"""Paths of vLLM 0.32 that are for operators; most need `VLLM_SERVER_DEV_MODE`."""
 
 
 def raw(gateway: RunningGateway, method: str, path: str, body: object) -> int:
@@ -38,6 +52,8 @@ def raw(gateway: RunningGateway, method: str, path: str, body: object) -> int:
         "/v1//load_lora_adapter",
         "/v1/x/../load_lora_adapter",
         "/models/llama/v1/load_lora_adapter",
+        "/v1/x%2f..%2fload_lora_adapter",
+        "/v1/x%5c..%5cload_lora_adapter",
     ],
 )
 def test_no_caller_changes_what_an_engine_serves(gateway: RunningGateway, path: str) -> None:
@@ -48,11 +64,34 @@ def test_no_caller_changes_what_an_engine_serves(gateway: RunningGateway, path: 
     assert engine.requests == []
 
 
-@pytest.mark.parametrize("path", ["/v1/../metrics", "/v1/%2e%2e/metrics", "/v1/a/../../metrics"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/../metrics",
+        "/v1/%2e%2e/metrics",
+        "/v1/a/../../metrics",
+        "/v1/..%2fmetrics",
+        "/v1/%2e%2e%2Fmetrics",
+        "/v1/a%2f..%2f..%2fmetrics",
+        "/v1/..%5cmetrics",
+        "/models/llama/v1/..%2fmetrics",
+    ],
+)
 def test_no_caller_leaves_the_paths_below_v1(gateway: RunningGateway, path: str) -> None:
     with TestEngine("one") as engine:
         gateway.serve(model("llama", backend("llama-1", engine.port)))
         assert raw(gateway, "POST", path, {"model": "llama"}) in (400, 404)
+    assert engine.requests == []
+
+
+@pytest.mark.parametrize("prefix", ["", "/models/llama", "/v1/..", "/models/llama/v1/.."])
+@pytest.mark.parametrize("path", CONTROLS)
+def test_no_caller_reaches_what_controls_an_engine(
+    gateway: RunningGateway, prefix: str, path: str
+) -> None:
+    with TestEngine("one") as engine:
+        gateway.serve(model("llama", backend("llama-1", engine.port)))
+        assert raw(gateway, "POST", f"{prefix}{path}", {"model": "llama"}) == 404
     assert engine.requests == []
 
 

@@ -100,11 +100,7 @@ def start_with_input(container: Container, line: str) -> None:
 
 
 def helper_options(purpose: str, command: Sequence[str], *, writes: bool = False) -> dict[str, Any]:
-    """What all helper containers have in common, as arguments of Docker's API.
-
-    Args:
-        writes: Whether it keeps root's usual capabilities, to change files of other users.
-    """
+    """What all helper containers share, as arguments of Docker's API; fields as of `HelperJob`."""
     return {
         "entrypoint": list(command[:1]),
         "command": list(command[1:]),

