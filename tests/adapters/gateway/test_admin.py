@@ -48,7 +48,7 @@ def test_an_answer_without_end_is_given_up(
     monkeypatch.setattr("moorage.adapters.gateway.admin.MOST_BYTES", 2**20)
     with (
         answering(tmp_path, b"x" * 2**16, 0) as admin,
-        pytest.raises(Failure, match="more than 1.0 MiB"),
+        pytest.raises(Failure, match=r"more than 1\.0 MiB"),
     ):
         question(admin)
 
