@@ -18,7 +18,7 @@ ROUTES = "models"
 OWN_FOLDER = "envoy"
 """Folder in the gateway's, into which Envoy writes; as a container it can write nowhere else."""
 
-ADMIN_SOCKET, ACCESS_LOG = f"{OWN_FOLDER}/admin.sock", f"{OWN_FOLDER}/access.log"
+ADMIN_SOCKET, ACCESS_LOG = f"{OWN_FOLDER}/admin", f"{OWN_FOLDER}/access.log"
 LISTENERS_FILE, ROUTES_FILE, CLUSTERS_FILE = "listeners.json", "routes.json", "clusters.json"
 
 RATE_LIMIT = "envoy.filters.http.local_ratelimit"

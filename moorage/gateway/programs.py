@@ -73,7 +73,7 @@ def envoy_container(
                 user=user,
                 network=NetworkMode.HOST,
                 restart=RestartPolicy.UNLESS_STOPPED,
-                capabilities=("NET_BIND_SERVICE",),  # for ports below 1024
+                capabilities=("NET_BIND_SERVICE",),  # for ports below 1024, where this user is root
                 locked=True,
             ),
         }
