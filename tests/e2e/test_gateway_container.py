@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import ssl
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import httpx
 import pytest
 
 from moorage.gateway.envoy import ACCESS_LOG
+from tests.certificates import Authority, require_openssl
 from tests.e2e.test_gateway import Gateway, Load, engine_spec
 from tests.e2e.workplace import REPOSITORY, Workplace
 
@@ -30,8 +32,8 @@ def envoy_image(docker: None) -> str:  # noqa: ARG001
 class ContainerGateway(Gateway):
     """A gateway of a workplace, with Envoy as a container."""
 
-    def __init__(self, place: Workplace, image: str) -> None:
-        super().__init__(place, "--container", "--image", image)
+    def __init__(self, place: Workplace, image: str, *options: str) -> None:
+        super().__init__(place, "--container", "--image", image, *options)
 
     @property
     def container(self) -> str:
@@ -114,6 +116,21 @@ def test_a_request_through_a_container_wakes_a_sleeping_model(
     workplace.run("deploy", engine_spec(workplace, lifecycle_program))
     workplace.run("unload", workplace.named("tiny"))
     assert gateway.ask("tiny").status_code == httpx.codes.OK
+
+
+def test_a_container_reads_the_certificate_wherever_it_is(
+    workplace: Workplace, envoy_image: str, tmp_path: Path
+) -> None:
+    require_openssl()
+    authority = Authority(tmp_path)
+    certificate, key = authority.issue("gateway")
+    tls = ("--tls-certificate", str(certificate), "--tls-key", str(key))
+    gateway = ContainerGateway(workplace, envoy_image, *tls)
+    try:
+        trusted = ssl.create_default_context(cafile=str(authority.certificate))
+        assert httpx.get(f"{gateway.url}/health", verify=trusted).status_code == httpx.codes.OK
+    finally:
+        workplace.run("gateway", "down")
 
 
 def test_a_container_does_not_become_a_process_or_another_image_while_it_runs(

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from moorage.adapters.files.safe_files import read_part
 from moorage.adapters.gateway.admin import Admin
 from moorage.common.units import MIB
 from moorage.gateway.envoy import ACCESS_LOG
@@ -49,8 +50,6 @@ class AccessLog:
 
 
 def _read_lines(file: Path, offset: int) -> tuple[list[bytes], int]:
-    with file.open("rb") as content:
-        content.seek(offset)
-        text = content.read(LARGEST_READ)
+    text = read_part(file, offset, offset + LARGEST_READ)
     whole, newline, _ = text.rpartition(b"\n")
     return (whole.split(b"\n"), offset + len(whole) + 1) if newline else ([], offset)

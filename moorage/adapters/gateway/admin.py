@@ -8,11 +8,16 @@ import httpx
 
 from moorage.common.failures import Cause, Failure
 from moorage.common.strict_json import JsonError, decode
-from moorage.common.units import MIB
+from moorage.common.units import MIB, human_bytes
 from moorage.gateway.envoy import ADMIN_SOCKET, CLUSTERS_FILE, LISTENERS_FILE, ROUTES, ROUTES_FILE
 from moorage.gateway.idleness import Traffic
 
 ANSWER_SECONDS = 2.0
+"""How long it may be silent."""
+
+WHOLE_SECONDS = 10.0
+"""Limit for a whole answer: an Envoy that somebody took over must not hold the service up."""
+
 MOST_BYTES = 64 * MIB
 POLL_SECONDS = 0.005
 
@@ -40,8 +45,8 @@ class Admin:
     def is_ready(self) -> bool:
         """Whether Envoy has read its configuration and takes requests."""
         try:
-            return self._http.get("/ready").status_code == httpx.codes.OK
-        except httpx.HTTPError:
+            return self._ask("GET", "/ready")[0] == httpx.codes.OK
+        except (httpx.HTTPError, Failure):
             return False
 
     def rejections(self, file: str) -> int:
@@ -107,21 +112,33 @@ class Admin:
     def statistics(self, pattern: str) -> dict[str, Any]:
         """Statistics by name, of those whose name matches a regular expression."""
         try:
-            answer = self._http.get("/stats", params={"filter": pattern, "format": "json"})
-            listed = decode(answer.content)["stats"]
+            _, content = self._ask("GET", "/stats", filter=pattern, format="json")
+            listed = decode(content)["stats"]
         except (httpx.HTTPError, JsonError) as error:
             raise _silent(error) from error
         return {one["name"]: one["value"] for one in listed if "name" in one}
 
     def _post(self, path: str) -> None:
         try:
-            self._http.post(path)
+            self._ask("POST", path)
         except httpx.HTTPError as error:
             raise _silent(error) from error
+
+    def _ask(self, method: str, path: str, **params: str) -> tuple[int, bytes]:
+        """Status and body of an answer, which has limits of bytes and of time."""
+        give_up, content = time.monotonic() + WHOLE_SECONDS, bytearray()
+        with self._http.stream(method, path, params=params) as answer:
+            for piece in answer.iter_raw():
+                content += piece
+                if len(content) > MOST_BYTES:
+                    raise _silent(f"its answer has more than {human_bytes(MOST_BYTES)}")
+                if time.monotonic() > give_up:
+                    raise _silent(f"its answer takes more than {WHOLE_SECONDS:g} s")
+            return answer.status_code, bytes(content)
 
     def _number(self, name: str) -> int:
         return int(self.statistics(f"^{name.replace('.', chr(92) + '.')}$").get(name, 0))
 
 
-def _silent(error: Exception) -> Failure:
+def _silent(error: Exception | str) -> Failure:
     return Failure(Cause.RUNTIME_UNAVAILABLE, f"Envoy does not answer: {error}")

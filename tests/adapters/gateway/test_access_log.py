@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import httpx
 import pytest
 
 from moorage.adapters.gateway.access_log import AccessLog
+from moorage.common.failures import Failure
 from moorage.gateway.envoy import ACCESS_LOG
 from moorage.gateway.gateway import LogPosition
 from tests.gateway.conftest import RunningGateway
@@ -55,6 +57,13 @@ def test_a_large_log_is_read_in_parts(tmp_path: Path, monkeypatch: pytest.Monkey
     log_file(tmp_path).write_bytes(b"one\ntwo\nthree\nfour\n")
     lines, _ = everything(AccessLog(tmp_path), LogPosition())
     assert lines == [b"one", b"two", b"three", b"four"]
+
+
+def test_a_pipe_in_place_of_the_log_holds_nobody_up(tmp_path: Path) -> None:
+    file = log_file(tmp_path)
+    os.mkfifo(file)
+    with pytest.raises(Failure, match="no regular file"):
+        everything(AccessLog(tmp_path), LogPosition())
 
 
 @pytest.mark.process
