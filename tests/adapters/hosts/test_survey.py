@@ -28,7 +28,7 @@ GENEROUS = 90.0
 def test_of_200_hosts_the_20_dead_ones_are_waited_for_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    silence = 5
+    silence = 8
     monkeypatch.setattr(remote_host, "ASK_SECONDS", silence)
     done: list[float] = []
     with SimulatedHosts(180, 20) as simulated:
