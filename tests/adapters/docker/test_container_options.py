@@ -21,6 +21,7 @@ from moorage.engines.launch import ContainerSpec, Isolation, Mount, Preparation
 from moorage.spec import IpcMode, NetworkMode, RestartPolicy, RuntimeName
 from tests.builders import a_container
 from tests.local_registry import empty_image, require_docker
+from tests.prefect_server import free_port
 
 COMMAND = (Flag(tokens=("vllm", "serve", "/m"), origin=Origin.DERIVED, reason=""),)
 
@@ -160,6 +161,7 @@ def spec_of(image: str, isolation: Isolation = Isolation()) -> ContainerSpec:  #
         command=(Flag(tokens=words, origin=Origin.USER, reason=""),),
         environment=environment,
         isolation=isolation,
+        port=free_port(),
     )
 
 
