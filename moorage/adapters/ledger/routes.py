@@ -80,7 +80,8 @@ class Routes:
 
         A canary of a model that serves is in `canaries` alone.
         """
-        anywhere = or_(RELEASES.c.state.in_(SERVING), _is_canary(), _sleeps(), _makes_room())
+        canary = and_(RELEASES.c.state.in_(UNFINISHED), RELEASES.c.canary.is_not(None))
+        anywhere = or_(RELEASES.c.state.in_(SERVING), canary, _sleeps(), _makes_room())
         found = self._read(anywhere)
         canaries = tuple(one for one in found if one.state in UNFINISHED and one.canary)
         serving = tuple(one for one in found if one.state in SERVING)
@@ -124,10 +125,6 @@ class Routes:
             for row in connection.execute(query):
                 found.setdefault(row.id, []).append(row)
             return tuple(_route(rows) for rows in found.values())
-
-
-def _is_canary() -> ColumnElement[bool]:
-    return and_(RELEASES.c.state.in_(UNFINISHED), RELEASES.c.canary.is_not(None))
 
 
 def _sleeps() -> ColumnElement[bool]:
