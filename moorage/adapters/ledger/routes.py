@@ -12,6 +12,7 @@ from moorage.releases.release import ASLEEP, STOPPED_FIRST, SUPERSEDED, Release,
 from moorage.releases.routing import Canary, Route
 from moorage.releases.states import SERVING, UNFINISHED
 from moorage.spec.keep_alive import NEVER
+from moorage.spec.model import Routing
 
 
 class CurrentRoutes(NamedTuple):
@@ -153,6 +154,7 @@ def _route(rows: list[Any]) -> Route:
         since=first.created_at,
         canary=Canary.model_validate(first.canary) if first.canary else None,
         keep_alive=first.spec.get("keep_alive", NEVER),
+        routing=Routing(first.spec.get("routing", Routing.LEAST_REQUEST)),
         timeout_seconds=first.spec.get("timeout_seconds", 0),
         makes_room=first.makes_room,
     )
