@@ -46,7 +46,6 @@ class HelperJob(NamedTuple):
 
     Attributes:
         image: An image that the host has.
-        purpose: Its purpose, for name and label.
         seconds: Limit for the program. A lost daemon is noticed much earlier.
         handed: Devices and directories of the host that it needs to query accelerators.
         writes: Whether it has root's usual capabilities, to change files of other users.

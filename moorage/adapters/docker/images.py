@@ -84,9 +84,6 @@ class DockerImages:
         Args:
             on_progress: Called with the bytes done and the total known so far.
             credentials: Account of the registry; None = what Docker was logged in with.
-
-        Raises:
-            Failure: With the cause that matches the daemon's message.
         """
         login = credentials.model_dump() if credentials else None
         layers = _Layers()

@@ -73,11 +73,7 @@ def list_workloads(
 
 
 def remove_workload(place: Place, found: ObservedWorkload, ledger: str, settings: Settings) -> None:
-    """Remove an observed workload, unless another one has its name now.
-
-    Raises:
-        Failure: When the host does not answer.
-    """
+    """Remove an observed workload, unless another one has its name now."""
     if found.helper:
         with daemon(place.address, LIST_SECONDS) as client, suppress(NotFound):
             remove_container(client.containers.get(found.identity))

@@ -273,11 +273,7 @@ class RemoteSource:
 
 
 def with_retries(attempt: Callable[[], T], waits: tuple[float, ...]) -> T:
-    """Repeat an attempt, after these seconds, while it ends with a transient `DownloadError`.
-
-    Raises:
-        Failure: For the last one.
-    """
+    """Repeat an attempt, after these seconds, while it ends with a transient `DownloadError`."""
     left = iter(waits)
     while True:
         try:
