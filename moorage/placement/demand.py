@@ -61,11 +61,7 @@ class Demand:
         return self._allocation(kind, split, self.request.context)
 
     def fitted(self, kind: AcceleratorKind, split: Split, budget: int) -> Allocation:
-        """The allocation for the longest context within a budget of bytes on each accelerator.
-
-        Raises:
-            Refusal: When even the smallest context has no allocation.
-        """
+        """The allocation for the longest context within a budget of bytes on each accelerator."""
 
         def fits(tokens: int) -> bool:
             one = self._allocation(kind, split, tokens)
@@ -126,7 +122,12 @@ class Demand:
             raise Refusal(Reason.ENGINE, need.note)
         if obstacle := self._obstacle(need, kind.total):
             raise Refusal(Reason.ENGINE, obstacle)
-        return self._allocation_for(need, kind.total)
+        # With the share that the user states, else with the smallest that serves.
+        share, claim = self.request.utilization, need.claim(kind.total)
+        if share:
+            claim = ceil(kind.total * share) + need.outside
+        utilization = share or need.utilization(kind.total)
+        return Allocation(bytes=claim, utilization=utilization, tokens=need.tokens, need=need)
 
     def _obstacle(self, need: Need, total: int) -> str:
         """Why the claim or the share that the user states is too small; empty = it is not."""
@@ -140,18 +141,6 @@ class Demand:
                 f" {need.utilization(total):g}"
             )
         return ""
-
-    def _allocation_for(self, need: Need, total: int) -> Allocation:
-        """With the share that the user states, else with the smallest that serves."""
-        share, claim = self.request.utilization, need.claim(total)
-        if share:
-            claim = ceil(total * share) + need.outside
-        return Allocation(
-            bytes=claim,
-            utilization=share or need.utilization(total),
-            tokens=need.tokens,
-            need=need,
-        )
 
 
 def _enlarged(allocation: Allocation, total: int, budget: int) -> Allocation:
