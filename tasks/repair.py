@@ -158,11 +158,7 @@ REPAIRS: dict[ActionKind, Callable[[Action, ReleaseRow], str | None]] = {
 
 
 def sole_reconciler(note: str) -> AbstractAsyncContextManager[None]:
-    """Be the only one that reconciles; the note tells others who it is.
-
-    Raises:
-        LockHeld: When somebody else does.
-    """
+    """Be the only one that reconciles, else `LockHeld`; the note tells others who it is."""
     return hold_lock(ledger().locks.holding(LOCK, wait_seconds=0, note=note))
 
 
