@@ -41,7 +41,6 @@ def status(
     as_json: AsJson = False,
 ) -> None:
     """Show every model: its state, its endpoint, and leftover workloads."""
-
     ledger = open_ledger()
     rows = [row for row in ledger.releases.latest() if name in (None, row.model)]
     if name and not rows:

@@ -197,7 +197,6 @@ def _pull(host: HostSnapshot, reference: str) -> str:
         DockerImages(host.address),
         image,
         Settings().locks,
-        lambda _done, _total: None,
         credentials=partial(credentials, host.registries, image.reference),
         wait_seconds=PULL_SECONDS,
     )

@@ -156,7 +156,7 @@ def ensure_image(
     images: DockerImages,
     image: Image,
     locks: Path,
-    on_progress: Callable[[int, int], None],
+    on_progress: Callable[[int, int], None] = lambda _done, _total: None,
     *,
     credentials: Callable[[], Credentials | None],
     wait_seconds: float,
