@@ -97,9 +97,6 @@ def in_sight(row: ReleaseRow) -> Iterator[None]:
     """Record whether the hosts of a serving release answer in this block.
 
     It says nothing about the release's health: a host with a dead engine answers too.
-
-    Raises:
-        Failure: Of the runtime or the host that does not answer.
     """
     try:
         yield

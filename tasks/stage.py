@@ -85,11 +85,7 @@ async def fetch(
 
 
 async def fetch_undos(placed: Placed, fleet: Fleet) -> list[tuple[str, Callable[[], None]]]:
-    """The undos of what image and stage fetch, with their labels.
-
-    Raises:
-        Failure: When a host that has to be listed first does not answer.
-    """
+    """The undos of what image and stage fetch, with their labels."""
     undos: list[tuple[str, Callable[[], None]]] = []
     if not settings().keep_fetched:
         before = await in_thread(before_fetching, placed, fleet)

@@ -122,12 +122,7 @@ class Demand:
             raise Refusal(Reason.ENGINE, need.note)
         if obstacle := self._obstacle(need, kind.total):
             raise Refusal(Reason.ENGINE, obstacle)
-        # With the share that the user states, else with the smallest that serves.
-        share, claim = self.request.utilization, need.claim(kind.total)
-        if share:
-            claim = ceil(kind.total * share) + need.outside
-        utilization = share or need.utilization(kind.total)
-        return Allocation(bytes=claim, utilization=utilization, tokens=need.tokens, need=need)
+        return self._allocation_for(need, kind.total)
 
     def _obstacle(self, need: Need, total: int) -> str:
         """Why the claim or the share that the user states is too small; empty = it is not."""
@@ -141,6 +136,14 @@ class Demand:
                 f" {need.utilization(total):g}"
             )
         return ""
+
+    def _allocation_for(self, need: Need, total: int) -> Allocation:
+        """With the share that the user states, else with the smallest that serves."""
+        share, claim = self.request.utilization, need.claim(total)
+        if share:
+            claim = ceil(total * share) + need.outside
+        utilization = share or need.utilization(total)
+        return Allocation(bytes=claim, utilization=utilization, tokens=need.tokens, need=need)
 
 
 def _enlarged(allocation: Allocation, total: int, budget: int) -> Allocation:

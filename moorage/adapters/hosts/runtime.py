@@ -58,9 +58,6 @@ def list_workloads(
     """Everything there that carries the label of a ledger, and all helpers.
 
     A Ray cluster has no labels: only the known workloads, which should run there, are queried.
-
-    Raises:
-        Failure: When the host does not answer.
     """
     if place.runtime == RuntimeName.PROCESS:
         return tuple(ProcessRuntime(settings.root / "run").workloads(ledger))

@@ -165,10 +165,8 @@ class RemoteSource:
         """Download what is missing, verify it, and put it in place. Others who stage it wait.
 
         Args:
-            model: As `resolve` made it, here or on another machine.
             on_progress: Called with the bytes done and the bytes of all files, at least every half
                 second and at the end.
-            deadline_seconds: `None` = no deadline.
 
         Raises:
             Failure: `SOURCE_...`, `HUB_...`, `DOWNLOAD_...` or `DISK_FULL`.
