@@ -156,7 +156,6 @@ def restore_image(release: Release) -> None:
                 DockerImages(address),
                 release.image,
                 settings().locks,
-                lambda _done, _total: None,
                 credentials=lambda: None,
                 wait_seconds=release.spec.readiness.deadlines.image_seconds,
             )

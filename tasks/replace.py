@@ -70,7 +70,6 @@ def undo_stop(
     A replica that does not come up keeps no other from serving: reconciling sees to it.
 
     Args:
-        successor: The release for which it stopped.
         spare: Leave replicas alone that were not stopped yet. False starts them anew: they were
             signalled to end.
         seconds: How long to wait until it answers; None = as long as its spec lets it load.

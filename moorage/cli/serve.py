@@ -70,11 +70,7 @@ def show_login(*, as_json: bool) -> None:
 
 
 def project_file() -> Path:
-    """The prefect.yaml of this folder, else the one of the checkout that moorage runs from.
-
-    Raises:
-        typer.BadParameter: When there is neither.
-    """
+    """The prefect.yaml of this folder, else the one of the checkout that moorage runs from."""
     folders = [Path.cwd(), Path(flows.__file__).parents[1]]
     for folder in folders:
         if (folder / PROJECT_FILE).is_file():
@@ -86,11 +82,7 @@ def project_file() -> Path:
 
 
 def _hand_on_policy(project: Path) -> None:
-    """Have every run judged by the policy that counts here, wherever it is carried out.
-
-    Raises:
-        Failure: When its file cannot be read or trusted, or has mistakes.
-    """
+    """Have every run judged by the policy that counts here, wherever it is carried out."""
     os.environ.setdefault("MOORAGE_PROJECT", str(project.absolute()))
     settings = Settings()
     policy = load_policy(settings)

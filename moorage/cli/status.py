@@ -41,7 +41,6 @@ def status(
     as_json: AsJson = False,
 ) -> None:
     """Show every model: its state, its endpoint, and leftover workloads."""
-
     ledger = open_ledger()
     rows = [row for row in ledger.releases.latest() if name in (None, row.model)]
     if name and not rows:
@@ -145,11 +144,7 @@ def liveness(row: ReleaseRow) -> Liveness:
 
 
 def _log_text(row: ReleaseRow, tail: int, container: str) -> str:
-    """The last lines of a container's log, else of all that serve, or those that were kept.
-
-    Raises:
-        Failure: `UNKNOWN_RELEASE` when the release has no such workload.
-    """
+    """The last lines of a container's log, else of all that serve, or those that were kept."""
     names = [workload.name for workload in row.workloads]
     if container and container not in names:
         there = ", ".join(names) or "none"

@@ -184,7 +184,6 @@ class Placement(Value):
 
     Attributes:
         engine_origin: `user`, or `derived` when the spec says `auto`.
-        engine_reason: Why this engine.
         seats: One for each container; empty when the model fits nowhere.
         verdicts: One for each host of the fleet, in fleet order (of the replica that was refused,
             or of the last one placed).

@@ -165,13 +165,10 @@ def is_podman(client: docker.DockerClient) -> bool:
 
 
 def require_device_requests(client: docker.DockerClient, host: str) -> None:
-    """Refuse a daemon that would start a container without the requested accelerators.
+    """Raise `ACCELERATOR_RUNTIME_MISSING` for a daemon that would start without accelerators.
 
     Podman (4.3 to 5.1 at least) silently ignores `DeviceRequests`:
     https://github.com/podman-container-tools/podman/issues/22645
-
-    Raises:
-        Failure: `ACCELERATOR_RUNTIME_MISSING`.
     """
     if is_podman(client):
         raise Failure(

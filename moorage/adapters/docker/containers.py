@@ -42,11 +42,7 @@ class DockerRuntime:
             return str(client.version()["Version"])
 
     def start(self, spec: ContainerSpec, secrets: Mapping[str, str]) -> Workload:
-        """Create and start a container. One that remains from the same release is replaced.
-
-        Raises:
-            Failure: With the cause that matches the daemon's answer.
-        """
+        """Create and start a container. One that remains from the same release is replaced."""
         with daemon(self.address) as client:
             self._clear(client, spec)
             if not parse_access(self.address).is_remote:

@@ -84,9 +84,6 @@ class DockerImages:
         Args:
             on_progress: Called with the bytes done and the total known so far.
             credentials: Account of the registry; None = what Docker was logged in with.
-
-        Raises:
-            Failure: With the cause that matches the daemon's message.
         """
         login = credentials.model_dump() if credentials else None
         layers = _Layers()
@@ -159,7 +156,7 @@ def ensure_image(
     images: DockerImages,
     image: Image,
     locks: Path,
-    on_progress: Callable[[int, int], None],
+    on_progress: Callable[[int, int], None] = lambda _done, _total: None,
     *,
     credentials: Callable[[], Credentials | None],
     wait_seconds: float,

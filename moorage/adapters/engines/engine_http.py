@@ -82,7 +82,6 @@ class Question(NamedTuple):
 
     Attributes:
         body: Sent as JSON; None = nothing.
-        parameters: Of the query.
         api_key: Sent as a bearer token when there is one.
     """
 

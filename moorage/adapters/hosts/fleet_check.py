@@ -119,11 +119,7 @@ def _reach_neighbours(diagnosis: HostDiagnosis, listening: Sequence[HostDiagnosi
 
 @contextlib.contextmanager
 def listen_locally(bind: str, port: int) -> Iterator[None]:
-    """Listen on this machine.
-
-    Raises:
-        OSError: When that address or port cannot be taken.
-    """
+    """Listen on this machine."""
     server = greeting.listen(bind, port)
     threading.Thread(target=greeting.greet, args=(server,), daemon=True).start()
     try:

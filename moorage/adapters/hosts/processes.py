@@ -154,7 +154,7 @@ class ProcessRuntime:
         )
         assert supervising.stdin
         with suppress(BrokenPipeError), supervising.stdin:  # a dead supervisor is noticed below
-            environment = {**_environment(spec, secrets), MARK: str(folder)}
+            environment = _environment(spec, secrets) | {MARK: str(folder)}
             supervising.stdin.write(json.dumps(environment).encode())
         state = _poll(lambda: self._state(spec.name) or None, APPEAR_SECONDS)
         if state is None:

@@ -48,8 +48,14 @@ def survey_hosts(
             own time-outs.
     """
     outcomes = map_parallel(lambda host: survey_host(host, fleet), fleet.hosts, seconds, on_done)
-    pairs = zip(fleet.hosts, outcomes, strict=True)
-    return tuple(_snapshot(host, outcome, seconds) for host, outcome in pairs)
+    hosts = []
+    for host, outcome in zip(fleet.hosts, outcomes, strict=True):
+        if isinstance(outcome, Exception):
+            late = isinstance(outcome, TimeoutError) and not outcome.args
+            why = f"it did not answer within {seconds:g} s" if late else f"{outcome!r}"
+            outcome = describe(host).model_copy(update={"unreachable": why})
+        hosts.append(outcome)
+    return tuple(hosts)
 
 
 def _without_avoided(host: HostSnapshot, fleet: Fleet) -> HostSnapshot:
@@ -69,14 +75,6 @@ def _without_avoided(host: HostSnapshot, fleet: Fleet) -> HostSnapshot:
     ]
     every = (*host.troubles, *(text.rstrip(": ") for text in troubles))
     return host.model_copy(update={"accelerators": usable, "troubles": every})
-
-
-def _snapshot(host: Host, outcome: HostSnapshot | Exception, seconds: float) -> HostSnapshot:
-    if isinstance(outcome, HostSnapshot):
-        return outcome
-    late = isinstance(outcome, TimeoutError) and not outcome.args
-    why = f"it did not answer within {seconds:g} s" if late else f"{outcome!r}"
-    return describe(host).model_copy(update={"unreachable": why})
 
 
 def fleet_snapshot(

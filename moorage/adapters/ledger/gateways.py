@@ -94,11 +94,7 @@ class ApiKeys(LedgerPart):
     """The keys of callers, by their digests."""
 
     def add(self, key: ApiKey) -> None:
-        """Add a key.
-
-        Raises:
-            Failure: `BAD_SETTING` when there is one of that name.
-        """
+        """Add a key; raises `BAD_SETTING` when there is one of that name."""
         row = {**key.model_dump(mode="json"), "created_at": key.created_at, "expires": key.expires}
         with gate(self._engine) as connection:
             named = select(API_KEYS.c.name).where(API_KEYS.c.name == key.name)

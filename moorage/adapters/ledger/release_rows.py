@@ -100,22 +100,18 @@ class ReleaseQueries(LedgerPart):
 
     def _rows(self, query: Select[Any]) -> list[ReleaseRow]:
         with reading(self._engine) as connection:
-            rows = connection.execute(query).all()
-            return [release_of(row, workloads_of(connection, row.id)) for row in rows]
+            own = select(WORKLOADS.c.workload).order_by(WORKLOADS.c.name)
+            found = []
+            for row in connection.execute(query).all():
+                written = connection.scalars(own.where(WORKLOADS.c.release == row.id))
+                found.append(release_of(row, [workload_of(row.id, one) for one in written]))
+            return found
 
 
 def last_number(connection: Connection, model: str) -> int:
     """The number of the newest release of a model; 0 = there is none."""
     query = select(func.max(RELEASES.c.number)).where(RELEASES.c.model == model)
     return connection.scalar(query) or 0
-
-
-def workloads_of(connection: Connection, release: str) -> list[Workload]:
-    """The workloads of a release, inside a transaction."""
-    query = select(WORKLOADS.c.workload).where(WORKLOADS.c.release == release)
-    return [
-        workload_of(release, one) for one in connection.scalars(query.order_by(WORKLOADS.c.name))
-    ]
 
 
 def release_of(row: Row[Any], workloads: Iterable[Workload]) -> ReleaseRow:

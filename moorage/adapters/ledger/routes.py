@@ -41,14 +41,7 @@ class Routes:
         self._engine, self._releases = engine, releases
 
     def switch(self, release: Release) -> Release:
-        """Give the name to a verified release; in the same transaction its predecessor loses it.
-
-        Returns:
-            The record as it was stored.
-
-        Raises:
-            Failure: The switch failed; nothing has changed.
-        """
+        """Give the name to a verified release, and take it from its predecessor; the record."""
         return self._releases.take_over(release)
 
     def close(self, release: str, cause: str) -> None:

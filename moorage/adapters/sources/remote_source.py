@@ -165,10 +165,8 @@ class RemoteSource:
         """Download what is missing, verify it, and put it in place. Others who stage it wait.
 
         Args:
-            model: As `resolve` made it, here or on another machine.
             on_progress: Called with the bytes done and the bytes of all files, at least every half
                 second and at the end.
-            deadline_seconds: `None` = no deadline.
 
         Raises:
             Failure: `SOURCE_...`, `HUB_...`, `DOWNLOAD_...` or `DISK_FULL`.
@@ -273,11 +271,7 @@ class RemoteSource:
 
 
 def with_retries(attempt: Callable[[], T], waits: tuple[float, ...]) -> T:
-    """Repeat an attempt, after these seconds, while it ends with a transient `DownloadError`.
-
-    Raises:
-        Failure: For the last one.
-    """
+    """Repeat an attempt, after these seconds, while it ends with a transient `DownloadError`."""
     left = iter(waits)
     while True:
         try:

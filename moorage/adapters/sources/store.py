@@ -224,11 +224,7 @@ def _records(files: Iterable[ModelFile]) -> list[File]:
 
 
 def verify(path: Path, file: ModelFile) -> None:
-    """Compare a file with its announcement: the size, and the checksum where there is one.
-
-    Raises:
-        Failure: `DOWNLOAD_CORRUPT` when they differ.
-    """
+    """Raise `DOWNLOAD_CORRUPT` for a file of another size or checksum than was announced."""
     if why := mismatch(str(path), file_record(file)):
         raise Failure(Cause.DOWNLOAD_CORRUPT, why)
 

@@ -75,9 +75,6 @@ def bring(
     Args:
         on_progress: Called with the bytes, done and in all.
         say: Called with a line about what is odd and no failure.
-
-    Raises:
-        Failure: As `HostStore.stage`, with the host's name.
     """
     model, host = delivery.model, delivery.host
     with _failures_of(host), contextlib.ExitStack() as lending:

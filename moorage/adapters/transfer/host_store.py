@@ -240,16 +240,13 @@ class _Sending:
         """Whether bytes arrived lately. They are counted only every few seconds."""
         now = time.monotonic()
         if is_local(self._model.source) and now - self._looked >= SENT_SECONDS:
-            sent, self._looked = self._bytes_there(container), now
+            self._looked, sent = now, self._sent
+            home = model_directory(STORE, self._model.source, self._model.revision)
+            with contextlib.suppress(*DAEMON_ERRORS):
+                sent = sum(max(0, _bytes_of(container, home, file)) for file in self._model.files)
             if sent != self._sent:
                 self._sent, self._grew = sent, now
         return now - self._grew <= FED_SECONDS
-
-    def _bytes_there(self, container: Container) -> int:
-        home = model_directory(STORE, self._model.source, self._model.revision)
-        with contextlib.suppress(*DAEMON_ERRORS):
-            return sum(max(0, _bytes_of(container, home, file)) for file in self._model.files)
-        return self._sent
 
 
 def parcel(model: ResolvedModel, file: ModelFile, target: str) -> Iterator[bytes]:

@@ -62,19 +62,16 @@ class Guard:
         return found
 
     def _require(self, address: str, host: str) -> None:
-        kind = kind_of(address)
-        if any(kind in MAY_LEAD_TO[own] for own in self._own_kinds()):
-            return
-        named = host if host == address else f"{host} ({address})"
-        raise RedirectRefused(f"{self._host} leads to {_escape(named)}, a {kind} address")
-
-    def _own_kinds(self) -> set[str]:
         if not self._kinds:
             try:
                 self._kinds = set(map(kind_of, _resolve(self._host, 0)))
             except OSError:  # behind a proxy no name may be known
                 self._kinds = {GLOBAL}
-        return self._kinds
+        kind = kind_of(address)
+        if any(kind in MAY_LEAD_TO[own] for own in self._kinds):
+            return
+        named = host if host == address else f"{host} ({address})"
+        raise RedirectRefused(f"{self._host} leads to {_escape(named)}, a {kind} address")
 
 
 def kind_of(address: str) -> str:
