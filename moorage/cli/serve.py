@@ -54,7 +54,9 @@ def serve_flows(limit: int, *, no_login: bool = False) -> None:
     with _server(no_login=no_login) as url:
         names = ", ".join(f"{item.flow_name}/{item.name}" for item in deployments)
         say(f"API {url}\nserving {names}")
-        _print_gateways()
+        with suppress(Failure):  # a ledger that does not answer now may do so later
+            for address in gateway_addresses(open_ledger()):
+                say(f"models {address}")
         serve_all(deployments, limit)
 
 
@@ -118,13 +120,6 @@ def _server(*, no_login: bool) -> Iterator[str]:
             refresh_global_settings_context()
         _print_address(url, login, is_new=is_new)
         yield url
-
-
-def _print_gateways() -> None:
-    """Print where models answer; a ledger that does not answer now may do so later."""
-    with suppress(Failure):
-        for address in gateway_addresses(open_ledger()):
-            say(f"models {address}")
 
 
 def _print_address(url: str, login: str, *, is_new: bool) -> None:

@@ -47,9 +47,6 @@ def propose(
 ) -> Placement:
     """Place a model; where it only fits instead of its own running release, that stops first.
 
-    Args:
-        running: Release of the same model that serves now; empty = none.
-
     Raises:
         Failure: `NO_FIT` (or `PORT_TAKEN`) with the reason for each host, `BAD_SPEC` when the
             engine cannot serve the model's mode at all.

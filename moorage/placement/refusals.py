@@ -135,17 +135,13 @@ def _shapes(
         elif refusal := demand.refusal(kind, layout.split, full=full):
             refused.append((layout, refusal))
     if not possible:
-        return _impossible(refused)
+        # What is in the way of the smallest shape that divides the heads, else of the largest one.
+        divided = [pair for pair in refused if pair[1].reason is not Reason.PARALLELISM]
+        layout, refusal = divided[-1] if divided else refused[0]
+        return Refusal(refusal.reason, refusal.note, count=layout.count)
     # A shape that is missed by more than another, however full or empty the host, is never nearest.
     worst = min(shape.needed for shape in possible)
     return [one for one in reversed(possible) if one.needed - kind.total <= worst]
-
-
-def _impossible(refused: list[tuple[Layout, Refusal]]) -> Refusal:
-    """What is in the way of the smallest shape that divides the heads, else of the largest one."""
-    divided = [pair for pair in refused if pair[1].reason is not Reason.PARALLELISM]
-    layout, refusal = divided[-1] if divided else refused[0]
-    return Refusal(refusal.reason, refusal.note, count=layout.count)
 
 
 def _refuse(

@@ -57,12 +57,6 @@ def restore_placement(
 
     Its ports are kept where they are free; else others are taken, unless the spec fixes them.
 
-    Args:
-        spec: The spec of the earlier release.
-        before: Where it ran.
-        source: The release that ran there.
-        running: Release of the same model that serves now; empty = none.
-
     Raises:
         Refusal: `TAKEN` when the place cannot be had.
     """

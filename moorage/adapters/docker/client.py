@@ -211,7 +211,13 @@ def follow(
         try:
             kind, what = events.get(timeout=silence)
         except queue.Empty:
-            misses_in_row = _check_alive(ask, misses_in_row, misses)
+            misses_in_row += 1
+            try:
+                ask()
+                misses_in_row = 0
+            except Exception:
+                if misses_in_row >= misses:
+                    raise
             continue
         misses_in_row = 0
         if kind == "end":
@@ -229,13 +235,3 @@ def _read(stream: Callable[[], Iterable[T]], events: queue.Queue[Event[T]]) -> N
         events.put(("error", error))
     else:
         events.put(("end", None))
-
-
-def _check_alive(ask: Callable[[], object], misses_in_row: int, misses: int) -> int:
-    try:
-        ask()
-    except Exception:
-        if misses_in_row + 1 >= misses:
-            raise
-        return misses_in_row + 1
-    return 0

@@ -31,11 +31,7 @@ IN_PROGRESS = "already in progress"
 
 
 class DockerRuntime:
-    """The Docker daemon of one host.
-
-    Args:
-        address: A line of `Access`; `local` means what the Docker client itself would use.
-    """
+    """The Docker daemon of one host, by its address as `daemon` takes it."""
 
     def __init__(self, address: str) -> None:
         self.address = address

@@ -74,11 +74,7 @@ def survey_remote_host(host: Host, fleet: Fleet) -> HostFacts:
 
 
 def helper_image_on(host: Host, fleet: Fleet, info: dict[str, Any], seconds: float) -> str:
-    """Name of the fleet's helper image on a remote host; pulled in that time if it is missing.
-
-    Raises:
-        Failure: As `ensure_helper_image`.
-    """
+    """Name of the fleet's helper image on a remote host; raises as `ensure_helper_image`."""
     machine = info["Architecture"]
     known = {"registries": fleet.registries, "architecture": ARCHITECTURES.get(machine, machine)}
     there = describe(host).model_copy(update=known)

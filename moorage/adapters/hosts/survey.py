@@ -4,6 +4,7 @@ import importlib
 import importlib.util
 import platform
 from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -107,8 +108,11 @@ def survey_host(host: Host, fleet: Fleet | None = None) -> HostSnapshot:
 def _local_facts(host: Host) -> dict[str, Any]:
     allowed = ("docker", "process") if host.runtimes == "auto" else host.runtimes
     docker, trouble = "", "no runtime is allowed on this host"
+    images = frozenset[str]()
     if "docker" in allowed:
         docker, trouble = docker_version(host.access.url)
+        with suppress(Failure):  # one that does not answer now gets no bonus for images
+            images = DockerImages(host.access.url).names() if docker else images
     processes = "process" in allowed and host.address == "local"
     memory = psutil.virtual_memory()
     facts = HostFacts(
@@ -129,7 +133,7 @@ def _local_facts(host: Host) -> dict[str, Any]:
         ),
         "interface": host.interface or interface_with(host.bind),
         "programs": installed_programs() if processes else (),
-        "images": _images(host) if docker else frozenset(),
+        "images": images,
     }
 
 
@@ -139,14 +143,6 @@ def docker_version(address: str) -> tuple[str, str]:
         return DockerRuntime(address).version(), ""
     except Failure as failure:
         return "", failure.detail
-
-
-def _images(host: Host) -> frozenset[str]:
-    """Images that need no pull. A daemon that does not answer gets no bonus for images."""
-    try:
-        return DockerImages(host.access.url).names()
-    except Failure:
-        return frozenset()
 
 
 def _remote_facts(host: Host, fleet: Fleet) -> dict[str, Any]:

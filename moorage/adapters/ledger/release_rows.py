@@ -120,7 +120,12 @@ def workloads_of(connection: Connection, release: str) -> list[Workload]:
 
 def release_of(row: Row[Any], workloads: Iterable[Workload]) -> ReleaseRow:
     """A release from its row, with its workloads."""
-    record = _parse_record(row.record)
+    record = None
+    if row.record is not None:
+        # Another version may have written it in another shape. That is no failure, because releases
+        # must stay manageable after an upgrade.
+        with suppress(ValidationError):
+            record = Release.model_validate(row.record, context=RECORDED)
     columns = ReleaseRow.model_fields.keys() & row._mapping.keys()
     return ReleaseRow(
         **{name: row._mapping[name] for name in columns},
@@ -142,14 +147,3 @@ def workload_of(release: str, written: dict[str, Any]) -> Workload:
 def spec_of(row: Row[Any]) -> ModelSpec:
     """The spec of a release, from its row."""
     return ModelSpec.model_validate(row.spec, context=RECORDED)
-
-
-def _parse_record(record: dict[str, Any] | None) -> Release | None:
-    """The record; None when another version of moorage wrote it in another shape.
-
-    That is no failure, because releases must stay manageable after an upgrade.
-    """
-    if record is not None:
-        with suppress(ValidationError):
-            return Release.model_validate(record, context=RECORDED)
-    return None

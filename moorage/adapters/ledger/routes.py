@@ -12,6 +12,7 @@ from moorage.releases.release import ASLEEP, STOPPED_FIRST, SUPERSEDED, Release,
 from moorage.releases.routing import Canary, Route
 from moorage.releases.states import SERVING, UNFINISHED
 from moorage.spec.keep_alive import NEVER
+from moorage.spec.model import Routing
 
 
 class CurrentRoutes(NamedTuple):
@@ -80,7 +81,8 @@ class Routes:
 
         A canary of a model that serves is in `canaries` alone.
         """
-        anywhere = or_(RELEASES.c.state.in_(SERVING), _is_canary(), _sleeps(), _makes_room())
+        canary = and_(RELEASES.c.state.in_(UNFINISHED), RELEASES.c.canary.is_not(None))
+        anywhere = or_(RELEASES.c.state.in_(SERVING), canary, _sleeps(), _makes_room())
         found = self._read(anywhere)
         canaries = tuple(one for one in found if one.state in UNFINISHED and one.canary)
         serving = tuple(one for one in found if one.state in SERVING)
@@ -126,10 +128,6 @@ class Routes:
             return tuple(_route(rows) for rows in found.values())
 
 
-def _is_canary() -> ColumnElement[bool]:
-    return and_(RELEASES.c.state.in_(UNFINISHED), RELEASES.c.canary.is_not(None))
-
-
 def _sleeps() -> ColumnElement[bool]:
     falling = RELEASES.c.cause.startswith(ASLEEP, autoescape=True)
     stopping = and_(RELEASES.c.state == ReleaseState.STOPPING, falling)
@@ -156,6 +154,7 @@ def _route(rows: list[Any]) -> Route:
         since=first.created_at,
         canary=Canary.model_validate(first.canary) if first.canary else None,
         keep_alive=first.spec.get("keep_alive", NEVER),
+        routing=Routing(first.spec.get("routing", Routing.LEAST_REQUEST)),
         timeout_seconds=first.spec.get("timeout_seconds", 0),
         makes_room=first.makes_room,
     )

@@ -29,7 +29,6 @@ class RayRuntime:
     """Ray Serve on one cluster.
 
     Args:
-        address: A line of `Access`.
         config_lock: Locks the cluster's config among processes of the same ledger. Two that read,
             change and replace it at once would undo each other.
     """

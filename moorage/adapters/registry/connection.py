@@ -59,19 +59,15 @@ def endpoints(host: str, *, insecure: bool) -> tuple[Endpoint, ...]:
     trust = httpx.create_ssl_context()
     if not insecure and not is_loopback(PORT.sub("", host)):
         trust.load_default_certs()
-        _trust_as_docker(trust, host)
+        for folder in (place.expanduser() / host for place in CERTIFICATES):
+            for authority in sorted(folder.glob("*.crt")):
+                trust.load_verify_locations(authority)
+            for own in sorted(folder.glob("*.cert")):
+                trust.load_cert_chain(own, own.with_suffix(".key"))
         return (Endpoint(f"https://{address}", trust),)
     trust.check_hostname = False
     trust.verify_mode = ssl.CERT_NONE
     return Endpoint(f"https://{address}", trust), Endpoint(f"http://{address}", trust)
-
-
-def _trust_as_docker(trust: ssl.SSLContext, host: str) -> None:
-    for folder in (place.expanduser() / host for place in CERTIFICATES):
-        for authority in sorted(folder.glob("*.crt")):
-            trust.load_verify_locations(authority)
-        for own in sorted(folder.glob("*.cert")):
-            trust.load_cert_chain(own, own.with_suffix(".key"))
 
 
 class Credentials(Value):

@@ -23,6 +23,7 @@ from moorage.adapters.sources.store import (
     file_record,
     require_distinct,
 )
+from moorage.adapters.system.os_errors import disk_failures
 from moorage.adapters.system.parallel import Tick, deadline, hold, run_all
 from moorage.adapters.transfer.range_download import Answer, Download, DownloadError, read_range
 from moorage.common.failures import Cause, Failure
@@ -100,7 +101,6 @@ class RemoteSource:
     """One repository of a hub, or prefix of a bucket, and its place in the store.
 
     Args:
-        workers: Files that are downloaded at the same time.
         offline: Never ask the hub; serve what is stored.
         layout: What the repository is expected to hold.
     """
@@ -259,7 +259,7 @@ class RemoteSource:
         self._store.require_room(left)
         largest_first = sorted(missing, key=lambda file: -file.size)
         jobs = [partial(self._download_file, commit, file) for file in largest_first]
-        with self._store.disk_failures():
+        with disk_failures(self._store.workspace(commit).parent):
             run_all(jobs, workers=self._workers, tick=tick)
 
     def _download_file(self, commit: str, file: ModelFile, stopped: Event) -> None:

@@ -10,14 +10,13 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Literal, cast
 
 from filelock import BaseFileLock, FileLock
 from pydantic import ValidationError
 
-from moorage.adapters.system.os_errors import disk_failures
 from moorage.adapters.transfer.file_checks import (
     File,
     damaged_files,
@@ -182,10 +181,6 @@ class ModelStore:
             found = f"{human_bytes(free)} are free at {self._folder}"
             needed_room = f"{human_bytes(int(needed * MARGIN))} are needed"
             raise Failure(Cause.DISK_FULL, f"{found}, {needed_room}")
-
-    def disk_failures(self) -> AbstractContextManager[None]:
-        """Turn errors of the disk into failures."""
-        return disk_failures(self._folder)
 
     def accept(self, commit: str, file: ModelFile) -> None:
         """Give a downloaded and verified file its place."""

@@ -147,8 +147,9 @@ class HostStore:
                 _remove(container)
                 return _final_report(state, report) if at_work else None
             at_work = True
-            forgotten = state["Status"] == "created" and _age(container) > FED_SECONDS
-            if forgotten and not sending.is_active(container):
+            made = datetime.fromisoformat(str(container.attrs["Created"])[:19]).replace(tzinfo=UTC)
+            is_old = (datetime.now(UTC) - made).total_seconds() > FED_SECONDS
+            if state["Status"] == "created" and is_old and not sending.is_active(container):
                 _remove(container)
                 return None
             _must_be_before(until)
@@ -207,11 +208,6 @@ def _final_report(state: dict[str, Any], report: dict[str, Any]) -> dict[str, An
     words = (f"ended with {state['ExitCode']}", state.get("Error", ""), report.get("detail", ""))
     detail = ": ".join(filter(None, words))
     return {"cause": Cause.INTERRUPTED.value, "detail": f"the staging container {detail}"}
-
-
-def _age(container: Container) -> float:
-    made = datetime.fromisoformat(str(container.attrs["Created"])[:19]).replace(tzinfo=UTC)
-    return (datetime.now(UTC) - made).total_seconds()
 
 
 def _remove(container: Container) -> None:

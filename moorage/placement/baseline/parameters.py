@@ -79,7 +79,6 @@ def parallel_sizes(parameters: Parameters, accelerators: int | None = None) -> P
     """The parallel sizes.
 
     Args:
-        parameters: The user's arguments.
         accelerators: How many each replica takes, the tensor-parallel size where no argument
             states a size; None = open.
 
