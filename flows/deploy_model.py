@@ -42,6 +42,7 @@ from tasks.release import (
     revise,
 )
 from tasks.replace import abandon, end_superseded, finish_switch, free_claims, stop_for, undo_stop
+from tasks.schedules import follow_schedule
 from tasks.smoke_test import canary, gate, is_canary, must_pass
 from tasks.stage import fetch, fetch_undos, make_caches, stage
 from tasks.survey import survey
@@ -90,8 +91,10 @@ async def deploy_model(
                 model = (await source.resolve_and_derive()).model
                 if old.is_of(spec, model.revision, model.pins):
                     await revise(old, spec)
+                    await follow_schedule(spec, fleet, old)
                     return unchanged(old, await image_drift(old, fleet))
             release = await roll_out(context, source, fleet, old)
+            await follow_schedule(spec, fleet, old)
     return Completed(message=announcement(release), data=release)
 
 

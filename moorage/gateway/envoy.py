@@ -3,7 +3,7 @@
 from typing import Any
 
 from moorage.gateway.gateway import GatewayOptions
-from moorage.gateway.scripts import AUTHENTICATE, CHOOSE_MODEL, COUNT_TOKENS
+from moorage.gateway.scripts import AUTHENTICATE, CHOOSE_MODEL, COUNT_TOKENS, PREFIX_KEY
 
 Document = dict[str, Any]
 
@@ -137,6 +137,7 @@ def _filters() -> list[Document]:
             request_rules={"rules": [_model_rule()]},
         ),
         _lua(CHOOSE_MODEL),
+        _lua(PREFIX_KEY),
         _lua(COUNT_TOKENS),
         named("envoy.filters.http.router", "extensions.filters.http.router.v3.Router"),
     ]

@@ -142,7 +142,12 @@ class TableReader:
 def _backend(route: Route, key: _KeyFile) -> Backend | None:
     if not route.endpoints or key.problem:
         return None
-    return Backend(release=route.release, endpoints=route.endpoints, key_file=key.path)
+    return Backend(
+        release=route.release,
+        endpoints=route.endpoints,
+        key_file=key.path,
+        routing=route.routing,
+    )
 
 
 def _held(route: Route, why: Literal["asleep", "starting"]) -> ModelRoute:
