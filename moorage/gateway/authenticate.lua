@@ -107,6 +107,7 @@ function envoy_on_request(handle)
   headers:remove("api-key")
   headers:remove("x-api-key")
   headers:remove("x-moorage-model")
+  headers:remove("x-moorage-prefix")
   if path == "/health" or path == "/ready" then
     return
   end

@@ -10,6 +10,9 @@ from moorage.gateway.table import Backend, RoutingTable
 DOORMAN = "doorman"
 """Cluster of the service that wakes models."""
 
+BALANCE = 125
+"""Per cent of the average requests in flight that a replica gets for the sake of its cache."""
+
 CONNECT_SECONDS = 2
 
 ENGINE_KEY = "engine-key"
@@ -22,6 +25,13 @@ UNBOUNDED = {
     "max_retries": 1_000,
 }
 """An engine queues requests itself, so the gateway holds none back."""
+
+
+_PREFIX_AWARE: Document = {
+    "lb_policy": "MAGLEV",
+    "common_lb_config": {"consistent_hashing_lb_config": {"hash_balance_factor": BALANCE}},
+}
+"""Equal keys go to the same replica, and the keys of one that is away to all the others."""
 
 
 def clusters(tables: Iterable[RoutingTable]) -> list[Document]:
@@ -56,6 +66,7 @@ def _engines(backend: Backend) -> Document:
             "max_ejection_time": "30s",
             "max_ejection_percent": 100,
         },
+        **(_PREFIX_AWARE if backend.is_prefix_aware else {}),
         **_key(backend),
     }
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from moorage.gateway.gateway import GatewayOptions
-from moorage.gateway.scripts import AUTHENTICATE, CHOOSE_MODEL, COUNT_TOKENS
+from moorage.gateway.scripts import AUTHENTICATE, CHOOSE_MODEL, COUNT_TOKENS, PREFIX_KEY
 
 Document = dict[str, Any]
 
@@ -19,6 +19,8 @@ OWN_FOLDER = "envoy"
 """Folder in the gateway's, into which Envoy writes; as a container it can write nowhere else."""
 
 ADMIN_SOCKET, ACCESS_LOG = f"{OWN_FOLDER}/admin", f"{OWN_FOLDER}/access.log"
+OLD_ACCESS_LOG = f"{OWN_FOLDER}/access.1"
+CONFIG_FOLDER = "config"
 LISTENERS_FILE, ROUTES_FILE, CLUSTERS_FILE = "listeners.json", "routes.json", "clusters.json"
 
 RATE_LIMIT = "envoy.filters.http.local_ratelimit"
@@ -104,7 +106,7 @@ def lua_filter(script: str) -> str:
 
 def source(folder: str, file: str) -> Document:
     """A file of the configuration as a source of resources."""
-    path = f"{folder}/config"
+    path = f"{folder}/{CONFIG_FOLDER}"
     return {
         "path_config_source": {"path": f"{path}/{file}", "watched_directory": {"path": path}},
         "resource_api_version": "V3",
@@ -135,6 +137,7 @@ def _filters() -> list[Document]:
             request_rules={"rules": [_model_rule()]},
         ),
         _lua(CHOOSE_MODEL),
+        _lua(PREFIX_KEY),
         _lua(COUNT_TOKENS),
         named("envoy.filters.http.router", "extensions.filters.http.router.v3.Router"),
     ]

@@ -17,7 +17,7 @@ from moorage.gateway.envoy import (
     named,
 )
 from moorage.gateway.rates import rate_limits
-from moorage.gateway.scripts import scripts
+from moorage.gateway.scripts import PREFIX_KEY, scripts
 from moorage.gateway.table import ModelRoute, RoutingTable
 
 DOORMAN_RETRIES = {
@@ -29,6 +29,9 @@ DOORMAN_RETRIES = {
 
 MODEL_HEADER = "x-moorage-model"
 """Tells the doorman the model, whatever name the caller used."""
+
+PREFIX_HEADER = "x-moorage-prefix"
+"""Key of the prompt's beginning, which the script `prefix_key` gives."""
 
 RETRIES = 3
 LARGEST_LISTING = 4 * 2**20
@@ -53,7 +56,8 @@ def route_table(table: RoutingTable, code: Mapping[str, str]) -> list[Document]:
         *_listing(table.models),
     ]
     for model in table.models:
-        routes += [_route(model, name, table.doorman) for name in model.names]
+        own = _own_filters(model, code)
+        routes += [_route(model, name, table.doorman) | own for name in model.names]
     return [
         {
             "@type": f"{TYPE}.config.route.v3.RouteConfiguration",
@@ -138,6 +142,8 @@ def _route(model: ModelRoute, name: str, doorman: str) -> Document:
     if serving := [one for one in model.backends if name not in one.missing]:
         weighted = [{"name": one.cluster, "weight": one.weight} for one in serving]
         action["weighted_clusters"] = {"clusters": weighted}
+        if _is_prefix_aware(model):
+            action["hash_policy"] = [{"header": {"header_name": PREFIX_HEADER}}]
     elif model.held and doorman:
         action |= {"cluster": DOORMAN, "retry_policy": DOORMAN_RETRIES}
         return {
@@ -150,6 +156,17 @@ def _route(model: ModelRoute, name: str, doorman: str) -> Document:
         refusal = _error(f"Nobody serves '{model.name}' now{why}", "model_unavailable")
         return _reply(match, 503, refusal)
     return {"match": match, "route": action}
+
+
+def _own_filters(model: ModelRoute, code: Mapping[str, str]) -> Document:
+    """What a route adds to the filters of all."""
+    if not _is_prefix_aware(model):
+        return {}
+    return {"typed_per_filter_config": {lua_filter(PREFIX_KEY): _lua(code[PREFIX_KEY])}}
+
+
+def _is_prefix_aware(model: ModelRoute) -> bool:
+    return any(backend.is_prefix_aware for backend in model.backends)
 
 
 def _prefix(model: ModelRoute) -> str:

@@ -10,11 +10,15 @@ from typing import Any
 from moorage.gateway.table import ApiKey, ModelRoute, RoutingTable
 
 AUTHENTICATE, CHOOSE_MODEL, COUNT_TOKENS = "authenticate", "choose_model", "count_tokens"
-SCRIPTS = (AUTHENTICATE, CHOOSE_MODEL, COUNT_TOKENS)
+PREFIX_KEY = "prefix_key"
+"""Only for the routes of prefix-aware models."""
+
+COMMON = (AUTHENTICATE, CHOOSE_MODEL, COUNT_TOKENS)
+SCRIPTS = (*COMMON, PREFIX_KEY)
 
 
 def scripts(table: RoutingTable, code: Mapping[str, str]) -> dict[str, str]:
-    """The code of each script by its name, with what it looks up in front.
+    """The code of each script of all routes by its name, with what it looks up in front.
 
     Args:
         table: Models and callers.
@@ -28,7 +32,7 @@ def scripts(table: RoutingTable, code: Mapping[str, str]) -> dict[str, str]:
         AUTHENTICATE: callers,
         CHOOSE_MODEL: {"MODELS": _names(table.models)},
     }
-    return {name: f"{_locals(tables.get(name, {}))}{code[name]}" for name in SCRIPTS}
+    return {name: f"{_locals(tables.get(name, {}))}{code[name]}" for name in COMMON}
 
 
 def literal(value: Any) -> str:

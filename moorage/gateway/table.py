@@ -6,6 +6,7 @@ from typing import Literal
 from moorage.common.values import Value
 from moorage.gateway.rates import Rate
 from moorage.gateway.token_limits import TokenLimit
+from moorage.spec.model import Routing
 
 WHOLE = 100
 """Weights of a model's backends together."""
@@ -22,6 +23,7 @@ class Backend(Value):
         missing: Names of adapters of the model that it does not serve.
         stand_in: Release of the same model that answers where none of its engines does; it asks
             for the same key. Empty = none.
+        routing: How a replica is chosen.
     """
 
     release: str
@@ -30,6 +32,12 @@ class Backend(Value):
     key_file: str = ""
     missing: tuple[str, ...] = ()
     stand_in: str = ""
+    routing: Routing = Routing.LEAST_REQUEST
+
+    @property
+    def is_prefix_aware(self) -> bool:
+        """Whether the beginning of the prompt decides; of a single replica there is no choice."""
+        return self.routing == Routing.PREFIX_AWARE and len(self.endpoints) > 1
 
     @property
     def cluster(self) -> str:

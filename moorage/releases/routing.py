@@ -11,6 +11,7 @@ from typing import Any
 from moorage.common.values import Value
 from moorage.releases.states import ReleaseState
 from moorage.spec.keep_alive import NEVER
+from moorage.spec.model import Routing
 
 
 class Canary(Value):
@@ -34,6 +35,7 @@ class Route(Value):
         adapters: Names of LoRA adapters that every replica serves in addition to the model.
         since: When the release was begun, UTC.
         keep_alive: How long it stays loaded without requests, as in its spec.
+        routing: How gateways choose among its replicas.
         timeout_seconds: Longest time for a whole answer; 0 = no limit.
         canary: What it gets before it serves; None = it serves, or sleeps.
         makes_room: Whether it has stopped for its successor.
@@ -46,6 +48,7 @@ class Route(Value):
     adapters: tuple[str, ...] = ()
     since: datetime
     keep_alive: str = NEVER
+    routing: Routing = Routing.LEAST_REQUEST
     timeout_seconds: int = 0
     canary: Canary | None = None
     makes_room: bool = False

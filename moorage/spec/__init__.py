@@ -21,6 +21,7 @@ from moorage.spec.model import (
     DraftMethod,
     Mode,
     ModelSpec,
+    Routing,
     SpeculativeSpec,
     slug,
 )

@@ -18,6 +18,7 @@ from moorage.spec.patterns import Name, Port, Revision, SecretName, SecretVariab
 from moorage.spec.placement import ExtendedCacheSpec, MemorySpec, PlacementSpec
 from moorage.spec.ray_cluster import check_on_cluster
 from moorage.spec.readiness import ReadinessSpec
+from moorage.spec.schedule import ScheduleSpec
 
 
 class Mode(StrEnum):
@@ -29,6 +30,13 @@ class Mode(StrEnum):
     RERANKING = "reranking"
     CLASSIFICATION = "classification"
     IMAGE_GENERATION = "image-generation"
+
+
+class Routing(StrEnum):
+    """How a gateway chooses among the replicas of a model."""
+
+    LEAST_REQUEST = "least-request"
+    PREFIX_AWARE = "prefix-aware"
 
 
 class AdapterSpec(InputValue):
@@ -120,7 +128,10 @@ class SpeculativeSpec(InputValue):
         return self
 
 
-OPERATION_FIELDS = ("keep_alive", "labels", "redeploy", "replace", "restart", "timeout_seconds")
+OPERATION_FIELDS = (
+    *("keep_alive", "labels", "redeploy", "replace", "restart"),
+    *("routing", "schedule", "timeout_seconds"),
+)
 """Fields that do not change what runs: another value of them needs no other release."""
 
 
@@ -195,6 +206,16 @@ class ModelSpec(InputValue):
         description="How long the model stays loaded without a request through the gateway, such"
         " as `5m` or `1h30m`. Then it sleeps: it holds no memory, and the next request wakes it."
         " `0` = until its last request has ended, `never` (or anything negative) = for ever.",
+    )
+    routing: Routing = Field(
+        Routing.LEAST_REQUEST,
+        description="How the gateway chooses among replicas: `least-request` takes the one with the"
+        " fewest requests in flight; `prefix-aware` sends prompts that begin alike, such as the"
+        " turns of a conversation, to the same one, which has their beginning in its cache, unless"
+        " it has 25 % more requests in flight than the others on average.",
+    )
+    schedule: ScheduleSpec | None = Field(
+        None, description="Times at which the model is woken and put to sleep."
     )
     timeout_seconds: int = Field(
         0,

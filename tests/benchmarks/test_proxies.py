@@ -28,7 +28,7 @@ def _peers(folder: Path, script: str) -> Path:
 def test_the_gateway_answers_when_it_is_started_and_is_measured(
     tmp_path: Path, engine: Proxy
 ) -> None:
-    gateway = Starter(tmp_path, None, 0).envoy(engine.port, keys=3)
+    gateway = Starter(tmp_path, None, 0).envoy([engine.port], keys=3)
     try:
         assert gateway.rss_mb() > 10
         assert gateway.cpu_seconds() > 0

@@ -11,7 +11,8 @@ from moorage.gateway.clusters import DOORMAN, clusters
 from moorage.gateway.envoy import bootstrap, listeners
 from moorage.gateway.gateway import GatewayOptions
 from moorage.gateway.routes import route_table
-from moorage.gateway.table import split
+from moorage.gateway.table import Backend, RoutingTable, split
+from moorage.spec import Routing
 from tests.gateway.tables import backend, key, model, table
 
 Golden = Callable[[str, str], None]
@@ -62,6 +63,34 @@ def test_a_canary_is_not_asked_for_an_adapter_that_it_lacks() -> None:
         if "route" in route
     ]
     assert found == [["llama-1", "llama-2"], ["llama-1"]]
+
+
+def test_the_beginning_of_a_prompt_decides_among_several_replicas_of_a_prefix_aware_model() -> None:
+    both, single = (table(model("llama", one)) for one in (aware(1, 2), aware(1)))
+    assert [policy(one) for one in (both, single)] == ["MAGLEV", "LEAST_REQUEST"]
+    assert [hashes(one) for one in (both, single)] == [True, False]
+
+
+def test_a_canary_may_be_prefix_aware_where_the_serving_release_is_not() -> None:
+    canary = table(model("llama", backend("llama-0", 3, 4, weight=75), aware(1, 2)))
+    assert [one["lb_policy"] for one in clusters([canary])] == ["LEAST_REQUEST", "MAGLEV"]
+    assert hashes(canary)
+
+
+def aware(*ports: int) -> Backend:
+    return backend("llama-1", *ports).model_copy(update={"routing": Routing.PREFIX_AWARE})
+
+
+def policy(one: RoutingTable) -> str:
+    return str(clusters([one])[0]["lb_policy"])
+
+
+def hashes(one: RoutingTable) -> bool:
+    """Whether a route runs the script that gives keys, and looks at them."""
+    routes = route_table(one, scripts_code())[0]["virtual_hosts"][0]["routes"]
+    [route] = [route for route in routes if "route" in route]
+    assert ("typed_per_filter_config" in route) == ("hash_policy" in route["route"])
+    return "hash_policy" in route["route"]
 
 
 @pytest.mark.parametrize("held", ["asleep", "starting"])

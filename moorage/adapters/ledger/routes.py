@@ -12,6 +12,7 @@ from moorage.releases.release import ASLEEP, STOPPED_FIRST, SUPERSEDED, Release,
 from moorage.releases.routing import Canary, Route
 from moorage.releases.states import SERVING, UNFINISHED
 from moorage.spec.keep_alive import NEVER
+from moorage.spec.model import Routing
 
 
 class CurrentRoutes(NamedTuple):
@@ -40,14 +41,7 @@ class Routes:
         self._engine, self._releases = engine, releases
 
     def switch(self, release: Release) -> Release:
-        """Give the name to a verified release; in the same transaction its predecessor loses it.
-
-        Returns:
-            The record as it was stored.
-
-        Raises:
-            Failure: The switch failed; nothing has changed.
-        """
+        """Give the name to a verified release, and take it from its predecessor; the record."""
         return self._releases.take_over(release)
 
     def close(self, release: str, cause: str) -> None:
@@ -80,7 +74,8 @@ class Routes:
 
         A canary of a model that serves is in `canaries` alone.
         """
-        anywhere = or_(RELEASES.c.state.in_(SERVING), _is_canary(), _sleeps(), _makes_room())
+        canary = and_(RELEASES.c.state.in_(UNFINISHED), RELEASES.c.canary.is_not(None))
+        anywhere = or_(RELEASES.c.state.in_(SERVING), canary, _sleeps(), _makes_room())
         found = self._read(anywhere)
         canaries = tuple(one for one in found if one.state in UNFINISHED and one.canary)
         serving = tuple(one for one in found if one.state in SERVING)
@@ -126,10 +121,6 @@ class Routes:
             return tuple(_route(rows) for rows in found.values())
 
 
-def _is_canary() -> ColumnElement[bool]:
-    return and_(RELEASES.c.state.in_(UNFINISHED), RELEASES.c.canary.is_not(None))
-
-
 def _sleeps() -> ColumnElement[bool]:
     falling = RELEASES.c.cause.startswith(ASLEEP, autoescape=True)
     stopping = and_(RELEASES.c.state == ReleaseState.STOPPING, falling)
@@ -156,6 +147,7 @@ def _route(rows: list[Any]) -> Route:
         since=first.created_at,
         canary=Canary.model_validate(first.canary) if first.canary else None,
         keep_alive=first.spec.get("keep_alive", NEVER),
+        routing=Routing(first.spec.get("routing", Routing.LEAST_REQUEST)),
         timeout_seconds=first.spec.get("timeout_seconds", 0),
         makes_room=first.makes_room,
     )

@@ -26,7 +26,7 @@ from moorage.releases.routing import Canary
 from moorage.spec import EngineName
 from tests.adapters.ledger.test_gateways import KEY
 from tests.adapters.ledger.test_routes import started, switch
-from tests.builders import a_container, a_fleet, a_release
+from tests.builders import a_container, a_fleet, a_release, a_spec
 
 EXPOSED = GatewayOptions(bind="0.0.0.0")
 
@@ -50,6 +50,14 @@ def test_models_that_serve_are_in_the_table_with_their_replicas(
     )
     ledger.routes.close("tiny.v1", "retired")
     assert reader.read(GatewayOptions()).models == ()
+
+
+def test_how_replicas_are_chosen_is_as_the_spec_of_the_release_says(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    switch(ledger, started(ledger, a_spec(routing="prefix-aware"), replicas=2))
+    [model] = TableReader(ledger, tmp_path).read(GatewayOptions()).models
+    assert model.backends[0].is_prefix_aware
 
 
 def test_a_canary_has_its_share_and_is_stood_in_for_where_the_key_is_the_same(

@@ -1,0 +1,90 @@
+"""An engine with a prefix cache, as a process of its own: what it has not cached takes it time.
+
+python -m benchmarks.caching_engine PORT
+"""
+
+import asyncio
+import json
+import sys
+from collections import OrderedDict
+from zlib import crc32
+
+from benchmarks.instant_engine import MODEL
+
+BLOCK = 64
+"""Characters of a block, about 16 tokens."""
+
+BLOCKS = 4_000
+"""Blocks that the cache holds."""
+
+BLOCK_SECONDS = 0.0005
+"""To compute one block; a replica computes for one request at a time."""
+
+
+class PrefixCache:
+    """Blocks of prompts, each known by all that stands before it; the longest unused one leaves."""
+
+    def __init__(self) -> None:
+        self._blocks: OrderedDict[int, None] = OrderedDict()
+
+    def add(self, prompt: str) -> tuple[int, int]:
+        """Blocks of a prompt that were there, and all of them."""
+        known, chain = 0, 0
+        starts = range(0, len(prompt), BLOCK)
+        for at in starts:
+            chain = hash((chain, prompt[at : at + BLOCK]))
+            known += chain in self._blocks
+            self._blocks[chain] = None
+            self._blocks.move_to_end(chain)
+        while len(self._blocks) > BLOCKS:
+            self._blocks.popitem(last=False)
+        return known, len(starts)
+
+
+async def serve(port: int) -> None:
+    """Answer on a port of this machine for ever."""
+    cache, computing = PrefixCache(), asyncio.Lock()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while True:
+                head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+                first, *lines = head.split("\r\n")
+                headers = dict(line.split(": ", 1) for line in lines if line)
+                body = await reader.readexactly(int(headers.get("content-length", 0)))
+                status, found = await _answer(first.split(" ")[1], body, cache, computing)
+                content = json.dumps(found).encode()
+                sizes = f"content-type: application/json\r\ncontent-length: {len(content)}"
+                writer.write(f"HTTP/1.1 {status}\r\n{sizes}\r\n\r\n".encode() + content)
+                await writer.drain()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", port, limit=2**24)
+    await server.serve_forever()
+
+
+async def _answer(
+    path: str, body: bytes, cache: PrefixCache, computing: asyncio.Lock
+) -> tuple[str, dict[str, object]]:
+    if path == "/v1/models":
+        return "200 OK", {"object": "list", "data": [{"id": MODEL, "object": "model"}]}
+    if path == "/health":
+        return "200 OK", {}
+    if not path.startswith("/v1/chat/completions"):
+        return "404 Not Found", {"error": {"message": "no such path"}}
+    prompt = json.dumps(json.loads(body)["messages"])
+    if path.endswith("/render"):
+        return "200 OK", {"token_ids": _tokens(prompt)}
+    known, blocks = cache.add(prompt)
+    async with computing:
+        await asyncio.sleep((blocks - known) * BLOCK_SECONDS)
+    return "200 OK", {"known": known, "blocks": blocks}
+
+
+def _tokens(prompt: str) -> list[int]:
+    return [crc32(prompt[at : at + 4].encode()) % 100_000 for at in range(0, len(prompt), 4)]
+
+
+if __name__ == "__main__":
+    asyncio.run(serve(int(sys.argv[1])))

@@ -1,0 +1,117 @@
+-- Gives each prompt a key by how it begins, so that equal beginnings go to the same replica: that one
+-- has them in its cache. Only routes of prefix-aware models run this.
+local HEADER = "x-moorage-prefix"
+
+-- Bytes of the body that are searched; bytes of a text that count.
+local FARTHEST = 256 * 1024
+local LONGEST = 1024
+-- Less in front of the first question is not worth a place of its own.
+local LEAST = 256
+local PRIME = 4294967291
+
+-- How often each instruction came of late, in this thread of Envoy; both are halved at MOST.
+local MOST = 512
+local HOT = 1 / 8
+local seen, total = {}, 0
+
+-- Where the value of a key begins. A quote inside a string has a backslash in front of it, so what
+-- callers write in a prompt is never found.
+local function value_of(text, key, from)
+  local _, last = string.find(text, '"' .. key .. '"%s*:%s*', from)
+  return last and last + 1
+end
+
+local function last_value_of(text, key, from, before)
+  local found
+  local at = value_of(text, key, from)
+  while at and at < before do
+    found, at = at, value_of(text, key, at)
+  end
+  return found
+end
+
+local function string_end(text, at)
+  at = string.find(text, '["\\]', at + 1)
+  while at and string.sub(text, at, at) == "\\" do
+    at = string.find(text, '["\\]', at + 2)
+  end
+  return at
+end
+
+local DEEPER = { ["{"] = 1, ["["] = 1, ["}"] = -1, ["]"] = -1 }
+
+-- The value that a text begins with; all of it where the value goes on.
+local function first_value(text)
+  local depth, at = 0, 1
+  while at do
+    local here = string.sub(text, at, at)
+    at = here == '"' and string_end(text, at) or (here ~= '"' and at)
+    depth = depth + (DEEPER[here] or 0)
+    if not at or depth <= 0 then
+      break
+    end
+    at = string.find(text, '["%[%]{}]', at + 1)
+  end
+  return string.sub(text, 1, at or #text)
+end
+
+-- The content of the first message of a user, which all turns of a conversation share; it may stand
+-- in front of the role.
+local function first_question(text, from)
+  local first, last = string.find(text, '"role"%s*:%s*"user"', from)
+  if not first then
+    return nil
+  end
+  if string.find(text, "^%s*}", last + 1) then
+    return last_value_of(text, "content", from, first)
+  end
+  return value_of(text, "content", last)
+end
+
+local function key_of(text)
+  local key = 0
+  for at = 1, #text do
+    key = (key * 257 + string.byte(text, at)) % PRIME
+  end
+  return string.format("%08x", key)
+end
+
+local function is_hot(key)
+  seen[key], total = (seen[key] or 0) + 1, total + 1
+  local hot = seen[key] > total * HOT
+  if total >= MOST then
+    total = 0
+    for one, count in pairs(seen) do
+      local half = math.floor(count / 2)
+      seen[one] = half > 0 and half or nil
+      total = total + half
+    end
+  end
+  return hot
+end
+
+-- Instructions that many prompts share are in all caches soon: there the question decides, so that
+-- all replicas serve them. Others are kept together.
+local function prefix_key(text)
+  local from = value_of(text, "messages", 1) or value_of(text, "prompt", 1) or value_of(text, "input", 1)
+  local question = from and first_question(text, from)
+  if question and question - from >= LEAST then
+    local instructions = key_of(string.sub(text, from, math.min(question, from + LONGEST) - 1))
+    if not is_hot(instructions) then
+      return instructions
+    end
+  end
+  local at = question or from
+  return at and key_of(first_value(string.sub(text, at, at + LONGEST - 1)))
+end
+
+function envoy_on_request(handle)
+  if not string.find(handle:headers():get("content-type") or "", "json", 1, true) then
+    return
+  end
+  local body = handle:body()
+  local key = body and prefix_key(body:getBytes(0, math.min(body:length(), FARTHEST)))
+  if key then
+    handle:headers():replace(HEADER, key)
+  end
+end
