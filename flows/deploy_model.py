@@ -13,7 +13,7 @@ from prefect.states import Completed
 from flows.flow_context import NO_RESULT, FlowContext, flow_context, keep_result, unchanged
 from flows.plan_model import ReleaseSource, require_approval
 from moorage.adapters.prefect.task_runner import task_runner
-from moorage.adapters.system.threads import run_shielded
+from moorage.adapters.system.threads import run_shielded, run_uninterrupted
 from moorage.common.failures import Cause, Failure
 from moorage.common.saga import Saga
 from moorage.engines.launch import LaunchPlan, Workload, split_off, start_groups
@@ -42,7 +42,15 @@ from tasks.release import (
     revise,
     set_schedule,
 )
-from tasks.replace import abandon, end_superseded, finish_switch, free_claims, stop_for, undo_stop
+from tasks.replace import (
+    abandon,
+    end_superseded,
+    finish_switch,
+    free_claims,
+    stop_for,
+    stop_sleeper,
+    undo_stop,
+)
 from tasks.smoke_test import canary, gate, is_canary, must_pass
 from tasks.stage import fetch, fetch_undos, make_caches, stage
 from tasks.survey import survey
@@ -108,6 +116,8 @@ async def roll_out(
         Failure: When it could not be made; then what served before serves (again).
     """
     refused = tuple[HostClaim, ...]()
+    if old is None:
+        await run_uninterrupted(stop_sleeper, source.spec.name)
     for _ in range(PORT_ATTEMPTS - 1):
         rollout = ReleaseRollout(context, source, fleet, old, refused)
         try:

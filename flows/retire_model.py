@@ -5,7 +5,7 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from flows.flow_context import NO_RESULT, flow_context, keep_result
-from moorage.adapters.system.threads import in_thread
+from moorage.adapters.system.threads import in_thread, run_uninterrupted
 from moorage.common.failures import Cause, Failure
 from moorage.releases.release import ReleaseState
 from moorage.releases.requester import Claim
@@ -15,6 +15,7 @@ from tasks.cleanup import must_be_clean
 from tasks.compare import sole_flow
 from tasks.context import ledger
 from tasks.journal import step
+from tasks.replace import stop_sleeper
 from tasks.schedules import end_schedule
 from tasks.stopping import retire
 
@@ -33,6 +34,7 @@ async def retire_model(name: Name, requested_by: Claim = "") -> State[str]:
     async with flow_context(name, requested_by) as context, sole_flow(name, context.flow_run_id):
         running = await in_thread(ledger().releases.running, name)
         if running is None and (asleep := await in_thread(ledger().releases.asleep, name)):
+            await run_uninterrupted(stop_sleeper, name)
             await in_thread(ledger().releases.end, asleep.id, ReleaseState.STOPPED, "retired")
             await end_schedule(asleep)
             return Completed(message=f"{asleep.id} is retired", data=asleep.id)

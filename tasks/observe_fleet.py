@@ -20,7 +20,7 @@ from moorage.operations.reconcile.cluster_state import (
     planned_workloads,
 )
 from moorage.releases.release import ReleaseRow, successor_of
-from moorage.releases.states import SERVING
+from moorage.releases.states import SERVING, ReleaseState
 from moorage.spec import RuntimeName
 from tasks.cleanup import took_over
 from tasks.context import RETRIED, ledger, settings
@@ -80,6 +80,11 @@ def _cluster_state(fleet: Fleet, keep: bool) -> ClusterState:
         records=own.repairs.all(),
         hosts=frozenset(reachable & {host.name for host in fleet.hosts}),
         busy=busy,
+        asleep=frozenset(
+            workload.name
+            for row in releases.in_states([ReleaseState.ASLEEP])
+            for workload in row.workloads
+        ),
         took_over=_served_successors(rows),
     )
 

@@ -117,6 +117,17 @@ async def end_superseded(old: ReleaseRow, linger_seconds: float = 0) -> None:
         run_shielded(lambda: _end_superseded(old.id, drained.summary))
 
 
+def stop_sleeper(model: str) -> None:
+    """Stop engines of a model that sleep without having ended, and free what they kept. Idempotent.
+
+    Its release sleeps on, and is started anew when it wakes.
+    """
+    row = ledger().releases.asleep(model)
+    if row and row.workloads:
+        stop_all(row.workloads, ABORT_SECONDS)
+        ledger().claims.keep_ports(row.id)
+
+
 def finish_switch(old: ReleaseRow, release: str) -> None:
     """Undo of the switch: a transaction that was made stays, so the old release ends."""
     if ledger().releases.get(release).state not in SERVING:

@@ -3,22 +3,30 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from moorage.adapters.engines.engine_sleep import (
+    are_asleep,
+    put_engines_to_sleep,
+    wake_engines,
+)
 from moorage.adapters.system.threads import in_thread, run_shielded, run_uninterrupted
 from moorage.common.failures import Cause, Failure
 from moorage.common.refusal import Reason, Refusal
 from moorage.engines.launch import Workload, start_groups
+from moorage.engines.registry import ENGINES
+from moorage.engines.sleep import claims_asleep
 from moorage.engines.stopping import Drained
+from moorage.inventory.claims import Claim
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.placement.replacement import move_reason, restore_placement
 from moorage.releases.release import ASLEEP, Release, ReleaseRow, ReleaseState
 from tasks.context import ledger, routes
 from tasks.image import restore_image
-from tasks.journal import step
+from tasks.journal import step, tell
 from tasks.launch import AcceleratorStartLock
 from tasks.release import cause_of
 from tasks.stopping import add_outcome, close_and_drain, end_release, sleep_on
 from tasks.verify import verify
-from tasks.workloads import start_part
+from tasks.workloads import ABORT_SECONDS, start_part, stop_all
 
 
 async def put_to_sleep(row: ReleaseRow, reason: str) -> Drained:
@@ -32,8 +40,13 @@ async def put_to_sleep(row: ReleaseRow, reason: str) -> Drained:
     with step("sleep") as note:
         drained = await close_and_drain(row, cause)
         cause = add_outcome(cause, drained.summary)
-        await run_uninterrupted(end_release, row, ReleaseState.ASLEEP, cause)
-        note.say(add_outcome(f"{row.id} sleeps; its claims are free", drained.summary))
+        if (kept := await _sleep_in_engines(row)) is not None:
+            await run_uninterrupted(ledger().releases.end, row.id, ReleaseState.ASLEEP, cause, kept)
+            free = "its engines stay, and give their memory back"
+        else:
+            await run_uninterrupted(end_release, row, ReleaseState.ASLEEP, cause)
+            free = "its claims are free"
+        note.say(add_outcome(f"{row.id} sleeps; {free}", drained.summary))
     return drained
 
 
@@ -46,8 +59,10 @@ async def wake(row: ReleaseRow, snapshot: FleetSnapshot) -> None:
     release = _sleeper(row)
     await in_thread(_claim, row, release, snapshot)
     with _asleep_on_failure(row.id):
-        await in_thread(restore_image, release)
-        await _start(row, release)
+        if not await _wake_in_engines(row, release):
+            await run_uninterrupted(stop_all, row.workloads, ABORT_SECONDS)
+            await in_thread(restore_image, release)
+            await _start(row, release)
         await run_uninterrupted(routes().reopen, row.id, "woken")
 
 
@@ -88,6 +103,51 @@ def _claim(row: ReleaseRow, release: Release, snapshot: FleetSnapshot) -> None:
         overcommit=release.spec.placement.overcommit,
         to=ReleaseState.WAKING,
     )
+
+
+async def _sleep_in_engines(row: ReleaseRow) -> tuple[Claim, ...] | None:
+    """Have its engines sleep without ending; what they still claim. None = they have to be stopped.
+
+    A release that is recovered while it falls asleep is stopped, too.
+    """
+    release = _sleeper(row)
+    engine = ENGINES[row.plan.engine] if row.plan else None
+    how = engine.sleep(release.spec) if engine else None
+    if not (engine and how and release.placement):
+        return None
+    try:
+        await put_engines_to_sleep(row.serving, how, release.spec.readiness.deadlines.load_seconds)
+    except Failure as failure:
+        tell(f"{failure}; its engines are stopped instead")
+        return None
+    return claims_asleep(release.placement, engine.bytes_asleep)
+
+
+async def _wake_in_engines(row: ReleaseRow, release: Release) -> bool:
+    """Wake engines that sleep without having ended, and prove that they answer.
+
+    Returns:
+        False where they are not there, do not wake or do not answer: they have to be started.
+    """
+    assert release.plan
+    assert release.profile
+    how = ENGINES[release.plan.engine].sleep(release.spec)
+    if how is None or not row.workloads or not await are_asleep(row.serving, how):
+        return False
+    deadlines, proven = release.spec.readiness.deadlines, tuple[Workload, ...]()
+    try:
+        with step("wake") as note:
+            await wake_engines(row.serving, how, deadlines.load_seconds)
+            note.say(", ".join(f"{one.name} on {one.host}" for one in row.serving))
+        for part in start_groups(release.plan):
+            names = {spec.name for spec in part.containers}
+            workloads = tuple(one for one in row.workloads if one.name in names)
+            await verify(release.spec, release.profile, part, workloads, proven)
+            proven += workloads
+    except Failure as failure:
+        tell(f"{failure}; its engines are started anew")
+        return False
+    return True
 
 
 async def _start(row: ReleaseRow, release: Release) -> None:

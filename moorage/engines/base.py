@@ -34,6 +34,7 @@ from moorage.engines.seat import (
     shm_bytes,
     visibility,
 )
+from moorage.engines.sleep import EngineSleep
 from moorage.engines.updates import AdapterUpdates
 from moorage.memory.need import Need
 from moorage.models.profile import ModelProfile
@@ -121,6 +122,14 @@ class Engine(EngineTraits):
             need: The predicted memory of one accelerator, where there is a prediction.
         """
         return None
+
+    def sleep(self, spec: ModelSpec) -> EngineSleep | None:  # noqa: ARG002
+        """How it sleeps without ending, where the spec says so; None = it is stopped."""
+        return None
+
+    def bytes_asleep(self, need: Need | None, claimed: int) -> int:  # noqa: ARG002
+        """Bytes of one accelerator that it keeps while it sleeps, of those that it claims."""
+        return claimed
 
     def links(self, request: LaunchRequest) -> tuple[Link, ...]:  # noqa: ARG002
         """Links that the process needs in its working directory."""

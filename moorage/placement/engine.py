@@ -62,6 +62,10 @@ class EngineTraits(ABC):
         """Bytes of RAM that the spec asks for in addition to the accelerators of a seat."""
         return 0
 
+    def ram_asleep(self, spec: ModelSpec, profile: ModelProfile) -> int:  # noqa: ARG002
+        """Bytes of RAM that each seat on accelerators claims for the time when it sleeps."""
+        return 0
+
     def memory_arguments(
         self,
         spec: ModelSpec,  # noqa: ARG002

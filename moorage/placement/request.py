@@ -81,7 +81,8 @@ class Request:
 
     def ram_for(self, accelerator_type: str, claimed: int) -> int:
         """Bytes of RAM that go with so many bytes of accelerators of a type on one host."""
-        return self.ram + self.engine.ram_on_accelerators(self.spec, accelerator_type, claimed)
+        ram = self.ram + self.engine.ram_asleep(self.spec, self.profile)
+        return ram + self.engine.ram_on_accelerators(self.spec, accelerator_type, claimed)
 
     @property
     def spans_hosts(self) -> bool:

@@ -207,6 +207,12 @@ class ModelSpec(InputValue):
         " as `5m` or `1h30m`. Then it sleeps: it holds no memory, and the next request wakes it."
         " `0` = until its last request has ended, `never` (or anything negative) = for ever.",
     )
+    sleep_level: Literal[0, 1, 2] = Field(
+        0,
+        description="How the model sleeps: 0 = its engine stops. vLLM on `cuda` and `rocm` can stay"
+        " instead, and wakes in seconds: 1 = it keeps the weights in RAM, which is claimed all"
+        " along, 2 = it reads them again. The host's `bind` must be 127.0.0.1.",
+    )
     routing: Routing = Field(
         Routing.LEAST_REQUEST,
         description="How the gateway chooses among replicas: `least-request` takes the one with the"

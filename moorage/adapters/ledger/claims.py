@@ -62,12 +62,17 @@ class Claims(LedgerPart):
             free(connection, instead_of)
             free(connection, release)  # one that wakes has kept its ports
             _require_fit(connection, wanted, fleet, overcommit)
-            _insert(connection, release, wanted)
+            insert_claims(connection, release, wanted)
             _record_machines(connection, fleet, {claim.host for claim in wanted})
             # The old release keeps the remainder of its claims until it has ended. It still runs,
             # and it must fit again if this release fails.
-            _insert(connection, instead_of, remainder(held, wanted))
+            insert_claims(connection, instead_of, remainder(held, wanted))
             change.move(release, to)
+
+    def keep_ports(self, release: str) -> None:
+        """Free all that a release claims but its ports."""
+        with gate(self._engine) as connection:
+            free(connection, release, but_ports=True)
 
     def hand_back(self, release: str, to: str, claims: Sequence[Claim]) -> None:
         """Undo of `commit(instead_of=...)`: free a release and give the old one its claims."""
@@ -92,7 +97,7 @@ def hand_back(connection: Connection, release: str, to: str, claims: Sequence[Cl
     state = connection.scalar(select(RELEASES.c.state).where(RELEASES.c.id == to))
     if state is not None and state not in FINAL:
         free(connection, to)
-        _insert(connection, to, claims)
+        insert_claims(connection, to, claims)
 
 
 def _require_fit(
@@ -132,7 +137,8 @@ def claim_of(row: Row[Any], state: str) -> Claim:
     )
 
 
-def _insert(connection: Connection, release: str, claims: Sequence[Claim]) -> None:
+def insert_claims(connection: Connection, release: str, claims: Sequence[Claim]) -> None:
+    """Write claims of a release, inside a transaction that knows that there is room for them."""
     if claims:
         rows = [
             {**claim.model_dump(mode="json", exclude={"pending", "links"}), "release": release}

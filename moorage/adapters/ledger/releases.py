@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select, update
 
-from moorage.adapters.ledger.claims import free, hand_back
+from moorage.adapters.ledger.claims import free, hand_back, insert_claims
 from moorage.adapters.ledger.database import LedgerPart, gate
 from moorage.adapters.ledger.release_rows import ReleaseQueries, last_number
 from moorage.adapters.ledger.tables import RELEASES, WORKLOADS, replace_rows
@@ -60,14 +60,18 @@ class Releases(ReleaseQueries):
         with changing(self._engine) as change:
             change.move(release, to, cause)
 
-    def end(self, release: str, to: ReleaseState, cause: str = "") -> None:
-        """Move a release to a state in which it runs nothing, and free its claims in the same step.
+    def end(
+        self, release: str, to: ReleaseState, cause: str = "", kept: Sequence[Claim] = ()
+    ) -> None:
+        """Move a release to a state in which it serves nobody, and free its claims in one step.
 
-        One that sleeps keeps its ports: it is to wake where it ran.
+        One that sleeps keeps its ports: it is to wake where it ran. Where its engines sleep as
+        well, it also keeps `kept`.
         """
         with changing(self._engine) as change:
             change.move(release, to, cause)
             free(change.connection, release, but_ports=to == ReleaseState.ASLEEP)
+            insert_claims(change.connection, release, kept)
 
     def explain(self, release: str, cause: str) -> None:
         """Replace the reason for the state of a release."""

@@ -12,6 +12,7 @@ from moorage.engines.launch import ContainerSpec, Mount
 from moorage.engines.recovery import Remedy
 from moorage.engines.request import LaunchRequest
 from moorage.engines.schema.argument import Rules
+from moorage.engines.sleep import EngineSleep
 from moorage.engines.updates import AdapterUpdates
 from moorage.engines.vllm.arguments import (
     IN_FLIGHT,
@@ -51,6 +52,16 @@ from moorage.engines.vllm.ray_cluster import (
     spanning_warnings,
 )
 from moorage.engines.vllm.recovery import remedy_for
+from moorage.engines.vllm.sleep import (
+    DEV_MODE,
+    FIELD,
+    bytes_asleep,
+    engine_sleep,
+    ram_of_sleep,
+    sleep_flags,
+    sleep_refusal,
+    sleep_variables,
+)
 from moorage.inventory.devices import DEVICES
 from moorage.memory.demand import PROCESSES
 from moorage.memory.need import Need
@@ -60,7 +71,6 @@ from moorage.placement.placement import CPU
 from moorage.readiness.engine_facts import Measured, read_measured
 from moorage.spec import Distributed, EngineName, Mode, ModelSpec
 
-DEV_MODE = "VLLM_SERVER_DEV_MODE"
 API_KEY = "VLLM_API_KEY"
 
 
@@ -75,11 +85,12 @@ def dev_mode_refusal(request: LaunchRequest) -> Failure | None:
     """
     if not (_in_dev_mode(request) and is_exposed(request)):
         return None
+    field = FIELD if request.spec.sleep_level else DEV_MODE
     return Failure(
         Cause.BAD_SPEC,
-        f"{DEV_MODE}: everybody who reaches {request.host.bind} on {request.host.name} could put"
+        f"{field}: everybody who reaches {request.host.bind} on {request.host.name} could put"
         " the engine to sleep and call its workers; its API key does not guard these paths",
-        suggestion=f"Leave {DEV_MODE} out, or use a host of the fleet whose `bind` is 127.0.0.1.",
+        suggestion=f"Leave {field} out, or use a host of the fleet whose `bind` is 127.0.0.1.",
     )
 
 
@@ -101,7 +112,7 @@ def exposure_warnings(request: LaunchRequest) -> tuple[str, ...]:
 
 def _in_dev_mode(request: LaunchRequest) -> bool:
     """As vLLM reads it: any whole number but 0 (`envs.py`). An unreadable value counts too."""
-    if DEV_MODE in request.spec.secrets:
+    if request.spec.sleep_level or DEV_MODE in request.spec.secrets:
         return True
     written = request.spec.engine.env.get(DEV_MODE, "0")
     try:
@@ -131,7 +142,7 @@ class Vllm(Engine):
     busy = IN_FLIGHT
     shutdown_option = OPTION
     aliases = ALIASES
-    features = frozenset({"speculative", "lora", "lora_updates", "extended_kv_cache"})
+    features = frozenset({"speculative", "lora", "lora_updates", "extended_kv_cache", FIELD})
     updates = AdapterUpdates(load="/v1/load_lora_adapter", unload="/v1/unload_lora_adapter")
     argument_rules = Rules(title="vLLM", reserved=RESERVED_OPTIONS, removed=REMOVED_OPTIONS)
     log_causes = LOG_CAUSES
@@ -152,6 +163,18 @@ class Vllm(Engine):
     def ram_on_accelerators(self, spec: ModelSpec, accelerator_type: str, claimed: int) -> int:
         """The extended KV cache."""
         return ram_of_cache(spec.extended_kv_cache, accelerator_type, claimed)
+
+    def ram_asleep(self, spec: ModelSpec, profile: ModelProfile) -> int:
+        """The weights, at the level that keeps them."""
+        return ram_of_sleep(spec, profile)
+
+    def sleep(self, spec: ModelSpec) -> EngineSleep | None:
+        """At the level of the spec."""
+        return engine_sleep(spec.sleep_level) if spec.sleep_level else None
+
+    def bytes_asleep(self, need: Need | None, claimed: int) -> int:
+        """All but weights and cache."""
+        return bytes_asleep(need, claimed)
 
     def memory_arguments(self, spec: ModelSpec, lora: LoraOptions | None) -> tuple[str, ...]:
         """Those of adapters and drafts."""
@@ -174,6 +197,7 @@ class Vllm(Engine):
         return (
             derived_flag(reason, program, "serve", request.engine_model_path),
             *derived_flags(context_of(request)),
+            *sleep_flags(request),
             *claimed_flags(request),
         )
 
@@ -192,6 +216,7 @@ class Vllm(Engine):
         later = (
             *kept_cache_variables(request, context.version),
             *update_variables(request.spec.lora_updates),
+            *sleep_variables(request),
             *ready_variables(request.spec.readiness.deadlines.load_seconds),
         )
         if request.seat.accelerator_type != CPU:
@@ -220,8 +245,12 @@ class Vllm(Engine):
         return ray_containers(request, own) if is_clustered(request) else (own,)
 
     def refusal(self, request: LaunchRequest) -> Failure | None:
-        """Refuses development mode beyond loopback, and replicas that cannot span hosts."""
-        return dev_mode_refusal(request) or spanning_refusal(request, context_of(request))
+        """Refuses sleep where it is impossible, development mode beyond loopback, and hosts."""
+        return (
+            sleep_refusal(request)
+            or dev_mode_refusal(request)
+            or spanning_refusal(request, context_of(request))
+        )
 
     def warnings(self, request: LaunchRequest) -> tuple[str, ...]:
         """Warnings about the extended cache, adapters, exposure and hosts of a replica."""

@@ -99,6 +99,7 @@ class ClusterState(Value):
     Attributes:
         hosts: Reachable hosts of the fleet: models may be placed there.
         busy: By model, who works on it.
+        asleep: Names of workloads whose release sleeps; they stay.
         took_over: Successors that served once, whatever became of them since.
     """
 
@@ -109,6 +110,7 @@ class ClusterState(Value):
     records: tuple[RepairRecord, ...] = ()
     hosts: frozenset[str] = frozenset()
     busy: dict[str, str] = {}
+    asleep: frozenset[str] = frozenset()
     took_over: frozenset[str] = frozenset()
 
     def record(self, release: str) -> RepairRecord:

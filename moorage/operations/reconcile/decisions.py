@@ -205,7 +205,7 @@ def stray_actions(cluster: ClusterState) -> tuple[Action, ...]:
         workload.name
         for release in cluster.releases
         for workload in (*release.workloads, *planned_workloads(release))
-    }
+    } | cluster.asleep
     actions: dict[tuple[str, str], Action] = {}
     for observation in cluster.observations:
         for one in observation.workloads:

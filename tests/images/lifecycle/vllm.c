@@ -11,8 +11,10 @@
  *   ends:N         model of N tokens: exit 1 when asked for more
  *   free:N         N percent of the device are free: exit 1 when asked for more
  *   leak           tells the variables API_TOKEN and OTHER_TOKEN, exit 1
+ *   awake          refuses to sleep
  *   busy           /metrics counts a request while the file that BUSY names is there
  *
+ * With VLLM_SERVER_DEV_MODE=1 it sleeps and wakes; asleep it completes nothing.
  * With --headless, a follower, it listens nowhere.
  */
 #define _GNU_SOURCE
@@ -23,6 +25,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -39,6 +42,7 @@ static const char *model = "model", *host = "0.0.0.0";
 static const char *names[MAX_NAMES];
 static int name_count, port = 8000, max_model_len = 2048, headless;
 static double share = 0.9;
+static int *asleep; /* of all processes, of which each request has one */
 
 static int is(const char *name) { return strcmp(mode, name) == 0; }
 
@@ -199,8 +203,35 @@ static void complete(int fd, const char *object, const char *message) {
         object, (long)time(NULL), names[0], message, is("mute") ? "abort" : "length", !is("mute"), 1 + !is("mute"));
 }
 
+static int in_dev_mode(void) {
+  const char *written = getenv("VLLM_SERVER_DEV_MODE");
+  return written && atoi(written) != 0;
+}
+
+/* The development paths for sleeping; 0 = the path is another. */
+static int answer_sleep(int fd, const char *path) {
+  int falls = strcmp(path, "/sleep") == 0, wakes = strcmp(path, "/wake_up") == 0;
+  if (falls && is("awake")) {
+    reply(fd, "500 Internal Server Error", "{\"detail\":\"Sleep mode is not enabled.\"}");
+    return 1;
+  }
+  if (strcmp(path, "/is_sleeping") == 0) {
+    reply(fd, "200 OK", "{\"is_sleeping\":%s}", *asleep ? "true" : "false");
+    return 1;
+  }
+  if (!falls && !wakes && strcmp(path, "/collective_rpc") != 0) return 0;
+  if (falls || wakes) *asleep = falls;
+  reply(fd, "200 OK", "%s", "");
+  return 1;
+}
+
 static void answer(int fd, const char *path, const char *body) {
   int mute = is("mute");
+  if (in_dev_mode() && answer_sleep(fd, path)) return;
+  if (*asleep && strstr(path, "completions")) {
+    reply(fd, "503 Service Unavailable", "{\"detail\":\"The engine sleeps.\"}");
+    return;
+  }
   if (strcmp(path, "/metrics") == 0)
     reply(fd, "200 OK", "vllm:num_requests_running{engine=\"0\",model_name=\"%s\"} %d.0\n", names[0],
           is("busy") && access(getenv("BUSY"), F_OK) == 0);
@@ -296,6 +327,8 @@ int main(int argc, char **argv) {
   setvbuf(stdout, NULL, _IOLBF, 0);
   signal(SIGTERM, leave); /* as process 1 of a container it has no default action */
   signal(SIGINT, leave);
+  asleep = mmap(NULL, sizeof *asleep, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (asleep == MAP_FAILED) exit(1);
   parse(argv);
   parse_mode();
   say("APIServer", "INFO", "[api_utils.py:347] vLLM version 0.32.0 (lifecycle stand-in, %s), model %s", mode, model);

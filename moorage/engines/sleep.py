@@ -1,0 +1,51 @@
+"""How an engine sleeps without ending, and what it keeps meanwhile."""
+
+from collections.abc import Callable
+from typing import Any
+
+from moorage.common.values import Value
+from moorage.inventory.claims import Claim, Resource
+from moorage.memory.need import Need
+from moorage.placement.placement import Placement
+
+
+class SleepStep(Value):
+    """A request (POST) to an engine that falls asleep or wakes."""
+
+    path: str
+    parameters: dict[str, str] = {}
+    body: dict[str, Any] | None = None
+
+
+class EngineSleep(Value):
+    """The requests to an engine, in their order.
+
+    Attributes:
+        state: Path whose answer tells with `is_sleeping` whether it sleeps.
+    """
+
+    sleep: tuple[SleepStep, ...]
+    wake: tuple[SleepStep, ...]
+    state: str
+
+
+def claims_asleep(
+    placement: Placement, bytes_asleep: Callable[[Need | None, int], int]
+) -> tuple[Claim, ...]:
+    """The claims of a release whose engines sleep; ports are left out.
+
+    Args:
+        placement: Where it runs.
+        bytes_asleep: Bytes that an engine keeps of an accelerator, by its need and its claim.
+    """
+    needs = {
+        (seat.host, index): seat.need for seat in placement.seats for index in seat.accelerators
+    }
+    found = []
+    for claim in placement.claims:
+        amount = claim.amount
+        if claim.resource == Resource.ACCELERATOR:
+            amount = bytes_asleep(needs.get((claim.host, claim.index)), amount)
+        if claim.resource not in (Resource.PORT, Resource.CORES) and amount:
+            found.append(claim.model_copy(update={"amount": amount}))
+    return tuple(found)

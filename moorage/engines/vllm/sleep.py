@@ -1,0 +1,75 @@
+"""vLLM's own sleep: the process stays, and gives its accelerator memory back.
+
+At level 1 the weights move to RAM, at level 2 they are dropped and read again from disk. Sources:
+`vllm/entrypoints/serve/dev/sleep` and `vllm/device_allocator/cumem.py` of vLLM 0.32.
+"""
+
+from moorage.common.failures import Cause, Failure
+from moorage.common.values import Origin
+from moorage.engines.flags import Flag, Variable, spec_flag, variable
+from moorage.engines.request import LaunchRequest
+from moorage.engines.sleep import EngineSleep, SleepStep
+from moorage.memory.need import Need
+from moorage.models.profile import ModelProfile
+from moorage.spec import ModelSpec
+
+DEV_MODE = "VLLM_SERVER_DEV_MODE"
+FIELD = "sleep_level"
+SLEEPERS = frozenset({"cuda", "rocm"})
+"""Accelerators whose memory vLLM's allocator gives back."""
+
+RELEASED = frozenset({"weights", "kv_cache"})
+"""Parts of the memory that a sleeping engine gives back; graphs, buffers and context stay."""
+
+WEIGHTS_IN_RAM, NO_WEIGHTS = 1, 2
+
+
+def sleep_flags(request: LaunchRequest) -> tuple[Flag, ...]:
+    """The switch, where the spec has a level."""
+    return (spec_flag(FIELD, "--enable-sleep-mode"),) if request.spec.sleep_level else ()
+
+
+def sleep_variables(request: LaunchRequest) -> tuple[Variable, ...]:
+    """The variable that opens the endpoints for sleeping and waking."""
+    if not request.spec.sleep_level:
+        return ()
+    return (variable(DEV_MODE, "1", f"{FIELD}: it opens /sleep and /wake_up", Origin.USER),)
+
+
+def sleep_refusal(request: LaunchRequest) -> Failure | None:
+    """Why a seat's engine cannot sleep by itself; None = it can, or need not."""
+    kind = request.seat.accelerator_type
+    if not request.spec.sleep_level or (kind in SLEEPERS and not request.spans_hosts):
+        return None
+    where = "over several hosts" if request.spans_hosts else f"on {kind}"
+    return Failure(
+        Cause.BAD_SPEC,
+        f"{FIELD}: vLLM does not sleep {where}",
+        suggestion=f"Leave `{FIELD}` out: the engine is stopped when the model falls asleep.",
+    )
+
+
+def ram_of_sleep(spec: ModelSpec, profile: ModelProfile) -> int:
+    """Bytes of RAM for the weights of a sleeping engine, which are claimed all along."""
+    return profile.weight_bytes if spec.sleep_level == WEIGHTS_IN_RAM else 0
+
+
+def engine_sleep(level: int) -> EngineSleep:
+    """The requests that put an engine to sleep and wake it."""
+    woken: tuple[SleepStep, ...] = (SleepStep(path="/wake_up"),)
+    if level == NO_WEIGHTS:
+        woken = (
+            SleepStep(path="/wake_up", parameters={"tags": "weights"}),
+            SleepStep(path="/collective_rpc", body={"method": "reload_weights"}),
+            SleepStep(path="/wake_up", parameters={"tags": "kv_cache"}),
+        )
+    asleep = SleepStep(path="/sleep", parameters={"level": str(level), "mode": "wait"})
+    return EngineSleep(sleep=(asleep,), wake=woken, state="/is_sleeping")
+
+
+def bytes_asleep(need: Need | None, claimed: int) -> int:
+    """Bytes of one accelerator that a sleeping engine keeps; all where nobody worked them out."""
+    if need is None or need.stated is not None:
+        return claimed
+    given = sum(term.bytes for term in need.terms if term.name in RELEASED)
+    return max(0, claimed - given)
