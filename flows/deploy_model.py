@@ -40,6 +40,7 @@ from tasks.release import (
     publish,
     publish_plan,
     revise,
+    set_schedule,
 )
 from tasks.replace import abandon, end_superseded, finish_switch, free_claims, stop_for, undo_stop
 from tasks.smoke_test import canary, gate, is_canary, must_pass
@@ -89,7 +90,7 @@ async def deploy_model(
                 # Only the model itself can have changed; where it did not, no release is begun.
                 model = (await source.resolve_and_derive()).model
                 if old.is_of(spec, model.revision, model.pins):
-                    await revise(old, spec)
+                    await revise(old, spec, fleet)
                     return unchanged(old, await image_drift(old, fleet))
             release = await roll_out(context, source, fleet, old)
     return Completed(message=announcement(release), data=release)
@@ -160,6 +161,7 @@ class ReleaseRollout:
             # The new release serves, whatever signal arrives now.
             run_shielded(lock.release)
             run_shielded(draft.record_measurements)
+        await set_schedule(release.spec, self.fleet, self.old)
         return release
 
     async def _take_steps(self, saga: Saga) -> tuple[Release, AcceleratorStartLock]:

@@ -15,6 +15,7 @@ from tasks.cleanup import must_be_clean
 from tasks.compare import sole_flow
 from tasks.context import ledger
 from tasks.journal import step
+from tasks.schedules import end_schedule
 from tasks.stopping import retire
 
 
@@ -33,6 +34,7 @@ async def retire_model(name: Name, requested_by: Claim = "") -> State[str]:
         running = await in_thread(ledger().releases.running, name)
         if running is None and (asleep := await in_thread(ledger().releases.asleep, name)):
             await in_thread(ledger().releases.end, asleep.id, ReleaseState.STOPPED, "retired")
+            await end_schedule(asleep)
             return Completed(message=f"{asleep.id} is retired", data=asleep.id)
         if running is None:
             if not await in_thread(ledger().releases.of_model, name):
@@ -44,4 +46,5 @@ async def retire_model(name: Name, requested_by: Claim = "") -> State[str]:
             await in_thread(tidy, name)
             how = f": {drained.summary}" if drained.summary else ""
             note.say(f"{running.id} is stopped{how}; its claims are free")
+        await end_schedule(running)
     return Completed(message=f"{running.id} is retired", data=running.id)

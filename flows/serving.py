@@ -14,6 +14,7 @@ from prefect.schedules import Schedule
 from prefect.utilities.templating import apply_values
 from pydantic import TypeAdapter
 
+from moorage.adapters.prefect.schedules import creation_of, scheduled_deployments
 from moorage.common.strict_yaml import decode
 
 POLL_SECONDS = 2.0
@@ -41,7 +42,11 @@ def serve_all(deployments: list[RunnerDeployment], limit: int) -> None:
 
 async def _serve(deployments: list[RunnerDeployment], limit: int) -> None:
     runner = Runner(limit=limit, query_seconds=POLL_SECONDS)
+    kept = {one.name: one.schedules for one in await scheduled_deployments()}
     for deployment in deployments:
+        # Registering removes the schedules that are there, and those of models are not in the file.
+        for one in kept.get(f"{deployment.flow_name}/{deployment.name}", ()):
+            deployment.schedules = [*(deployment.schedules or ()), creation_of(one)]
         identity = await runner.aadd_deployment(deployment)
         # Else each run, and the runner itself as it looks for hooks, would load what the deployment
         # names on the server by then: entrypoint and pull steps, which the API changes.

@@ -20,10 +20,11 @@ from moorage.releases.release import Release, ReleaseRow
 from moorage.releases.states import SERVING
 from tasks.context import ledger
 
-DEPLOY = deploy_model.with_options(validate_parameters=False)
-RETIRE = retire_model.with_options(validate_parameters=False)
+DEPLOY = deploy_model.with_options(validate_parameters=False, result_storage=None)
+RETIRE = retire_model.with_options(validate_parameters=False, result_storage=None)
 """As subflows. Their parameters were validated with the parent's; a second validation would take
-longer than any other part of a call."""
+longer than any other part of a call. Without a storage of their own they take the parent's, and
+Prefect makes no client for each."""
 
 Begin = Callable[[], Awaitable[State[Any]]]
 

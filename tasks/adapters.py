@@ -86,11 +86,7 @@ async def load(
 
 @task(name="unload", task_run_name="unload {name}", **PLAIN)
 async def unload(release: Release, name: str, workloads: Sequence[Workload]) -> None:
-    """Unload an adapter from replicas, each struck out at once; all are tried.
-
-    Raises:
-        Failure: The first refusal, once all were tried.
-    """
+    """Unload an adapter from replicas, each struck out at once; all are tried."""
     with step("unload") as note:
         jobs = (in_thread(undo_load, release, name, workload) for workload in workloads)
         await gather_all(*jobs)

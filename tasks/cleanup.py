@@ -58,7 +58,9 @@ def recover(row: ReleaseRow) -> str:
     The caller holds the model's lock.
     """
     if row.state == ReleaseState.STOPPING:
-        end_release(row, _purpose(row), row.cause)
+        purposes = {SUPERSEDED: ReleaseState.SUPERSEDED, ASLEEP: ReleaseState.ASLEEP}
+        found = (to for begins, to in purposes.items() if row.cause.startswith(begins))
+        end_release(row, next(found, ReleaseState.STOPPED), row.cause)
     elif row.state == ReleaseState.WAKING:
         sleep_on(row.id, "its flow was interrupted while it woke")
     elif row.state in UNFINISHED or row.state == ReleaseState.ERROR:
@@ -68,13 +70,6 @@ def recover(row: ReleaseRow) -> str:
     else:
         return ""
     return f"cleaned up after {row.id}, whose flow was interrupted while it was {row.state}"
-
-
-def _purpose(row: ReleaseRow) -> ReleaseState:
-    """What a release stops for, by the cause that it stopped with."""
-    purposes = {SUPERSEDED: ReleaseState.SUPERSEDED, ASLEEP: ReleaseState.ASLEEP}
-    found = (to for begins, to in purposes.items() if row.cause.startswith(begins))
-    return next(found, ReleaseState.STOPPED)
 
 
 def made_room(row: ReleaseRow) -> ReleaseRow | None:

@@ -77,12 +77,8 @@ async def serving(
 
 
 async def _is_healthy(row: ReleaseRow, spec: ModelSpec) -> bool:
-    probe = Probe(
-        phase=Phase.HEALTHY,
-        deadline="load_seconds",
-        method="GET",
-        path=(row.release.spec if row.release else spec).readiness.probe.path,
-    )
+    path = (row.release.spec if row.release else spec).readiness.probe.path
+    probe = Probe(phase=Phase.HEALTHY, deadline="load_seconds", method="GET", path=path)
     for workload in row.workloads:
         runtime = runtime_for(workload, settings())
         seen = await in_thread(runtime.observe, workload)
@@ -101,9 +97,6 @@ def in_sight(row: ReleaseRow) -> Iterator[None]:
     """Record whether the hosts of a serving release answer in this block.
 
     It says nothing about the release's health: a host with a dead engine answers too.
-
-    Raises:
-        Failure: Of the runtime or the host that does not answer.
     """
     try:
         yield

@@ -67,7 +67,11 @@ async def _have_again(image: Image, hosts: list[HostSnapshot], spec: ModelSpec) 
             wanted = image.model_copy(update={"reference": image.pinned})
             await _pull_everywhere(wanted, hosts, spec)
         else:
-            await in_thread(_require_built, image, hosts)
+            # One that was built on a host has no registry to come from again.
+            for host in hosts:
+                if await in_thread(DockerImages(host.address).find, image.pinned) is None:
+                    detail = f"{image.reference}: {image.pinned} is not on {host.name} any more"
+                    raise Failure(Cause.IMAGE_MISSING, detail)
     except Failure as failure:
         if failure.cause != Cause.IMAGE_MISSING:
             raise
@@ -152,7 +156,6 @@ def restore_image(release: Release) -> None:
                 DockerImages(address),
                 release.image,
                 settings().locks,
-                lambda _done, _total: None,
                 credentials=lambda: None,
                 wait_seconds=release.spec.readiness.deadlines.image_seconds,
             )
@@ -192,11 +195,3 @@ async def _pull_everywhere(image: Image, hosts: list[HostSnapshot], spec: ModelS
         for host in hosts
     ]
     await map_hosts(pull_on, calls, settings().hosts_at_once)
-
-
-def _require_built(image: Image, hosts: list[HostSnapshot]) -> None:
-    """An image that was built on a host has no registry to come from again."""
-    for host in hosts:
-        if DockerImages(host.address).find(image.pinned) is None:
-            detail = f"{image.reference}: {image.pinned} is not on {host.name} any more"
-            raise Failure(Cause.IMAGE_MISSING, detail)

@@ -137,7 +137,9 @@ class AcceleratorStartLock:
         """Wait for one holder after the other; describes the last one."""
         waited_for, give_up = "", 0.0
         while holders:
-            doing = _describe_holder(holders)
+            name, owner = next(iter(holders.items()))
+            host, device = name.removeprefix("start:").split(":", 1)
+            doing = f"{owner.note or f'process {owner.pid}'} is starting on {host} {device}"
             if doing != waited_for:
                 waited_for, give_up = doing, self._clock() + patience
                 tell(f"waits: {doing}")
@@ -175,10 +177,3 @@ class AcceleratorStartLock:
         if holders := own.holders(self.names):
             return holders
         return own.take_all(self.names, self._token, this_process(self._release), LEASE_SECONDS)
-
-
-def _describe_holder(holders: dict[str, Owner]) -> str:
-    """One holder and where: `llama.v3 is starting on gpu-1 cuda:0`."""
-    name, owner = next(iter(holders.items()))
-    host, device = name.removeprefix("start:").split(":", 1)
-    return f"{owner.note or f'process {owner.pid}'} is starting on {host} {device}"

@@ -90,11 +90,7 @@ def settled_fleet(fleet: Fleet, files: str = "") -> Fleet:
 
 
 async def require_allowed(spec: ModelSpec, fleet: Fleet, applied_from: str = "") -> Fleet:
-    """Refuse a spec that the policy does not allow; returns this site's hosts that it may use.
-
-    Raises:
-        PolicyRefused: With everything that is not allowed.
-    """
+    """Refuse a spec that the policy does not allow; returns this site's hosts that it may use."""
     allowed = await in_thread(_judge, spec, fleet, applied_from)
     _fleet.set(allowed)  # for the runs below this one, such as the plan that is shown for approval
     return allowed
@@ -102,11 +98,7 @@ async def require_allowed(spec: ModelSpec, fleet: Fleet, applied_from: str = "")
 
 @threaded
 def require_allowed_adapter(adapter: AdapterSpec) -> None:
-    """Refuse an adapter from a folder outside the policy's `file_roots`.
-
-    Raises:
-        PolicyRefused: With its folder and the roots.
-    """
+    """Refuse an adapter from a folder outside the policy's `file_roots`."""
     policy, channel = load_policy(settings()), _channel.get()
     _require_own_environment(channel)
     roots = roots_of(policy.policy.rules(channel).file_roots, settings())
@@ -116,11 +108,7 @@ def require_allowed_adapter(adapter: AdapterSpec) -> None:
 
 @threaded
 def require_allowed_size(spec: ModelSpec, placement: Placement, submission: Submission) -> None:
-    """Refuse a placement that takes more than the policy gives a model or its owner.
-
-    Raises:
-        PolicyRefused: With the numbers.
-    """
+    """Refuse a placement that takes more than the policy gives a model or its owner."""
     policy = load_policy(settings())
     rules = policy.policy.rules(submission.channel)
     found = judge.size_findings(rules, usage_of(spec, placement), _others(spec, submission, rules))

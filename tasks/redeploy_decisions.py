@@ -73,11 +73,7 @@ async def find_intents(
 
 
 def _specs_of_files(files: str) -> dict[str, ModelSpec]:
-    """The specs of a folder by name.
-
-    Raises:
-        Failure: `BAD_SETTING` where there is no such folder; `BAD_SPEC` for mistakes in it.
-    """
+    """The specs of a folder by name."""
     if not files:
         return {}
     folder = Path(files)
@@ -89,11 +85,7 @@ def _specs_of_files(files: str) -> dict[str, ModelSpec]:
 async def _find_drift(
     spec: ModelSpec, release: Release, fleet: Fleet, *, whether_it_serves: bool
 ) -> tuple[Drift, ...]:
-    """Everything that a deploy of the model would make otherwise now.
-
-    Raises:
-        Failure: When its source does not answer.
-    """
+    """Everything that a deploy of the model would make otherwise now."""
     model, image = await resolve_untracked(spec), tracked_image(release)
     digest = await in_thread(current_digest, image, fleet.registries) if image else ""
     drifts = (*file_drift(release, spec), *branch_drift(release, model.revision, model.pins))

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from prefect import task
 
+from moorage.adapters.gateway.followed_routes import revive_services
 from moorage.adapters.hosts.runtime import remove_workload
 from moorage.adapters.ledger.locks import LockHeld
 from moorage.adapters.prefect.events import emit_release_event
@@ -18,7 +19,7 @@ from moorage.releases.states import SERVING
 from tasks.cleanup import made_room, recover
 from tasks.compare import mark
 from tasks.context import PLAIN, ledger, settings
-from tasks.journal import step
+from tasks.journal import step, tell
 from tasks.replace import restore_release
 from tasks.restart import count_attempt, lease_accelerators, lease_of, probe, restart
 from tasks.workloads import ABORT_SECONDS, stop
@@ -158,12 +159,14 @@ REPAIRS: dict[ActionKind, Callable[[Action, ReleaseRow], str | None]] = {
 
 
 def sole_reconciler(note: str) -> AbstractAsyncContextManager[None]:
-    """Be the only one that reconciles; the note tells others who it is.
-
-    Raises:
-        LockHeld: When somebody else does.
-    """
+    """Be the only one that reconciles, else `LockHeld`; the note tells others who it is."""
     return hold_lock(ledger().locks.holding(LOCK, wait_seconds=0, note=note))
+
+
+def revive_gateways() -> None:
+    """Start the services of this machine's gateways that have ended; each repairs its own Envoy."""
+    for name in revive_services(ledger(), settings().root):
+        tell(f"the service of gateway {name} had ended and is started again")
 
 
 def count_replacement(action: Action) -> Release | None:

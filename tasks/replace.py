@@ -70,7 +70,6 @@ def undo_stop(
     A replica that does not come up keeps no other from serving: reconciling sees to it.
 
     Args:
-        successor: The release for which it stopped.
         spare: Leave replicas alone that were not stopped yet. False starts them anew: they were
             signalled to end.
         seconds: How long to wait until it answers; None = as long as its spec lets it load.
@@ -132,18 +131,14 @@ def abandon(release: str) -> bool:
     It is given up first, so that it cannot take over any more. False: it has taken over, and stays.
     A canary has requests of callers, which are awaited.
     """
-    _end_canary(release)
-    if not ledger().releases.give_up(release, Cause.INTERRUPTED):
-        return False
-    stop_all(ledger().releases.get(release).workloads, ABORT_SECONDS)
-    return True
-
-
-def _end_canary(release: str) -> None:
     if ledger().routes.had_share(release):
         routes().share(release, None)
         seconds = ending_of(ledger().releases.get(release)).drain_seconds
         until_gateways_idle(release, seconds, threading.Event().wait)
+    if not ledger().releases.give_up(release, Cause.INTERRUPTED):
+        return False
+    stop_all(ledger().releases.get(release).workloads, ABORT_SECONDS)
+    return True
 
 
 def free_claims(release: str, old: ReleaseRow | None) -> None:

@@ -163,16 +163,13 @@ async def answers(row: ReleaseRow, workload: Workload) -> str:
 def _failed_replicas(row: ReleaseRow, dead: frozenset[str]) -> set[int]:
     """Numbers of the replicas that are still dead, or still do not answer."""
     if dead:
-        known = [one for one in row.workloads if one.name in dead and _runs(one)]
-        missing = dead - {one.name for one in known}
+        known = [one for one in row.workloads if one.name in dead]
+        running = (one for one in known if runtime_for(one, settings()).observe(one).running)
+        missing = dead - {one.name for one in running}
         planned = (spec for spec in plan_of(row).containers if spec.name in missing)
         return {int(spec.labels[LABEL_REPLICA]) for spec in planned}
     wrong = asyncio.run(_problems(row, row.serving))
     return {one.replica for one, text in zip(row.serving, wrong, strict=True) if text}
-
-
-def _runs(workload: Workload) -> bool:
-    return runtime_for(workload, settings()).observe(workload).running
 
 
 async def _problems(row: ReleaseRow, workloads: Iterable[Workload]) -> list[str]:

@@ -61,11 +61,7 @@ async def gate(
 
 
 def must_pass(gates: tuple[Gate, ...]) -> None:
-    """Every replica has to pass.
-
-    Raises:
-        Failure: `GATE_FAILED` with the prompts and their answers.
-    """
+    """Every replica has to pass; raises `GATE_FAILED`."""
     if failure := _failure(gates):
         raise failure
 

@@ -85,11 +85,7 @@ async def fetch(
 
 
 async def fetch_undos(placed: Placed, fleet: Fleet) -> list[tuple[str, Callable[[], None]]]:
-    """The undos of what image and stage fetch, with their labels.
-
-    Raises:
-        Failure: When a host that has to be listed first does not answer.
-    """
+    """The undos of what image and stage fetch, with their labels."""
     undos: list[tuple[str, Callable[[], None]]] = []
     if not settings().keep_fetched:
         before = await in_thread(before_fetching, placed, fleet)
@@ -212,9 +208,6 @@ class Fetched:
         """Undo of fetching: what was not there before is removed, where no release needs it.
 
         Idempotent; nothing happens when it was never fetched.
-
-        Raises:
-            Failure: When a host does not answer.
         """
         needs = ledger().releases.needs
         for store in self.stores:
@@ -237,11 +230,7 @@ class Fetched:
 
 
 def before_fetching(placed: Placed, fleet: Fleet) -> Fetched:
-    """What the placed hosts have now.
-
-    Raises:
-        Failure: When one of them does not answer.
-    """
+    """What the placed hosts have now."""
     hosts = {seat.host for seat in placed.placement.seats}
     stores = tuple(one for one in stores_of(fleet, settings()) if one.host in hosts)
     stored = [one for store in stores for one in store.stored(())]

@@ -271,11 +271,9 @@ class Watch:
             await asyncio.sleep(LONGEST_PAUSE_SECONDS)
 
     async def _death(self, seen: Observation) -> Failure:
-        code = "" if seen.exit_code is None else f", exit code {seen.exit_code}"
-        detail = f"{seen.detail}{code}"
-        failure = await self._failure(Cause.ENGINE_EXITED, detail)
+        failure = await self._failure(Cause.ENGINE_EXITED, seen.with_exit_code)
         if seen.out_of_memory:
-            named = f"{self._named}: {detail}"
+            named = f"{self._named}: {seen.with_exit_code}"
             return Failure(Cause.ENGINE_OUT_OF_MEMORY, named, log_tail=failure.log_tail)
         if failure.cause is Cause.ENGINE_EXITED and seen.exit_code == KILLED:
             failure.suggestion = BY_WHOM

@@ -106,8 +106,7 @@ def must_listen(spec: ContainerSpec, engine: EngineName, seconds: float = LISTEN
     while not _listens(spec.endpoint):
         seen, wrong = runtime.observe(workload), None
         if not seen.running or seen.restarts:
-            code = "" if seen.exit_code is None else f", exit code {seen.exit_code}"
-            wrong = Cause.ENGINE_EXITED, f"{seen.detail}{code}"
+            wrong = Cause.ENGINE_EXITED, seen.with_exit_code
         elif time.monotonic() > give_up:
             late = f"does not listen on {spec.bind}:{spec.port} within {seconds:g} s"
             wrong = Cause.LOAD_TIMEOUT, late

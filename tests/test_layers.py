@@ -46,6 +46,7 @@ COMPUTING = (
         "pathlib.PurePosixPath",
         "shlex",
     }
+    | {"cronsim", "zoneinfo"}
     | {"moorage", "pydantic", "pydantic_core", "ruamel.yaml", "urllib.parse"}
 )
 """What the core may import: it computes."""

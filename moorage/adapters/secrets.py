@@ -175,34 +175,26 @@ def _path(name: str) -> Path:
     return Settings().root / FOLDER / name
 
 
-class _KnownSecrets:
-    """Names by value. A changed secret has several values."""
+_names: dict[str, str] = {}
+"""Names by value, of all secrets that this process has read. A changed one has several values."""
 
-    def __init__(self) -> None:
-        self._names: dict[str, str] = {}
-        self._lock = threading.Lock()
-        self.redactor = Redactor({})
-
-    def add(self, values: Mapping[str, str]) -> None:
-        """Register secrets by name."""
-        names = {value: name for name, value in values.items()}
-        with self._lock:
-            if not names.items() <= self._names.items():
-                self._names |= names
-                self.redactor = Redactor(self._names)
-
-
-_KNOWN = _KnownSecrets()
+_redactor = Redactor({})
+_LOCK = threading.Lock()
 
 
 def remember(values: Mapping[str, str]) -> None:
     """Register the values of secrets by name."""
-    _KNOWN.add(values)
+    global _redactor
+    names = {value: name for name, value in values.items()}
+    with _LOCK:
+        if not names.items() <= _names.items():
+            _names.update(names)
+            _redactor = Redactor(_names)
 
 
 def redact(text: str) -> str:
     """A text without the secrets that this process knows."""
-    return _KNOWN.redactor(text)
+    return _redactor(text)
 
 
 def redact_failure(failure: AnyFailure) -> AnyFailure:

@@ -80,10 +80,7 @@ ERRORS = (
 
 
 class Tunnel:
-    """A local socket that is forwarded to a remote daemon's socket.
-
-    Args:
-        access: An `ssh://` address.
+    """A local socket that is forwarded to a remote daemon's socket, at an `ssh://` address.
 
     Raises:
         Failure: `HOST_UNTRUSTED`, `HOST_UNAUTHORIZED` or `RUNTIME_UNAVAILABLE`.

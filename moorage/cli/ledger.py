@@ -60,7 +60,13 @@ def restore(
 @commands.command()
 def check(as_json: AsJson = False) -> None:
     """Check the ledger: its file, its schema, and its releases."""
-    problems = _problems()
+    url = Settings().ledger
+    parsed = make_url(url)
+    problems: tuple[str, ...] = ()
+    if parsed.get_backend_name() == "sqlite" and parsed.database:
+        path = Path(parsed.database)
+        problems = problems_of_file(path) if path.exists() else ()
+    problems = problems or problems_of_content(url)
     text = "\n".join(f"- {problem}" for problem in problems) or f"{_shown()} is sound"
     print_answer({"ledger": _shown(), "problems": list(problems)}, text, as_json=as_json)
     if problems:
@@ -85,16 +91,6 @@ def interrupted_in_order() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _problems() -> tuple[str, ...]:
-    url = Settings().ledger
-    parsed = make_url(url)
-    if parsed.get_backend_name() == "sqlite" and parsed.database:
-        path = Path(parsed.database)
-        if path.exists() and (problems := problems_of_file(path)):
-            return problems
-    return problems_of_content(url)
 
 
 def _shown() -> str:

@@ -40,7 +40,6 @@ def load(
     as_json: AsJson = False,
 ) -> None:
     """Load an adapter into every replica of a running model, or into none."""
-
     TypeAdapter(Name).validate_python(model)
     wanted = _adapter(adapter, revision)
     outcome: FlowResult[Pin] = call_flow("load_adapter", model, wanted, as_json=as_json)
@@ -55,7 +54,6 @@ def unload(
     as_json: AsJson = False,
 ) -> None:
     """Unload an adapter from every replica; the model keeps serving."""
-
     for text in (model, name):
         TypeAdapter(Name).validate_python(text)
     outcome: FlowResult[str] = call_flow("unload_adapter", model, name, as_json=as_json)

@@ -107,11 +107,14 @@ def _examine(settings: Settings) -> list[Check]:
     docker, trouble = docker_version("local")
     count = len(host.accelerators)
     installed = {program.engine: program.version or "installed" for program in host.programs}
+    settings.root.mkdir(parents=True, exist_ok=True)
+    free = shutil.disk_usage(settings.root).free
+    room = f"{human_bytes(free)} free under {settings.root}"
     return [
         _found("Python", platform.python_version()),
         _found("Prefect", importlib.metadata.version("prefect")),
         _ledger(settings),
-        _disk(settings),
+        _found("disk", room if free >= LITTLE_DISK else "", room, MORE_DISK),
         _found("Docker", docker, trouble, NO_DOCKER),
         _found("accelerators", f"{count} NVIDIA" if count else "", "none", NO_ACCELERATORS),
         *(
@@ -133,13 +136,6 @@ def _ledger(settings: Settings) -> Check:
     except Failure as failure:
         return Check(name="ledger", state="broken", found=failure.detail, fix=failure.suggestion)
     return _found("ledger", settings.ledger.rpartition("@")[2])
-
-
-def _disk(settings: Settings) -> Check:
-    settings.root.mkdir(parents=True, exist_ok=True)
-    free = shutil.disk_usage(settings.root).free
-    found = f"{human_bytes(free)} free under {settings.root}"
-    return _found("disk", found if free >= LITTLE_DISK else "", found, MORE_DISK)
 
 
 def _engine_row(engine: Engine) -> dict[str, Any]:

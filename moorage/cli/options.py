@@ -105,11 +105,7 @@ def open_ledger() -> Ledger:
 
 
 def release_of(ledger: Ledger, text: str) -> ReleaseRow:
-    """The release of that id, what serves a model of that name, or the only id that begins so.
-
-    Raises:
-        Failure: `UNKNOWN_RELEASE`.
-    """
+    """The release of that id, what serves a model of that name, or the only id that begins so."""
     releases = ledger.releases
     named = releases.running(text) or next(iter(releases.of_model(text)), None)
     if named:
@@ -129,11 +125,7 @@ def unknown_release(ledger: Ledger, name: str, detail: str) -> Failure:
 
 
 def releases_of(ledger: Ledger, name: str) -> list[ReleaseRow]:
-    """All releases of a model, newest first.
-
-    Raises:
-        Failure: `UNKNOWN_RELEASE` when there are none.
-    """
+    """All releases of a model, newest first; raises `UNKNOWN_RELEASE` when there are none."""
     found = ledger.releases.of_model(name)
     if not found:
         raise unknown_release(ledger, name, f"no model has the name '{name}'")

@@ -137,11 +137,15 @@ def exit_on_failure(action: Callable[[], R], *, as_json: bool = False) -> R:
 
 
 def leave(failure: Failure, *, as_json: bool, at_once: bool = False) -> NoReturn:
-    """Show a failure and end with its exit code.
+    """Show a failure, what to do, and the end of its log; then end with its exit code.
 
     `at_once` is for an API that does not answer: Prefect would try for minutes to send events.
     """
-    show_failure(failure, as_json=as_json)
+    if as_json:
+        dump(_failure_json(failure))
+    else:
+        _print_failure(failure)
+    sys.stdout.flush()
     code = int(failure.cause.exit_code)
     if at_once:
         sys.stderr.flush()
@@ -162,15 +166,6 @@ def _bad_setting(error: ValidationError) -> Failure:
     prefix = Settings.model_config["env_prefix"] if name in Settings.model_fields else ""
     variable = f"{prefix}{name}".upper()
     return Failure(Cause.BAD_SETTING, f"{variable}: found {found}; {first['msg']}")
-
-
-def show_failure(failure: Failure, *, as_json: bool) -> None:
-    """Print a failure: its log tail, cause and detail, and what to do."""
-    if as_json:
-        dump(_failure_json(failure))
-    else:
-        _print_failure(failure)
-    sys.stdout.flush()
 
 
 def _failure_json(failure: Failure) -> dict[str, Any]:

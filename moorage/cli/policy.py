@@ -30,7 +30,6 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Check a spec with the policy. Nothing is started."""
-
     policy = load_policy(Settings())
     if found := _judged(existing(spec), fleet, channel, policy):
         raise PolicyRefused(found)

@@ -25,7 +25,7 @@ from moorage.cli.options import (
 from moorage.cli.output import dump, print_table, say, show_document, show_record, surprises
 from moorage.operations.history.comparison import compare
 from moorage.operations.history.rollback import last_two
-from moorage.releases.release import Release, ReleaseRow
+from moorage.releases.release import Release
 from moorage.releases.states import Stay, stays
 from moorage.reports.document import Document
 from moorage.reports.operations_report import comparison_document
@@ -74,9 +74,16 @@ def show(
     line = stays(row.created_at, row.flow_run_id, ledger.releases.transitions(row.id))
     if row.foreign_record is not None:
         return dump({**row.foreign_record, "states": _states(line)})
+    now, record = datetime.now(UTC), row.as_it_runs
     if as_json:
-        return dump({**_content(row), "states": _states(line)})
-    _show_release(row, line)
+        written = record.model_dump(mode="json") if record else row_json(row)
+        now_is = {"state": row.state, "cause": row.cause, "states": _states(line)}
+        return dump({**written, **now_is})
+    if record:
+        show_document(release_document(record, line, now))
+    else:
+        say(f"{row.id} is {row.state} ({row.cause or 'in progress'}); it has no record.")
+        show_document(Document(title=row.id, sections=(timeline_section(line, now),)))
     if url := _run_url(row.flow_run_id):
         say(f"\n{url}")
     return None
@@ -159,21 +166,6 @@ def _show_dry_run(outcome: FlowResult[Release], *, as_json: bool) -> None:
 def _show_move(release: Release) -> None:
     if release.placement and release.placement.moved:
         say(f"placed anew: {release.placement.moved}", style="yellow")
-
-
-def _show_release(row: ReleaseRow, line: Sequence[Stay]) -> None:
-    now, record = datetime.now(UTC), row.as_it_runs
-    if record is not None:
-        return show_document(release_document(record, line, now))
-    say(f"{row.id} is {row.state} ({row.cause or 'in progress'}); it has no record.")
-    return show_document(Document(title=row.id, sections=(timeline_section(line, now),)))
-
-
-def _content(row: ReleaseRow) -> dict[str, Any]:
-    record = row.as_it_runs
-    if record is None:
-        return row_json(row)
-    return {**record.model_dump(mode="json"), "state": row.state, "cause": row.cause}
 
 
 def _states(line: Sequence[Stay]) -> list[dict[str, Any]]:

@@ -54,7 +54,9 @@ def serve_flows(limit: int, *, no_login: bool = False) -> None:
     with _server(no_login=no_login) as url:
         names = ", ".join(f"{item.flow_name}/{item.name}" for item in deployments)
         say(f"API {url}\nserving {names}")
-        _print_gateways()
+        with suppress(Failure):  # a ledger that does not answer now may do so later
+            for address in gateway_addresses(open_ledger()):
+                say(f"models {address}")
         serve_all(deployments, limit)
 
 
@@ -68,11 +70,7 @@ def show_login(*, as_json: bool) -> None:
 
 
 def project_file() -> Path:
-    """The prefect.yaml of this folder, else the one of the checkout that moorage runs from.
-
-    Raises:
-        typer.BadParameter: When there is neither.
-    """
+    """The prefect.yaml of this folder, else the one of the checkout that moorage runs from."""
     folders = [Path.cwd(), Path(flows.__file__).parents[1]]
     for folder in folders:
         if (folder / PROJECT_FILE).is_file():
@@ -84,11 +82,7 @@ def project_file() -> Path:
 
 
 def _hand_on_policy(project: Path) -> None:
-    """Have every run judged by the policy that counts here, wherever it is carried out.
-
-    Raises:
-        Failure: When its file cannot be read or trusted, or has mistakes.
-    """
+    """Have every run judged by the policy that counts here, wherever it is carried out."""
     os.environ.setdefault("MOORAGE_PROJECT", str(project.absolute()))
     settings = Settings()
     policy = load_policy(settings)
@@ -118,13 +112,6 @@ def _server(*, no_login: bool) -> Iterator[str]:
             refresh_global_settings_context()
         _print_address(url, login, is_new=is_new)
         yield url
-
-
-def _print_gateways() -> None:
-    """Print where models answer; a ledger that does not answer now may do so later."""
-    with suppress(Failure):
-        for address in gateway_addresses(open_ledger()):
-            say(f"models {address}")
 
 
 def _print_address(url: str, login: str, *, is_new: bool) -> None:

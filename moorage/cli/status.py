@@ -4,11 +4,10 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import typer
 
-from moorage.adapters.hosts.observation import Observation
 from moorage.adapters.hosts.runtime import runtime_for
 from moorage.adapters.secrets import learn_secrets
 from moorage.adapters.system.settings import Settings
@@ -42,7 +41,6 @@ def status(
     as_json: AsJson = False,
 ) -> None:
     """Show every model: its state, its endpoint, and leftover workloads."""
-
     ledger = open_ledger()
     rows = [row for row in ledger.releases.latest() if name in (None, row.model)]
     if name and not rows:
@@ -54,7 +52,13 @@ def status(
     gateways = ledger.gateways.all()
     found = [(row, liveness(row), _use(gateways, row)) for row in shown.values()]
     if as_json:
-        return dump([_status_json(*one) for one in found])
+        return dump(
+            [
+                {**row_json(row), "alive": seen.alive, "observed": seen.detail}
+                | {"last_request": use.last, "sleeps_at": use.sleeps_at}
+                for row, seen, use in found
+            ]
+        )
     return print_table(
         ("model", "release", "state", "endpoint", "observed"),
         [
@@ -100,11 +104,6 @@ def logs(
         raise typer.Exit(ExitCode.CANCELLED) from None
 
 
-def _status_json(row: ReleaseRow, seen: Liveness, use: Use) -> dict[str, Any]:
-    times = {"last_request": use.last, "sleeps_at": use.sleeps_at}
-    return {**row_json(row), "alive": seen.alive, "observed": seen.detail, **times}
-
-
 def _use(gateways: Sequence[Gateway], row: ReleaseRow) -> Use:
     last = last_use(gateways, row.id)
     patience = keep_alive_seconds(row.release.spec.keep_alive) if row.release else None
@@ -137,18 +136,15 @@ def liveness(row: ReleaseRow) -> Liveness:
         else:
             alive = alive and seen.running
             part = "" if workload.serves else f"{workload.role} on {workload.host}: "
-            detail = part + _in_words(seen)
+            # An engine that has ended is dead, whatever it ended with: vLLM dies with 0.
+            detail = part + (seen.detail if seen.running else f"dead: {seen.with_exit_code}")
         left = row.state == ReleaseState.ERROR
         states.append(f"left behind on {workload.host}: {detail}" if left else detail)
     return Liveness(alive, "; ".join(states))
 
 
 def _log_text(row: ReleaseRow, tail: int, container: str) -> str:
-    """The last lines of a container's log, else of all that serve, or those that were kept.
-
-    Raises:
-        Failure: `UNKNOWN_RELEASE` when the release has no such workload.
-    """
+    """The last lines of a container's log, else of all that serve, or those that were kept."""
     names = [workload.name for workload in row.workloads]
     if container and container not in names:
         there = ", ".join(names) or "none"
@@ -170,9 +166,3 @@ def _new_lines(before: str, now: str) -> str:
     last = before.splitlines()[-1:] or [""]
     _, found, rest = now.rpartition(last[0])
     return rest.lstrip("\n") + "\n" if found and rest.strip() else ""
-
-
-def _in_words(seen: Observation) -> str:
-    """An engine that has ended is dead, whatever it ended with: vLLM exits with 0 when it dies."""
-    code = "" if seen.exit_code is None else f", exit code {seen.exit_code}"
-    return seen.detail if seen.running else f"dead: {seen.detail}{code}"

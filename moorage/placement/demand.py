@@ -61,11 +61,7 @@ class Demand:
         return self._allocation(kind, split, self.request.context)
 
     def fitted(self, kind: AcceleratorKind, split: Split, budget: int) -> Allocation:
-        """The allocation for the longest context within a budget of bytes on each accelerator.
-
-        Raises:
-            Refusal: When even the smallest context has no allocation.
-        """
+        """The allocation for the longest context within a budget of bytes on each accelerator."""
 
         def fits(tokens: int) -> bool:
             one = self._allocation(kind, split, tokens)
@@ -146,12 +142,8 @@ class Demand:
         share, claim = self.request.utilization, need.claim(total)
         if share:
             claim = ceil(total * share) + need.outside
-        return Allocation(
-            bytes=claim,
-            utilization=share or need.utilization(total),
-            tokens=need.tokens,
-            need=need,
-        )
+        utilization = share or need.utilization(total)
+        return Allocation(bytes=claim, utilization=utilization, tokens=need.tokens, need=need)
 
 
 def _enlarged(allocation: Allocation, total: int, budget: int) -> Allocation:

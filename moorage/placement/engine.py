@@ -81,10 +81,7 @@ Engines = Mapping[EngineName, EngineTraits]
 def choose_engine(
     spec: ModelSpec, profile: ModelProfile, fleet: FleetSnapshot, engines: Engines
 ) -> tuple[EngineTraits, Origin, str]:
-    """The engine for a model: the one in the spec, else the one that suits fleet and mode.
-
-    Returns:
-        The engine, the origin of the choice, and its reason.
+    """The engine for a model, and why: the one in the spec, else one that suits fleet and mode.
 
     Raises:
         Failure: `BAD_SPEC` when the spec has a command of an engine that it does not name.
@@ -121,11 +118,7 @@ def other_engines(
 
 
 def require_engine_of_command(wanted: EngineSpec, names: Iterable[EngineName]) -> None:
-    """Refuse a command line of an engine that nobody names: it fits one engine, and no other.
-
-    Raises:
-        Failure: `BAD_SPEC`.
-    """
+    """Raise `BAD_SPEC` for a command line of an engine that nobody names: it fits only one."""
     if wanted.command and wanted.stated_name == EngineName.AUTO:
         known = ", ".join(f"`{name}`" for name in names)
         raise Failure(
@@ -144,11 +137,7 @@ OWNED_ARGUMENTS = {
 
 
 def refuse_owned_arguments(spec: EngineSpec) -> None:
-    """Refuse arguments for which the spec or the fleet file has a field.
-
-    Raises:
-        Failure: `BAD_SPEC`.
-    """
+    """Refuse arguments for which the spec or the fleet file has a field; raises `BAD_SPEC`."""
     for flag, field in OWNED_ARGUMENTS.items():
         if spec.arguments.has(flag):
             raise Failure(
@@ -163,11 +152,7 @@ PICTURES = "Name an image with vllm-omni in `engine.image`, or take a custom eng
 
 
 def require_mode(engine: EngineTraits, spec: ModelSpec, mode: Mode) -> None:
-    """Refuse an engine that does not serve the model's mode.
-
-    Raises:
-        Failure: `BAD_SPEC`.
-    """
+    """Refuse an engine that does not serve the model's mode; raises `BAD_SPEC`."""
     if not engine.serves(spec, mode):
         modes = ", ".join(sorted(engine.modes))
         raise Failure(
@@ -178,11 +163,7 @@ def require_mode(engine: EngineTraits, spec: ModelSpec, mode: Mode) -> None:
 
 
 def require_configured(spec: EngineSpec, fleet: FleetSnapshot) -> None:
-    """Refuse a custom engine by name that the fleet does not configure whole.
-
-    Raises:
-        Failure: `BAD_SPEC`.
-    """
+    """Refuse a custom engine by name that the fleet does not configure whole; raises `BAD_SPEC`."""
     if not spec.custom:
         return
     versions = fleet.engine_versions(spec.custom)

@@ -55,11 +55,7 @@ class Filters:
         self.checks = tuple(check for concerns, check in table if concerns)
 
     def check(self, view: HostView) -> HostView:
-        """The host, narrowed to what may be used there.
-
-        Raises:
-            Refusal: With the named reason.
-        """
+        """The host, narrowed to what may be used there; raises its refusal."""
         for check in self.checks:
             view = check(view)
         return view
@@ -158,18 +154,16 @@ class Filters:
         key = (kind, there["architecture"], there["runtimes"], there["programs"])
         obstacle = self._obstacles.get(key)
         if obstacle is None:
-            obstacle = self._obstacles[key] = self._work_out_obstacle(host, kind)
+            obstacle, engine = "", self._request.engine
+            if kind != CPU and kind not in engine.accelerator_types:
+                obstacle = f"{engine.name} does not support {kind}"
+            else:
+                try:
+                    choose_runtime(self._request.spec, engine, host, kind)
+                except Refusal as refusal:
+                    obstacle = refusal.note
+            self._obstacles[key] = obstacle
         return obstacle
-
-    def _work_out_obstacle(self, host: HostSnapshot, kind: str) -> str:
-        spec, engine = self._request.spec, self._request.engine
-        if kind != CPU and kind not in engine.accelerator_types:
-            return f"{engine.name} does not support {kind}"
-        try:
-            choose_runtime(spec, engine, host, kind)
-        except Refusal as refusal:
-            return refusal.note
-        return ""
 
     def _has_a_port(self, view: HostView) -> HostView:
         there = fields(view.host)

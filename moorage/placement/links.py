@@ -60,11 +60,7 @@ def join_seats(
 
 
 def require_ports(spec: ModelSpec, fleet: Fleet, joined_by: Distributed) -> None:
-    """Refuse a replica over hosts whose ranges hold fewer ports than a leader needs.
-
-    Raises:
-        Failure: `BAD_SPEC`.
-    """
+    """Raise `BAD_SPEC` for a replica over hosts whose ranges hold too few ports for a leader."""
     span = spec.placement.hosts
     stated = stated_parallelism(spec.engine.arguments)
     kinds = _of_leader(joined_by, stated is not None and stated.data > 1)

@@ -75,7 +75,11 @@ def _even(
             packs = is_full and request.spec.placement.strategy == Strategy.BINPACK
             able = [*_able(request, kind, parts, count, allocation.bytes, packs)]
             if len(able) >= hosts:
-                chosen = _best(able, hosts, packs)
+                # The emptiest hosts, or with bin-packing the fullest that still have the room.
+                if packs:
+                    chosen = nsmallest(hosts, able, key=lambda part: part.room[0])
+                else:
+                    chosen = nlargest(hosts, able, key=lambda part: part.room[-1])
                 return _candidate(chosen, kind, split, allocation, is_full)
     return None
 
@@ -124,13 +128,6 @@ def _able(
         room = within_ram(request, part.view, kind, room)
         if room[-1] >= needed:
             yield Part(part.view, room)
-
-
-def _best(able: list[Part], hosts: int, packs: bool) -> list[Part]:
-    """The emptiest hosts, or with bin-packing the fullest that still have the room."""
-    if packs:
-        return nsmallest(hosts, able, key=lambda part: part.room[0])
-    return nlargest(hosts, able, key=lambda part: part.room[-1])
 
 
 def _uneven(

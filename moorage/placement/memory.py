@@ -134,8 +134,14 @@ class CalibratedMemory:
             return need
         predicted = {term.name: term.bytes for term in need.terms}
         corrected = apply(predicted, residual(predicted, measurement.measured))
-        terms = tuple(_correct_term(term, corrected[term.name], measurement) for term in need.terms)
-        return need.model_copy(update={"terms": terms})
+        terms = []
+        for term in need.terms:
+            if (size := corrected[term.name]) != term.bytes:
+                predicted_size = human_bytes(term.bytes)
+                reason = f"as {measurement.release} measured; predicted {predicted_size}"
+                term = term.model_copy(update={"bytes": size, "exact": False, "reason": reason})
+            terms.append(term)
+        return need.model_copy(update={"terms": tuple(terms)})
 
     def _measurement(self, query: MemoryQuery, need: Need) -> Measurement | None:
         """The newest measurement with these settings; a device's name implies its type."""
@@ -155,13 +161,6 @@ class CalibratedMemory:
             if one.key.model_copy(update={"accelerator_type": ""}) == key:
                 return one
         return None
-
-
-def _correct_term(term: Term, size: int, measurement: Measurement) -> Term:
-    if size == term.bytes:
-        return term
-    reason = f"as {measurement.release} measured; predicted {human_bytes(term.bytes)}"
-    return term.model_copy(update={"bytes": size, "exact": False, "reason": reason})
 
 
 BASELINE_CONTEXT = 8192

@@ -31,13 +31,12 @@ def propose_on_cluster(
 ) -> Placement:
     """Place a model on a cluster. Nothing is claimed: what is free there is Ray's business.
 
-    Args:
-        running: Id of the release that serves the name now; empty = none that could start again.
-
     Raises:
         Failure: `BAD_SPEC`, `CLUSTER_UNSUITABLE`, or `NO_FIT` when the cluster lacks accelerators.
     """
-    name, origin, reason = _engine(spec)
+    name, origin, reason = spec.engine.name, Origin.USER, "engine.name in the spec"
+    if name == EngineName.AUTO:
+        name, origin, reason = EngineName.VLLM, Origin.DERIVED, "what Ray Serve LLM serves"
     _require_ray(cluster, name, OLDEST[name])
     sizes = _sizes(spec, profile) if name == EngineName.VLLM else None
     if name == EngineName.VLLM and sizes is None:
@@ -51,19 +50,17 @@ def propose_on_cluster(
         verdicts=(_verdict(spec, cluster, wanted),),
     )
     if placement.verdicts[0].refusal:
-        raise NoFit(Cause.NO_FIT, placement.model_copy(update={"remedies": (_remedy(cluster),)}))
+        remedy = (
+            "Lower `placement.accelerators` or `replicas`, add nodes to the cluster, or set"
+            f" `clusters.{cluster.name}.autoscales` in the fleet file if it adds them by itself."
+        )
+        raise NoFit(Cause.NO_FIT, placement.model_copy(update={"remedies": (remedy,)}))
     return placement.model_copy(
         update={
             "seats": (_seat(spec, cluster, sizes),),
             "stop_first": _stop_first(spec, cluster, wanted, running),
         }
     )
-
-
-def _engine(spec: ModelSpec) -> tuple[EngineName, Origin, str]:
-    if spec.engine.name != EngineName.AUTO:
-        return spec.engine.name, Origin.USER, "engine.name in the spec"
-    return EngineName.VLLM, Origin.DERIVED, "what Ray Serve LLM serves"
 
 
 def _require_ray(cluster: ClusterSnapshot, what: str, oldest: str) -> None:
@@ -110,13 +107,6 @@ def _verdict(spec: ModelSpec, cluster: ClusterSnapshot, wanted: int) -> Verdict:
         note = f"no {kind} there, but {', '.join(sorted(there)) or 'none that it names'}"
         return Verdict(host=cluster.name, refusal=Reason.KIND, note=note)
     return Verdict(host=cluster.name, note=summary)
-
-
-def _remedy(cluster: ClusterSnapshot) -> str:
-    return (
-        "Lower `placement.accelerators` or `replicas`, add nodes to the cluster, or set"
-        f" `clusters.{cluster.name}.autoscales` in the fleet file if it adds them by itself."
-    )
 
 
 def _seat(spec: ModelSpec, cluster: ClusterSnapshot, sizes: Parallelism | None) -> Seat:

@@ -140,21 +140,17 @@ def multi_host_topology(accelerators: Sequence[int], sizes: ParallelSizes) -> To
     Raises:
         Refusal: `TOPOLOGY` when vLLM accepts no layout.
     """
-    _require_positive(accelerators, sizes)
-    tensor = _tensor_size(accelerators, sizes)
-    rank = tensor * (sizes.pipeline or 1) * (sizes.prefill or 1)
-    if rank <= min(accelerators):
-        return _ranks_in_hosts(accelerators, sizes, tensor, rank)
-    return _ranks_over_hosts(accelerators, sizes, tensor, rank)
-
-
-def _require_positive(accelerators: Sequence[int], sizes: ParallelSizes) -> None:
     if min(accelerators, default=0) <= 0:
         raise _refusal("every host has to give at least one accelerator")
     for name in ("tensor", "pipeline", "prefill", "data", "data_local"):
         size = getattr(sizes, name)
         if size is not None and size <= 0:
             raise _refusal(f"the {name.replace('_', '-')} parallel size {size} is not positive")
+    tensor = _tensor_size(accelerators, sizes)
+    rank = tensor * (sizes.pipeline or 1) * (sizes.prefill or 1)
+    if rank <= min(accelerators):
+        return _ranks_in_hosts(accelerators, sizes, tensor, rank)
+    return _ranks_over_hosts(accelerators, sizes, tensor, rank)
 
 
 def _tensor_size(accelerators: Sequence[int], sizes: ParallelSizes) -> int:

@@ -60,7 +60,6 @@ class Seat(Value):
     """Where one container of one replica runs, and what it holds there.
 
     Attributes:
-        role: Part that the container plays in its replica.
         position: Which of the replica's hosts it is, from 0, the leader's.
         host: Name of the host, or of the Ray cluster.
         accelerator_type: `cuda`, `rocm`, ...; `cpu` without accelerators.
@@ -73,8 +72,6 @@ class Seat(Value):
         links: Ports by which it finds the others; None = it is alone.
         utilization: Share of each accelerator's memory that the engine may take.
         tokens: Context that it serves.
-        tensor: Ranks that share a layer.
-        pipeline: Stages that share the layers.
         need: What the memory of one accelerator is for; None where nobody worked it out.
         cache_bytes: Bytes of the KV cache on CPU; 0 = the engine decides.
         cpu_need: What the RAM is for; None where it is only estimated.
@@ -187,7 +184,6 @@ class Placement(Value):
 
     Attributes:
         engine_origin: `user`, or `derived` when the spec says `auto`.
-        engine_reason: Why this engine.
         seats: One for each container; empty when the model fits nowhere.
         verdicts: One for each host of the fleet, in fleet order (of the replica that was refused,
             or of the last one placed).

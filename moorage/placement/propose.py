@@ -47,9 +47,6 @@ def propose(
 ) -> Placement:
     """Place a model; where it only fits instead of its own running release, that stops first.
 
-    Args:
-        running: Release of the same model that serves now; empty = none.
-
     Raises:
         Failure: `NO_FIT` (or `PORT_TAKEN`) with the reason for each host, `BAD_SPEC` when the
             engine cannot serve the model's mode at all.
@@ -73,11 +70,7 @@ def propose(
 
 
 def place(request: Request, fleet: FleetSnapshot, origin: Origin, why: str) -> Placement:
-    """Choose hosts, accelerators and ports for every replica. Nothing is reserved yet.
-
-    Returns:
-        A placement with the seats of all replicas, or with none and a refusal for each host.
-    """
+    """Choose hosts, accelerators and ports for all replicas, or for none. Nothing is reserved."""
     views = [view_of(host) for host in fleet.hosts]
     seats, verdicts, ranking = _place_replicas(request, views)
     return Placement(
@@ -151,9 +144,14 @@ def _no_fit(placement: Placement, request: Request, fleet: FleetSnapshot, runnin
     reasons = {verdict.refusal for verdict in placement.verdicts}
     views = [view_of(host) for host in fleet.hosts]
     trial = Trial(request, fleet, views, seats_for, candidates_for)
+    stop: tuple[str, ...] = ()
+    policy = ReplacementPolicy(request.spec.replace.strategy, running)
+    if running and not policy.may_stop_first:
+        there = [view_of(host) for host in fleet.without(running).hosts]
+        stop = (policy.remedy,) if trial.seats(request.within_limits, there) else ()
     explained = {
         "shortage": shortage(request, fleet, placement.verdicts),
-        "remedies": (*_stop_remedy(trial, running), *remedies(trial)),
+        "remedies": (*stop, *remedies(trial)),
     }
     cause = Cause.PORT_TAKEN if reasons == {Reason.PORT} else Cause.NO_FIT
     return NoFit(cause, placement.model_copy(update=explained))
@@ -167,12 +165,3 @@ def seats_for(request: Request, views: Sequence[HostView]) -> tuple[Seat, ...]:
 def candidates_for(request: Request, views: Sequence[HostView]) -> list[Candidate]:
     """The candidates for one replica by our own strategies, whatever the policy."""
     return first_candidates(request, filter_hosts(request, views)[0])
-
-
-def _stop_remedy(trial: Trial, running: str) -> tuple[str, ...]:
-    """That it would fit if the running release might stop first, where the spec forbids that."""
-    policy = ReplacementPolicy(trial.request.spec.replace.strategy, running)
-    if not running or policy.may_stop_first:
-        return ()
-    views = [view_of(host) for host in trial.fleet.without(running).hosts]
-    return (policy.remedy,) if trial.seats(trial.request.within_limits, views) else ()

@@ -76,7 +76,10 @@ def _refuse_all(
         elif view.groups:
             yield name, _refuse(request, view, shape, cache)
         else:
-            yield name, Verdict.of(name, _refuse_on_cpu(request, view, taken))
+            full = taken is not None and taken.kind is None and taken.is_full
+            needed = (request.cpu_demand.full() if full else request.cpu_demand.least()).bytes
+            preferred = Refusal(Reason.NO_ACCELERATOR, "accelerators are preferred")
+            yield name, Verdict.of(name, cpu_refusal(request, view, needed) or preferred)
 
 
 def with_replica_note(view: HostView, verdict: Verdict) -> Verdict:
@@ -87,13 +90,6 @@ def with_replica_note(view: HostView, verdict: Verdict) -> Verdict:
         return verdict
     count = f"{number} of the replicas placed here already"
     return replace(verdict, note=f"{verdict.note}; {count}" if verdict.note else count)
-
-
-def _refuse_on_cpu(request: Request, view: HostView, taken: Candidate | None) -> Refusal:
-    demand = request.cpu_demand
-    full = taken is not None and taken.kind is None and taken.is_full
-    refusal = cpu_refusal(request, view, (demand.full() if full else demand.least()).bytes)
-    return refusal or Refusal(Reason.NO_ACCELERATOR, "accelerators are preferred")
 
 
 @dataclass(slots=True)
@@ -135,17 +131,13 @@ def _shapes(
         elif refusal := demand.refusal(kind, layout.split, full=full):
             refused.append((layout, refusal))
     if not possible:
-        return _impossible(refused)
+        # What is in the way of the smallest shape that divides the heads, else of the largest one.
+        divided = [pair for pair in refused if pair[1].reason is not Reason.PARALLELISM]
+        layout, refusal = divided[-1] if divided else refused[0]
+        return Refusal(refusal.reason, refusal.note, count=layout.count)
     # A shape that is missed by more than another, however full or empty the host, is never nearest.
     worst = min(shape.needed for shape in possible)
     return [one for one in reversed(possible) if one.needed - kind.total <= worst]
-
-
-def _impossible(refused: list[tuple[Layout, Refusal]]) -> Refusal:
-    """What is in the way of the smallest shape that divides the heads, else of the largest one."""
-    divided = [pair for pair in refused if pair[1].reason is not Reason.PARALLELISM]
-    layout, refusal = divided[-1] if divided else refused[0]
-    return Refusal(refusal.reason, refusal.note, count=layout.count)
 
 
 def _refuse(

@@ -179,7 +179,9 @@ def _empty_or_extended_host(trial: Trial) -> Iterator[str]:
     """The largest host of each kind with nothing else on it, else with more accelerators."""
     for kind, view in _largest(trial).items():
         there = len(view.groups[kind])
-        if usage := _usage_on(trial, view, _emptied(view)):
+        items = view.host.accelerators
+        empty = (one.model_copy(update={"memory_free": one.memory_total}) for one in items)
+        if usage := _usage_on(trial, view, _bare(view, empty)):
             each, count, _ = usage
             yield f"{view.host.name} would do with nothing else on it: {each} on each of {count}."
             continue
@@ -248,11 +250,6 @@ def _usage_on(trial: Trial, view: HostView, other: HostView) -> tuple[str, int, 
 
 def _number(seats: Sequence[Seat]) -> int:
     return len({index for seat in seats for index in seat.accelerators})
-
-
-def _emptied(view: HostView) -> HostView:
-    items = view.host.accelerators
-    return _bare(view, (i.model_copy(update={"memory_free": i.memory_total}) for i in items))
 
 
 def _with(view: HostView, kind: AcceleratorKind, number: int) -> HostView:

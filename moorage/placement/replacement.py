@@ -53,18 +53,9 @@ class ReplacementPolicy:
 def restore_placement(
     spec: ModelSpec, before: Placement, source: str, fleet: FleetSnapshot, running: str = ""
 ) -> Placement:
-    """The placement of an earlier release, alongside what runs or in its place.
+    """The placement of an earlier release, alongside what runs or in its place; raises `TAKEN`.
 
     Its ports are kept where they are free; else others are taken, unless the spec fixes them.
-
-    Args:
-        spec: The spec of the earlier release.
-        before: Where it ran.
-        source: The release that ran there.
-        running: Release of the same model that serves now; empty = none.
-
-    Raises:
-        Refusal: `TAKEN` when the place cannot be had.
     """
     if missing := missing_parts(before.seats, fleet):
         raise Refusal(Reason.TAKEN, "; ".join(missing))

@@ -50,13 +50,14 @@ def one_host(request: Request, views: Sequence[HostView]) -> list[Candidate]:
             if len(room) > largest.get(kind, 0):
                 largest[kind] = len(room)
     for layout in layouts_on_one_host(request, max(largest.values(), default=0)):
-        bounds = {
-            kind: _bounds(request, kind, layout.split)
-            for kind, most in largest.items()
-            if layout.count <= most
-        }
+        bounds: dict[AcceleratorKind, tuple[int, int]] = {}
+        for kind in (kind for kind, most in largest.items() if layout.count <= most):
+            least = request.demand.least(kind, layout.split)
+            full = request.demand.full(kind, layout.split)
+            nowhere = kind.total + 1  # more than there is
+            bounds[kind] = (least.bytes if least else nowhere, full.bytes if full else nowhere)
         # Hosts are read only where an empty accelerator has the room.
-        possible = any(least <= kind.total for kind, (least, _) in bounds.items())
+        possible = any(needed <= kind.total for kind, (needed, _) in bounds.items())
         if possible and (candidates := _candidates(request, views, layout, bounds)):
             return candidates
     return []
@@ -85,13 +86,6 @@ def _candidates(
             elif left >= least:
                 candidates.append(Candidate((view,), (chosen,), kind, split, left, is_full=False))
     return candidates
-
-
-def _bounds(request: Request, kind: AcceleratorKind, split: Split) -> tuple[int, int]:
-    """Bytes for the least context and for the whole one; more than there are = it fits nowhere."""
-    least, full = request.demand.least(kind, split), request.demand.full(kind, split)
-    nowhere = kind.total + 1
-    return least.bytes if least else nowhere, full.bytes if full else nowhere
 
 
 def on_cpu(request: Request, views: Sequence[HostView]) -> list[Candidate]:

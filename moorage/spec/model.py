@@ -18,6 +18,7 @@ from moorage.spec.patterns import Name, Port, Revision, SecretName, SecretVariab
 from moorage.spec.placement import ExtendedCacheSpec, MemorySpec, PlacementSpec
 from moorage.spec.ray_cluster import check_on_cluster
 from moorage.spec.readiness import ReadinessSpec
+from moorage.spec.schedule import ScheduleSpec
 
 
 class Mode(StrEnum):
@@ -129,7 +130,7 @@ class SpeculativeSpec(InputValue):
 
 OPERATION_FIELDS = (
     *("keep_alive", "labels", "redeploy", "replace", "restart"),
-    *("routing", "timeout_seconds"),
+    *("routing", "schedule", "timeout_seconds"),
 )
 """Fields that do not change what runs: another value of them needs no other release."""
 
@@ -212,6 +213,9 @@ class ModelSpec(InputValue):
         " fewest requests in flight; `prefix-aware` sends prompts that begin alike, such as the"
         " turns of a conversation, to the same one, which has their beginning in its cache, unless"
         " it has 25 % more requests in flight than the others on average.",
+    )
+    schedule: ScheduleSpec | None = Field(
+        None, description="Times at which the model is woken and put to sleep."
     )
     timeout_seconds: int = Field(
         0,

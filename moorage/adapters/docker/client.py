@@ -165,13 +165,10 @@ def is_podman(client: docker.DockerClient) -> bool:
 
 
 def require_device_requests(client: docker.DockerClient, host: str) -> None:
-    """Refuse a daemon that would start a container without the requested accelerators.
+    """Raise `ACCELERATOR_RUNTIME_MISSING` for a daemon that would start without accelerators.
 
     Podman (4.3 to 5.1 at least) silently ignores `DeviceRequests`:
     https://github.com/podman-container-tools/podman/issues/22645
-
-    Raises:
-        Failure: `ACCELERATOR_RUNTIME_MISSING`.
     """
     if is_podman(client):
         raise Failure(
@@ -211,7 +208,13 @@ def follow(
         try:
             kind, what = events.get(timeout=silence)
         except queue.Empty:
-            misses_in_row = _check_alive(ask, misses_in_row, misses)
+            misses_in_row += 1
+            try:
+                ask()
+                misses_in_row = 0
+            except Exception:
+                if misses_in_row >= misses:
+                    raise
             continue
         misses_in_row = 0
         if kind == "end":
@@ -229,13 +232,3 @@ def _read(stream: Callable[[], Iterable[T]], events: queue.Queue[Event[T]]) -> N
         events.put(("error", error))
     else:
         events.put(("end", None))
-
-
-def _check_alive(ask: Callable[[], object], misses_in_row: int, misses: int) -> int:
-    try:
-        ask()
-    except Exception:
-        if misses_in_row + 1 >= misses:
-            raise
-        return misses_in_row + 1
-    return 0

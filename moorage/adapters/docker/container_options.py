@@ -118,11 +118,6 @@ def _device_requests(spec: ContainerSpec) -> list[DeviceRequest]:
     return [DeviceRequest(device_ids=list(spec.devices), capabilities=[["gpu"]])]
 
 
-def secret_environment(spec: ContainerSpec, secrets: Mapping[str, str]) -> dict[str, str]:
-    """The variables of a container that are secrets, with their values."""
-    return {v.name: secrets[v.secret] for v in spec.environment if v.secret}
-
-
 def deliver(container: Container, spec: ContainerSpec, secrets: Mapping[str, str]) -> None:
     """Put the secrets of a container into it as a file. It is created, and not started yet.
 
@@ -134,7 +129,7 @@ def deliver(container: Container, spec: ContainerSpec, secrets: Mapping[str, str
         Failure: `LAUNCH_REFUSED` when the image has no shell that could read them.
         APIError: When the daemon refuses.
     """
-    values = secret_environment(spec, secrets)
+    values = {v.name: secrets[v.secret] for v in spec.environment if v.secret}
     if not values:
         return
     if not _has(container, SHELL):

@@ -31,11 +31,7 @@ IN_PROGRESS = "already in progress"
 
 
 class DockerRuntime:
-    """The Docker daemon of one host.
-
-    Args:
-        address: A line of `Access`; `local` means what the Docker client itself would use.
-    """
+    """The Docker daemon of one host, by its address as `daemon` takes it."""
 
     def __init__(self, address: str) -> None:
         self.address = address
@@ -46,11 +42,7 @@ class DockerRuntime:
             return str(client.version()["Version"])
 
     def start(self, spec: ContainerSpec, secrets: Mapping[str, str]) -> Workload:
-        """Create and start a container. One that remains from the same release is replaced.
-
-        Raises:
-            Failure: With the cause that matches the daemon's answer.
-        """
+        """Create and start a container. One that remains from the same release is replaced."""
         with daemon(self.address) as client:
             self._clear(client, spec)
             if not parse_access(self.address).is_remote:

@@ -46,7 +46,6 @@ class HelperJob(NamedTuple):
 
     Attributes:
         image: An image that the host has.
-        purpose: Its purpose, for name and label.
         seconds: Limit for the program. A lost daemon is noticed much earlier.
         handed: Devices and directories of the host that it needs to query accelerators.
         writes: Whether it has root's usual capabilities, to change files of other users.
@@ -198,7 +197,6 @@ def _pull(host: HostSnapshot, reference: str) -> str:
         DockerImages(host.address),
         image,
         Settings().locks,
-        lambda _done, _total: None,
         credentials=partial(credentials, host.registries, image.reference),
         wait_seconds=PULL_SECONDS,
     )

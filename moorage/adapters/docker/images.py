@@ -37,11 +37,7 @@ class LocalImage(NamedTuple):
 
 
 class DockerImages:
-    """The images of the Docker daemon of one host.
-
-    Args:
-        address: As in the fleet; `local` means what the Docker client itself would use.
-    """
+    """The images of the Docker daemon of one host, by its address as `daemon` takes it."""
 
     def __init__(self, address: str) -> None:
         self.address = address
@@ -86,12 +82,8 @@ class DockerImages:
         the layers of a pull that failed.
 
         Args:
-            reference: By tag or by digest.
             on_progress: Called with the bytes done and the total known so far.
             credentials: Account of the registry; None = what Docker was logged in with.
-
-        Raises:
-            Failure: With the cause that matches the daemon's message.
         """
         login = credentials.model_dump() if credentials else None
         layers = _Layers()
@@ -100,7 +92,8 @@ class DockerImages:
                 pulling = partial(
                     client.api.pull, reference, stream=True, decode=True, auth_config=login
                 )
-                for event in follow(pulling, self._must_answer):
+                access = parse_access(self.address)
+                for event in follow(pulling, lambda: connect(access, ANSWER_SECONDS).ping()):
                     if "error" in event:
                         raise pull_failure(str(event["error"]), reference)
                     if layers.update(event):
@@ -121,9 +114,6 @@ class DockerImages:
             except APIError as error:
                 if error.status_code != CONFLICT:
                     raise pull_failure(str(error.explanation or error), reference) from error
-
-    def _must_answer(self) -> None:
-        connect(parse_access(self.address), ANSWER_SECONDS).ping()
 
     def tag(self, pinned: str, reference: str) -> None:
         """Give an image that was pulled by digest its requested tag."""
@@ -166,7 +156,7 @@ def ensure_image(
     images: DockerImages,
     image: Image,
     locks: Path,
-    on_progress: Callable[[int, int], None],
+    on_progress: Callable[[int, int], None] = lambda _done, _total: None,
     *,
     credentials: Callable[[], Credentials | None],
     wait_seconds: float,
@@ -178,7 +168,6 @@ def ensure_image(
     Args:
         image: The image, by digest where that is known, so that every host gets the same.
         locks: Folder that all flows of this machine share.
-        on_progress: Called with the bytes done and the total known so far.
         credentials: Returns the account of the registry, if any; called before a pull.
         wait_seconds: How long to wait for the pull of another process.
 

@@ -35,14 +35,11 @@ done
 
 
 def make_cache_folders(spec: ContainerSpec) -> None:
-    """Make the cache folders of a container on this machine.
+    """Make the cache folders of a container on this machine; raises `STORE_UNWRITABLE`.
 
     Any user id of a container may write into such a folder. On the host only the owner can enter
     the parent folder, because caches hold code that engines will run. A link that a container may
     have made is refused.
-
-    Raises:
-        Failure: `STORE_UNWRITABLE`.
     """
     for path, mode in _folders(spec):
         folder = Path(path)

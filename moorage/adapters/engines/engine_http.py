@@ -82,7 +82,6 @@ class Question(NamedTuple):
 
     Attributes:
         body: Sent as JSON; None = nothing.
-        parameters: Of the query.
         api_key: Sent as a bearer token when there is one.
     """
 
@@ -221,9 +220,12 @@ async def _answer(question: Question, most: int) -> Answer:
     headers = {"Accept-Encoding": "identity"}
     if question.api_key:
         headers["Authorization"] = f"Bearer {question.api_key}"
+    # For a URL without TLS nobody's certificates count, which need not be read then.
+    is_tls = httpx.URL(question.url).scheme == "https"
+    trust = trusted_authorities() if is_tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     async with (
         httpx.AsyncClient(
-            timeout=None, trust_env=False, verify=_trust(question.url), follow_redirects=False
+            timeout=None, trust_env=False, verify=trust, follow_redirects=False
         ) as client,
         client.stream(
             question.method,
@@ -234,12 +236,6 @@ async def _answer(question: Question, most: int) -> Answer:
         ) as response,
     ):
         return Answer(response.status_code, await _body(response, most))
-
-
-def _trust(url: str) -> ssl.SSLContext:
-    """Whose certificates count: for a URL without TLS nobody's, which need not be read then."""
-    is_tls = httpx.URL(url).scheme == "https"
-    return trusted_authorities() if is_tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 async def _body(response: httpx.Response, most: int) -> bytes:

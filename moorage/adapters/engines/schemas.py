@@ -122,10 +122,7 @@ def check_placed(
 ) -> tuple[str, ...]:
     """Check the arguments for the engine and version that will run; gives warnings for a person.
 
-    Without an image, it is the program that is installed on the host.
-
-    Raises:
-        Failure: `BAD_SPEC`.
+    Without an image, it is the program that is installed on the host. Raises `BAD_SPEC`.
     """
     own = _has_own_command(host.engine_versions(engine.name), spec.engine)
     if engine.argument_rules is None or own or not words_of(spec.engine):

@@ -61,7 +61,10 @@ def open_regular(path: Path) -> Iterator[BinaryIO]:
     # It may have become another one since: that is not waited for either.
     with open(os.open(path, READING), "rb") as content:
         require_regular(path, os.fstat(content.fileno()))
-        _require_no_systems(path)
+        # A link must not lead to a file of the system; a store may lie wherever its owner wants.
+        real = os.path.realpath(path)
+        if real != str(path.parent.resolve() / path.name) and is_of_the_system(real):
+            raise _corrupt(path, f"is a link to {short(real)}, which is no model's")
         yield content
 
 
@@ -70,13 +73,6 @@ def require_regular(path: Path, found: os.stat_result) -> None:
     if not stat.S_ISREG(found.st_mode):
         kind = KINDS.get(stat.S_IFMT(found.st_mode), "something else")
         raise _corrupt(path, f"is {kind}, and no regular file")
-
-
-def _require_no_systems(path: Path) -> None:
-    """A link must not lead to a file of the system; a store may lie wherever its owner wants."""
-    real = os.path.realpath(path)
-    if real != str(path.parent.resolve() / path.name) and is_of_the_system(real):
-        raise _corrupt(path, f"is a link to {short(real)}, which is no model's")
 
 
 def _corrupt(path: Path, why: str) -> Failure:

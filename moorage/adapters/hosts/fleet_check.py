@@ -45,8 +45,13 @@ def check_fleet(fleet: Fleet, on_done: Callable[[], None] = lambda: None) -> tup
     outcomes = map_parallel(
         lambda host: diagnose_host(host, fleet), fleet.hosts, DIAGNOSIS_SECONDS, on_done
     )
-    pairs = zip(fleet.hosts, outcomes, strict=True)
-    diagnoses = [_diagnosis(host, outcome) for host, outcome in pairs]
+    diagnoses = []
+    for host, outcome in zip(fleet.hosts, outcomes, strict=True):
+        if not isinstance(outcome, HostDiagnosis):
+            fix = "See whether Docker there is overloaded."
+            check = broken_by("reachability", outcome, DIAGNOSIS_SECONDS, fix)
+            outcome = HostDiagnosis(host, [check])
+        diagnoses.append(outcome)
     able = [one for one in diagnoses if one.port and (one.image or not one.host.access.is_remote)]
     with _listening(able) as listening:
         map_parallel(_reach_locally, listening, REACH_SECONDS)
@@ -57,17 +62,15 @@ def check_fleet(fleet: Fleet, on_done: Callable[[], None] = lambda: None) -> tup
     )
 
 
-def _diagnosis(host: Host, outcome: HostDiagnosis | Exception) -> HostDiagnosis:
-    if isinstance(outcome, HostDiagnosis):
-        return outcome
-    fix = "See whether Docker there is overloaded."
-    return HostDiagnosis(host, [broken_by("reachability", outcome, DIAGNOSIS_SECONDS, fix)])
-
-
 @contextlib.contextmanager
 def _listening(diagnoses: Sequence[HostDiagnosis]) -> Iterator[list[HostDiagnosis]]:
     """Start listeners on all hosts. Yields those that listen; the others get a failed check."""
-    listeners = [_listener(diagnosis) for diagnosis in diagnoses]
+    listeners = [
+        _listen_remotely(one.host, one.image, one.port)
+        if one.host.access.is_remote
+        else listen_locally(one.host.bind, one.port)
+        for one in diagnoses
+    ]
     outcomes = map_parallel(lambda listener: listener.__enter__(), listeners, REACH_SECONDS)
     opened = {}
     for diagnosis, listener, outcome in zip(diagnoses, listeners, outcomes, strict=True):
@@ -80,12 +83,6 @@ def _listening(diagnoses: Sequence[HostDiagnosis]) -> Iterator[list[HostDiagnosi
     finally:
         listeners = list(opened.values())
         map_parallel(lambda listener: listener.__exit__(None, None, None), listeners, REACH_SECONDS)
-
-
-def _listener(diagnosis: HostDiagnosis) -> contextlib.AbstractContextManager[None]:
-    if diagnosis.host.access.is_remote:
-        return _listen_remotely(diagnosis.host, diagnosis.image, diagnosis.port)
-    return listen_locally(diagnosis.host.bind, diagnosis.port)
 
 
 def _cannot_listen(diagnosis: HostDiagnosis, error: Exception) -> Check:
@@ -122,11 +119,7 @@ def _reach_neighbours(diagnosis: HostDiagnosis, listening: Sequence[HostDiagnosi
 
 @contextlib.contextmanager
 def listen_locally(bind: str, port: int) -> Iterator[None]:
-    """Listen on this machine.
-
-    Raises:
-        OSError: When that address or port cannot be taken.
-    """
+    """Listen on this machine."""
     server = greeting.listen(bind, port)
     threading.Thread(target=greeting.greet, args=(server,), daemon=True).start()
     try:

@@ -55,11 +55,7 @@ class HostDiagnosis:
 
 
 def diagnose_host(host: Host, fleet: Fleet) -> HostDiagnosis:
-    """Check everything that concerns the host alone.
-
-    Raises:
-        Failure: When its daemon does not answer.
-    """
+    """Check everything that concerns the host alone."""
     return _diagnose_remote(host, fleet) if host.access.is_remote else _diagnose_local(host)
 
 

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -115,8 +116,9 @@ def _describe(nvml: Any, index: int, driver: str, cuda: int) -> Accelerator | st
         name, uuid = nvml.nvmlDeviceGetName(handle), nvml.nvmlDeviceGetUUID(handle)
     except nvml.NVMLError as error:
         return f"GPU {index} cannot be used: {error}"
-    if _is_split(nvml, handle):
-        return split_by_mig(index, name)
+    with suppress(nvml.NVMLError):  # most GPUs do not support it
+        if nvml.nvmlDeviceGetMigMode(handle)[0]:
+            return split_by_mig(index, name)
     return Accelerator(
         type="cuda",
         index=index,
@@ -127,13 +129,6 @@ def _describe(nvml: Any, index: int, driver: str, cuda: int) -> Accelerator | st
         driver=driver,
         runtime_version=f"{cuda // 1000}.{cuda % 1000 // 10}",
     )
-
-
-def _is_split(nvml: Any, handle: Any) -> bool:
-    try:
-        return bool(nvml.nvmlDeviceGetMigMode(handle)[0])
-    except nvml.NVMLError:
-        return False  # most GPUs do not support it
 
 
 def ports_in_use(address: str, low: int, high: int) -> set[int]:

@@ -42,6 +42,13 @@ class Observation(Value):
     ready: bool | None = None
     detail: str
 
+    @property
+    def with_exit_code(self) -> str:
+        """The state in words, and the exit code where it is known."""
+        return (
+            self.detail if self.exit_code is None else f"{self.detail}, exit code {self.exit_code}"
+        )
+
 
 def log_of_file(path: Path, tail: int) -> str:
     """The last lines of a file; empty when there is none."""

@@ -154,11 +154,8 @@ class ProcessRuntime:
         )
         assert supervising.stdin
         with suppress(BrokenPipeError), supervising.stdin:  # a dead supervisor is noticed below
-            environment = {**_environment(spec, secrets), MARK: str(folder)}
+            environment = _environment(spec, secrets) | {MARK: str(folder)}
             supervising.stdin.write(json.dumps(environment).encode())
-        return self._await_state(spec)
-
-    def _await_state(self, spec: ContainerSpec) -> dict[str, Any]:
         state = _poll(lambda: self._state(spec.name) or None, APPEAR_SECONDS)
         if state is None:
             raise Failure(Cause.LAUNCH_REFUSED, f"{spec.name} did not start on {spec.host}")
@@ -237,11 +234,9 @@ def processes_with_variable(name: str, value: str) -> list[int]:
     variables, which with many engines is most of the time of a stop.
     """
     sought = f"\0{name}={value}\0".encode()
-    return [pid for pid in psutil.pids() if sought in b"\0" + _environment_of(pid)]
-
-
-def _environment_of(pid: int) -> bytes:
-    try:
-        return Path(f"/proc/{pid}/environ").read_bytes()
-    except OSError:  # it has ended, or is another user's
-        return b""
+    found = []
+    for pid in psutil.pids():
+        with suppress(OSError):  # it has ended, or is another user's
+            if sought in b"\0" + Path(f"/proc/{pid}/environ").read_bytes():
+                found.append(pid)
+    return found

@@ -49,11 +49,7 @@ def describe(host: Host) -> HostSnapshot:
 
 
 def survey_remote_host(host: Host, fleet: Fleet) -> HostFacts:
-    """Facts about a host from its daemon and a probe.
-
-    Raises:
-        Failure: When the daemon cannot be reached.
-    """
+    """Facts about a host from its daemon, which has to answer, and from a probe."""
     info, image = ask_daemon(host.access), ""
     try:
         image = helper_image_on(host, fleet, info, PULL_SECONDS)
@@ -74,11 +70,7 @@ def survey_remote_host(host: Host, fleet: Fleet) -> HostFacts:
 
 
 def helper_image_on(host: Host, fleet: Fleet, info: dict[str, Any], seconds: float) -> str:
-    """Name of the fleet's helper image on a remote host; pulled in that time if it is missing.
-
-    Raises:
-        Failure: As `ensure_helper_image`.
-    """
+    """Name of the fleet's helper image on a remote host; raises as `ensure_helper_image`."""
     machine = info["Architecture"]
     known = {"registries": fleet.registries, "architecture": ARCHITECTURES.get(machine, machine)}
     there = describe(host).model_copy(update=known)
@@ -86,11 +78,7 @@ def helper_image_on(host: Host, fleet: Fleet, info: dict[str, Any], seconds: flo
 
 
 def ask_daemon(access: Access) -> dict[str, Any]:
-    """A daemon's information about itself and its host.
-
-    Raises:
-        Failure: When it cannot be reached.
-    """
+    """A daemon's information about itself and its host; raises `Failure` when it is silent."""
     with daemon_failures(access):
         return dict(connect(access, ASK_SECONDS).info())
 

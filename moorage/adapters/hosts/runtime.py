@@ -1,16 +1,15 @@
 """Runtimes of hosts: start, observe, read logs, stop, and list the workloads of a ledger."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any
 
 from docker.errors import NotFound
 
 from moorage.adapters.docker.client import daemon
 from moorage.adapters.docker.containers import DockerRuntime, remove_container
 from moorage.adapters.docker.helper import LABEL_HELPER
-from moorage.adapters.hosts.observation import Observation
 from moorage.adapters.hosts.processes import ProcessRuntime
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.ray.applications import RayRuntime
@@ -28,24 +27,9 @@ RUNS = {"running", "paused", "restarting"}
 STOP_SECONDS = 10.0
 
 
-class Runtime(Protocol):
-    """Starts and stops engines on one host or cluster. Every method is idempotent."""
-
-    def start(self, spec: ContainerSpec, secrets: Mapping[str, str]) -> Workload:
-        """Start a container, or return the one that already runs for the same release."""
-        ...
-
-    def observe(self, workload: Workload) -> Observation:
-        """The current state of a workload."""
-        ...
-
-    def logs(self, workload: Workload, tail: int) -> str:
-        """The last lines of its log, without the secrets that this process knows."""
-        ...
-
-    def stop(self, workload: Workload, grace_seconds: float) -> None:
-        """End and remove it. A missing workload is no error."""
-        ...
+Runtime = DockerRuntime | ProcessRuntime | RayRuntime
+"""Starts and stops engines on one host or cluster. Every method is idempotent: `start` returns what
+already runs for the same release, and to `stop` a missing workload is no error."""
 
 
 def runtime_for(one: ContainerSpec | Workload | Place, settings: Settings) -> Runtime:
@@ -74,9 +58,6 @@ def list_workloads(
     """Everything there that carries the label of a ledger, and all helpers.
 
     A Ray cluster has no labels: only the known workloads, which should run there, are queried.
-
-    Raises:
-        Failure: When the host does not answer.
     """
     if place.runtime == RuntimeName.PROCESS:
         return tuple(ProcessRuntime(settings.root / "run").workloads(ledger))
@@ -89,11 +70,7 @@ def list_workloads(
 
 
 def remove_workload(place: Place, found: ObservedWorkload, ledger: str, settings: Settings) -> None:
-    """Remove an observed workload, unless another one has its name now.
-
-    Raises:
-        Failure: When the host does not answer.
-    """
+    """Remove an observed workload, unless another one has its name now."""
     if found.helper:
         with daemon(place.address, LIST_SECONDS) as client, suppress(NotFound):
             remove_container(client.containers.get(found.identity))

@@ -4,6 +4,7 @@ import importlib
 import importlib.util
 import platform
 from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -47,8 +48,14 @@ def survey_hosts(
             own time-outs.
     """
     outcomes = map_parallel(lambda host: survey_host(host, fleet), fleet.hosts, seconds, on_done)
-    pairs = zip(fleet.hosts, outcomes, strict=True)
-    return tuple(_snapshot(host, outcome, seconds) for host, outcome in pairs)
+    hosts = []
+    for host, outcome in zip(fleet.hosts, outcomes, strict=True):
+        if isinstance(outcome, Exception):
+            late = isinstance(outcome, TimeoutError) and not outcome.args
+            why = f"it did not answer within {seconds:g} s" if late else f"{outcome!r}"
+            outcome = describe(host).model_copy(update={"unreachable": why})
+        hosts.append(outcome)
+    return tuple(hosts)
 
 
 def _without_avoided(host: HostSnapshot, fleet: Fleet) -> HostSnapshot:
@@ -68,14 +75,6 @@ def _without_avoided(host: HostSnapshot, fleet: Fleet) -> HostSnapshot:
     ]
     every = (*host.troubles, *(text.rstrip(": ") for text in troubles))
     return host.model_copy(update={"accelerators": usable, "troubles": every})
-
-
-def _snapshot(host: Host, outcome: HostSnapshot | Exception, seconds: float) -> HostSnapshot:
-    if isinstance(outcome, HostSnapshot):
-        return outcome
-    late = isinstance(outcome, TimeoutError) and not outcome.args
-    why = f"it did not answer within {seconds:g} s" if late else f"{outcome!r}"
-    return describe(host).model_copy(update={"unreachable": why})
 
 
 def fleet_snapshot(
@@ -107,8 +106,11 @@ def survey_host(host: Host, fleet: Fleet | None = None) -> HostSnapshot:
 def _local_facts(host: Host) -> dict[str, Any]:
     allowed = ("docker", "process") if host.runtimes == "auto" else host.runtimes
     docker, trouble = "", "no runtime is allowed on this host"
+    images = frozenset[str]()
     if "docker" in allowed:
         docker, trouble = docker_version(host.access.url)
+        with suppress(Failure):  # one that does not answer now gets no bonus for images
+            images = DockerImages(host.access.url).names() if docker else images
     processes = "process" in allowed and host.address == "local"
     memory = psutil.virtual_memory()
     facts = HostFacts(
@@ -129,7 +131,7 @@ def _local_facts(host: Host) -> dict[str, Any]:
         ),
         "interface": host.interface or interface_with(host.bind),
         "programs": installed_programs() if processes else (),
-        "images": _images(host) if docker else frozenset(),
+        "images": images,
     }
 
 
@@ -139,14 +141,6 @@ def docker_version(address: str) -> tuple[str, str]:
         return DockerRuntime(address).version(), ""
     except Failure as failure:
         return "", failure.detail
-
-
-def _images(host: Host) -> frozenset[str]:
-    """Images that need no pull. A daemon that does not answer gets no bonus for images."""
-    try:
-        return DockerImages(host.access.url).names()
-    except Failure:
-        return frozenset()
 
 
 def _remote_facts(host: Host, fleet: Fleet) -> dict[str, Any]:

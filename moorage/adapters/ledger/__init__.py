@@ -17,11 +17,7 @@ __all__ = ["Ledger"]
 
 
 class Ledger:
-    """Releases, routes, claims, workloads, measurements, gateways and locks in one database.
-
-    Raises:
-        Failure: As `open_database` does.
-    """
+    """All parts of the ledger in one database; raises as `open_database`."""
 
     def __init__(self, url: str) -> None:
         self._engine = open_database(url)

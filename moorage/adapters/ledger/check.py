@@ -61,11 +61,7 @@ def problems_of_file(path: Path) -> tuple[str, ...]:
 
 
 def problems_of_content(url: str) -> tuple[str, ...]:
-    """Contradictions in a ledger that can be read. Its schema is migrated.
-
-    Raises:
-        Failure: When it cannot be opened or read.
-    """
+    """Contradictions in a ledger that can be read. Its schema is migrated."""
     engine = open_database(url)
     try:
         with reading(engine) as connection:
@@ -120,12 +116,9 @@ def _rows(connection: Connection, table: Table, decode: Decode) -> Iterator[str]
     try:
         for row in connection.execute(select(table)):
             decode(row)
+        return
     except (*UNDECODABLE, SQLAlchemyError):
-        yield from _one_by_one(connection, table, decode)
-
-
-def _one_by_one(connection: Connection, table: Table, decode: Decode) -> Iterator[str]:
-    keys = list(table.primary_key.columns)
+        keys = list(table.primary_key.columns)
     for values in connection.execute(select(*keys)).all():
         own = [column == value for column, value in zip(keys, values, strict=True)]
         try:

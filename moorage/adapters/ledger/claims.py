@@ -145,7 +145,10 @@ def _require_same_machines(connection: Connection, fleet: FleetSnapshot) -> None
     """Compare the names of a fleet with the names of hosts that have claims."""
     now = {host.name: parse_access(host.address).machine for host in fleet.hosts}
     machines = set(now.values())
-    for name, before in _claimed_machines(connection).items():
+    known = {row.name: row.machine for row in connection.execute(select(HOSTS))}
+    # The query reads the index alone.
+    for name in sorted(connection.scalars(select(CLAIMS.c.host).distinct())):
+        before = known.get(name, LOCAL)
         if name not in now and before in machines:
             found = ", which this fleet does not name"
             advice = f"Name the host '{name}' in the fleet file"
@@ -161,13 +164,6 @@ def _require_same_machines(connection: Connection, fleet: FleetSnapshot) -> None
             f"{release} holds claims on host '{name}'{found}",
             suggestion=f"{advice}, or retire {release} first.",
         )
-
-
-def _claimed_machines(connection: Connection) -> dict[str, str]:
-    """Machine by name, of hosts with claims. The query reads the index alone."""
-    names = connection.scalars(select(CLAIMS.c.host).distinct()).all()
-    known = {row.name: row.machine for row in connection.execute(select(HOSTS))}
-    return {name: known.get(name, LOCAL) for name in sorted(names)}
 
 
 def _record_machines(connection: Connection, fleet: FleetSnapshot, names: set[str]) -> None:

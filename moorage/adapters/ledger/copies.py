@@ -196,14 +196,14 @@ def remove_leftovers(folder: Path) -> None:
     machine = _machine(this_process())
     with suppress(OSError):
         for path in folder.iterdir():
-            if (name := NAME.search(path.name)) and _is_abandoned(path, name, machine):
+            if not (name := NAME.search(path.name)):
+                continue
+            if name[1] == machine:
+                abandoned = not is_alive(int(name[2]), int(name[3]))
+            else:
+                abandoned = time.time() - path.stat().st_mtime > ABANDONED_SECONDS
+            if abandoned:
                 path.unlink(missing_ok=True)
-
-
-def _is_abandoned(path: Path, name: re.Match[str], machine: str) -> bool:
-    if name[1] == machine:
-        return not is_alive(int(name[2]), int(name[3]))
-    return time.time() - path.stat().st_mtime > ABANDONED_SECONDS
 
 
 def _machine(owner: Owner) -> str:

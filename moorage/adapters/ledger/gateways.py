@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
-from sqlalchemy import Engine, delete, insert, select, update
+from sqlalchemy import delete, insert, select, update
 
-from moorage.adapters.ledger.database import gate, reading, ungated
+from moorage.adapters.ledger.database import LedgerPart, gate, reading, ungated
 from moorage.adapters.ledger.tables import API_KEYS, GATE, GATEWAYS, USAGE, replace_rows
 from moorage.common.failures import Cause, Failure
 from moorage.gateway.gateway import Gateway, GatewayOptions, LogPosition
@@ -13,11 +13,8 @@ from moorage.gateway.table import ApiKey
 from moorage.gateway.usage import Usage
 
 
-class Gateways:
+class Gateways(LedgerPart):
     """The gateways that follow a ledger."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
 
     def put(self, gateway: Gateway) -> None:
         """Write a gateway, or replace it."""
@@ -68,11 +65,8 @@ class Gateways:
             connection.execute(update(GATEWAYS).where(GATEWAYS.c.name == name).values(**values))
 
 
-class Usages:
+class Usages(LedgerPart):
     """What callers have used, by model and day."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
 
     def add(self, gateway: str, used: Iterable[Usage], counted: LogPosition) -> None:
         """Add what a gateway has counted, and how far, in one transaction: nothing counts twice."""
@@ -96,18 +90,11 @@ class Usages:
 _NUMBERS = ("requests", "failed", "prompt_tokens", "completion_tokens")
 
 
-class ApiKeys:
+class ApiKeys(LedgerPart):
     """The keys of callers, by their digests."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
     def add(self, key: ApiKey) -> None:
-        """Add a key.
-
-        Raises:
-            Failure: `BAD_SETTING` when there is one of that name.
-        """
+        """Add a key; raises `BAD_SETTING` when there is one of that name."""
         row = {**key.model_dump(mode="json"), "created_at": key.created_at, "expires": key.expires}
         with gate(self._engine) as connection:
             named = select(API_KEYS.c.name).where(API_KEYS.c.name == key.name)

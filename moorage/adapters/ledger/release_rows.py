@@ -100,8 +100,12 @@ class ReleaseQueries(LedgerPart):
 
     def _rows(self, query: Select[Any]) -> list[ReleaseRow]:
         with reading(self._engine) as connection:
-            rows = connection.execute(query).all()
-            return [release_of(row, workloads_of(connection, row.id)) for row in rows]
+            own = select(WORKLOADS.c.workload).order_by(WORKLOADS.c.name)
+            found = []
+            for row in connection.execute(query).all():
+                written = connection.scalars(own.where(WORKLOADS.c.release == row.id))
+                found.append(release_of(row, [workload_of(row.id, one) for one in written]))
+            return found
 
 
 def last_number(connection: Connection, model: str) -> int:
@@ -110,17 +114,14 @@ def last_number(connection: Connection, model: str) -> int:
     return connection.scalar(query) or 0
 
 
-def workloads_of(connection: Connection, release: str) -> list[Workload]:
-    """The workloads of a release, inside a transaction."""
-    query = select(WORKLOADS.c.workload).where(WORKLOADS.c.release == release)
-    return [
-        workload_of(release, one) for one in connection.scalars(query.order_by(WORKLOADS.c.name))
-    ]
-
-
 def release_of(row: Row[Any], workloads: Iterable[Workload]) -> ReleaseRow:
     """A release from its row, with its workloads."""
-    record = _parse_record(row.record)
+    record = None
+    if row.record is not None:
+        # Another version may have written it in another shape. That is no failure, because releases
+        # must stay manageable after an upgrade.
+        with suppress(ValidationError):
+            record = Release.model_validate(row.record, context=RECORDED)
     columns = ReleaseRow.model_fields.keys() & row._mapping.keys()
     return ReleaseRow(
         **{name: row._mapping[name] for name in columns},
@@ -142,14 +143,3 @@ def workload_of(release: str, written: dict[str, Any]) -> Workload:
 def spec_of(row: Row[Any]) -> ModelSpec:
     """The spec of a release, from its row."""
     return ModelSpec.model_validate(row.spec, context=RECORDED)
-
-
-def _parse_record(record: dict[str, Any] | None) -> Release | None:
-    """The record; None when another version of moorage wrote it in another shape.
-
-    That is no failure, because releases must stay manageable after an upgrade.
-    """
-    if record is not None:
-        with suppress(ValidationError):
-            return Release.model_validate(record, context=RECORDED)
-    return None

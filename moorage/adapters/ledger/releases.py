@@ -56,11 +56,7 @@ class Releases(ReleaseQueries):
             _update(connection, release, revision=revision)
 
     def move(self, release: str, to: ReleaseState, cause: str = "") -> None:
-        """Move a release to another state.
-
-        Raises:
-            Failure: `LOST_LOCK` when its state does not lead there: another process moved it.
-        """
+        """Move a release to another state; raises as `Change.move`."""
         with changing(self._engine) as change:
             change.move(release, to, cause)
 

@@ -41,14 +41,7 @@ class Routes:
         self._engine, self._releases = engine, releases
 
     def switch(self, release: Release) -> Release:
-        """Give the name to a verified release; in the same transaction its predecessor loses it.
-
-        Returns:
-            The record as it was stored.
-
-        Raises:
-            Failure: The switch failed; nothing has changed.
-        """
+        """Give the name to a verified release, and take it from its predecessor; the record."""
         return self._releases.take_over(release)
 
     def close(self, release: str, cause: str) -> None:
@@ -81,7 +74,8 @@ class Routes:
 
         A canary of a model that serves is in `canaries` alone.
         """
-        anywhere = or_(RELEASES.c.state.in_(SERVING), _is_canary(), _sleeps(), _makes_room())
+        canary = and_(RELEASES.c.state.in_(UNFINISHED), RELEASES.c.canary.is_not(None))
+        anywhere = or_(RELEASES.c.state.in_(SERVING), canary, _sleeps(), _makes_room())
         found = self._read(anywhere)
         canaries = tuple(one for one in found if one.state in UNFINISHED and one.canary)
         serving = tuple(one for one in found if one.state in SERVING)
@@ -125,10 +119,6 @@ class Routes:
             for row in connection.execute(query):
                 found.setdefault(row.id, []).append(row)
             return tuple(_route(rows) for rows in found.values())
-
-
-def _is_canary() -> ColumnElement[bool]:
-    return and_(RELEASES.c.state.in_(UNFINISHED), RELEASES.c.canary.is_not(None))
 
 
 def _sleeps() -> ColumnElement[bool]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from sqlalchemy import URL
 
+from moorage.adapters.transfer.file_checks import size_of
 from moorage.common.failures import Cause, Failure
 
 LOGGER = logging.getLogger(__name__)
@@ -40,11 +41,11 @@ def must_be_there(path: Path) -> None:
     Raises:
         Failure: `LEDGER_DAMAGED` for an empty file, `LEDGER_UNAVAILABLE` for none.
     """
-    if _size(path):
+    if size_of(path) > 0:
         return
     exists = path.exists()
     traces = list(_traces(path, exists=exists))
-    if _size(path):
+    if size_of(path) > 0:
         return
     if not traces:
         if exists:
@@ -66,19 +67,13 @@ def mark(path: Path) -> None:
         marker.write(MARKER_TEXT)
 
 
-def _size(path: Path) -> int:
-    with suppress(OSError):
-        return path.stat().st_size
-    return 0
-
-
 def _traces(path: Path, *, exists: bool) -> Iterator[str]:
     """Files that show an earlier ledger.
 
     If the file itself is missing, only files of its name count: the folder may hold another ledger.
     """
     side_files = [Path(f"{path}{suffix}") for suffix in (MARKER, *WRITE_AHEAD)]
-    yield from (str(one) for one in side_files if _size(one))
+    yield from (str(one) for one in side_files if size_of(one) > 0)
     with suppress(OSError):
         for one in islice(path.parent.iterdir(), MOST_FILES):
             if one != path and (exists or one.name.startswith(path.name)) and _is_ledger(one):

@@ -7,7 +7,7 @@ The database refuses transitions that are not in `allowed_transitions`, and a ch
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,6 +17,7 @@ from sqlalchemy import Connection, Engine, Row, func, insert, select, update
 
 from moorage.adapters.ledger.database import gate
 from moorage.adapters.ledger.tables import CLAIMS, RELEASES, TRANSITION_LOG
+from moorage.adapters.system.threads import variable_scope
 from moorage.common.failures import Cause, Failure
 from moorage.releases.states import SERVING, TRANSITIONS, ReleaseState, Transition
 
@@ -141,11 +142,6 @@ def author() -> Author:
     return _AUTHOR.get() or Author()
 
 
-@contextmanager
-def writing_as(one: Author) -> Iterator[None]:
+def writing_as(one: Author) -> AbstractContextManager[None]:
     """Set the author for a block."""
-    token = _AUTHOR.set(one)
-    try:
-        yield
-    finally:
-        _AUTHOR.reset(token)
+    return variable_scope(_AUTHOR, one)

@@ -29,7 +29,6 @@ class RayRuntime:
     """Ray Serve on one cluster.
 
     Args:
-        address: A line of `Access`.
         config_lock: Locks the cluster's config among processes of the same ledger. Two that read,
             change and replace it at once would undo each other.
     """
@@ -40,11 +39,7 @@ class RayRuntime:
         self._dashboard, self._config_lock = RayDashboard(address), config_lock
 
     def start(self, spec: ContainerSpec, secrets: Mapping[str, str]) -> Workload:  # noqa: ARG002
-        """Add the application to the config. One of the same release is updated.
-
-        Raises:
-            Failure: `LAUNCH_REFUSED` with the reason.
-        """
+        """Add the application to the config. One of the same release is updated."""
         if spec.application is None:
             raise Failure(Cause.LAUNCH_REFUSED, f"{spec.name} is no application of Ray Serve")
         config = spec.application.config

@@ -55,11 +55,7 @@ class RayDashboard:
         return dict(answer)
 
     def put(self, config: dict[str, Any]) -> None:
-        """Replace the config of Serve.
-
-        Raises:
-            Failure: `LAUNCH_REFUSED` with Ray's message.
-        """
+        """Replace the config of Serve; raises `LAUNCH_REFUSED` with Ray's message."""
         self._ask("PUT", APPLICATIONS, PUT_SECONDS, body=config)
 
     def nodes(self) -> list[dict[str, float]]:

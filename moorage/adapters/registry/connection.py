@@ -50,28 +50,20 @@ class Endpoint(NamedTuple):
 
 
 def endpoints(host: str, *, insecure: bool) -> tuple[Endpoint, ...]:
-    """The addresses of a registry, in the order in which they are tried.
-
-    Args:
-        host: Host and port, or `docker.io`.
-    """
+    """The addresses of a registry (host and port, or `docker.io`), in the order of trials."""
     address = HUB_HOST if host == DOCKER_HUB else host
     trust = httpx.create_ssl_context()
     if not insecure and not is_loopback(PORT.sub("", host)):
         trust.load_default_certs()
-        _trust_as_docker(trust, host)
+        for folder in (place.expanduser() / host for place in CERTIFICATES):
+            for authority in sorted(folder.glob("*.crt")):
+                trust.load_verify_locations(authority)
+            for own in sorted(folder.glob("*.cert")):
+                trust.load_cert_chain(own, own.with_suffix(".key"))
         return (Endpoint(f"https://{address}", trust),)
     trust.check_hostname = False
     trust.verify_mode = ssl.CERT_NONE
     return Endpoint(f"https://{address}", trust), Endpoint(f"http://{address}", trust)
-
-
-def _trust_as_docker(trust: ssl.SSLContext, host: str) -> None:
-    for folder in (place.expanduser() / host for place in CERTIFICATES):
-        for authority in sorted(folder.glob("*.crt")):
-            trust.load_verify_locations(authority)
-        for own in sorted(folder.glob("*.cert")):
-            trust.load_cert_chain(own, own.with_suffix(".key"))
 
 
 class Credentials(Value):
@@ -155,11 +147,7 @@ def _token(
 
 
 def bounded_request(client: httpx.Client, method: str, url: str, **options: Any) -> httpx.Response:
-    """Send a request, and read at most `MOST_BYTES` of the answer.
-
-    Raises:
-        httpx.TransportError: The answer is larger, or fails.
-    """
+    """Send a request, and read at most `MOST_BYTES` of the answer."""
     with client.stream(method, url, **options) as answer:
         body = bytearray()
         for piece in answer.iter_bytes():

@@ -27,10 +27,6 @@ def pin_image(image: Image, host: HostSnapshot) -> Image:
     digest, needs no registry. If no registry answers, the host's own copy is used, and the reason
     says so. Call it in a thread.
 
-    Args:
-        image: The image with its publisher's reference.
-        host: The host that will run it: its daemon, registries and architecture are used.
-
     Raises:
         Failure: `IMAGE_MISSING`, `NO_IMAGE` for a host of other processors, or a registry's
             failure. It is no failure if the host's daemon may still be able to pull.

@@ -90,7 +90,9 @@ class RegistryClient:
         tries = Retrying(
             stop=stop_after_attempt(self._attempts),
             wait=wait_exponential(multiplier=0.2, max=2),
-            retry=retry_if_exception(_is_temporary),
+            retry=retry_if_exception(
+                lambda e: isinstance(e, Failure) and e.cause is Cause.REGISTRY_UNAVAILABLE
+            ),
             reraise=True,
         )
         return tries(self._find, parse_reference(reference))
@@ -178,10 +180,6 @@ class RegistryClient:
     def _unavailable(self, reference: Reference, reason: str) -> Failure:
         detail = f"{reference}: {self.host}: {reason}"
         return failure_of(reason, detail, CONNECTION, Cause.REGISTRY_UNAVAILABLE)
-
-
-def _is_temporary(error: BaseException) -> bool:
-    return isinstance(error, Failure) and error.cause is Cause.REGISTRY_UNAVAILABLE
 
 
 class RegistryImage(Value):

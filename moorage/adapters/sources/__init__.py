@@ -39,11 +39,7 @@ NO_KEYS = Keys()
 
 
 def read_keys(spec: ModelSpec) -> Keys:
-    """The keys that a spec names as secrets; of the hub, else the environment's.
-
-    Raises:
-        Failure: `SECRET_MISSING`.
-    """
+    """The keys that a spec names as secrets; of the hub, else the environment's."""
     token = _secret(spec, HUB_TOKEN) or os.environ.get(HUB_TOKEN)
     if token:
         remember({HUB_TOKEN: token})

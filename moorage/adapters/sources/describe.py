@@ -73,10 +73,12 @@ def describe(directory: Path, layout: Layout = MODEL, *, trust_remote_code: bool
     """
     if layout is not ADAPTER:
         config, origin = read_config(directory, trust_remote_code=trust_remote_code)
+        modules = _optional(directory / "modules.json")
         return {
             "config": config,
             "config_origin": origin,
-            "is_sentence_encoder": _has_pooling(directory),
+            "is_sentence_encoder": isinstance(modules, list)
+            and any(isinstance(one, dict) and "Pooling" in str(one.get("type")) for one in modules),
             "has_chat_template": _has_chat_template(directory),
         }
     config = _optional(directory / ADAPTER.config)
@@ -156,13 +158,6 @@ def _read_gguf(
         with suppress(NeedsMore):
             return read_gguf(data, file)
     raise Failure(Cause.SOURCE_INCOMPLETE, f"{file.name} is empty")
-
-
-def _has_pooling(directory: Path) -> bool:
-    modules = _optional(directory / "modules.json")
-    return isinstance(modules, list) and any(
-        isinstance(module, dict) and "Pooling" in str(module.get("type")) for module in modules
-    )
 
 
 def _has_chat_template(directory: Path) -> bool:

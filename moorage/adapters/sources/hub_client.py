@@ -69,7 +69,6 @@ class HubClient(RemoteClient):
         token: Access token. It is sent to the endpoint and appears nowhere else.
         timeout: Seconds to wait for a connection and for each next byte.
         listing_seconds: Seconds that a listing, and the headers before a file, may take in all.
-        waits: Seconds to wait before each further attempt; empty = only one attempt.
 
     Raises:
         Failure: `SOURCE_UNAUTHORIZED` when the token cannot be one.

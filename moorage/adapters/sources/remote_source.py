@@ -23,6 +23,7 @@ from moorage.adapters.sources.store import (
     file_record,
     require_distinct,
 )
+from moorage.adapters.system.os_errors import disk_failures
 from moorage.adapters.system.parallel import Tick, deadline, hold, run_all
 from moorage.adapters.transfer.range_download import Answer, Download, DownloadError, read_range
 from moorage.common.failures import Cause, Failure
@@ -100,7 +101,6 @@ class RemoteSource:
     """One repository of a hub, or prefix of a bucket, and its place in the store.
 
     Args:
-        workers: Files that are downloaded at the same time.
         offline: Never ask the hub; serve what is stored.
         layout: What the repository is expected to hold.
     """
@@ -165,10 +165,8 @@ class RemoteSource:
         """Download what is missing, verify it, and put it in place. Others who stage it wait.
 
         Args:
-            model: As `resolve` made it, here or on another machine.
             on_progress: Called with the bytes done and the bytes of all files, at least every half
                 second and at the end.
-            deadline_seconds: `None` = no deadline.
 
         Raises:
             Failure: `SOURCE_...`, `HUB_...`, `DOWNLOAD_...` or `DISK_FULL`.
@@ -259,7 +257,7 @@ class RemoteSource:
         self._store.require_room(left)
         largest_first = sorted(missing, key=lambda file: -file.size)
         jobs = [partial(self._download_file, commit, file) for file in largest_first]
-        with self._store.disk_failures():
+        with disk_failures(self._store.workspace(commit).parent):
             run_all(jobs, workers=self._workers, tick=tick)
 
     def _download_file(self, commit: str, file: ModelFile, stopped: Event) -> None:
@@ -273,11 +271,7 @@ class RemoteSource:
 
 
 def with_retries(attempt: Callable[[], T], waits: tuple[float, ...]) -> T:
-    """Repeat an attempt, after these seconds, while it ends with a transient `DownloadError`.
-
-    Raises:
-        Failure: For the last one.
-    """
+    """Repeat an attempt, after these seconds, while it ends with a transient `DownloadError`."""
     left = iter(waits)
     while True:
         try:

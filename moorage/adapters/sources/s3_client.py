@@ -82,7 +82,6 @@ class S3Client(RemoteClient):
         endpoint: Address of the store; empty = as AWS's own tools are set, else Amazon's.
         keys: Key id, secret key, session token; empty = those of AWS's own tools, else unsigned.
         attempts: How often botocore sends a request in all.
-        waits: Seconds to wait before each further attempt to go on with a file.
 
     Raises:
         Failure: `PROGRAM_MISSING` without boto3.

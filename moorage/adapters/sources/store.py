@@ -10,14 +10,13 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Literal, cast
 
 from filelock import BaseFileLock, FileLock
 from pydantic import ValidationError
 
-from moorage.adapters.system.os_errors import disk_failures
 from moorage.adapters.transfer.file_checks import (
     File,
     damaged_files,
@@ -183,10 +182,6 @@ class ModelStore:
             needed_room = f"{human_bytes(int(needed * MARGIN))} are needed"
             raise Failure(Cause.DISK_FULL, f"{found}, {needed_room}")
 
-    def disk_failures(self) -> AbstractContextManager[None]:
-        """Turn errors of the disk into failures."""
-        return disk_failures(self._folder)
-
     def accept(self, commit: str, file: ModelFile) -> None:
         """Give a downloaded and verified file its place."""
         place = self.workspace(commit) / file.name
@@ -229,11 +224,7 @@ def _records(files: Iterable[ModelFile]) -> list[File]:
 
 
 def verify(path: Path, file: ModelFile) -> None:
-    """Compare a file with its announcement: the size, and the checksum where there is one.
-
-    Raises:
-        Failure: `DOWNLOAD_CORRUPT` when they differ.
-    """
+    """Raise `DOWNLOAD_CORRUPT` for a file of another size or checksum than was announced."""
     if why := mismatch(str(path), file_record(file)):
         raise Failure(Cause.DOWNLOAD_CORRUPT, why)
 

@@ -17,12 +17,7 @@ _DEADLINE = threading.local()
 
 
 def guarded_client(library: Any, guard: Guard, *, verify: Any = True, **options: Any) -> Any:
-    """A client that connects only to addresses that a guard allows.
-
-    Args:
-        guard: Decides about redirects and addresses.
-        verify: How certificates are verified.
-    """
+    """A client that connects only to addresses that a guard allows."""
 
     def check(request: Any) -> None:
         with _library_errors(library):

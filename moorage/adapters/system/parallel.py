@@ -68,11 +68,7 @@ def run_all(jobs: Sequence[Callable[[Event], T]], *, workers: int, tick: Tick) -
 
     Args:
         jobs: Each gets an event that is set when it is to end early.
-        workers: How many run at the same time.
         tick: Called at least every half second; it may raise.
-
-    Returns:
-        The results, in the order of the jobs.
     """
     stopped = Event()
     with ThreadPoolExecutor(workers, thread_name_prefix="moorage-source") as pool:

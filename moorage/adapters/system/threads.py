@@ -122,9 +122,6 @@ async def hold_lock(lock: AbstractContextManager[None]) -> AsyncIterator[None]:
 
     A thread cannot be cancelled. One that still waits after the end of its flow would take the lock
     later, and keep it as long as the process lives. So it gives the lock back at once.
-
-    Args:
-        lock: As `Locks.holding` gives it.
     """
     taking: Future[None] = Future()
 

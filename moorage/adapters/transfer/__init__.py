@@ -15,13 +15,9 @@ def load(name, text):
 def bundle(program: ModuleType, *needed: ModuleType) -> str:
     """A text for `python3 -c` that runs a module's `main`.
 
-    Args:
-        program: The module.
-        needed: What it imports beyond the standard library, in the order of their own needs.
+    `needed` is what it imports beyond the standard library, in the order of their own needs.
     """
-    loads = [_load(module) for module in (*needed, program)]
+    loads = [
+        f"load({module.__name__!r}, {inspect.getsource(module)!r})" for module in (*needed, program)
+    ]
     return JOINED + "\n".join(loads) + ".main()\n"
-
-
-def _load(module: ModuleType) -> str:
-    return f"load({module.__name__!r}, {inspect.getsource(module)!r})"

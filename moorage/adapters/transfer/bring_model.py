@@ -75,9 +75,6 @@ def bring(
     Args:
         on_progress: Called with the bytes, done and in all.
         say: Called with a line about what is odd and no failure.
-
-    Raises:
-        Failure: As `HostStore.stage`, with the host's name.
     """
     model, host = delivery.model, delivery.host
     with _failures_of(host), contextlib.ExitStack() as lending:
@@ -158,11 +155,8 @@ def lend_model(host: HostSnapshot, folder: str, model: ResolvedModel) -> Iterato
     finally:
         if container is not None:
             with contextlib.suppress(*DAEMON_ERRORS, Failure):
-                _remove(host, str(container.id))
-
-
-def _remove(host: HostSnapshot, identity: str) -> None:
-    connect(parse_access(host.address), ASK_SECONDS).api.remove_container(identity, force=True)
+                api = connect(parse_access(host.address), ASK_SECONDS).api
+                api.remove_container(str(container.id), force=True)
 
 
 def _create(host: HostSnapshot, folder: str) -> Container:

@@ -147,8 +147,9 @@ class HostStore:
                 _remove(container)
                 return _final_report(state, report) if at_work else None
             at_work = True
-            forgotten = state["Status"] == "created" and _age(container) > FED_SECONDS
-            if forgotten and not sending.is_active(container):
+            made = datetime.fromisoformat(str(container.attrs["Created"])[:19]).replace(tzinfo=UTC)
+            is_old = (datetime.now(UTC) - made).total_seconds() > FED_SECONDS
+            if state["Status"] == "created" and is_old and not sending.is_active(container):
                 _remove(container)
                 return None
             _must_be_before(until)
@@ -209,11 +210,6 @@ def _final_report(state: dict[str, Any], report: dict[str, Any]) -> dict[str, An
     return {"cause": Cause.INTERRUPTED.value, "detail": f"the staging container {detail}"}
 
 
-def _age(container: Container) -> float:
-    made = datetime.fromisoformat(str(container.attrs["Created"])[:19]).replace(tzinfo=UTC)
-    return (datetime.now(UTC) - made).total_seconds()
-
-
 def _remove(container: Container) -> None:
     with contextlib.suppress(*DAEMON_ERRORS):
         container.remove(force=True)
@@ -244,16 +240,13 @@ class _Sending:
         """Whether bytes arrived lately. They are counted only every few seconds."""
         now = time.monotonic()
         if is_local(self._model.source) and now - self._looked >= SENT_SECONDS:
-            sent, self._looked = self._bytes_there(container), now
+            self._looked, sent = now, self._sent
+            home = model_directory(STORE, self._model.source, self._model.revision)
+            with contextlib.suppress(*DAEMON_ERRORS):
+                sent = sum(max(0, _bytes_of(container, home, file)) for file in self._model.files)
             if sent != self._sent:
                 self._sent, self._grew = sent, now
         return now - self._grew <= FED_SECONDS
-
-    def _bytes_there(self, container: Container) -> int:
-        home = model_directory(STORE, self._model.source, self._model.revision)
-        with contextlib.suppress(*DAEMON_ERRORS):
-            return sum(max(0, _bytes_of(container, home, file)) for file in self._model.files)
-        return self._sent
 
 
 def parcel(model: ResolvedModel, file: ModelFile, target: str) -> Iterator[bytes]:

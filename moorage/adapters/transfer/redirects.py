@@ -39,8 +39,13 @@ class Guard:
         host = parts.hostname or ""
         if parts.scheme != "https" and (parts.scheme != "http" or host != self._host):
             raise RedirectRefused(f"{self._host} leads to {_escape(url)}, which is not https")
-        if host != self._host and _is_address(host):
-            self._require(host, host)
+        if host == self._host:
+            return
+        try:
+            ipaddress.ip_address(host)
+        except ValueError:
+            return  # a name, which is resolved later
+        self._require(host, host)
 
     def addresses(self, host: str, port: int) -> list[str]:
         """The addresses of a host, each of them checked.
@@ -57,19 +62,16 @@ class Guard:
         return found
 
     def _require(self, address: str, host: str) -> None:
-        kind = kind_of(address)
-        if any(kind in MAY_LEAD_TO[own] for own in self._own_kinds()):
-            return
-        named = host if host == address else f"{host} ({address})"
-        raise RedirectRefused(f"{self._host} leads to {_escape(named)}, a {kind} address")
-
-    def _own_kinds(self) -> set[str]:
         if not self._kinds:
             try:
                 self._kinds = set(map(kind_of, _resolve(self._host, 0)))
             except OSError:  # behind a proxy no name may be known
                 self._kinds = {GLOBAL}
-        return self._kinds
+        kind = kind_of(address)
+        if any(kind in MAY_LEAD_TO[own] for own in self._kinds):
+            return
+        named = host if host == address else f"{host} ({address})"
+        raise RedirectRefused(f"{self._host} leads to {_escape(named)}, a {kind} address")
 
 
 def kind_of(address: str) -> str:
@@ -92,14 +94,6 @@ def kind_of(address: str) -> str:
 def _resolve(host: str, port: int) -> list[str]:
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
 
 
 def _escape(text: str) -> str:

@@ -77,7 +77,10 @@ class Job:
         if os.path.isdir(self.place) and not os.path.isdir(self.workspace):
             os.rename(self.place, self.workspace)
         os.makedirs(self.growing, exist_ok=True)
-        self._drop_what_is_wrong()
+        for file in damaged_files(self.workspace, self.files):  # so that they are downloaded anew
+            if os.path.exists(self._at(file)):
+                os.unlink(self._at(file))
+                self.dropped.add(file["name"])
         missing = [file for file in self.files if size_of(self._at(file)) != file["size"]]
         self._require_room(missing)
         self._bring_all(sorted(missing, key=lambda file: -file["size"]))
@@ -95,13 +98,6 @@ class Job:
     def brought(self) -> dict[str, int]:
         """Bytes by mirror."""
         return {mirror.name: mirror.brought for mirror in self.mirrors if mirror.brought}
-
-    def _drop_what_is_wrong(self) -> None:
-        """Remove files that were damaged on the disk, so that they are downloaded anew."""
-        for file in damaged_files(self.workspace, self.files):
-            if os.path.exists(self._at(file)):
-                os.unlink(self._at(file))
-                self.dropped.add(file["name"])
 
     def _require_room(self, missing: list[File]) -> None:
         left = sum(file["size"] - max(0, size_of(self._growing_at(file))) for file in missing)

@@ -30,7 +30,9 @@ def manual(terms: Terms, rooms: Sequence[Room], spanning: Collection[str]) -> Ou
 
     No follower is put on a host with a release of `spanning`: those that span hosts.
     """
-    selection = _selection(terms.listed)
+    selection: dict[str, dict[str, list[int]]] = {kind: {} for kind, _, _ in terms.listed}
+    for kind, host, index in sorted(terms.listed, key=lambda key: key[2]):
+        selection[kind].setdefault(host, []).append(index)
     if terms.wanted == len(terms.listed) and len(selection) > 1:
         return Outcome(lines=(MIXED_TYPES,))
     groups = {name: _views(rooms, name, hosts) for name, hosts in selection.items()}
@@ -45,13 +47,6 @@ def manual(terms: Terms, rooms: Sequence[Room], spanning: Collection[str]) -> Ou
         return Outcome(lines=(SEVERAL_REPLICAS,))
     best = max(reversed(candidates), key=fit.effective)
     return Outcome((replace(best, overcommit=True),), tuple(fit.shortage(best)))
-
-
-def _selection(listed: Sequence[Key]) -> Selection:
-    selection: dict[str, dict[str, list[int]]] = {kind: {} for kind, _, _ in listed}
-    for kind, host, index in sorted(listed, key=lambda key: key[2]):
-        selection[kind].setdefault(host, []).append(index)
-    return selection
 
 
 def _views(rooms: Sequence[Room], name: str, hosts: Mapping[str, Sequence[int]]) -> list[View]:

@@ -79,7 +79,6 @@ def parallel_sizes(parameters: Parameters, accelerators: int | None = None) -> P
     """The parallel sizes.
 
     Args:
-        parameters: The user's arguments.
         accelerators: How many each replica takes, the tensor-parallel size where no argument
             states a size; None = open.
 
@@ -121,11 +120,7 @@ def is_native(version: str | None, parameters: Parameters) -> bool:
 
 
 def require_whole_ranks(sizes: ParallelSizes) -> None:
-    """Refuse ranks that natively joined hosts cannot share evenly.
-
-    Raises:
-        Failure: `LOCAL_RANKS`.
-    """
+    """Refuse ranks that natively joined hosts cannot share evenly; raises `LOCAL_RANKS`."""
     if sizes.data is not None and sizes.data_local is not None and sizes.data % sizes.data_local:
         meaning = (
             f"--data-parallel-size {sizes.data} must be a multiple of "

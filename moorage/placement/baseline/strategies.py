@@ -167,7 +167,10 @@ class _Search:
     def _of_size(self, group: Sequence[View], size: int) -> Sequence[View]:
         """Hosts in fleet order until they do; none when they run out."""
         terms, taken, memory = self.terms, list[View](), 0
-        for view in filter(self._is_usable, group):
+        for view in group:
+            enough = all(view.ratio(item) >= terms.utilization for item in view.accelerators)
+            if view.room.ram < terms.ram or not enough:
+                continue
             taken.append(view)
             share = terms.utilization or 1
             memory += sum(int(item.memory_total * share) for item in view.accelerators)
@@ -183,11 +186,6 @@ class _Search:
         if memory > self.memory:
             self.best, self.memory, self.unfit = taken, memory, len(group) - len(taken)
         return ()
-
-    def _is_usable(self, view: View) -> bool:
-        return view.room.ram >= self.terms.ram and all(
-            view.ratio(item) >= self.terms.utilization for item in view.accelerators
-        )
 
     def _topology_refusal(self, hosts: int, size: int) -> Refusal | None:
         """Why vLLM cannot spread over so many hosts; Ray can always."""

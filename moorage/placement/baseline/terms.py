@@ -187,7 +187,10 @@ def _counts(
 def _utilization(profile: ModelProfile, parameters: Parameters) -> float:
     written = parameters.value(FLAG)
     if not written:
-        return UTILIZATION if _takes_share(profile, parameters) else 0.0
+        generates = not profile.categories or GENERATING.intersection(profile.categories)
+        pools = POOLING_WITH_SHARE.intersection(profile.architectures)
+        takes_share = generates or (pools and _reads_config(profile, parameters))
+        return UTILIZATION if takes_share else 0.0
     try:
         share = float(written)
     except ValueError:
@@ -195,11 +198,3 @@ def _utilization(profile: ModelProfile, parameters: Parameters) -> float:
     if not math.isfinite(share):
         raise contradiction(ErrorClass.UNREADABLE, f"--{FLAG} {written} is not a number")
     return share
-
-
-def _takes_share(profile: ModelProfile, parameters: Parameters) -> bool:
-    categories = set(profile.categories)
-    if not categories or GENERATING & categories:
-        return True
-    reads_config = _reads_config(profile, parameters)
-    return reads_config and bool(POOLING_WITH_SHARE & set(profile.architectures))

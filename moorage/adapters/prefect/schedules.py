@@ -1,0 +1,102 @@
+"""Schedules of models on Prefect's server."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.actions import DeploymentScheduleCreate
+from prefect.client.schemas.objects import DeploymentSchedule
+from prefect.client.schemas.schedules import CronSchedule
+from prefect.exceptions import ObjectNotFound
+
+from moorage.adapters.prefect.api_errors import server_failures
+from moorage.operations.schedules import DEPLOYMENTS, ModelSchedule, ScheduleChanges, model_of
+
+
+@dataclass(frozen=True)
+class ScheduledDeployment:
+    """A deployment that wakes models or puts them to sleep.
+
+    Attributes:
+        name: `flow/deployment`.
+        identity: Prefect's.
+        schedules: Those that moorage has made.
+        identities: Prefect's, of the schedules by slug.
+    """
+
+    name: str
+    identity: UUID
+    schedules: tuple[ModelSchedule, ...]
+    identities: Mapping[str, UUID]
+
+
+async def scheduled_deployments() -> tuple[ScheduledDeployment, ...]:
+    """The deployments for schedules that there are on the server.
+
+    Raises:
+        Failure: The server does not answer as expected.
+    """
+    found = []
+    with server_failures():
+        async with get_client() as client:
+            for name in DEPLOYMENTS:
+                try:
+                    one = await client.read_deployment_by_name(name)
+                except ObjectNotFound:
+                    continue
+                found.append(_of_deployment(name, one.id, one.schedules))
+    return tuple(found)
+
+
+async def change_schedules(deployment: ScheduledDeployment, changes: ScheduleChanges) -> None:
+    """Carry changes out. A schedule that a person has switched off stays off.
+
+    Raises:
+        Failure: The server does not answer as expected.
+    """
+    identity = deployment.identity
+    with server_failures():
+        async with get_client() as client:
+            if changes.create:
+                new = [creation_of(one) for one in changes.create]
+                await client.create_deployment_schedules(identity, new)
+            for one in changes.update:
+                await client.update_deployment_schedule(
+                    identity,
+                    deployment.identities[one.slug],
+                    schedule=CronSchedule(cron=one.cron, timezone=one.timezone),
+                    parameters=dict(one.parameters),
+                )
+            for slug in changes.delete:
+                await client.delete_deployment_schedule(identity, deployment.identities[slug])
+
+
+def creation_of(one: ModelSchedule) -> DeploymentScheduleCreate:
+    """What Prefect makes a schedule from."""
+    return DeploymentScheduleCreate(
+        slug=one.slug,
+        schedule=CronSchedule(cron=one.cron, timezone=one.timezone),
+        parameters=dict(one.parameters),
+    )
+
+
+def _of_deployment(
+    name: str, identity: UUID, schedules: Sequence[DeploymentSchedule]
+) -> ScheduledDeployment:
+    ours = {
+        one.slug: (
+            one.id,
+            ModelSchedule(model, name, cron.cron, cron.timezone or "", one.parameters),
+        )
+        for one in schedules
+        if one.slug
+        and (model := model_of(one.slug))
+        and isinstance(cron := one.schedule, CronSchedule)
+    }
+    return ScheduledDeployment(
+        name,
+        identity,
+        tuple(schedule for _, schedule in ours.values()),
+        {slug: identity for slug, (identity, _) in ours.items()},
+    )

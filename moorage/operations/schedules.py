@@ -1,0 +1,109 @@
+"""Schedules of Prefect that wake models and put them to sleep."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from moorage.spec.schedule import ScheduleSpec
+
+WAKE, SLEEP = "wake-model/wake", "sleep-model/sleep"
+DEPLOYMENTS = (WAKE, SLEEP)
+"""Deployments on Prefect's server whose runs wake models and put them to sleep."""
+
+PREFIX = "moorage."
+REQUESTER = "its schedule"
+
+
+@dataclass(frozen=True)
+class ModelSchedule:
+    """A schedule of a deployment for one model.
+
+    Attributes:
+        model: Name of the model.
+        deployment: Name of the deployment, as `flow/deployment`.
+        cron: When its runs begin.
+        timezone: Time zone of `cron`.
+        parameters: Parameters of its runs.
+    """
+
+    model: str
+    deployment: str
+    cron: str
+    timezone: str
+    parameters: Mapping[str, Any]
+
+    @property
+    def slug(self) -> str:
+        """Its name among the schedules of the deployment."""
+        return f"{PREFIX}{self.model}"
+
+    def is_at(self, other: "ModelSchedule") -> bool:
+        """Whether both are for the same times."""
+        return (self.cron, self.timezone) == (other.cron, other.timezone)
+
+
+def schedules_of(
+    model: str, spec: ScheduleSpec | None, fleet: Mapping[str, Any]
+) -> tuple[ModelSchedule, ...]:
+    """The schedules that a model should have.
+
+    Args:
+        model: Its name.
+        spec: The times, out of its spec.
+        fleet: The hosts it runs on, as a parameter of the flow; empty = those of the worker.
+    """
+    if spec is None:
+        return ()
+    named = {"name": model, "requested_by": REQUESTER}
+    wanted = (
+        (WAKE, spec.awake, named | ({"fleet": dict(fleet)} if fleet else {})),
+        (SLEEP, spec.asleep, {**named, "reason": "its schedule says so"}),
+    )
+    return tuple(
+        ModelSchedule(model, deployment, cron, spec.timezone, parameters)
+        for deployment, cron, parameters in wanted
+        if cron
+    )
+
+
+def model_of(slug: str | None) -> str | None:
+    """The model that a schedule is for; None = it is none of moorage's."""
+    return slug.removeprefix(PREFIX) if slug and slug.startswith(PREFIX) else None
+
+
+@dataclass(frozen=True)
+class ScheduleChanges:
+    """What makes the schedules of a deployment equal to those that are wanted."""
+
+    create: tuple[ModelSchedule, ...]
+    update: tuple[ModelSchedule, ...]
+    delete: tuple[str, ...]
+    """Slugs."""
+
+    def __bool__(self) -> bool:
+        return bool(self.create or self.update or self.delete)
+
+
+def schedule_changes(
+    wanted: Iterable[ModelSchedule], found: Sequence[ModelSchedule], *, only_times: bool
+) -> ScheduleChanges:
+    """Compare the schedules of one deployment.
+
+    Args:
+        wanted: All that should be there.
+        found: Those that are there, of the models that are compared.
+        only_times: Other parameters are left as they are.
+    """
+    there = {one.model: one for one in found}
+    should = {one.model: one for one in wanted}
+    both = [one for one in should.values() if one.model in there]
+    return ScheduleChanges(
+        create=tuple(one for one in should.values() if one.model not in there),
+        update=tuple(
+            one
+            for one in both
+            if not one.is_at(there[one.model])
+            or not (only_times or one.parameters == there[one.model].parameters)
+        ),
+        delete=tuple(one.slug for one in found if one.model not in should),
+    )
