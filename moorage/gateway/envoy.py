@@ -19,6 +19,8 @@ OWN_FOLDER = "envoy"
 """Folder in the gateway's, into which Envoy writes; as a container it can write nowhere else."""
 
 ADMIN_SOCKET, ACCESS_LOG = f"{OWN_FOLDER}/admin", f"{OWN_FOLDER}/access.log"
+OLD_ACCESS_LOG = f"{OWN_FOLDER}/access.1"
+CONFIG_FOLDER = "config"
 LISTENERS_FILE, ROUTES_FILE, CLUSTERS_FILE = "listeners.json", "routes.json", "clusters.json"
 
 RATE_LIMIT = "envoy.filters.http.local_ratelimit"
@@ -104,7 +106,7 @@ def lua_filter(script: str) -> str:
 
 def source(folder: str, file: str) -> Document:
     """A file of the configuration as a source of resources."""
-    path = f"{folder}/config"
+    path = f"{folder}/{CONFIG_FOLDER}"
     return {
         "path_config_source": {"path": f"{path}/{file}", "watched_directory": {"path": path}},
         "resource_api_version": "V3",

@@ -33,11 +33,7 @@ class Check(Value):
 
 
 class HostChecks(Value):
-    """The findings about one host of a fleet.
-
-    Attributes:
-        checks: What was found, in the order in which one depends on the other.
-    """
+    """The findings about one host of a fleet."""
 
     host: str
     address: str
@@ -88,11 +84,7 @@ MOST_NAMED = 5
 
 
 def judge_docker(version: str, api: str) -> Check:
-    """Whether a daemon is new enough.
-
-    Args:
-        api: The newest API that it speaks, such as `1.41`.
-    """
+    """Whether a daemon is new enough."""
     found = f"{version} (API {api})"
     if version_key(api) >= version_key(OLDEST_API):
         return fine("Docker", found)
@@ -161,11 +153,7 @@ def seconds_ahead(time: str, began: float, ended: float) -> float | None:
 
 
 def judge_clock(ahead: float) -> Check:
-    """Whether two clocks agree.
-
-    Args:
-        ahead: Seconds that the host's clock is ahead of this machine's.
-    """
+    """Whether two clocks agree."""
     if abs(ahead) <= CLOCK_SECONDS:
         return fine("clock", f"within {human_seconds(max(1.0, abs(ahead)))} of this machine's")
     way = "ahead of" if ahead > 0 else "behind"

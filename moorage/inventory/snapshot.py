@@ -62,34 +62,23 @@ class HostSnapshot(Value):
     """One host at one moment.
 
     Attributes:
-        bind: Address on which engines listen.
         unreachable: Why the host could not be surveyed; empty = it could.
         troubles: What could not be found out about it, and why.
-        runtimes: What can start engines there.
         docker: Version of its Docker; empty = it has none, or was not surveyed.
-        programs: Engines installed there for the process runtime.
         architecture: CPU architecture, such as `amd64`.
-        cpus: Logical processors.
-        ram_total: Bytes of RAM.
         ram_free: Bytes of RAM that are really available now.
         ram_reserve: Bytes of RAM that are never claimed.
         accelerator_reserve: Bytes of each accelerator that are never claimed.
-        accelerators: In index order.
-        unified_memory: Whether the accelerators use the host's RAM as their memory.
         links: Indexes of accelerators that NVLink joins, by group; empty = none, or unknown.
         models: What is staged there already, as `source@revision`.
         images: References and digests of the images that are there already.
         catalogue: Images for its hardware in addition to the official ones.
-        registries: Where it takes images from.
         store: Directory in which a remote host keeps models; empty = this machine's store.
         helper_image: Image of the small containers that work on a remote host.
         shares_models: Whether other hosts may copy from its store.
         paths: Directories of `file://` models that are there; None = it shares this file system.
-        port_range: First and last port that may be taken.
-        ray_range: First and last port of Ray's clusters.
         interface: Network interface to the other hosts; empty = not known.
         ports_in_use: Ports on which something listens already.
-        claims: What the ledger has reserved there.
     """
 
     name: str

@@ -49,7 +49,6 @@ class CalibrationKey(Value):
         accelerator: Name of the device; empty on CPU.
         max_num_batched_tokens: Tokens of one scheduler step; 0 = the engine's default.
         max_num_seqs: Requests that run at once; 0 = the engine's default.
-        eager: Whether CUDA graphs are off.
         options: Other options that change what the engine takes, such as LoRA's.
     """
 
@@ -176,8 +175,6 @@ class Measurement(Value):
     """What one workload of a release measured, and what was predicted for it.
 
     Attributes:
-        key: Settings under which this holds.
-        measured: The sizes that its log reports.
         predicted: Bytes of one rank by the name of the term; empty = nothing was predicted.
         measured_at: When, UTC.
     """

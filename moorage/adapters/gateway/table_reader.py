@@ -1,13 +1,12 @@
 """The routing table of gateways, read from the ledger."""
 
-import json
 import time
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from moorage.adapters.files.safe_files import write_private
+from moorage.adapters.gateway.envoy_folder import EnvoyFolder, LocalFolder
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.secrets import read_secrets
 from moorage.common.failures import Failure
@@ -22,7 +21,6 @@ from moorage.releases.routing import Route
 from moorage.spec.keep_alive import keep_alive_seconds
 
 KEYS = "keys"
-DOORMAN_SOCKET = "doorman.sock"
 RETRY_SECONDS = 60.0
 """When a key that could not be read is tried again: that may start a Prefect server."""
 
@@ -47,15 +45,20 @@ class TableReader:
     """Reads the table of one gateway.
 
     Args:
-        folder: The gateway's folder; the keys of engines are written into it.
+        folder: The gateway's folder on this machine.
         clock: Seconds, never decreasing.
+        place: Where Envoy reads its files, also the keys of engines; None = in the same folder.
     """
 
     def __init__(
-        self, ledger: Ledger, folder: Path, clock: Callable[[], float] = time.monotonic
+        self,
+        ledger: Ledger,
+        folder: Path,
+        clock: Callable[[], float] = time.monotonic,
+        place: EnvoyFolder | None = None,
     ) -> None:
-        self._ledger, self._folder, self._clock = ledger, folder / KEYS, clock
-        self._socket = folder / DOORMAN_SOCKET
+        self._ledger, self._clock = ledger, clock
+        self._place: EnvoyFolder = place or LocalFolder(folder)
         self._files: dict[str, _KeyFile] = {}
 
     def read(self, options: GatewayOptions) -> RoutingTable:
@@ -77,7 +80,7 @@ class TableReader:
                 *(_held(route, "asleep") for route in asleep),
                 *(_held(route, "starting") for route in making_room),
             ),
-            doorman=str(self._socket),
+            doorman=self._place.doorman,
             keys=keys,
             spent=used_up,
             day_ends=end_of_day(now) if used_up else None,
@@ -131,9 +134,9 @@ class TableReader:
             key = read_secrets([secret])[secret]
         except Failure as failure:
             return _KeyFile(secret, problem=f"its key: {failure}", read_at=self._clock())
-        path = self._folder / f"{release}.json"
-        write_private(path, json.dumps(engine_key(key)), over=True)
-        return _KeyFile(secret, str(path))
+        path = f"{KEYS}/{release}.json"
+        self._place.write(path, engine_key(key))
+        return _KeyFile(secret, f"{self._place.root}/{path}")
 
 
 def _backend(route: Route, key: _KeyFile) -> Backend | None:

@@ -7,6 +7,7 @@ import httpx
 import pytest
 
 from moorage.adapters.gateway.access_log import AccessLog
+from moorage.adapters.gateway.envoy_folder import LocalFolder
 from moorage.common.failures import Failure
 from moorage.gateway.envoy import ACCESS_LOG
 from moorage.gateway.gateway import LogPosition
@@ -31,7 +32,7 @@ def everything(log: AccessLog, position: LogPosition) -> tuple[list[bytes], LogP
 
 
 def test_each_line_is_read_once_and_only_when_it_is_whole(tmp_path: Path) -> None:
-    log, file = AccessLog(tmp_path), log_file(tmp_path)
+    log, file = AccessLog(LocalFolder(tmp_path)), log_file(tmp_path)
     assert log.read(LogPosition()) == ([], LogPosition())
     file.write_bytes(b"one\ntwo\nthr")
     lines, position = everything(log, LogPosition())
@@ -42,7 +43,7 @@ def test_each_line_is_read_once_and_only_when_it_is_whole(tmp_path: Path) -> Non
 
 
 def test_what_was_renamed_is_read_to_its_end_first(tmp_path: Path) -> None:
-    log, file = AccessLog(tmp_path), log_file(tmp_path)
+    log, file = AccessLog(LocalFolder(tmp_path)), log_file(tmp_path)
     file.write_bytes(b"one\n")
     _, position = everything(log, LogPosition())
     with file.open("ab") as more:
@@ -55,7 +56,7 @@ def test_what_was_renamed_is_read_to_its_end_first(tmp_path: Path) -> None:
 def test_a_large_log_is_read_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("moorage.adapters.gateway.access_log.LARGEST_READ", 10)
     log_file(tmp_path).write_bytes(b"one\ntwo\nthree\nfour\n")
-    lines, _ = everything(AccessLog(tmp_path), LogPosition())
+    lines, _ = everything(AccessLog(LocalFolder(tmp_path)), LogPosition())
     assert lines == [b"one", b"two", b"three", b"four"]
 
 
@@ -63,7 +64,7 @@ def test_a_pipe_in_place_of_the_log_holds_nobody_up(tmp_path: Path) -> None:
     file = log_file(tmp_path)
     os.mkfifo(file)
     with pytest.raises(Failure, match="no regular file"):
-        everything(AccessLog(tmp_path), LogPosition())
+        everything(AccessLog(LocalFolder(tmp_path)), LogPosition())
 
 
 @pytest.mark.process
@@ -71,7 +72,7 @@ def test_a_log_that_was_renamed_without_telling_envoy_is_begun_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gateway = RunningGateway(tmp_path)
-    log, file = AccessLog(tmp_path), tmp_path / ACCESS_LOG
+    log, file = AccessLog(LocalFolder(tmp_path)), tmp_path / ACCESS_LOG
     try:
         gateway.serve(model("llama"))
         gateway.ask("llama")

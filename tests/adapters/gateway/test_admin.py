@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from moorage.adapters.gateway.admin import Admin
+from moorage.adapters.gateway.envoy_folder import LocalFolder
 from moorage.common.failures import Failure
 from moorage.gateway.envoy import ADMIN_SOCKET
 
@@ -32,7 +33,7 @@ def answering(folder: Path, piece: bytes, pause: float) -> Iterator[Admin]:
         listener.listen()
         thread = threading.Thread(target=lambda: answer(listener.accept()[0]))
         thread.start()
-        yield Admin(folder)
+        yield Admin(LocalFolder(folder).admin())
         ended.set()
         thread.join()
 

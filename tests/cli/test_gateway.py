@@ -1,0 +1,21 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from moorage.cli.app import app
+from moorage.common.failures import ExitCode
+
+
+@pytest.mark.parametrize("name", ["../main", "a/b", "-main", "", "x" * 64, "ma in"])
+def test_a_gateway_has_a_name_as_models_have(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MOORAGE_HOME", str(tmp_path / "home"))
+    done = CliRunner().invoke(app, ["gateway", "up", f"--name={name}"])
+    assert done.exit_code == ExitCode.BAD_INPUT, done.output
+    assert "letters, digits" in " ".join(done.output.split())
+    assert not (tmp_path / "home" / "gateways").exists()
