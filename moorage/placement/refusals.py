@@ -234,7 +234,7 @@ def _part_refusal(request: Request, view: HostView) -> Refusal | None:
                 return None
             refusals.append(refusal)
     if measured := [one for one in refusals if one.needed]:
-        return min(measured, key=lambda one: one.shortfall)
+        return min(measured, key=lambda one: one.needed - one.available)
     note = f"{request.count} accelerators over {request.hosts} hosts are more than it has"
     return refusals[0] if refusals else Refusal(Reason.NO_ACCELERATOR, note)
 
