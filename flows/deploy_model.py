@@ -40,9 +40,9 @@ from tasks.release import (
     publish,
     publish_plan,
     revise,
+    set_schedule,
 )
 from tasks.replace import abandon, end_superseded, finish_switch, free_claims, stop_for, undo_stop
-from tasks.schedules import follow_schedule
 from tasks.smoke_test import canary, gate, is_canary, must_pass
 from tasks.stage import fetch, fetch_undos, make_caches, stage
 from tasks.survey import survey
@@ -90,11 +90,9 @@ async def deploy_model(
                 # Only the model itself can have changed; where it did not, no release is begun.
                 model = (await source.resolve_and_derive()).model
                 if old.is_of(spec, model.revision, model.pins):
-                    await revise(old, spec)
-                    await follow_schedule(spec, fleet, old)
+                    await revise(old, spec, fleet)
                     return unchanged(old, await image_drift(old, fleet))
             release = await roll_out(context, source, fleet, old)
-            await follow_schedule(spec, fleet, old)
     return Completed(message=announcement(release), data=release)
 
 
@@ -163,6 +161,7 @@ class ReleaseRollout:
             # The new release serves, whatever signal arrives now.
             run_shielded(lock.release)
             run_shielded(draft.record_measurements)
+        await set_schedule(release.spec, self.fleet, self.old)
         return release
 
     async def _take_steps(self, saga: Saga) -> tuple[Release, AcceleratorStartLock]:

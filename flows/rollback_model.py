@@ -19,7 +19,6 @@ from tasks.compare import serving, sole_flow
 from tasks.context import ledger
 from tasks.policy import recorded_scope, require_allowed, settled_fleet
 from tasks.release import announcement
-from tasks.schedules import follow_schedule
 
 
 @flow(
@@ -62,7 +61,6 @@ async def rollback_model(
                 message = f"unchanged: {old.id} already serves what {target.id} ran"
                 return Completed(name="Unchanged", message=message, data=old.release)
             release = await roll_out(context, _source(target, old), fleet, old)
-            await follow_schedule(release.spec, fleet, old)
     return Completed(message=f"{announcement(release)}, as {target.id} did", data=release)
 
 

@@ -18,7 +18,9 @@ from moorage.adapters.system.threads import (
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import human_seconds
 from moorage.engines.launch import LABEL_REPLICA, split_off
+from moorage.inventory.fleet import Fleet
 from moorage.operations.history.changes import spec_changes
+from moorage.operations.schedules import schedules_of
 from moorage.placement.placement import Analyzed, Placed
 from moorage.placement.propose import NoFit
 from moorage.releases.release import FailureRecord, Release, ReleaseRow, ReleaseState, claims_of
@@ -29,6 +31,7 @@ from tasks.artifacts import show_markdown
 from tasks.context import PLAIN, ledger, routes
 from tasks.journal import Journal, failure_of, step, tell
 from tasks.measure import measure, read_facts, record_measurements
+from tasks.schedules import fleet_parameter, has_schedule, set_schedules
 from tasks.smoke_test import is_canary
 
 
@@ -72,10 +75,17 @@ def approval_page(spec: ModelSpec, release: Release, *, unchanged: bool) -> str:
     return "\n".join([*lines, "", plan_document(release).markdown()])
 
 
-@threaded
-def revise(old: ReleaseRow, spec: ModelSpec) -> None:
+async def revise(old: ReleaseRow, spec: ModelSpec, fleet: Fleet) -> None:
     """Write a spec into the record of a release that serves it already."""
-    ledger().releases.revise(old, spec)
+    await in_thread(ledger().releases.revise, old, spec)
+    await set_schedule(spec, fleet, old)
+
+
+async def set_schedule(spec: ModelSpec, fleet: Fleet, old: ReleaseRow | None) -> None:
+    """Have Prefect wake a model and put it to sleep as its spec says, or no more."""
+    if spec.schedule or has_schedule(old):
+        wanted = schedules_of(spec.name, spec.schedule, fleet_parameter(fleet))
+        await set_schedules([spec.name], wanted)
 
 
 def announcement(release: Release) -> str:

@@ -9,24 +9,14 @@ from moorage.inventory.fleet import Fleet
 from moorage.operations.schedules import ModelSchedule, schedule_changes, schedules_of
 from moorage.releases.release import ReleaseRow
 from moorage.releases.states import SERVING, ReleaseState
-from moorage.spec import ModelSpec
 from tasks.context import ledger
 from tasks.journal import tell
 
 
-async def follow_schedule(spec: ModelSpec, fleet: Fleet, before: ReleaseRow | None) -> None:
-    """Make the schedules of a model those of its spec, where it or the release before has some.
-
-    A release serves without them, too: what fails here is only told, and reconciling does it.
-    """
-    if spec.schedule or _has_schedule(before):
-        await _set([spec.name], schedules_of(spec.name, spec.schedule, _parameter(fleet)))
-
-
 async def end_schedule(row: ReleaseRow) -> None:
     """Remove the schedules of a model that is retired."""
-    if _has_schedule(row):
-        await _set([row.model], ())
+    if has_schedule(row):
+        await set_schedules([row.model], ())
 
 
 async def restore_schedules(fleet: Fleet) -> None:
@@ -40,13 +30,16 @@ async def restore_schedules(fleet: Fleet) -> None:
         schedule
         for row in rows
         if row.release
-        for schedule in schedules_of(row.model, row.release.spec.schedule, _parameter(fleet))
+        for schedule in schedules_of(row.model, row.release.spec.schedule, fleet_parameter(fleet))
     ]
-    await _set(None, wanted)
+    await set_schedules(None, wanted)
 
 
-async def _set(models: Collection[str] | None, wanted: Sequence[ModelSchedule]) -> None:
-    """Make the schedules of models those that are wanted; None = of all that the ledger knows."""
+async def set_schedules(models: Collection[str] | None, wanted: Sequence[ModelSchedule]) -> None:
+    """Make the schedules of models those that are wanted; None = of all that the ledger knows.
+
+    Models serve without them, too: what fails here is only told, and reconciling does it.
+    """
     try:
         deployments = await scheduled_deployments()
         for one in deployments:
@@ -68,14 +61,16 @@ async def _set(models: Collection[str] | None, wanted: Sequence[ModelSchedule]) 
         tell(f"schedules begin with `moorage serve`: Prefect's server has no {lacking} yet")
 
 
-def _known(models: Collection[str]) -> set[str]:
-    """Those of which the ledger has a release; others are of other ledgers."""
-    return {model for model in models if ledger().releases.of_model(model)}
-
-
-def _has_schedule(row: ReleaseRow | None) -> bool:
+def has_schedule(row: ReleaseRow | None) -> bool:
+    """Whether a release was to be woken or put to sleep by the clock."""
     return bool(row and row.release and row.release.spec.schedule)
 
 
-def _parameter(fleet: Fleet) -> dict[str, object]:
+def fleet_parameter(fleet: Fleet) -> dict[str, object]:
+    """A fleet as a parameter of a flow."""
     return fleet.model_dump(mode="json", exclude_defaults=True)
+
+
+def _known(models: Collection[str]) -> set[str]:
+    """Those of which the ledger has a release; others are of other ledgers."""
+    return {model for model in models if ledger().releases.of_model(model)}

@@ -29,8 +29,6 @@ class Cause(StrEnum):
     The names are stable: artifacts, the ledger and `--json` hold them.
 
     Attributes:
-        summary: One line for a person.
-        suggestion: What to do about it.
         retryable: Whether the same attempt may succeed a little later without a change.
     """
 

@@ -14,7 +14,6 @@ class Failure(Exception):
     """A failure with a cause, and everything that a person needs to act on it.
 
     Args:
-        cause: Entry of the taxonomy.
         detail: What was found, with names and numbers.
         suggestion: Replaces the general suggestion of the cause where more is known.
         log_tail: Last lines of the engine's log.

@@ -42,7 +42,6 @@ class Refusal(Exception):
     """Why something cannot be. A rule raises it, or returns it where "no" is a usual answer.
 
     Attributes:
-        reason: The named reason.
         note: The reason in words, where the numbers do not say all.
         needed: What was needed of the scarce resource: bytes, or cores; 0 = it was not about that.
         available: What was available of it; of accelerators, on the one with least room.
@@ -58,11 +57,6 @@ class Refusal(Exception):
     count: int = 0
     there: int = 0
     held_by: tuple[str, ...] = ()
-
-    @property
-    def shortfall(self) -> int:
-        """How much of the scarce resource is missing."""
-        return self.needed - self.available
 
     def __str__(self) -> str:
         return self.note or self.reason

@@ -59,7 +59,6 @@ def decode(content: bytes | str, limits: JsonLimits = LIMITS) -> Any:
 
     Args:
         content: The text, UTF-8 where it is bytes.
-        limits: What is accepted.
 
     Raises:
         JsonError: It is beyond a limit; `NotJson` when it is no JSON.

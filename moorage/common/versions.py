@@ -35,16 +35,10 @@ def at_least(version: str, least: str) -> bool:
 
     Args:
         version: As images and users write it, such as `v0.16.0`, `0.19.0-custom`, `0.16.0rc1`.
-        least: The other.
     """
     if not NUMBERED.match(version):
         return bool(version)
     return version_key(version) >= version_key(least)
-
-
-def newest(versions: list[str]) -> str:
-    """The newest of some versions; there must be one."""
-    return max(versions, key=version_key)
 
 
 def major(version: str) -> str:

@@ -84,7 +84,6 @@ def choose_image(question: ImageQuestion, more: Sequence[CatalogueRow] = ()) -> 
     """The image for an engine on one kind of hardware; never another hardware's image instead.
 
     Args:
-        question: The engine, the user's wishes and the host.
         more: Rows that are tried where no official image can serve.
 
     Raises:
@@ -113,7 +112,6 @@ def resolve_image(question: ImageQuestion, catalogue: Sequence[CatalogueRow]) ->
     in GPUStack; moorage refuses such a spec before (`engines/checks.py`).
 
     Args:
-        question: The engine, the user's wishes and the host.
         catalogue: Rows of one publisher. Ask once for each publisher, the preferred one first.
     """
     if question.image:

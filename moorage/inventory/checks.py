@@ -33,11 +33,7 @@ class Check(Value):
 
 
 class HostChecks(Value):
-    """The findings about one host of a fleet.
-
-    Attributes:
-        checks: What was found, in the order in which one depends on the other.
-    """
+    """The findings about one host of a fleet."""
 
     host: str
     address: str
@@ -88,11 +84,7 @@ MOST_NAMED = 5
 
 
 def judge_docker(version: str, api: str) -> Check:
-    """Whether a daemon is new enough.
-
-    Args:
-        api: The newest API that it speaks, such as `1.41`.
-    """
+    """Whether a daemon is new enough."""
     found = f"{version} (API {api})"
     if version_key(api) >= version_key(OLDEST_API):
         return fine("Docker", found)
@@ -134,11 +126,13 @@ def judge_toolkit(facts: HostFacts, runtimes: tuple[str, ...]) -> list[Check]:
 
 def judge_disks(images: int | None, models: int | None) -> list[Check]:
     """Whether there is room, in bytes, for images and models; None = not looked at."""
-    return [
-        _judge_disk(name, free)
-        for name, free in (("disk of images", images), ("disk of models", models))
-        if free is not None
-    ]
+    checks = []
+    fix = f"Have {human_bytes(LITTLE_DISK)} free: remove unused images with `docker image prune`."
+    for name, free in (("disk of images", images), ("disk of models", models)):
+        if free is not None:
+            found = f"{human_bytes(free)} free"
+            checks.append(fine(name, found) if free >= LITTLE_DISK else broken(name, found, fix))
+    return checks
 
 
 def seconds_ahead(time: str, began: float, ended: float) -> float | None:
@@ -161,11 +155,7 @@ def seconds_ahead(time: str, began: float, ended: float) -> float | None:
 
 
 def judge_clock(ahead: float) -> Check:
-    """Whether two clocks agree.
-
-    Args:
-        ahead: Seconds that the host's clock is ahead of this machine's.
-    """
+    """Whether two clocks agree."""
     if abs(ahead) <= CLOCK_SECONDS:
         return fine("clock", f"within {human_seconds(max(1.0, abs(ahead)))} of this machine's")
     way = "ahead of" if ahead > 0 else "behind"
@@ -207,14 +197,6 @@ def judge_neighbours(troubles: Mapping[str, str]) -> Check:
         f"does not reach {unreached}{more}",
         "Models that span hosts need it: let the firewalls pass `ports` between the hosts.",
     )
-
-
-def _judge_disk(name: str, free: int) -> Check:
-    found = f"{human_bytes(free)} free"
-    if free >= LITTLE_DISK:
-        return fine(name, found)
-    fix = f"Have {human_bytes(LITTLE_DISK)} free: remove unused images with `docker image prune`."
-    return broken(name, found, fix)
 
 
 def _names(names: list[str]) -> str:

@@ -28,7 +28,6 @@ class Claim(Value):
 
     Attributes:
         index: Which one, where a host has several.
-        amount: Bytes, cores or ports.
         release: Release that holds it; empty while it is only proposed.
         pending: Whether the release has not been proven yet, so that what it claims may not be
             in use yet.

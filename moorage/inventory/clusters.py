@@ -19,7 +19,6 @@ class ClusterSnapshot(Value):
     Attributes:
         address: The way to its dashboard, as `Access.url` writes it.
         serve: Base URL under which Ray Serve answers.
-        autoscales: Whether nodes are added when they are needed.
         total: Resources of all nodes by Ray's name: `GPU`, `CPU`, `accelerator_type:H100`, ...
         free: What of them nobody holds; None = the cluster does not tell (yet).
     """

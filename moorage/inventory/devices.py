@@ -24,13 +24,11 @@ class DeviceKind(Value):
         shared: Device nodes that every container of the type needs.
         node: Node of one device, with `{index}`; empty = it has none of its own.
         renders: Whether each has a render node, known from the survey (AMD) or the fleet file.
-        groups: Groups that may open the nodes.
         mounts: Files of the host's driver, mounted read-only at the same place.
         runtime: Docker runtime that hands them out; empty = the daemon's own.
         chosen_by: Variable that names the devices to that runtime, by index.
         capabilities: Capabilities that the type's runtime asks for.
         refusal: Why a container cannot have them; empty = it can.
-        remedy: What to do where the host cannot hand them out.
     """
 
     visibility: str = ""

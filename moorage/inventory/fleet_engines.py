@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field, StringConstraints, field_validator
 
 from moorage.common.values import InputValue, Value
-from moorage.common.versions import newest, version_key
+from moorage.common.versions import version_key
 from moorage.spec import EngineName
 from moorage.spec.patterns import (
     IMAGE_PATTERN,
@@ -79,7 +79,7 @@ class EngineVersions(InputValue):
         """The same, of an engine that has no versions but these: the newest stands in."""
         if found := self.find(version):
             return found
-        return self.find(newest(list(self.versions))) if self.versions else None
+        return self.find(max(self.versions, key=version_key)) if self.versions else None
 
 
 class CatalogueRow(Value):
@@ -87,7 +87,6 @@ class CatalogueRow(Value):
 
     Attributes:
         accelerator_type: `cuda`, `rocm`, ... or `cpu`.
-        architectures: CPU architectures that the image is built for.
         template: Reference, with `{version}` where one row stands for many versions.
         publisher: Who builds it, in words for the reason of a choice.
         runtime: Version of the accelerator runtime in the image, such as `12.9`; empty = it is not

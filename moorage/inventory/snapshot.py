@@ -25,7 +25,6 @@ VENDORS = {
     "xpu": "intel",
     "hpu": "intel",
 }
-"""Vendor by accelerator type."""
 
 NOT_CONFIGURED = EngineVersions()
 
@@ -62,34 +61,23 @@ class HostSnapshot(Value):
     """One host at one moment.
 
     Attributes:
-        bind: Address on which engines listen.
         unreachable: Why the host could not be surveyed; empty = it could.
         troubles: What could not be found out about it, and why.
-        runtimes: What can start engines there.
         docker: Version of its Docker; empty = it has none, or was not surveyed.
-        programs: Engines installed there for the process runtime.
         architecture: CPU architecture, such as `amd64`.
-        cpus: Logical processors.
-        ram_total: Bytes of RAM.
         ram_free: Bytes of RAM that are really available now.
         ram_reserve: Bytes of RAM that are never claimed.
         accelerator_reserve: Bytes of each accelerator that are never claimed.
-        accelerators: In index order.
-        unified_memory: Whether the accelerators use the host's RAM as their memory.
         links: Indexes of accelerators that NVLink joins, by group; empty = none, or unknown.
         models: What is staged there already, as `source@revision`.
         images: References and digests of the images that are there already.
         catalogue: Images for its hardware in addition to the official ones.
-        registries: Where it takes images from.
         store: Directory in which a remote host keeps models; empty = this machine's store.
         helper_image: Image of the small containers that work on a remote host.
         shares_models: Whether other hosts may copy from its store.
         paths: Directories of `file://` models that are there; None = it shares this file system.
-        port_range: First and last port that may be taken.
-        ray_range: First and last port of Ray's clusters.
         interface: Network interface to the other hosts; empty = not known.
         ports_in_use: Ports on which something listens already.
-        claims: What the ledger has reserved there.
     """
 
     name: str
@@ -180,17 +168,10 @@ class FleetSnapshot(Value):
         A survey does not see it on a remote host without the helper image.
         """
         found = [claim for claim in claims if claim.resource == Resource.PORT]
-        hosts = (
-            host.model_copy(
-                update={
-                    "ports_in_use": (
-                        *host.ports_in_use,
-                        *(claim.index for claim in found if claim.host == host.name),
-                    )
-                }
-            )
-            for host in self.hosts
-        )
+        hosts = []
+        for host in self.hosts:
+            more = tuple(claim.index for claim in found if claim.host == host.name)
+            hosts.append(host.model_copy(update={"ports_in_use": host.ports_in_use + more}))
         return self.model_copy(update={"hosts": tuple(hosts)})
 
     def without(self, release: str) -> FleetSnapshot:
@@ -219,18 +200,15 @@ def _without(host: HostSnapshot, release: str) -> HostSnapshot:
     if host.unified_memory:
         ram += memory.total()
         memory.update({item.index: ram - memory[item.index] for item in host.accelerators})
+    accelerators = []
+    for item in host.accelerators:
+        free = min(item.memory_total, item.memory_free + memory[item.index])
+        accelerators.append(item.model_copy(update={"memory_free": free}))
     return host.model_copy(
         update={
             "claims": tuple(claim for claim in host.claims if claim.release != release),
             "ram_free": min(host.ram_total, host.ram_free + ram),
             "ports_in_use": tuple(port for port in host.ports_in_use if port not in ports),
-            "accelerators": tuple(
-                item.model_copy(
-                    update={
-                        "memory_free": min(item.memory_total, item.memory_free + memory[item.index])
-                    }
-                )
-                for item in host.accelerators
-            ),
+            "accelerators": tuple(accelerators),
         }
     )

@@ -41,11 +41,8 @@ class MemoryModel:
     task, and a model may have 100,000 tensor headers.
 
     Args:
-        config: Content of config.json.
         headers: Headers of the checkpoint; empty where its format has none.
-        options: What the spec says.
         files: Facts of the weight files; used where there are no headers.
-        draft: The draft model, where one is used and was read.
     """
 
     def __init__(

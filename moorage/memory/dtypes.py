@@ -30,11 +30,7 @@ HALF_NAMES = {"half": "float16", "float": "float32"}
 
 
 def size_of(dtype: str) -> int:
-    """Bytes of one element.
-
-    Raises:
-        Refusal: For an element type that is not known here.
-    """
+    """Bytes of one element."""
     if dtype not in SIZES:
         raise unknown(f"the size of element type {dtype!r} is not known")
     return SIZES[dtype]

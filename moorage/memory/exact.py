@@ -37,14 +37,7 @@ class RankWeights(Value):
 
 
 class Scale:
-    """Weighs a model, and caches the result: a large one takes a second.
-
-    Args:
-        config: Configuration as the engine sees it.
-        headers: Headers of the checkpoint; empty where its format has none.
-        files: Facts of the weight files; used where there are no headers.
-        options: What the spec says.
-    """
+    """Weighs a model, and caches the result: a large one takes a second."""
 
     def __init__(
         self,
@@ -84,9 +77,7 @@ class Scale:
             stages, reason = self._stages_of_files(facts, tensor, pipeline)
         return RankWeights(
             stages=stages,
-            adapters=lora_bytes(facts, headers, lora, tensor, pipeline)
-            if lora
-            else (0,) * pipeline,
+            adapters=lora_bytes(facts, headers, lora, tensor, pipeline),
             exact=bool(headers),
             adapters_exact=not facts.experts,
             reason=reason,

@@ -66,11 +66,7 @@ class Facts:
         return self.config.get(key) if default is None else default
 
     def require(self, key: str) -> int:
-        """A fact that must be a whole number.
-
-        Raises:
-            Refusal: When the configuration does not say it.
-        """
+        """A fact that must be a whole number."""
         value = self.get(key)
         if not isinstance(value, int) or isinstance(value, bool):
             raise unknown(f"the configuration does not say `{key}`")

@@ -89,14 +89,9 @@ class KVGroup:
 
     members: tuple[LayerCache, ...]
 
-    def on_stage(self, layers: range) -> KVGroup:
-        """The part of the group that one pipeline stage runs; it may be empty."""
-        return KVGroup(members=tuple(m for m in self.members if m.layer in layers))
-
-    @property
-    def page_bytes(self) -> int:
-        """Bytes of one block over all layers of the group."""
-        return sum(member.spec.page_bytes for member in self.members)
+    def page_bytes_on(self, layers: range) -> int:
+        """Bytes of one block over the layers of the group that one pipeline stage runs."""
+        return sum(member.spec.page_bytes for member in self.members if member.layer in layers)
 
     @property
     def specs(self) -> set[KVSpec]:
@@ -114,7 +109,9 @@ def group_layers(caches: Sequence[LayerCache], hybrid: bool) -> tuple[KVGroup, .
     specs = _distinct(caches)
     if not hybrid and not _uniform(specs):
         if any(spec.kind in SAME_TOKENS for spec in specs):
-            caches = _map_specs(caches, _as_full)
+            caches = _map_specs(
+                caches, lambda spec: replace(spec, kind=KVKind.FULL) if spec.kind in LOCAL else spec
+            )
         if not _uniform(_distinct(caches)):
             raise rejected("Failed to promote local KV cache specs to one unified type.")
     if _uniform(_distinct(caches)):
@@ -144,10 +141,6 @@ def _uniform(specs: Sequence[KVSpec]) -> bool:
     if len({(spec.kind, spec.window) for spec in specs}) > 1:
         return False
     return specs[0].kind is not KVKind.MAMBA or len({spec.page_bytes for spec in specs}) == 1
-
-
-def _as_full(spec: KVSpec) -> KVSpec:
-    return replace(spec, kind=KVKind.FULL) if spec.kind in LOCAL else spec
 
 
 def _with_page(spec: KVSpec, page: int) -> KVSpec:
@@ -181,11 +174,6 @@ def _equal_groups(caches: Sequence[LayerCache]) -> tuple[KVGroup, ...]:
         # Every n-th layer, so that each pipeline stage has its share of each group.
         groups += [KVGroup(members=tuple(bucket[start::number])) for start in range(number)]
     return tuple(groups)
-
-
-def bytes_per_block(groups: Sequence[KVGroup]) -> int:
-    """Bytes that one block id costs: the groups draw from one pool, so the widest counts."""
-    return max((group.page_bytes for group in groups), default=0)
 
 
 def blocks_per_request(groups: Sequence[KVGroup], tokens: int, in_flight: int) -> int:

@@ -57,9 +57,6 @@ def lora_bytes(
 
     Those of experts are an upper bound: vLLM makes fewer where experts are spread whole, or where
     gate and up are one tensor.
-
-    Raises:
-        Refusal: When a target's shape is not known.
     """
     totals = [0] * pipeline
     if options is None:

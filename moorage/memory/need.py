@@ -17,8 +17,6 @@ class MemoryQuery:
         total: Bytes of the accelerator's memory; vLLM schedules more at once on a larger one.
         tokens: Longest request (`max_model_len`).
         device_name: The accelerator's name; vLLM keeps batches small on an A100.
-        tensor: Tensor-parallel ranks.
-        pipeline: Pipeline stages.
         concurrency: Requests of that length that the KV cache holds at once.
     """
 
@@ -84,8 +82,6 @@ class StageMemory(Value):
     """One pipeline stage, on each of its ranks.
 
     Attributes:
-        pp_rank: Number of the stage, from 0.
-        layers: Decoder layers it runs.
         bytes_per_block: Bytes that one block id costs here; 0 without a KV cache.
         full_request_bytes: Bytes of one request of `max_model_len` tokens.
         num_blocks_alone: Blocks that its pool holds; None without a KV cache.
@@ -143,7 +139,6 @@ class Need(Value):
 
     Attributes:
         batch: The scheduler step that was counted with.
-        terms: The parts, in the order in which they are shown.
         stated: Bytes that the spec states for all of it; None = nothing is stated.
         cache: What the exact rules say of the KV cache; None where they do not cover the model.
     """
@@ -199,11 +194,6 @@ class Need(Value):
         """Bytes that are estimated or stated."""
         return sum(term.bytes for term in self.terms if not term.exact)
 
-    @property
-    def has_cache(self) -> bool:
-        """Whether there is a KV cache."""
-        return self.cache is not None and self.cache.bytes_per_block > 0
-
     def term(self, name: str) -> Term | None:
         """The part of that name."""
         return next((term for term in self.terms if term.name == name), None)
@@ -249,11 +239,7 @@ class CpuNeed(Value):
 
 
 def largest(fits: Callable[[int], bool], at_most: int) -> int:
-    """The largest number from 1 to `at_most` that fits, where a smaller one always fits too.
-
-    Returns:
-        The number; 0 when not even 1 fits.
-    """
+    """The largest number from 1 to `at_most` that fits, where a smaller one always fits too."""
     low, high = 0, at_most
     while low < high:
         middle = (low + high + 1) // 2

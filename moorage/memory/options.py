@@ -54,8 +54,6 @@ class MemorySettings(CacheOptions):
 
     Attributes:
         max_model_len: Longest request in tokens; None = the model's own.
-        max_num_batched_tokens: Tokens of one scheduler step.
-        kv_pool_bytes: Bytes given to the KV cache on every rank.
     """
 
     tensor_parallel_size: Count = 1
@@ -63,14 +61,6 @@ class MemorySettings(CacheOptions):
     max_model_len: Count | None = None
     max_num_batched_tokens: Count = 8192
     kv_pool_bytes: Annotated[int, Field(ge=0)] = 20 * GIB
-
-    @property
-    def in_flight_tokens(self) -> int:
-        """Tokens scheduled but not yet settled, at most.
-
-        Source: `config/vllm.py:max_in_flight_tokens`, async scheduling on the V2 model runner.
-        """
-        return (self.pipeline_parallel_size + 1) * self.max_num_batched_tokens
 
 
 LORA_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
@@ -116,13 +106,10 @@ class MemoryOptions(CacheOptions):
 
     Attributes:
         batched_tokens: Tokens of one scheduler step.
-        max_seqs: Requests of one scheduler step.
         throughput: Whether vLLM's own choice of both is doubled (`--performance-mode`).
         chunked_prefill: Whether long prompts are cut into steps.
         dtype: Element type of the parameters; empty = the model's.
-        enforce_eager: Whether no CUDA graphs are captured.
         graph_limit: Largest batch for which a graph is captured.
-        graph_sizes: Number of graphs.
         kv_bytes: Bytes of the KV cache on each rank; None = as many as the requests need.
         language_model_only: Whether the parts for pictures and sound are left out.
         overrides: Keys of config.json that are replaced (`--hf-overrides`).
@@ -184,7 +171,6 @@ def memory_options(
     """Read the options of a spec.
 
     Args:
-        spec: What the user wrote.
         mode: What the model is served for, where the spec leaves it open.
         companions: Its adapters as they were read: they give ranks that the spec leaves open.
 

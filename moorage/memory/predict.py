@@ -4,9 +4,8 @@ Source of the refusals: `config/model.py` (`verify_with_parallel_config`,
 `_verify_with_expert_parallelism`) and `model_executor/models/registry.py`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from moorage.common.refusal import Refusal
 from moorage.memory.architectures import (
     ENCODERS,
     GENERATING_MODELS,
@@ -23,7 +22,6 @@ from moorage.memory.kv import (
     KVKind,
     LayerCache,
     blocks_per_request,
-    bytes_per_block,
     group_layers,
     longest_fit,
 )
@@ -38,21 +36,16 @@ from moorage.memory.layers import (
 )
 from moorage.memory.need import GroupMemory, MemoryPrediction, StageMemory
 from moorage.memory.options import MemorySettings
-from moorage.memory.refusal import caught, consistent, rejected, unknown
+from moorage.memory.refusal import consistent, rejected, unknown
 from moorage.memory.weights import Tensors, stage_weights
 from moorage.models.config import Config
-from moorage.models.source import TensorHeader
 
 ONE_KIND_OF_WINDOW = ("qwen2", "qwen3")
 """Model types whose window holds for all layers or for none (`qwen2.py:Qwen2Model`)."""
 
 
 def require_startable(facts: Facts, settings: MemorySettings) -> None:
-    """Refuse what vLLM refuses, and what the rules here do not cover.
-
-    Raises:
-        Refusal: With the reason.
-    """
+    """Refuse what vLLM refuses, and what the rules here do not cover."""
     name, tp = facts.architecture, settings.tensor_parallel_size
     if name in REMOVED:
         raise rejected(f"{name} was supported in vLLM until v{REMOVED[name]}")
@@ -111,22 +104,11 @@ def _require_one_kind_of_window(facts: Facts) -> None:
         raise rejected("Sliding window for some but all layers is not supported.")
 
 
-def predict_memory(
-    config: Config, tensors: Mapping[str, TensorHeader], settings: MemorySettings
-) -> MemoryPrediction | Refusal:
-    """Predict what vLLM 0.32 takes for weights and KV cache on each rank, or why it is unknown."""
-    return caught(lambda: exact_prediction(config, Tensors(tensors), settings))
-
-
 @consistent()
 def exact_prediction(
     config: Config, tensors: Tensors, settings: MemorySettings
 ) -> MemoryPrediction:
-    """The numbers of `predict_memory`.
-
-    Raises:
-        Refusal: When there are none.
-    """
+    """What vLLM 0.32 takes for weights and KV cache on each rank, or a refusal."""
     facts = Facts(config, settings.rope)
     require_startable(facts, settings)
     dtype = engine_dtype(facts, pools(facts, settings.runner))
@@ -136,7 +118,9 @@ def exact_prediction(
     groups = group_layers(caches, settings.hybrid_kv_cache_manager)
     ranges = stage_layers(facts.layers, settings.pipeline_parallel_size)
     weights = stage_weights(facts, tensors, settings, dtype, ranges)
-    in_flight, pool = settings.in_flight_tokens, settings.kv_pool_bytes
+    # `config/vllm.py:max_in_flight_tokens`, async scheduling on the V2 model runner.
+    in_flight = (settings.pipeline_parallel_size + 1) * settings.max_num_batched_tokens
+    pool = settings.kv_pool_bytes
     request = blocks_per_request(groups, tokens, in_flight)
     stages = _stages(groups, ranges, weights, request, pool)
     block = max(stage.bytes_per_block for stage in stages)
@@ -168,7 +152,8 @@ def _stages(
     request: int,
     pool: int,
 ) -> tuple[StageMemory, ...]:
-    blocks = [bytes_per_block([group.on_stage(layers) for group in groups]) for layers in ranges]
+    # The groups draw from one pool, so the widest counts.
+    blocks = [max((g.page_bytes_on(layers) for g in groups), default=0) for layers in ranges]
     return tuple(
         StageMemory(
             pp_rank=rank,

@@ -25,11 +25,7 @@ SINGLE_COLUMNS = ("q_b_proj", "kv_b_proj", "fc1", "c_fc", "dense_h_to_4h", "in_p
 
 
 def require_whole_blocks(facts: Facts, kind: Kind, split: Split, tp: int) -> None:
-    """Refuse a tensor-parallel size that cuts a group or a block outside of the experts.
-
-    Raises:
-        Refusal: With the layer.
-    """
+    """Refuse a tensor-parallel size that cuts a group or a block outside of the experts."""
     name, shape = kind.name, kind.header.shape
     if not name.expert or name.leaf == "weight_scale":
         _require_whole_groups(kind, split, tp)

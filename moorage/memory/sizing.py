@@ -71,7 +71,6 @@ class Answer(Value):
     """What a model takes of one accelerator.
 
     Attributes:
-        need: What one rank needs of it.
         claim: Bytes that are taken of each accelerator.
         longest: Longest context in tokens that fits at this concurrency.
         most_requests: Requests of the given length that fit at once.
@@ -98,6 +97,7 @@ def answer(
     need = model.need(query)
     if isinstance(need, Refusal):
         return need
+    cache = need.cache
     return Answer(
         device=device,
         need=need,
@@ -105,7 +105,7 @@ def answer(
         utilization=need.utilization(total),
         fits=need.fits(total, total),
         longest=model.longest(replace(query, tokens=longest), budget=total),
-        most_requests=_most_requests(model, query) if need.has_cache else 0,
+        most_requests=_most_requests(model, query) if cache and cache.bytes_per_block else 0,
         token_bytes=token_bytes(need),
         flags=tuple(_flags(model, need, total)),
     )

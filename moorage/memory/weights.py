@@ -37,11 +37,7 @@ PARTS = {
 
 
 def stages_of(facts: Facts, name: TensorName, tied: bool, stages: Sequence[range]) -> Sequence[int]:
-    """Numbers of the stages that hold a tensor; `tied`: the head is the embedding.
-
-    Raises:
-        Refusal: When no rule knows.
-    """
+    """Numbers of the stages that hold a tensor; `tied`: the head is the embedding."""
     every = range(len(stages))
     if len(stages) == 1:
         return every
@@ -124,11 +120,7 @@ def stage_weights(
     dtype: str,
     stages: Sequence[range],
 ) -> tuple[int, ...]:
-    """Bytes of the parameters of one rank, for each pipeline stage, given by its layers.
-
-    Raises:
-        Refusal: When a tensor cannot be divided, or no rule knows how it is.
-    """
+    """Bytes of the parameters of one rank, for each pipeline stage, given by its layers."""
     require_known(facts)
     counts = tensors.kinds(facts)
     packed = any(kind.name.leaf == "weight_packed" for kind in counts)

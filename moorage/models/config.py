@@ -12,7 +12,7 @@ from typing import Any
 
 from moorage.common.failures import Cause, Failure
 from moorage.common.printable import short
-from moorage.models.rope import ORIGINAL, ROPE_KEYS, RopeRule, scaled_length
+from moorage.models.rope import ORIGINAL, ROPE_KEYS, RopeRule, first_int, scaled_length
 
 Config = Mapping[str, Any]
 
@@ -80,15 +80,6 @@ def context_length(
     if length is None or any("gemma3" in kind for kind in kinds):
         return length  # the length of gemma3 is the scaled one
     return scaled_length(length, text, rule)
-
-
-def first_int(config: Config, *keys: str) -> int | None:
-    """The first of several fields that is a whole number above 0."""
-    for key in keys:
-        value = config.get(key)
-        if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-            return value
-    return None
 
 
 Check = Callable[[Any], str]

@@ -129,11 +129,7 @@ def layout_of(role: AssetRole) -> Layout:
 
 
 def require_loadable(family: str) -> None:
-    """Check that an engine loads a family of weights.
-
-    Raises:
-        Failure: `SOURCE_INCOMPLETE` when none does.
-    """
+    """Check that an engine loads a family of weights."""
     if family in NOT_LOADED:
         raise Failure(
             Cause.SOURCE_INCOMPLETE,

@@ -15,11 +15,10 @@ from moorage.models.config import (
     apply_overrides,
     architectures,
     context_length,
-    first_int,
     require_limits,
     text_config,
 )
-from moorage.models.rope import POSITIONS, RopeRule, rope_rule
+from moorage.models.rope import POSITIONS, RopeRule, first_int, rope_rule
 from moorage.models.source import ResolvedModel
 from moorage.spec import Mode, ModelSpec
 
@@ -68,15 +67,11 @@ class ModelProfile(Value):
     """What step `derive` makes.
 
     Attributes:
-        architectures: As in config.json, such as `("LlamaForCausalLM",)`.
-        mode_origin: `user` or `derived`.
-        context: Longest context in tokens.
         context_origin: `user`, `derived` (from the configuration) or `default` (nothing there).
         layers: Number of hidden layers; None = unknown, as for all the counts below.
         vision_heads: Attention heads of the vision tower; None = there is none.
         dtype: Dtype of the weights as configured, such as `bfloat16`; empty = unknown.
         quantization: Quantization method, such as `fp8`, `awq`; empty = none.
-        weight_bytes: Bytes of the weights as stored.
         categories: What it is in the words of the peer's rules, such as `llm`; empty = unknown.
     """
 

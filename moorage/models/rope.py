@@ -74,8 +74,8 @@ def scaled_length(length: int, text: Mapping[str, Any], rule: RopeRule) -> int:
             continue
         if kind == "yarn":
             # transformers fills in the configured length, but not for one kind of layer.
-            configured = text.get(POSITIONS) if rope is whole else None
-            original = _positive_integer(rope.get(ORIGINAL)) or _positive_integer(configured)
+            configured = first_int(text, POSITIONS) if rope is whole else None
+            original = first_int(rope, ORIGINAL) or configured
             if original is None and rope is not whole:
                 continue
             length = original or length
@@ -133,5 +133,10 @@ def _is_nested(rope: Mapping[str, Any], text: Mapping[str, Any]) -> bool:
     return parts and not names.isdisjoint(rope)
 
 
-def _positive_integer(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+def first_int(config: Mapping[str, Any], *keys: str) -> int | None:
+    """The first of several fields that is a whole number above 0."""
+    for key in keys:
+        value = config.get(key)
+        if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+            return value
+    return None

@@ -95,7 +95,6 @@ class WeightSummary(Value):
     Attributes:
         family: Format of the weights: `safetensors`, `bin`, `gguf`, ...
         bytes: Bytes of all tensors (of all weight files where the format has no header).
-        tensors: Number of tensors; 0 where the format has no header.
         bytes_by_dtype: Bytes of the tensors by dtype, such as `{"BF16": 16_060_522_496}`.
     """
 
@@ -118,7 +117,6 @@ class ResolvedModel(Value):
         config: Content of config.json, enriched by transformers where it knows the model type.
         config_origin: Who read the configuration: `transformers` or `config.json`.
         is_sentence_encoder: Whether the model carries a sentence-transformers pooling setup.
-        has_chat_template: Whether the tokenizer can format a conversation.
         headers: The weight headers themselves; empty where the format has none, or where they were
             not read. No part of any record.
         companions: Adapters and draft model; they have no companions of their own.

@@ -81,7 +81,6 @@ def diagnose(log: str, causes: Iterable[LogCause], fallback: Cause, detail: str)
     Args:
         log: The last lines of the log: many, for a traceback of each worker hides the cause.
         causes: The engine's own texts; they are looked for before the common ones.
-        fallback: Cause when nothing is recognised.
         detail: What was observed from outside, such as the exit code.
     """
     plain = [printable(line) for line in COLOUR.sub("", log).splitlines()]

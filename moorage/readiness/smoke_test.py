@@ -17,7 +17,6 @@ class Answer(Value):
     """One golden prompt and its answer, both cut.
 
     Attributes:
-        seconds: How long the whole answer took.
         tokens: None = the engine does not count them.
         wrong: Why it does not pass; empty = it does.
     """

@@ -17,7 +17,6 @@ class Reference(Value):
     Attributes:
         registry: Host and port where it names one, else empty: the runtime's own default.
         path: The repository on that registry, such as `vllm/vllm-openai`.
-        tag: Empty where there is none.
         digest: `sha256:...`, else empty.
     """
 

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from moorage.common.versions import major, newest, version_key
+from moorage.common.versions import major, version_key
 
 ASCENDING = [
     *("", "0.8.5", "0.10.0", "0.10.1.1", "0.10.2", "0.32.0.dev1", "0.32.0rc1", "0.32.0"),
@@ -33,7 +33,3 @@ def test_versions_have_an_order_though_they_follow_no_standard(older: str, newer
 def test_missing_numbers_are_zero(other: str) -> None:
     assert version_key(other) == version_key("12.9")
     assert major(other) == "12"
-
-
-def test_the_newest_is_found_by_value_not_by_letter() -> None:
-    assert newest(["2.9", "2.10", "1.0"]) == "2.10"

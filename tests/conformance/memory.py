@@ -19,11 +19,11 @@ from moorage.memory.demand import memory_model
 from moorage.memory.engine_setup import EngineSetup
 from moorage.memory.need import Batch, MemoryPrediction, MemoryQuery
 from moorage.memory.options import MemorySettings
-from moorage.memory.predict import predict_memory
 from moorage.models.profile import derive_profile
 from moorage.models.source import ResolvedModel, TensorHeaders, WeightSummary
 from moorage.placement.memory import memory_request
 from moorage.spec import ModelSpec
+from tests.memory.prediction import predict_memory
 
 EXACT = (
     *("dtype", "max_model_len", "enable_prefix_caching", "max_in_flight_tokens", "block_size"),

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.fleet import Fleet, Host, at_site
-from moorage.inventory.fleet_engines import EngineVersion
+from moorage.inventory.fleet_engines import EngineVersion, EngineVersions
 
 
 def test_without_a_file_the_fleet_is_this_machine() -> None:
@@ -57,6 +57,12 @@ def test_engines_are_known_or_named_by_the_user() -> None:
     assert fleet.engines["vllm"].default_version == "0.31.0"
     assert fleet.engines["acme"].find_or_newest("") == ("1", EngineVersion(image="a:1"))
     assert fleet.engines["acme"].find("") is None
+
+
+def test_the_newest_version_of_an_engine_is_found_by_value_not_by_letter() -> None:
+    versions = {name: {"image": f"a:{name}"} for name in ("2.9", "2.10", "1.0")}
+    engine = EngineVersions.model_validate({"versions": versions})
+    assert engine.find_or_newest("") == ("2.10", EngineVersion(image="a:2.10"))
 
 
 @pytest.mark.parametrize(

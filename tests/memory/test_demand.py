@@ -13,12 +13,12 @@ from moorage.memory.demand import MemoryModel, memory_model
 from moorage.memory.exact import STAND_IN
 from moorage.memory.need import CpuNeed, MemoryPrediction, MemoryQuery
 from moorage.memory.options import MemoryOptions, MemorySettings
-from moorage.memory.predict import predict_memory
 from moorage.models.assets import assets_of
 from moorage.models.source import TensorHeader, TensorHeaders, WeightSummary
 from moorage.spec import MemorySpec, Mode
 from tests.builders import a_companion, a_model, a_profile, a_spec
 from tests.memory.models import gib, known, needed, plain, refusal, with_options
+from tests.memory.prediction import predict_memory
 
 NAMES = ("llama-3.1-8b", "gemma-3-27b-text", "mistral-7b-v0.1", "gpt-oss-20b-bf16")
 """Full, mostly sliding, all sliding, half sliding."""

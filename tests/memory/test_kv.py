@@ -21,8 +21,8 @@ from moorage.memory.layer_caches import layer_caches
 from moorage.memory.layers import Mixer, layer_mixers
 from moorage.memory.need import MemoryPrediction
 from moorage.memory.options import MemorySettings
-from moorage.memory.predict import predict_memory
 from moorage.models.source import TensorHeader
+from tests.memory.prediction import predict_memory
 
 BASE: dict[str, Any] = {
     "architectures": ["LlamaForCausalLM"],

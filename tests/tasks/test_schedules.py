@@ -7,6 +7,7 @@ import pytest
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.fleet import Fleet
 from tasks import schedules
+from tasks.release import set_schedule
 from tests.builders import a_spec
 
 SPEC = a_spec(schedule={"awake": "0 7 * * *"})
@@ -26,7 +27,7 @@ async def test_a_model_is_deployed_before_anybody_serves_the_flows(
         return ()
 
     monkeypatch.setattr(schedules, "scheduled_deployments", no_deployments)
-    await schedules.follow_schedule(SPEC, Fleet(), None)
+    await set_schedule(SPEC, Fleet(), None)
     (message,) = messages
     assert "moorage serve" in message
     assert "wake-model/wake" in message
@@ -39,10 +40,10 @@ async def test_a_server_that_does_not_answer_fails_no_deploy(
         raise Failure(Cause.SERVER_UNAVAILABLE, "no answer")
 
     monkeypatch.setattr(schedules, "scheduled_deployments", away)
-    await schedules.follow_schedule(SPEC, Fleet(), None)
+    await set_schedule(SPEC, Fleet(), None)
     assert "reconciling tries again" in messages[0]
 
 
 async def test_without_a_schedule_prefect_is_asked_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schedules, "scheduled_deployments", None)
-    await schedules.follow_schedule(a_spec(), Fleet(), None)
+    await set_schedule(a_spec(), Fleet(), None)

@@ -55,20 +55,16 @@ def adapter_flags(
         return ()
     later = updates.max if updates else 0
     number = f"{len(adapters)} adapters at once" + f", and {later} loaded later" * bool(later)
-    flags = [
+    modules = [_module(item, base) for item in adapters]
+    ranks = [item.rank or 0 for item in adapters] + ([updates.rank] if updates else [])
+    rank = max(ranks)
+    why = f"the largest rank is {rank}"
+    return (
         spec_flag("lora" if adapters else "lora_updates", "--enable-lora"),
         derived_flag(number, "--max-loras", str(len(adapters) + later)),
-    ]
-    if adapters:
-        flags.append(
-            spec_flag("lora", "--lora-modules", *(_module(item, base) for item in adapters))
-        )
-    ranks = [item.rank or 0 for item in adapters] + ([updates.rank] if updates else [])
-    if rank := max(ranks):
-        flags.append(
-            derived_flag(f"the largest rank is {rank}", "--max-lora-rank", str(allowed_rank(rank)))
-        )
-    return tuple(flags)
+        *([spec_flag("lora", "--lora-modules", *modules)] if modules else []),
+        *([derived_flag(why, "--max-lora-rank", str(allowed_rank(rank)))] if rank else []),
+    )
 
 
 def speculative_flags(speculative: SpeculativeSpec | None, model: str = "") -> tuple[Flag, ...]:

@@ -1,4 +1,4 @@
-""""""
+"""The vLLM OpenAI-compatible server as an engine."""
 
 from collections.abc import Callable
 

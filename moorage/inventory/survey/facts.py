@@ -63,19 +63,15 @@ class HostFacts(Found):
     """A host at one moment.
 
     Attributes:
-        cores: Logical processors.
-        ram_total: Bytes of RAM.
         ram_free: Bytes of RAM that are available without swapping.
         ports: TCP ports on which something listens.
         image_disk_free: Bytes that are free where Docker keeps images; None = not looked at.
         disk_free: Bytes that are free where models are kept; None = it was not looked at.
-        routes: Nets that its interfaces are on.
         models: What its model store has complete, as `source@revision`.
         helper_image: The helper's image as it is there; empty = it is not, or was not needed.
         docker: Version of its Docker; empty = it has none, or was not surveyed.
         machine: Its kind of processor as its kernel calls it.
         vendors: How many accelerators of whom hang on its PCI bus, by the names of `VENDORS`.
-        nvidia_driver: Whether its kernel has NVIDIA's driver.
         tools: Drivers' tools that the probe's own image has.
     """
 

@@ -109,11 +109,7 @@ def read_probe(answer: str) -> HostFacts:
 
 
 def read_vendors(answer: str, ram: tuple[int, int]) -> Found:
-    """The accelerators in the answer of `VENDOR_SCRIPT`.
-
-    Args:
-        ram: Bytes of the host's RAM, in total and free.
-    """
+    """The accelerators in the answer of `VENDOR_SCRIPT`."""
     sections = _sections(answer)
     nvidia = nvidia_found(
         sections["nvidia"], sections["nvidia-runtime"], sections["nvidia-topology"], ram
