@@ -12,7 +12,7 @@ from moorage.common.failures import Failure
 from moorage.common.units import human_bytes
 from moorage.engines.launch import ContainerSpec, LaunchPlan, Workload, serving
 from moorage.engines.registry import ENGINES
-from moorage.memory.calibration import Measurement, key_of_command
+from moorage.memory.calibration import Measurement, calibration_key, key_of_command
 from moorage.placement.placement import Placed, Role
 from moorage.readiness.engine_facts import (
     MODELS_PATH,
@@ -75,16 +75,17 @@ def record_measurements(release: Release) -> None:
 def _entry(placed: Placed, plan: LaunchPlan, workload: Workload, measured: Measured) -> Measurement:
     container = next(spec for spec in plan.containers if spec.name == workload.name)
     host = placed.snapshot.host(container.host)
+    key = calibration_key(
+        placed.profile,
+        plan.engine,
+        plan.engine_version,
+        container.accelerator_type,
+        host.accelerator_name(container.devices),
+        container.argv,
+    )
     return Measurement(
         workload=workload.name,
-        key=key_of_command(
-            placed.profile,
-            plan.engine,
-            plan.engine_version,
-            container.accelerator_type,
-            host.accelerator_name(container.devices),
-            container.argv,
-        ),
+        key=key_of_command(key, container.argv),
         measured=measured,
         predicted=placed.placement.predicted,
         release=plan.release,

@@ -58,11 +58,6 @@ class Refusal(Exception):
     there: int = 0
     held_by: tuple[str, ...] = ()
 
-    @property
-    def shortfall(self) -> int:
-        """How much of the scarce resource is missing."""
-        return self.needed - self.available
-
     def __str__(self) -> str:
         return self.note or self.reason
 

@@ -8,6 +8,7 @@ local LONGEST = 1024
 -- Less in front of the first question is not worth a place of its own.
 local LEAST = 256
 local PRIME = 4294967291
+local USER = '"user"'
 
 -- How often each instruction came of late, in this thread of Envoy; both are halved at MOST.
 local MOST = 512
@@ -17,8 +18,15 @@ local seen, total = {}, 0
 -- Where the value of a key begins. A quote inside a string has a backslash in front of it, so what
 -- callers write in a prompt is never found.
 local function value_of(text, key, from)
-  local _, last = string.find(text, '"' .. key .. '"%s*:%s*', from)
-  return last and last + 1
+  local name = '"' .. key .. '"'
+  local _, last = string.find(text, name, from, true)
+  while last do
+    local _, before = string.find(text, "^%s*:%s*", last + 1)
+    if before then
+      return before + 1
+    end
+    _, last = string.find(text, name, last + 1, true)
+  end
 end
 
 local function last_value_of(text, key, from, before)
@@ -58,14 +66,14 @@ end
 -- The content of the first message of a user, which all turns of a conversation share; it may stand
 -- in front of the role.
 local function first_question(text, from)
-  local first, last = string.find(text, '"role"%s*:%s*"user"', from)
-  if not first then
-    return nil
+  local role = value_of(text, "role", from)
+  while role and string.sub(text, role, role + #USER - 1) ~= USER do
+    role = value_of(text, "role", role)
   end
-  if string.find(text, "^%s*}", last + 1) then
-    return last_value_of(text, "content", from, first)
+  if role and string.find(text, "^%s*}", role + #USER) then
+    return last_value_of(text, "content", from, role)
   end
-  return value_of(text, "content", last)
+  return role and value_of(text, "content", role)
 end
 
 local function key_of(text)

@@ -126,11 +126,13 @@ def judge_toolkit(facts: HostFacts, runtimes: tuple[str, ...]) -> list[Check]:
 
 def judge_disks(images: int | None, models: int | None) -> list[Check]:
     """Whether there is room, in bytes, for images and models; None = not looked at."""
-    return [
-        _judge_disk(name, free)
-        for name, free in (("disk of images", images), ("disk of models", models))
-        if free is not None
-    ]
+    checks = []
+    fix = f"Have {human_bytes(LITTLE_DISK)} free: remove unused images with `docker image prune`."
+    for name, free in (("disk of images", images), ("disk of models", models)):
+        if free is not None:
+            found = f"{human_bytes(free)} free"
+            checks.append(fine(name, found) if free >= LITTLE_DISK else broken(name, found, fix))
+    return checks
 
 
 def seconds_ahead(time: str, began: float, ended: float) -> float | None:
@@ -195,14 +197,6 @@ def judge_neighbours(troubles: Mapping[str, str]) -> Check:
         f"does not reach {unreached}{more}",
         "Models that span hosts need it: let the firewalls pass `ports` between the hosts.",
     )
-
-
-def _judge_disk(name: str, free: int) -> Check:
-    found = f"{human_bytes(free)} free"
-    if free >= LITTLE_DISK:
-        return fine(name, found)
-    fix = f"Have {human_bytes(LITTLE_DISK)} free: remove unused images with `docker image prune`."
-    return broken(name, found, fix)
 
 
 def _names(names: list[str]) -> str:

@@ -159,7 +159,7 @@ class Host(InputValue):
         return bind
 
     @model_validator(mode="after")
-    def _check_ports(self) -> Host:
+    def _check_fields(self) -> Host:
         (low, high), (first, last) = self.ray_range, self.port_range
         if not 1 <= first <= last <= 65535:
             raise ValueError(f"ports {self.ports} must ascend within 1-65535")
@@ -169,10 +169,6 @@ class Host(InputValue):
         wanted = "ray_ports" in self.model_fields_set
         if high > 65535 or (wanted and low <= last and first <= high):
             raise ValueError(f"ray_ports {self.ray_ports} must lie outside of ports {self.ports}")
-        return self
-
-    @model_validator(mode="after")
-    def _check_reachable(self) -> Host:
         if not others_can_reach(self.bind, self.access):
             raise ValueError(
                 f"bind {self.bind} cannot be reached from here: name an address of {self.name}"
@@ -239,24 +235,16 @@ class Fleet(InputValue):
     )
 
     @model_validator(mode="after")
-    def _check_names(self) -> Fleet:
+    def _check_fields(self) -> Fleet:
         names = [host.name for host in self.hosts]
         if twice := _repeated(names):
             raise ValueError(f"the host name {', '.join(twice)} is used more than once")
         if both := sorted(self.clusters.keys() & set(names)):
             raise ValueError(f"{', '.join(both)} is the name of a host and of a cluster")
-        return self
-
-    @model_validator(mode="after")
-    def _check_machines(self) -> Fleet:
-        """Two names for one remote machine would give it away twice."""
+        # Two names for one remote machine would give it away twice.
         remote = [host.access.machine for host in self.hosts if host.access.is_remote]
         if twice := _repeated(remote):
             raise ValueError(f"the machine {', '.join(twice)} has more than one name")
-        return self
-
-    @model_validator(mode="after")
-    def _check_engine_names(self) -> Fleet:
         for name in (EngineName.AUTO, EngineName.CUSTOM):
             if name in self.engines:
                 raise ValueError(f"engines.{name}: give a custom engine a name of its own")

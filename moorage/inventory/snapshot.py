@@ -25,7 +25,6 @@ VENDORS = {
     "xpu": "intel",
     "hpu": "intel",
 }
-"""Vendor by accelerator type."""
 
 NOT_CONFIGURED = EngineVersions()
 
@@ -169,17 +168,10 @@ class FleetSnapshot(Value):
         A survey does not see it on a remote host without the helper image.
         """
         found = [claim for claim in claims if claim.resource == Resource.PORT]
-        hosts = (
-            host.model_copy(
-                update={
-                    "ports_in_use": (
-                        *host.ports_in_use,
-                        *(claim.index for claim in found if claim.host == host.name),
-                    )
-                }
-            )
-            for host in self.hosts
-        )
+        hosts = []
+        for host in self.hosts:
+            more = tuple(claim.index for claim in found if claim.host == host.name)
+            hosts.append(host.model_copy(update={"ports_in_use": host.ports_in_use + more}))
         return self.model_copy(update={"hosts": tuple(hosts)})
 
     def without(self, release: str) -> FleetSnapshot:
@@ -208,18 +200,15 @@ def _without(host: HostSnapshot, release: str) -> HostSnapshot:
     if host.unified_memory:
         ram += memory.total()
         memory.update({item.index: ram - memory[item.index] for item in host.accelerators})
+    accelerators = []
+    for item in host.accelerators:
+        free = min(item.memory_total, item.memory_free + memory[item.index])
+        accelerators.append(item.model_copy(update={"memory_free": free}))
     return host.model_copy(
         update={
             "claims": tuple(claim for claim in host.claims if claim.release != release),
             "ram_free": min(host.ram_total, host.ram_free + ram),
             "ports_in_use": tuple(port for port in host.ports_in_use if port not in ports),
-            "accelerators": tuple(
-                item.model_copy(
-                    update={
-                        "memory_free": min(item.memory_total, item.memory_free + memory[item.index])
-                    }
-                )
-                for item in host.accelerators
-            ),
+            "accelerators": tuple(accelerators),
         }
     )

@@ -13,7 +13,7 @@ from moorage.common.units import GIB
 from moorage.common.values import Value
 from moorage.models.profile import ModelProfile
 from moorage.readiness.engine_facts import Measured
-from moorage.spec.arguments import WRITTEN, full_name
+from moorage.spec.arguments import MULTIPLES, WRITTEN, full_name
 
 TENSOR = ("--tensor-parallel-size", "-tp", "--tp")
 PIPELINE = ("--pipeline-parallel-size", "-pp", "--pp")
@@ -31,12 +31,6 @@ OTHERS = (
     "--dp",
 )
 """Prefixes of other options that change the memory an engine takes without its KV cache."""
-
-SUFFIXES = {
-    **{"k": 10**3, "m": 10**6, "g": 10**9},
-    **{"K": 2**10, "M": 2**20, "G": 2**30},
-}
-"""As vLLM reads `8k` and `8K`. Source: `utils/argparse_utils.py:human_readable_int`."""
 
 
 class CalibrationKey(Value):
@@ -92,22 +86,13 @@ def calibration_key(
     )
 
 
-def key_of_command(
-    profile: ModelProfile,
-    engine: str,
-    version: str,
-    accelerator_type: str,
-    accelerator: str,
-    command: Sequence[str],
-) -> CalibrationKey:
-    """The key of a start by its whole command line.
+def key_of_command(key: CalibrationKey, command: Sequence[str]) -> CalibrationKey:
+    """The key of a start by its whole command line, whose settings `key` has.
 
     The settings of a command of the user's own, such as a script, are not known: its words count.
     """
-    key = calibration_key(profile, engine, version, accelerator_type, accelerator, command)
-    if command[1:2] == ("serve",):
-        return key
-    return key.model_copy(update={"options": " ".join(command)})
+    own = {} if command[1:2] == ("serve",) else {"options": " ".join(command)}
+    return key.model_copy(update=own)
 
 
 def _options(arguments: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -134,7 +119,7 @@ def _shape(profile: ModelProfile) -> str:
 def _number(options: Mapping[str, tuple[str, ...]], names: tuple[str, ...]) -> int:
     """The value of an option that is a count; 0 when it is not given, or not a number."""
     text = next((value for name in names for value in options.get(name, ())), "")
-    digits, factor = (text[:-1], SUFFIXES[text[-1]]) if text[-1:] in SUFFIXES else (text, 1)
+    digits, factor = (text[:-1], MULTIPLES[text[-1]]) if text[-1:] in MULTIPLES else (text, 1)
     return int(digits) * factor if digits.isdecimal() else 0
 
 

@@ -109,7 +109,9 @@ def group_layers(caches: Sequence[LayerCache], hybrid: bool) -> tuple[KVGroup, .
     specs = _distinct(caches)
     if not hybrid and not _uniform(specs):
         if any(spec.kind in SAME_TOKENS for spec in specs):
-            caches = _map_specs(caches, _as_full)
+            caches = _map_specs(
+                caches, lambda spec: replace(spec, kind=KVKind.FULL) if spec.kind in LOCAL else spec
+            )
         if not _uniform(_distinct(caches)):
             raise rejected("Failed to promote local KV cache specs to one unified type.")
     if _uniform(_distinct(caches)):
@@ -139,10 +141,6 @@ def _uniform(specs: Sequence[KVSpec]) -> bool:
     if len({(spec.kind, spec.window) for spec in specs}) > 1:
         return False
     return specs[0].kind is not KVKind.MAMBA or len({spec.page_bytes for spec in specs}) == 1
-
-
-def _as_full(spec: KVSpec) -> KVSpec:
-    return replace(spec, kind=KVKind.FULL) if spec.kind in LOCAL else spec
 
 
 def _with_page(spec: KVSpec, page: int) -> KVSpec:

@@ -48,7 +48,6 @@ MAMBA2: dict[str, Mamba2] = {
         *("mamba_ngroups", "n_mamba_heads", "mamba_headdim", "mamba_d_state", "mamba_d_conv"),
     ),
 }
-"""Model types with Mamba 2 layers."""
 
 SSM_DTYPE_KEYS = {
     "nemotron_h": ("mamba_ssm_cache_dtype", "float32"),

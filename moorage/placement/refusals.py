@@ -78,8 +78,9 @@ def _refuse_all(
         else:
             full = taken is not None and taken.kind is None and taken.is_full
             needed = (request.cpu_demand.full() if full else request.cpu_demand.least()).bytes
-            preferred = Refusal(Reason.NO_ACCELERATOR, "accelerators are preferred")
-            yield name, Verdict.of(name, cpu_refusal(request, view, needed) or preferred)
+            refusal = cpu_refusal(request, view, needed)
+            refusal = refusal or Refusal(Reason.NO_ACCELERATOR, "accelerators are preferred")
+            yield name, Verdict.of(name, refusal)
 
 
 def with_replica_note(view: HostView, verdict: Verdict) -> Verdict:
@@ -233,7 +234,7 @@ def _part_refusal(request: Request, view: HostView) -> Refusal | None:
                 return None
             refusals.append(refusal)
     if measured := [one for one in refusals if one.needed]:
-        return min(measured, key=lambda one: one.shortfall)
+        return min(measured, key=lambda one: one.needed - one.available)
     note = f"{request.count} accelerators over {request.hosts} hosts are more than it has"
     return refusals[0] if refusals else Refusal(Reason.NO_ACCELERATOR, note)
 

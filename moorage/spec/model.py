@@ -253,14 +253,10 @@ class ModelSpec(InputValue):
     )
 
     @model_validator(mode="after")
-    def _check_adapter_names(self) -> ModelSpec:
+    def _check_fields(self) -> ModelSpec:
         names = [self.name, *(adapter.name for adapter in self.lora)]
         if len(set(names)) < len(names):
             raise ValueError("lora: each adapter needs a name of its own, other than the model's")
-        return self
-
-    @model_validator(mode="after")
-    def _check_cluster(self) -> ModelSpec:
         if self.placement.cluster:
             check_on_cluster(self.model_dump(mode="json", exclude_defaults=True))
         elif self.engine.application:

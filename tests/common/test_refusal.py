@@ -17,7 +17,8 @@ REFUSALS = [
 def test_a_refusal_reaches_another_process_whole(refusal: Refusal) -> None:
     for same in (pickle.loads(pickle.dumps(refusal)), copy.copy(refusal)):
         assert str(same) == str(refusal)
-        assert (same.reason, same.shortfall) == (refusal.reason, refusal.shortfall)
+        assert (same.reason, same.needed) == (refusal.reason, refusal.needed)
+        assert same.available == refusal.available
         assert same.held_by == refusal.held_by
 
 

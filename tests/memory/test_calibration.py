@@ -117,7 +117,8 @@ def key(*arguments: str, **profile: Any) -> CalibrationKey:
 
 
 def key_of(*command: str, accelerator: str = "A") -> CalibrationKey:
-    return key_of_command(a_profile(), EngineName.VLLM, "0.32.0", "cuda", accelerator, command)
+    key = calibration_key(a_profile(), EngineName.VLLM, "0.32.0", "cuda", accelerator, command)
+    return key_of_command(key, command)
 
 
 @pytest.mark.parametrize(

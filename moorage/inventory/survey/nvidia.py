@@ -3,14 +3,13 @@
 import csv
 import re
 
+from moorage.common.printable import COLOUR
 from moorage.common.units import MIB
 from moorage.inventory.snapshot import Accelerator
 from moorage.inventory.survey.facts import Found
 
 GPU = re.compile(r"^GPU(\d+)$")
 NVLINK = re.compile(r"^NV\d+$")
-COLOUR = re.compile(r"\x1b\[\d*m")
-"""Some drivers underline the heading."""
 
 
 def linked_groups(matrix: str) -> tuple[tuple[int, ...], ...]:
@@ -22,6 +21,7 @@ def linked_groups(matrix: str) -> tuple[tuple[int, ...], ...]:
     Returns:
         Indexes in order; empty where there is no NVLink.
     """
+    # Some drivers underline the heading.
     rows = [line.split() for line in COLOUR.sub("", matrix).splitlines()]
     heading = next((row for row in rows if row[:1] == ["GPU0"] and row[1:2] != ["X"]), [])
     columns = [(at, int(name[1])) for at, word in enumerate(heading) if (name := GPU.match(word))]
