@@ -84,6 +84,12 @@ LOADING: dict[str, tuple[str, str, str]] = {
 }
 """Points at which a model wakes."""
 
+ENGINE_SLEEP: dict[str, tuple[str, str, str]] = {
+    "its engines sleep": ("before", "tasks.sleep", "claims_asleep"),
+    "its engines are awake": ("before", "tasks.sleep", "verify"),
+}
+"""Points at which a model falls asleep and wakes whose engines do not end."""
+
 DOWNLOADING: dict[str, tuple[str, str, str]] = {
     "a file has come": ("before", "moorage.adapters.sources.store", "ModelStore.accept"),
     "a file is verified": ("after", "moorage.adapters.sources.store", "ModelStore.accept"),
@@ -115,6 +121,7 @@ EVERY_POINT = {
     **RETIRING,
     **UNLOADING,
     **LOADING,
+    **ENGINE_SLEEP,
     **DOWNLOADING,
     **HALFWAY,
     **RECONCILING,

@@ -11,6 +11,8 @@ import pytest
 
 from moorage.inventory.claims import Resource
 from tests.e2e.conftest import installed_engine
+from tests.e2e.drill import KILLED
+from tests.e2e.interrupted import ENGINE_SLEEP
 from tests.e2e.workplace import Workplace
 
 pytestmark = [pytest.mark.process, pytest.mark.server]
@@ -118,6 +120,27 @@ def test_reconciling_leaves_a_sleeping_engine_alone(
     assert "nothing to do" in sleeper.place.run("reconcile", "--fleet", sleeper.fleet).stdout
     assert (sleeper.state, sleeper.engines) == ("asleep", engines)
     assert sleeper.place.running()
+
+
+@pytest.mark.parametrize(
+    ("point", "command"), zip(ENGINE_SLEEP, ("unload", "load"), strict=True), ids=str
+)
+def test_a_killed_flow_leaves_a_model_that_sleeps_and_wakes(
+    sleeper: Sleeper, point: str, command: str
+) -> None:
+    sleeper.deploy()
+    before = sleeper.claimed
+    if command == "load":
+        sleeper.sleep()
+    fleet = ("--fleet", sleeper.fleet) if command == "load" else ()
+    killed = sleeper.place.run(command, sleeper.name, *fleet, code=None, point=point)
+    assert killed.returncode == KILLED, killed.stderr
+    sleeper.place.run("reconcile", "--fleet", sleeper.fleet)
+    assert sleeper.state == "asleep"
+    assert not sleeper.place.running()
+    assert set(sleeper.claimed) == {Resource.PORT}
+    sleeper.wake()
+    assert (sleeper.state, sleeper.claimed) == ("running", before)
 
 
 @pytest.mark.parametrize("action", ["retire", "deploy"])
