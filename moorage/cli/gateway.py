@@ -7,14 +7,16 @@ import typer
 from pydantic import TypeAdapter
 
 from moorage.adapters.files.specs import FLEET_FILE, load_fleet
-from moorage.adapters.gateway.envoy_image import present_envoy_image
+from moorage.adapters.gateway.envoy_image import fleet_host, present_envoy_image, this_machine
 from moorage.adapters.gateway.lifecycle import bring_up, gateway_state, take_down
 from moorage.adapters.system.settings import Settings
 from moorage.cli.options import DEPLOYMENTS, AsJson, Commands, FleetFile, open_ledger
 from moorage.cli.output import dump, print_table, say
 from moorage.common.failures import Cause, Failure
-from moorage.gateway.gateway import Gateway, GatewayOptions
+from moorage.gateway.gateway import Gateway, GatewayHost, GatewayOptions
 from moorage.gateway.programs import ENVOY_IMAGE
+from moorage.inventory.fleet import Fleet
+from moorage.inventory.snapshot import HostSnapshot
 from moorage.spec import Name
 
 DEFAULTS = GatewayOptions()
@@ -28,8 +30,12 @@ GatewayName = Annotated[str, typer.Option("--name", help="Name of the gateway.")
 def up(
     name: GatewayName = "main",
     bind: Annotated[
-        str, typer.Option(help="Address to listen on. 0.0.0.0: all of this machine.")
-    ] = DEFAULTS.bind,
+        str,
+        typer.Option(
+            help="Address to listen on. 0.0.0.0: all of its machine.",
+            show_default=f"{DEFAULTS.bind}, or the address of --host",
+        ),
+    ] = "",
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = DEFAULTS.port,
     open_access: Annotated[
         bool, typer.Option("--open-access", help="Callers of other machines need no API key.")
@@ -37,28 +43,29 @@ def up(
     tls_certificate: Annotated[str, typer.Option(help="Certificate chain, a PEM file.")] = "",
     tls_key: Annotated[str, typer.Option(help="Its private key, a PEM file.")] = "",
     container: Annotated[
-        bool, typer.Option("--container", help="Run Envoy as a container of this machine's Docker.")
+        bool, typer.Option("--container", help="Run Envoy as a container.")
     ] = False,
     image: Annotated[str, typer.Option(help="Image of the container, with Envoy in it.")] = "",
+    host: Annotated[str, typer.Option(help="Host of the fleet on which the container runs.")] = "",
     fleet: FleetFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Start a gateway on this machine, or change how it listens."""
+    """Start a gateway, or change how it listens. Its service runs on this machine."""
     TypeAdapter(Name).validate_python(name)
-    if image and not container:
-        raise Failure(
-            Cause.BAD_SETTING,
-            "--image has no use without a container",
-            suggestion="Add --container.",
-        )
+    _require_container(container, {"--image": image, "--host": host})
     ledger, fleet_file = open_ledger(), _fleet_file(fleet)
+    present, there = "", None
+    if container:
+        place, there = _place(host, load_fleet(fleet_file))
+        present = _image(ledger.gateways.get(name), image, place)
     options = GatewayOptions(
-        bind=bind,
+        bind=bind or (there.bind if there else DEFAULTS.bind),
+        host=there,
         port=port,
         open_access=open_access,
         tls_certificate=_absolute(tls_certificate),
         tls_key=_absolute(tls_key),
-        image=_image(ledger.gateways.get(name), image, fleet_file) if container else "",
+        image=present,
         fleet=str(fleet_file or ""),
     )
     gateway = bring_up(ledger, Settings().root, name, options)
@@ -74,11 +81,36 @@ def _absolute(file: str) -> str:
     return str(Path(file).expanduser().absolute()) if file else ""
 
 
-def _image(running: Gateway | None, chosen: str, fleet: Path | None) -> str:
+def _require_container(container: bool, options: dict[str, str]) -> None:
+    for option, value in options.items():
+        if value and not container:
+            raise Failure(
+                Cause.BAD_SETTING,
+                f"{option} has no use without a container",
+                suggestion="Add --container.",
+            )
+
+
+def _place(name: str, fleet: Fleet) -> tuple[HostSnapshot, GatewayHost | None]:
+    """Where the container runs: on a host of the fleet, or on this machine."""
+    if not name:
+        return this_machine(fleet.registries), None
+    for host in fleet.hosts:
+        if host.name == name:
+            return fleet_host(host, fleet)
+    known = ", ".join(host.name for host in fleet.hosts)
+    raise Failure(
+        Cause.BAD_SETTING,
+        f"there is no host '{name}' in the fleet, which has {known}",
+        suggestion="Name one of them, or another fleet with --fleet FILE.",
+    )
+
+
+def _image(running: Gateway | None, chosen: str, place: HostSnapshot) -> str:
     """The image of a gateway that runs stays, unless another one is named."""
     if running and running.options.image and not chosen:
         return running.options.image
-    return present_envoy_image(chosen or ENVOY_IMAGE, load_fleet(fleet).registries)
+    return present_envoy_image(chosen or ENVOY_IMAGE, place)
 
 
 def _fleet_file(chosen: Path | None) -> Path | None:
@@ -126,11 +158,11 @@ def status(as_json: AsJson = False) -> None:
             ]
         )
     return print_table(
-        ("gateway", "machine", "address", "callers", "state", "models"),
+        ("gateway", "host", "address", "callers", "state", "models"),
         [
             (
                 one.name,
-                one.machine,
+                one.options.host.name if one.options.host else one.machine,
                 f"{one.url}/v1",
                 "with a key" if one.options.requires_key else "everybody",
                 state,

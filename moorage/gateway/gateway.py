@@ -8,9 +8,20 @@ from typing import Self
 from pydantic import Field, field_validator, model_validator
 
 from moorage.common.values import InputValue, Value
+from moorage.inventory.access import is_loopback
+from moorage.spec import Name
 
 ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 """By the address that stands for all of a machine, its loopback."""
+
+
+class GatewayHost(InputValue):
+    """A host of the fleet on which Envoy runs."""
+
+    name: Name = Field(description="Its name in the fleet.")
+    address: str = Field(description="How its Docker is reached, as `Access.url`.")
+    bind: str = Field(description="Its address for others.")
+    helper_image: str = Field(description="Image in which the files of Envoy are written.")
 
 
 class GatewayOptions(InputValue):
@@ -34,6 +45,9 @@ class GatewayOptions(InputValue):
     image: str = Field(
         "", description="Image of Envoy, by digest or local id. Empty = Envoy runs as a process."
     )
+    host: GatewayHost | None = Field(
+        None, description="Host on which Envoy runs as a container. Empty = this machine."
+    )
     fleet: str = Field("", description="Fleet file with which sleeping models are woken.")
     idle_seconds: int = Field(
         3600, ge=1, description="How long a stream may pause before it is ended, in seconds."
@@ -50,6 +64,14 @@ class GatewayOptions(InputValue):
             raise ValueError("a certificate and its key belong together: give both, or neither")
         return self
 
+    @model_validator(mode="after")
+    def _check_host(self) -> Self:
+        if self.host and is_loopback(self.bind):
+            raise ValueError(f"{self.bind} reaches nobody but {self.host.name} itself")
+        if self.host and self.tls_certificate:
+            raise ValueError("a gateway on another host has no certificate yet")
+        return self
+
     @property
     def is_exposed(self) -> bool:
         """Whether other machines reach it."""
@@ -58,6 +80,8 @@ class GatewayOptions(InputValue):
     @property
     def mounts(self) -> tuple[str, ...]:
         """What the container of Envoy is made of, and cannot change while it runs."""
+        if self.host:
+            return (self.image, self.host.name, self.host.address)
         return (self.image, self.tls_certificate, self.tls_key) if self.image else ()
 
     @property
@@ -96,7 +120,9 @@ class Gateway(Value):
     @property
     def url(self) -> str:
         """Base URL: from this machine where it has no address of its own."""
-        host = ANY.get(self.options.bind, self.options.bind)
+        host = self.options.bind
+        if host in ANY:
+            host = self.options.host.bind if self.options.host else ANY[host]
         scheme = "https" if self.options.tls_certificate else "http"
         return f"{scheme}://{f'[{host}]' if ':' in host else host}:{self.options.port}"
 

@@ -15,7 +15,7 @@ from moorage.engines.launch import (
     Mount,
 )
 from moorage.gateway.envoy import OWN_FOLDER
-from moorage.gateway.gateway import GatewayOptions
+from moorage.gateway.gateway import GatewayHost, GatewayOptions
 from moorage.placement.placement import Role
 from moorage.spec import NetworkMode, RestartPolicy, RuntimeName
 
@@ -27,6 +27,12 @@ ENVOY_IMAGE = "envoyproxy/envoy:distroless-v1.40.0"
 
 ENVOY = "envoy"
 """In the image, on its PATH."""
+
+HOST_FOLDER = "/moorage"
+"""Where the containers of a host see the files of a gateway."""
+
+HOST_USER = 65_532
+"""User of these containers: nobody of the host, so that no process there may look into them."""
 
 FLUSH_MILLISECONDS = 1000
 """How often the access log is written."""
@@ -78,6 +84,49 @@ def envoy_container(
             ),
         }
     )
+
+
+def envoy_on_host(
+    workload: str, host: GatewayHost, options: GatewayOptions, bootstrap: str
+) -> ContainerSpec:
+    """Envoy of a gateway in a container of a host of the fleet, with its files in volumes.
+
+    Args:
+        workload: Of `host_workload`; the volumes are named by it, and go with the container.
+        host: Where it runs.
+        options: Its image.
+        bootstrap: Path of the file that it starts with.
+    """
+    own = f"{HOST_FOLDER}/{OWN_FOLDER}"
+    return _program(workload, *_envoy_command(ENVOY, bootstrap)).model_copy(
+        update={
+            "host": host.name,
+            "address": host.address,
+            "runtime": RuntimeName.DOCKER,
+            "image": options.image,
+            "mounts": (
+                Mount(source=f"{workload}-files", target=HOST_FOLDER, volume=True),
+                Mount(source=f"{workload}-own", target=own, volume=True, read_only=False),
+            ),
+            "isolation": Isolation(
+                user=f"{HOST_USER}:{HOST_USER}",
+                network=NetworkMode.HOST,
+                restart=RestartPolicy.UNLESS_STOPPED,
+                locked=True,
+            ),
+        }
+    )
+
+
+def host_workload(name: str, machine: str, folder: str) -> str:
+    """Name of the container of a gateway on a host.
+
+    Args:
+        name: Name of the gateway.
+        machine: The machine of its service, and
+        folder: its folder there: these tell it from another ledger's of the same name.
+    """
+    return f"moorage-gateway-{name}-{sha256(f'{machine}:{folder}'.encode()).hexdigest()[:8]}"
 
 
 def _envoy_command(program: str, bootstrap: str) -> tuple[Flag, ...]:

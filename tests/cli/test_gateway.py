@@ -19,3 +19,22 @@ def test_a_gateway_has_a_name_as_models_have(
     assert done.exit_code == ExitCode.BAD_INPUT, done.output
     assert "letters, digits" in " ".join(done.output.split())
     assert not (tmp_path / "home" / "gateways").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--host", "gpu-1"], "--host has no use without a container"),
+        (["--container", "--host", "gpu-9"], "there is no host 'gpu-9' in the fleet"),
+        (["--container", "--host", "near"], "host near is this machine"),
+    ],
+)
+def test_a_gateway_runs_on_another_host_of_the_fleet_only(
+    words: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MOORAGE_HOME", str(tmp_path / "home"))
+    Path("fleet.yaml").write_text("hosts: [{name: near}]\n")
+    done = CliRunner().invoke(app, ["gateway", "up", "--fleet", "fleet.yaml", *words])
+    assert done.exit_code == ExitCode.BAD_INPUT, done.output
+    assert message in " ".join(done.output.split())

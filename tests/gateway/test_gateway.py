@@ -5,6 +5,13 @@ from pydantic import ValidationError
 
 from moorage.gateway.gateway import Gateway, GatewayOptions
 
+HOST = {
+    "name": "gpu-1",
+    "address": "tcp://gpu-1:2376?certificates=/tls",
+    "bind": "10.1.2.9",
+    "helper_image": "helper:1",
+}
+
 
 @pytest.mark.parametrize(
     ("options", "url", "requires_key"),
@@ -13,6 +20,8 @@ from moorage.gateway.gateway import Gateway, GatewayOptions
         ({"bind": "0.0.0.0", "port": 80}, "http://127.0.0.1:80", True),
         ({"bind": "0.0.0.0", "open_access": True}, "http://127.0.0.1:4000", False),
         ({"bind": "10.1.2.3"}, "http://10.1.2.3:4000", True),
+        ({"bind": "10.1.2.3", "host": HOST}, "http://10.1.2.3:4000", True),
+        ({"bind": "0.0.0.0", "host": HOST}, "http://10.1.2.9:4000", True),
         ({"bind": "::1"}, "http://[::1]:4000", False),
         ({"tls_certificate": "/a.crt", "tls_key": "/a.key"}, "https://127.0.0.1:4000", False),
     ],
@@ -29,6 +38,12 @@ def test_the_options_tell_the_address_and_whether_callers_need_a_key(
     [
         ({"bind": "example.org"}, "does not appear to be an IPv4 or IPv6 address"),
         ({"tls_certificate": "/a.crt"}, "give both, or neither"),
+        ({"bind": "127.0.0.1", "host": HOST}, "reaches nobody but gpu-1"),
+        (
+            {"bind": "10.1.2.3", "host": HOST, "tls_certificate": "/a.crt", "tls_key": "/a.key"},
+            "has no certificate",
+        ),
+        ({"bind": "10.1.2.3", "host": HOST | {"name": "a/b"}}, "String should match pattern"),
         ({"port": 0}, "greater than or equal to 1"),
     ],
 )

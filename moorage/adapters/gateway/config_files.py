@@ -58,6 +58,14 @@ class ConfigFiles:
         """The file that Envoy starts with, as it sees it."""
         return f"{self._place.root}/{BOOTSTRAP_FILE}"
 
+    def are_there(self) -> bool:
+        """Whether Envoy has files to start with; its volume may be gone."""
+        return self._place.state(BOOTSTRAP_FILE) is not None
+
+    def forget(self) -> None:
+        """Begin without any table."""
+        self._keep(())
+
     def listen(self, options: GatewayOptions, admin: Admin | None) -> None:
         """Go over to other options of the listener.
 

@@ -1,13 +1,17 @@
-"""The image of Envoy on this machine, pinned as the images of engines are."""
+"""The image of Envoy where it runs, pinned as the images of engines are."""
 
 import platform
 from functools import partial
 
 from moorage.adapters.docker.images import DockerImages, ensure_image
+from moorage.adapters.hosts.remote_host import ask_daemon, describe, helper_image_on
 from moorage.adapters.registry.pinning import credentials, identify_image, pin_image
 from moorage.adapters.system.settings import Settings
+from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin
+from moorage.gateway.gateway import GatewayHost
 from moorage.images.image import Image
+from moorage.inventory.fleet import Fleet, Host
 from moorage.inventory.registries import Registries
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.inventory.survey.facts import ARCHITECTURES
@@ -15,22 +19,56 @@ from moorage.inventory.survey.facts import ARCHITECTURES
 PULL_SECONDS = 600.0
 
 
-def present_envoy_image(reference: str, registries: Registries) -> str:
-    """An image that this machine's Docker has now: by digest, or by local id where it was built.
-
-    Args:
-        reference: By tag or by digest.
-        registries: Where images are taken from.
-
-    Raises:
-        Failure: When no registry has it, it cannot be pulled, or Docker does not answer.
-    """
+def this_machine(registries: Registries) -> HostSnapshot:
+    """This machine, as far as an image needs it."""
     machine = platform.machine()
-    host = HostSnapshot(
+    return HostSnapshot(
         name="this machine",
         architecture=ARCHITECTURES.get(machine, machine),
         registries=registries,
     )
+
+
+def fleet_host(host: Host, fleet: Fleet) -> tuple[HostSnapshot, GatewayHost]:
+    """A host, as far as an image needs it, and as gateways keep it. It has the helper's image then.
+
+    Raises:
+        Failure: `BAD_SETTING` for this machine; when its Docker does not answer, or the helper's
+            image cannot be pulled.
+    """
+    if not host.access.is_remote:
+        raise Failure(
+            Cause.BAD_SETTING,
+            f"host {host.name} is this machine",
+            suggestion="Leave --host out.",
+        )
+    info = ask_daemon(host.access)
+    machine = info["Architecture"]
+    there = describe(host).model_copy(
+        update={
+            "registries": fleet.registries,
+            "architecture": ARCHITECTURES.get(machine, machine),
+        }
+    )
+    kept = GatewayHost(
+        name=host.name,
+        address=host.access.url,
+        bind=host.bind,
+        helper_image=helper_image_on(host, fleet, info, PULL_SECONDS),
+    )
+    return there, kept
+
+
+def present_envoy_image(reference: str, host: HostSnapshot) -> str:
+    """An image that a host's Docker has now: by digest, or by local id where it was built.
+
+    Args:
+        reference: By tag or by digest.
+        host: Where it is to be.
+
+    Raises:
+        Failure: When no registry has it, it cannot be pulled, or Docker does not answer.
+    """
     wanted = Image(reference=reference, origin=Origin.DEFAULT, reason="Envoy of the gateway")
     image = pin_image(wanted, host)
     ensure_image(
@@ -38,7 +76,7 @@ def present_envoy_image(reference: str, registries: Registries) -> str:
         image,
         Settings().locks,
         lambda _done, _total: None,
-        credentials=partial(credentials, registries, image.reference),
+        credentials=partial(credentials, host.registries, image.reference),
         wait_seconds=PULL_SECONDS,
     )
     return identify_image(image, host).pinned

@@ -1,6 +1,7 @@
 """Envoy of a gateway as a program: where it runs, how it is started and stopped."""
 
 import os
+import platform
 import shutil
 from functools import cached_property
 from importlib.util import find_spec
@@ -9,12 +10,19 @@ from pathlib import Path
 from moorage.adapters.docker.containers import DockerRuntime
 from moorage.adapters.gateway.admin import Admin
 from moorage.adapters.gateway.envoy_folder import EnvoyFolder, LocalFolder
+from moorage.adapters.gateway.host_channel import HostChannel
+from moorage.adapters.gateway.host_folder import HostFolder
 from moorage.adapters.hosts.processes import ProcessRuntime
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import ContainerSpec, Workload, planned_workload
 from moorage.gateway.envoy import ADMIN_SOCKET
-from moorage.gateway.gateway import GatewayOptions
-from moorage.gateway.programs import envoy_container, envoy_program
+from moorage.gateway.gateway import GatewayHost, GatewayOptions
+from moorage.gateway.programs import (
+    envoy_container,
+    envoy_on_host,
+    envoy_program,
+    host_workload,
+)
 from moorage.inventory.access import LOCAL
 
 LONGEST_SOCKET = 107
@@ -126,6 +134,46 @@ class ContainerEnvoy(Envoy):
     def runs(self) -> bool:
         """Whether it runs. One that answers does, even where its Docker does not."""
         return Admin(self.folder.admin()).is_ready() or super().runs()
+
+
+class HostEnvoy(Envoy):
+    """A container of a host of the fleet.
+
+    Args:
+        name: Name of the gateway.
+        folder: The gateway's on this machine, where its service is.
+        host: Where Envoy runs.
+        options: Its image.
+    """
+
+    def __init__(self, name: str, folder: Path, host: GatewayHost, options: GatewayOptions) -> None:
+        self._name = host_workload(name, platform.node(), str(folder))
+        self._host, self._options, self._docker = host, options, DockerRuntime(host.address)
+        self._channel = HostChannel(host, self.spec(""))
+        super().__init__(HostFolder(self._channel), self._docker)
+
+    def spec(self, bootstrap: str) -> ContainerSpec:
+        """How it is started."""
+        return envoy_on_host(self._name, self._host, self._options, bootstrap)
+
+    def require_program(self) -> None:
+        """Raise `RUNTIME_UNAVAILABLE` without its Docker."""
+        self._docker.version()
+
+    def start(self, bootstrap: str) -> None:
+        """Start it, or go on with the one that runs."""
+        if not self.runs():
+            super().start(bootstrap)
+
+    def runs(self) -> bool:
+        """Whether it runs. One that answers is not looked for in Docker."""
+        answers = self._channel.is_open and Admin(self.folder.admin()).is_ready()
+        return answers or super().runs()
+
+    def stop(self) -> None:
+        """Stop it at once, and remove its volumes, which the program must not use any more."""
+        self._channel.remove()
+        super().stop()
 
 
 def _require_short(socket: Path) -> None:

@@ -85,7 +85,10 @@ def gateway_state(ledger: Ledger, gateway: Gateway, home: Path) -> str:
     if gateway.machine != platform.node():
         return "running" if follows else f"its service on {gateway.machine} does not answer"
     envoy = GatewayProcesses(home, gateway.name, gateway.options).envoy
-    listens = envoy.runs() and Admin(envoy.folder.admin()).is_ready()
+    try:
+        listens = envoy.runs() and Admin(envoy.folder.admin()).is_ready()
+    except Failure as failure:
+        return str(failure)
     if listens and follows:
         return "running"
     return "does not follow: its service has ended" if listens else "down"
@@ -95,6 +98,8 @@ def _form(options: GatewayOptions) -> str:
     """In which form Envoy runs."""
     if not options.image:
         return "as a process"
+    if options.host:
+        return f"as a container of {options.image} on {options.host.name}"
     tls = f" with {options.tls_certificate}" if options.tls_certificate else ""
     return f"as a container of {options.image}{tls}"
 

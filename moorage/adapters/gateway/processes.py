@@ -8,7 +8,13 @@ from functools import cached_property
 from pathlib import Path
 
 from moorage.adapters.gateway.admin import Admin
-from moorage.adapters.gateway.envoys import STOP_SECONDS, ContainerEnvoy, Envoy, ProcessEnvoy
+from moorage.adapters.gateway.envoys import (
+    STOP_SECONDS,
+    ContainerEnvoy,
+    Envoy,
+    HostEnvoy,
+    ProcessEnvoy,
+)
 from moorage.adapters.hosts.processes import ProcessRuntime
 from moorage.common.values import Origin
 from moorage.engines.flags import Variable
@@ -44,6 +50,8 @@ class GatewayProcesses:
         self.envoy = self._chosen(options or GatewayOptions())
 
     def _chosen(self, options: GatewayOptions) -> Envoy:
+        if options.host:
+            return HostEnvoy(self._name, self.folder, options.host, options)
         if options.image:
             return ContainerEnvoy(self._name, self.folder, options)
         return ProcessEnvoy(self._name, self.folder, self._processes)

@@ -70,7 +70,7 @@ class GatewayService:
         self._log = AccessLog(self._envoy.folder)
         self._used: dict[str, datetime] = {}
         self._counted: LogPosition | None = None
-        self._next_count = 0.0
+        self._next_count = self._next_look = 0.0
         self._usage_counts = False
         self._admin: Admin | None = None
         self._options: GatewayOptions | None = None
@@ -95,6 +95,7 @@ class GatewayService:
         try:
             self._follow()
         except Failure as failure:
+            self._next_look = time.monotonic() + self._envoy.folder.pause_seconds
             problem = redact(str(failure))
             if problem != self._reported.problem:
                 logger.warning(problem)
@@ -102,11 +103,16 @@ class GatewayService:
 
     def _follow(self) -> None:
         epoch = self._ledger.gateways.epoch()
+        changed = epoch != self._reported.epoch or self._reported.problem or self._usage_counts
+        waits = time.monotonic() < self._next_look
+        if waits and (not changed or self._reported.problem):
+            return
         self._keep_envoy()
-        if epoch != self._reported.epoch or self._reported.problem or self._usage_counts:
+        if changed:
             self._take_over()
         assert self._admin
         draining = self._files.prune(self._admin) | self._passed_on()
+        self._next_look = time.monotonic() + self._envoy.folder.pause_seconds
         if time.monotonic() >= self._next_count:
             self._next_count = time.monotonic() + COUNT_SECONDS
             self._count_usage(self._admin)
@@ -117,7 +123,11 @@ class GatewayService:
         """Start Envoy where it does not run; it begins with the files as they are."""
         if self._admin and self._envoy.runs():
             return
-        self._files.listen(self._wanted_options(), None)
+        options = self._wanted_options()
+        if not self._files.are_there():
+            self._files.forget()
+            self._reader.forget()
+        self._files.listen(options, None)
         if not self._files.tables():
             self._files.apply(RoutingTable(), None)
         self._envoy.start(self._files.bootstrap)

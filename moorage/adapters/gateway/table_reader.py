@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, NamedTuple
+from urllib.parse import urlsplit
 
 from moorage.adapters.gateway.envoy_folder import EnvoyFolder, LocalFolder
 from moorage.adapters.ledger import Ledger
@@ -17,12 +18,19 @@ from moorage.gateway.gateway import GatewayOptions
 from moorage.gateway.table import ApiKey, Backend, ModelRoute, RoutingTable, split
 from moorage.gateway.token_limits import end_of_day
 from moorage.gateway.usage import spent
+from moorage.inventory.access import is_loopback
 from moorage.releases.routing import Route
 from moorage.spec.keep_alive import keep_alive_seconds
 
 KEYS = "keys"
 RETRY_SECONDS = 60.0
 """When a key that could not be read is tried again: that may start a Prefect server."""
+
+ELSEWHERE = {
+    "asleep": "it is asleep, and a gateway on another host wakes no model: `moorage load {}` does",
+    "starting": "its next release starts in its place",
+}
+"""Why requests do not wait at a gateway that does not reach the doorman."""
 
 
 class _KeyFile(NamedTuple):
@@ -61,6 +69,10 @@ class TableReader:
         self._place: EnvoyFolder = place or LocalFolder(folder)
         self._files: dict[str, _KeyFile] = {}
 
+    def forget(self) -> None:
+        """Write the keys of engines again, for the files are gone."""
+        self._files.clear()
+
     def read(self, options: GatewayOptions) -> RoutingTable:
         """The table as the ledger has it now.
 
@@ -77,8 +89,8 @@ class TableReader:
         return RoutingTable(
             models=(
                 *(self._model(route, canaries.get(route.model)) for route in routes),
-                *(_held(route, "asleep") for route in asleep),
-                *(_held(route, "starting") for route in making_room),
+                *(self._held(route, "asleep") for route in asleep),
+                *(self._held(route, "starting") for route in making_room),
             ),
             doorman=self._place.doorman,
             keys=keys,
@@ -94,14 +106,15 @@ class TableReader:
 
     def _model(self, route: Route, canary: Route | None) -> ModelRoute:
         file = self._key(route.release)
-        backend = _backend(route, file)
+        problem = file.problem or self._unreachable(route)
+        backend = None if problem else _backend(route, file)
         own = (backend,) if backend else ()
         backends = self._with_canary(backend, route, canary) if backend and canary else own
         return ModelRoute(
             name=route.model,
             backends=backends,
             keep_alive=keep_alive_seconds(route.keep_alive),
-            problem=file.problem,
+            problem=problem,
             timeout_seconds=route.timeout_seconds,
             adapters=route.adapters,
             since=route.since,
@@ -111,13 +124,31 @@ class TableReader:
         """The backends of a model with a canary; one whose key cannot be read gets no requests."""
         assert canary.canary
         file = self._key(canary.release, canary.canary.key_secret)
-        if not (backend := _backend(canary, file)):
+        if self._unreachable(canary) or not (backend := _backend(canary, file)):
             return (own,)
         missing = tuple(sorted({*route.adapters} - {*canary.adapters}))
         same_key = file.secret == self._key(route.release).secret
         stand_in = route.release if same_key else ""
         known = backend.model_copy(update={"missing": missing, "stand_in": stand_in})
         return split(own, known, canary.canary.share)
+
+    def _unreachable(self, route: Route) -> str:
+        """Why Envoy does not reach a release: from another host the loopback is another one."""
+        hosts = (urlsplit(url).hostname or "" for url in route.endpoints)
+        if self._place.is_here or not any(map(is_loopback, hosts)):
+            return ""
+        return "its engine listens for its own machine alone, and this gateway is on another one"
+
+    def _held(self, route: Route, why: Literal["asleep", "starting"]) -> ModelRoute:
+        reason = "" if self._place.doorman else ELSEWHERE[why].format(route.model)
+        return ModelRoute(
+            name=route.model,
+            adapters=route.adapters,
+            held=why,
+            problem=reason,
+            timeout_seconds=route.timeout_seconds,
+            since=route.since,
+        )
 
     def _key(self, release: str, secret: str | None = None) -> _KeyFile:
         """The key of a release's engines: as its record says, unless it is stated."""
@@ -147,16 +178,6 @@ def _backend(route: Route, key: _KeyFile) -> Backend | None:
         endpoints=route.endpoints,
         key_file=key.path,
         routing=route.routing,
-    )
-
-
-def _held(route: Route, why: Literal["asleep", "starting"]) -> ModelRoute:
-    return ModelRoute(
-        name=route.model,
-        adapters=route.adapters,
-        held=why,
-        timeout_seconds=route.timeout_seconds,
-        since=route.since,
     )
 
 

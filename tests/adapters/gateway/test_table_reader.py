@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from moorage.adapters.gateway.config_files import scripts_code
 from moorage.adapters.gateway.table_reader import RETRY_SECONDS, TableReader
 from moorage.adapters.ledger import Ledger
 from moorage.common.failures import Cause, Failure
@@ -19,14 +20,18 @@ from moorage.common.values import Origin
 from moorage.engines.flags import Variable
 from moorage.engines.launch import LaunchPlan
 from moorage.gateway.gateway import GatewayOptions, LogPosition
+from moorage.gateway.programs import HOST_FOLDER
+from moorage.gateway.routes import route_table
 from moorage.gateway.table import Backend, RoutingTable
 from moorage.gateway.usage import Usage
 from moorage.releases.release import ASLEEP, ReleaseState
 from moorage.releases.routing import Canary
 from moorage.spec import EngineName
+from tests.adapters.gateway.test_host_folder import host_folder
 from tests.adapters.ledger.test_gateways import KEY
 from tests.adapters.ledger.test_routes import started, switch
-from tests.builders import a_container, a_fleet, a_release, a_spec
+from tests.adapters.ledger.test_sleep import asleep
+from tests.builders import a_container, a_fleet, a_release, a_spec, a_workload
 
 EXPOSED = GatewayOptions(bind="0.0.0.0")
 
@@ -187,3 +192,45 @@ def test_a_model_that_falls_asleep_and_wakes_is_in_every_table(
     assert not errors
     found = Counter(tuple(one.held for one in table.models) for table in tables)
     assert found.keys() == {("asleep",), ("",)}
+
+
+def test_a_gateway_on_another_host_does_not_ask_its_own_loopback(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    reader = TableReader(ledger, tmp_path, place=host_folder(tmp_path))
+    switch(ledger, started(ledger))
+    [model] = reader.read(GatewayOptions()).models
+    assert model.backends
+    near = a_workload("near", release="tiny.v1", endpoint="http://127.0.0.1:40000", replica=0)
+    ledger.workloads.put("tiny.v1", near)
+    [model] = reader.read(GatewayOptions()).models
+    assert (model.backends, "on another one" in model.problem) == ((), True)
+
+
+def test_a_gateway_on_another_host_says_why_it_wakes_no_model(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    asleep(ledger)
+    found = TableReader(ledger, tmp_path, place=host_folder(tmp_path)).read(GatewayOptions())
+    [model] = found.models
+    assert (found.doorman, model.held) == ("", "asleep")
+    assert "`moorage load tiny`" in model.problem
+    served = str(route_table(found, scripts_code()))
+    assert "`moorage load tiny`" in served
+    assert "doorman" not in served
+
+
+def test_the_key_of_an_engine_is_where_envoy_is(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TINY_KEY", "sk-engine")
+    keyed(ledger)
+    reader = TableReader(ledger, tmp_path / "here", place=host_folder(tmp_path))
+    [model] = reader.read(GatewayOptions()).models
+    file = Path(model.backends[0].key_file).relative_to(HOST_FOLDER)
+    assert "sk-engine" in (tmp_path / file).read_text()
+    assert not (tmp_path / "here").exists()
+    (tmp_path / file).unlink()
+    reader.forget()
+    reader.read(GatewayOptions())
+    assert (tmp_path / file).exists()

@@ -1,0 +1,83 @@
+"""The folder of a gateway whose Envoy runs on a host of the fleet."""
+
+import json
+from typing import Any
+
+import httpx
+
+from moorage.adapters.gateway.envoy_folder import FileState
+from moorage.adapters.gateway.host_channel import MOST_BYTES, HostChannel
+from moorage.common.failures import Cause, Failure
+from moorage.gateway.programs import HOST_FOLDER
+
+PAUSE_SECONDS = 1.0
+
+
+class HostFolder:
+    """Volumes of the host. The doorman of this machine is not reached from there.
+
+    Args:
+        channel: The way to it.
+    """
+
+    root = HOST_FOLDER
+    doorman = ""
+    is_here = False
+    pause_seconds = PAUSE_SECONDS
+
+    def __init__(self, channel: HostChannel) -> None:
+        self._channel = channel
+
+    def prepare(self) -> None:
+        """The folder into which Envoy writes is a volume of its own."""
+
+    def write(self, path: str, document: Any) -> None:
+        """Rename a JSON file into place, which only Envoy's user may read."""
+        self._ask("write", json.dumps(document).encode(), path=path)
+
+    def state(self, path: str) -> FileState | None:
+        """What is known of a file; None = it is not there."""
+        header, _ = self._channel.ask("state", path=path)
+        if header.get("absent"):
+            return None
+        _require(header)
+        return FileState(int(header["inode"]), int(header["bytes"]))
+
+    def read(self, path: str, start: int, stop: int) -> bytes:
+        """The bytes of a regular file from one offset up to another, or to its end."""
+        return self._ask("read", path=path, start=start, stop=stop)
+
+    def rename(self, path: str, target: str) -> None:
+        """Rename a file, over another one if there is one."""
+        self._ask("rename", path=path, target=target)
+
+    def admin(self) -> httpx.BaseTransport:
+        """Envoy's administration interface, which only the program on its host reaches."""
+        return HostAdmin(self._channel)
+
+    def _ask(self, do: str, body: bytes = b"", **fields: Any) -> bytes:
+        header, content = self._channel.ask(do, body, **fields)
+        _require(header)
+        return content
+
+
+class HostAdmin(httpx.BaseTransport):
+    """Carries requests to Envoy's administration interface on its host."""
+
+    def __init__(self, channel: HostChannel) -> None:
+        self._channel = channel
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Raise `httpx.ConnectError` where Envoy does not answer."""
+        target = request.url.raw_path.decode()
+        header, body = self._channel.ask(
+            "ask", method=request.method, target=target, most=MOST_BYTES
+        )
+        if "status" not in header:
+            raise httpx.ConnectError(str(header.get("trouble")), request=request)
+        return httpx.Response(int(header["status"]), stream=httpx.ByteStream(body))
+
+
+def _require(header: dict[str, Any]) -> None:
+    if "trouble" in header:
+        raise Failure(Cause.RUNTIME_UNAVAILABLE, f"files of the gateway: {header['trouble']}")
