@@ -189,7 +189,9 @@ def judge_neighbours(troubles: Mapping[str, str]) -> Check:
     """
     wrong = {name: trouble for name, trouble in troubles.items() if trouble}
     if not wrong:
-        return fine("ports between hosts", f"reaches {_names(list(troubles))}")
+        others = len(troubles) - MOST_NAMED
+        more = f" and {others} more" if others > 0 else ""
+        return fine("ports between hosts", f"reaches {', '.join([*troubles][:MOST_NAMED])}{more}")
     unreached = "; ".join(f"{name}: {why}" for name, why in list(wrong.items())[:MOST_NAMED])
     more = f"; and {len(wrong) - MOST_NAMED} more" if len(wrong) > MOST_NAMED else ""
     return broken(
@@ -197,8 +199,3 @@ def judge_neighbours(troubles: Mapping[str, str]) -> Check:
         f"does not reach {unreached}{more}",
         "Models that span hosts need it: let the firewalls pass `ports` between the hosts.",
     )
-
-
-def _names(names: list[str]) -> str:
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return ", ".join(names[:MOST_NAMED]) + more

@@ -18,7 +18,6 @@ class ClusterSnapshot(Value):
 
     Attributes:
         address: The way to its dashboard, as `Access.url` writes it.
-        serve: Base URL under which Ray Serve answers.
         total: Resources of all nodes by Ray's name: `GPU`, `CPU`, `accelerator_type:H100`, ...
         free: What of them nobody holds; None = the cluster does not tell (yet).
     """

@@ -27,7 +27,6 @@ class DeviceKind(Value):
         mounts: Files of the host's driver, mounted read-only at the same place.
         runtime: Docker runtime that hands them out; empty = the daemon's own.
         chosen_by: Variable that names the devices to that runtime, by index.
-        capabilities: Capabilities that the type's runtime asks for.
         refusal: Why a container cannot have them; empty = it can.
     """
 

@@ -64,7 +64,6 @@ class HostSnapshot(Value):
         unreachable: Why the host could not be surveyed; empty = it could.
         troubles: What could not be found out about it, and why.
         docker: Version of its Docker; empty = it has none, or was not surveyed.
-        architecture: CPU architecture, such as `amd64`.
         ram_free: Bytes of RAM that are really available now.
         ram_reserve: Bytes of RAM that are never claimed.
         accelerator_reserve: Bytes of each accelerator that are never claimed.
@@ -73,11 +72,8 @@ class HostSnapshot(Value):
         images: References and digests of the images that are there already.
         catalogue: Images for its hardware in addition to the official ones.
         store: Directory in which a remote host keeps models; empty = this machine's store.
-        helper_image: Image of the small containers that work on a remote host.
-        shares_models: Whether other hosts may copy from its store.
         paths: Directories of `file://` models that are there; None = it shares this file system.
         interface: Network interface to the other hosts; empty = not known.
-        ports_in_use: Ports on which something listens already.
     """
 
     name: str

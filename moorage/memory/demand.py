@@ -78,18 +78,19 @@ class MemoryModel:
             self._needs[key] = caught(lambda: self._need(setup))
         return self._needs[key]
 
-    def longest(self, query: MemoryQuery, budget: int) -> int:
-        """The longest context in tokens with which the engine claims no more than `budget` bytes.
+    def most(self, field: str, query: MemoryQuery, budget: int) -> int:
+        """The largest value of a field with which the engine claims no more than `budget` bytes.
 
-        A stated claim bounds it too: the engine is given no more than that. 0 = not even one token
-        fits, or nothing is known. The query's `tokens` are the longest context to consider.
+        A stated claim bounds it too: the engine is given no more than that. 0 = not even one fits,
+        or nothing is known. The query has the largest value to consider.
         """
 
-        def fits(tokens: int) -> bool:
-            need = self.need(replace(query, tokens=tokens))
+        def fits(value: int) -> bool:
+            changes: dict[str, Any] = {field: value}
+            need = self.need(replace(query, **changes))
             return not isinstance(need, Refusal) and need.fits(query.total, budget)
 
-        return largest(fits, query.tokens)
+        return largest(fits, getattr(query, field))
 
     def weights(self, tensor: int = 1, pipeline: int = 1) -> int | Refusal:
         """Bytes of the parameters on one rank of the heaviest pipeline stage."""

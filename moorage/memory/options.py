@@ -111,7 +111,6 @@ class MemoryOptions(CacheOptions):
         dtype: Element type of the parameters; empty = the model's.
         graph_limit: Largest batch for which a graph is captured.
         kv_bytes: Bytes of the KV cache on each rank; None = as many as the requests need.
-        language_model_only: Whether the parts for pictures and sound are left out.
         overrides: Keys of config.json that are replaced (`--hf-overrides`).
         uncovered: Why these options are not covered by the rules; empty = they are.
         stated: What the spec states instead of an estimate.

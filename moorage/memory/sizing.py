@@ -8,7 +8,7 @@ from moorage.common.units import GIB, MIB, parse_bytes
 from moorage.common.values import Value
 from moorage.memory.demand import MemoryModel
 from moorage.memory.kv import KVKind
-from moorage.memory.need import MemoryQuery, Need, largest
+from moorage.memory.need import MemoryQuery, Need
 
 COMMON_SIZES = tuple(size * GIB for size in (16, 24, 40, 48, 80, 96, 141, 192))
 """Bytes."""
@@ -97,15 +97,16 @@ def answer(
     need = model.need(query)
     if isinstance(need, Refusal):
         return need
-    cache = need.cache
+    # Without a cache nothing bounds the requests.
+    requests = LARGEST_CONCURRENCY if need.cache and need.cache.bytes_per_block else 0
     return Answer(
         device=device,
         need=need,
         claim=need.claim(total),
         utilization=need.utilization(total),
         fits=need.fits(total, total),
-        longest=model.longest(replace(query, tokens=longest), budget=total),
-        most_requests=_most_requests(model, query) if cache and cache.bytes_per_block else 0,
+        longest=model.most("tokens", replace(query, tokens=longest), total),
+        most_requests=model.most("concurrency", replace(query, concurrency=requests), total),
         token_bytes=token_bytes(need),
         flags=tuple(_flags(model, need, total)),
     )
@@ -132,14 +133,6 @@ def token_bytes(need: Need) -> int:
     groups = cache.groups if cache else ()
     sizes = [group.block_size for group in groups if group.kind in GROWING]
     return sum(cache.bytes_per_block // size for size in sizes) if cache else 0
-
-
-def _most_requests(model: MemoryModel, query: MemoryQuery) -> int:
-    def fits(concurrency: int) -> bool:
-        need = model.need(replace(query, concurrency=concurrency))
-        return not isinstance(need, Refusal) and need.fits(query.total, query.total)
-
-    return largest(fits, LARGEST_CONCURRENCY)
 
 
 def _flags(model: MemoryModel, need: Need, total: int) -> Iterator[str]:

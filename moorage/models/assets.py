@@ -23,7 +23,6 @@ class Asset(Value):
     Attributes:
         name: Name of the model or adapter; `draft` for the draft model.
         trust_remote_code: Whether Python code that comes with it may run.
-        rank: Rank that the spec states for an adapter.
         anything: Whether a directory without a configuration will do: a custom engine may know it.
     """
 

@@ -113,7 +113,6 @@ class ResolvedModel(Value):
         path: Directory that holds the model, or will hold it once its weights are staged.
         staged: Whether every chosen file is already there, complete.
         files: The chosen files: metadata and one weight family.
-        skipped: What the source has besides.
         config: Content of config.json, enriched by transformers where it knows the model type.
         config_origin: Who read the configuration: `transformers` or `config.json`.
         is_sentence_encoder: Whether the model carries a sentence-transformers pooling setup.

@@ -27,7 +27,6 @@ class Measured(Value):
         graph_bytes: What capturing the CUDA graphs took.
         graph_reserve_bytes: What was set aside for them before, out of the engine's budget.
         kv_cache_bytes: The KV cache, of the rank that has least: that one decides for all.
-        request_tokens: Tokens of a full request.
         concurrency: Full requests that the cache holds at once.
         process_bytes: RAM of the worker on CPU before its cache.
     """

@@ -96,11 +96,8 @@ def amd_smi_found(static: str, metric: str) -> Found:
 def rocm_smi_found(listed: str) -> Found:
     """Accelerators from `rocm-smi --showproductname --showuniqueid --showmeminfo vram --json`."""
     content = _json(listed)
-    cards = (
-        {name: card for name, card in content.items() if isinstance(card, dict)}
-        if isinstance(content, dict)
-        else {}
-    )
+    items = content.items() if isinstance(content, dict) else ()
+    cards = {name: card for name, card in items if isinstance(card, dict)}
     numbered = {int(name[4:]): card for name, card in cards.items() if name[4:].isdigit()}
     driver = cards.get("system", {}).get("Driver version", "")
     total, used = "VRAM Total Memory (B)", "VRAM Total Used Memory (B)"

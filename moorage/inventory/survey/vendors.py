@@ -17,7 +17,6 @@ class Vendor(Value):
     """One vendor.
 
     Attributes:
-        pci: Its number on the PCI bus.
         classes: Starts of the PCI classes that its accelerators are of. Graphics of a server's
             management chip are of another.
     """
