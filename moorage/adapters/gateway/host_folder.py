@@ -41,7 +41,7 @@ class HostFolder:
         if header.get("absent"):
             return None
         _require(header)
-        return FileState(int(header["inode"]), int(header["bytes"]))
+        return FileState(_number(header, "inode"), _number(header, "bytes"))
 
     def read(self, path: str, start: int, stop: int) -> bytes:
         """The bytes of a regular file from one offset up to another, or to its end."""
@@ -75,9 +75,17 @@ class HostAdmin(httpx.BaseTransport):
         )
         if "status" not in header:
             raise httpx.ConnectError(str(header.get("trouble")), request=request)
-        return httpx.Response(int(header["status"]), stream=httpx.ByteStream(body))
+        return httpx.Response(_number(header, "status"), stream=httpx.ByteStream(body))
 
 
 def _require(header: dict[str, Any]) -> None:
     if "trouble" in header:
         raise Failure(Cause.RUNTIME_UNAVAILABLE, f"files of the gateway: {header['trouble']}")
+
+
+def _number(header: dict[str, Any], name: str) -> int:
+    """A whole number of an answer; a host that somebody took over may leave it out."""
+    found = header.get(name)
+    if not isinstance(found, int):
+        raise Failure(Cause.RUNTIME_UNAVAILABLE, f"the host of the gateway answers without {name}")
+    return found

@@ -77,3 +77,14 @@ def test_an_envoy_that_does_not_answer_is_not_ready(tmp_path: Path) -> None:
     assert not admin.is_ready()
     with pytest.raises(Failure, match="Envoy does not answer"):
         admin.traffic()
+
+
+@pytest.mark.parametrize("answer", [{}, {"inode": "1", "bytes": 2}, {"inode": 1, "bytes": None}])
+def test_a_host_that_leaves_out_what_was_asked_ends_nothing(answer: dict[str, Any]) -> None:
+    class Hostile:
+        def ask(self, do: str, **_: Any) -> tuple[dict[str, Any], bytes]:
+            assert do == "state"
+            return answer, b""
+
+    with pytest.raises(Failure, match="answers without"):
+        HostFolder(cast(HostChannel, Hostile())).state("access.log")
