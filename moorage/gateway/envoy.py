@@ -56,8 +56,16 @@ def bootstrap(folder: str) -> Document:
     }
 
 
-def listeners(options: GatewayOptions, folder: str) -> list[Document]:
-    """The one listener."""
+def listeners(
+    options: GatewayOptions, folder: str, pem: tuple[str, str] | None = None
+) -> list[Document]:
+    """The one listener.
+
+    Args:
+        options: How it listens.
+        folder: The gateway's folder, as Envoy sees it.
+        pem: Certificate chain and private key, where Envoy does not see their files.
+    """
     manager = named(
         "envoy.filters.network.http_connection_manager",
         "extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
@@ -77,7 +85,7 @@ def listeners(options: GatewayOptions, folder: str) -> list[Document]:
     address = {"address": options.bind, "port_value": options.port}
     chain: Document = {"filters": [manager]}
     if options.tls_certificate:
-        chain["transport_socket"] = _tls(options)
+        chain["transport_socket"] = _tls(options, pem)
     return [
         {
             "@type": f"{TYPE}.config.listener.v3.Listener",
@@ -113,14 +121,13 @@ def source(folder: str, file: str) -> Document:
     }
 
 
-def _tls(options: GatewayOptions) -> Document:
-    certificate = {
-        "certificate_chain": {"filename": options.tls_certificate},
-        "private_key": {"filename": options.tls_key},
-    }
+def _tls(options: GatewayOptions, pem: tuple[str, str] | None) -> Document:
+    kind = "inline_string" if pem else "filename"
+    chain, key = pem or (options.tls_certificate, options.tls_key)
+    certificate = {"certificate_chain": {kind: chain}, "private_key": {kind: key}}
     common = {"tls_certificates": [certificate], "alpn_protocols": ["h2", "http/1.1"]}
-    kind = "extensions.transport_sockets.tls.v3.DownstreamTlsContext"
-    return named("envoy.transport_sockets.tls", kind, common_tls_context=common)
+    context = "extensions.transport_sockets.tls.v3.DownstreamTlsContext"
+    return named("envoy.transport_sockets.tls", context, common_tls_context=common)
 
 
 def _filters() -> list[Document]:

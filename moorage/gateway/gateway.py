@@ -68,8 +68,6 @@ class GatewayOptions(InputValue):
     def _check_host(self) -> Self:
         if self.host and is_loopback(self.bind):
             raise ValueError(f"{self.bind} reaches nobody but {self.host.name} itself")
-        if self.host and self.tls_certificate:
-            raise ValueError("a gateway on another host has no certificate yet")
         return self
 
     @property

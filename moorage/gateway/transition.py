@@ -48,9 +48,9 @@ def clusters_step(tables: Iterable[RoutingTable]) -> Step:
     return _step(CLUSTERS_FILE, clusters(tables))
 
 
-def listener_step(options: GatewayOptions, folder: str) -> Step:
-    """How a gateway with a folder listens."""
-    return _step(LISTENERS_FILE, listeners(options, folder))
+def listener_step(options: GatewayOptions, folder: str, pem: tuple[str, str] | None = None) -> Step:
+    """How a gateway with a folder listens; arguments as those of `listeners`."""
+    return _step(LISTENERS_FILE, listeners(options, folder, pem))
 
 
 def _step(file: str, resources: list[Document]) -> Step:

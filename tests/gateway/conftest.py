@@ -11,7 +11,7 @@ import pytest
 
 from moorage.adapters.gateway.admin import Admin
 from moorage.adapters.gateway.config_files import ConfigFiles
-from moorage.adapters.gateway.envoy_folder import LocalFolder
+from moorage.adapters.gateway.envoy_folder import EnvoyFolder, LocalFolder
 from moorage.gateway.envoy import ACCESS_LOG
 from moorage.gateway.gateway import GatewayOptions
 from moorage.gateway.table import ModelRoute, RoutingTable
@@ -23,9 +23,9 @@ from tests.waiting import until
 class RunningGateway:
     """A real Envoy with a folder of its own."""
 
-    def __init__(self, folder: Path, **options: str) -> None:
+    def __init__(self, folder: Path, place: EnvoyFolder | None = None, **options: str) -> None:
         envoy = pytest.importorskip("envoy", reason="pip install 'moorage[gateway]'")
-        self.files, self.port = ConfigFiles(folder), free_port()
+        self.files, self.port = ConfigFiles(folder, place=place), free_port()
         chosen = GatewayOptions.model_validate({"port": self.port, **options})
         self.files.listen(chosen, None)
         self.files.apply(table(), None)

@@ -14,7 +14,9 @@ import httpx
 import pytest
 import trustme
 
+from moorage.adapters.gateway.envoy_folder import LocalFolder
 from moorage.gateway.clusters import engine_key
+from moorage.gateway.envoy import CONFIG_FOLDER, LISTENERS_FILE
 from tests.gateway.conftest import RunningGateway
 from tests.gateway.engine import TestEngine
 from tests.gateway.tables import backend, key, model
@@ -271,16 +273,28 @@ def test_of_a_caller_that_leaves_a_stream_its_events_are_counted(gateway: Runnin
     assert 20 <= line["completion_tokens"] < 100
 
 
-def test_with_a_certificate_it_speaks_https_and_http_2(tmp_path: Path) -> None:
+class Elsewhere(LocalFolder):
+    """A folder whose Envoy sees no other file of this machine."""
+
+    is_here = False
+
+
+@pytest.mark.parametrize("kind", [LocalFolder, Elsewhere])
+def test_with_a_certificate_it_speaks_https_and_http_2(
+    tmp_path: Path, kind: type[LocalFolder]
+) -> None:
     authority = trustme.CA()
     certificate, key = tmp_path / "a.crt", tmp_path / "a.key"
     own = authority.issue_cert("127.0.0.1")
     own.private_key_pem.write_to_path(str(key))
     for part in own.cert_chain_pems:
         part.write_to_path(str(certificate), append=True)
+    folder = tmp_path / "gateway"
     gateway = RunningGateway(
-        tmp_path / "gateway", tls_certificate=str(certificate), tls_key=str(key)
+        folder, kind(folder), tls_certificate=str(certificate), tls_key=str(key)
     )
+    named = str(key) in (folder / CONFIG_FOLDER / LISTENERS_FILE).read_text()
+    assert named == (kind is LocalFolder)
     try:
         trusted = ssl.create_default_context()
         authority.configure_trust(trusted)
