@@ -123,7 +123,7 @@ def test_reconciling_leaves_a_sleeping_engine_alone(
 
 
 @pytest.mark.parametrize(
-    ("point", "command"), zip(ENGINE_SLEEP, ("unload", "load"), strict=True), ids=str
+    ("point", "command"), list(zip(ENGINE_SLEEP, ("unload", "load"), strict=True))
 )
 def test_a_killed_flow_leaves_a_model_that_sleeps_and_wakes(
     sleeper: Sleeper, point: str, command: str

@@ -29,18 +29,8 @@ def bring_up(ledger: Ledger, home: Path, name: str, options: GatewayOptions) -> 
     """
     before = ledger.gateways.get(name)
     here = platform.node()
-    if before and before.machine != here:
-        raise Failure(
-            Cause.GATEWAY_REFUSED,
-            f"gateway {name} runs on {before.machine}",
-            suggestion=f"Take it down there, or choose another name here: --name NAME (on {here}).",
-        )
-    if before and before.options.mounts != options.mounts:
-        raise Failure(
-            Cause.GATEWAY_REFUSED,
-            f"gateway {name} runs {_form(before.options)}, not {_form(options)}",
-            suggestion=f"Take it down first: `moorage gateway down --name {name}`.",
-        )
+    if before:
+        _require_same_place(before, here, options)
     processes = GatewayProcesses(home, name, options)
     processes.require_program()
     if before:
@@ -92,6 +82,22 @@ def gateway_state(ledger: Ledger, gateway: Gateway, home: Path) -> str:
     if listens and follows:
         return "running"
     return "does not follow: its service has ended" if listens else "down"
+
+
+def _require_same_place(before: Gateway, here: str, options: GatewayOptions) -> None:
+    """Refuse what would need another machine, or another container."""
+    if before.machine != here:
+        raise Failure(
+            Cause.GATEWAY_REFUSED,
+            f"gateway {before.name} runs on {before.machine}",
+            suggestion=f"Take it down there, or choose another name here: --name NAME (on {here}).",
+        )
+    if before.options.mounts != options.mounts:
+        raise Failure(
+            Cause.GATEWAY_REFUSED,
+            f"gateway {before.name} runs {_form(before.options)}, not {_form(options)}",
+            suggestion=f"Take it down first: `moorage gateway down --name {before.name}`.",
+        )
 
 
 def _form(options: GatewayOptions) -> str:
