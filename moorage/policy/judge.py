@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from moorage.engines.vllm.sleep import DEV_MODE
 from moorage.inventory.fleet import Fleet, Host
 from moorage.policy.names import has_image, has_name, has_variable, is_below, refused_words
 from moorage.policy.request import Channel, Folders, Request, Usage, Violation, excerpt, usage_of
@@ -95,6 +96,8 @@ def _of_variables(rules: Rules, request: Request) -> Iterator[Finding]:
         for name in names:
             if not has_variable(rules.env, name):
                 yield "env", f"{field}.{name}", name, rules.env
+    if spec.sleep_level and not has_variable(rules.env, DEV_MODE):
+        yield "env", "sleep_level", DEV_MODE, rules.env  # which it sets
     for variable, secret in spec.secrets.items():
         if secret in request.variables and not has_name(rules.variables, secret):
             yield "variables", f"secrets.{variable}", secret, rules.variables
