@@ -87,6 +87,9 @@ class Engine(EngineTraits):
     argument_rules: ClassVar[Rules | None] = None
     """Rules for its arguments; None = they are not checked before it starts."""
 
+    model_paths: ClassVar[tuple[str, ...]] = ()
+    """Paths beside `/v1` whose requests name the model."""
+
     log_causes: ClassVar[tuple[LogCause, ...]] = ()
 
     @abstractmethod

@@ -1,5 +1,5 @@
 -- Reads the model's name where JSON does not hold it, and refuses what nobody answers for. In front of
--- this stands MODELS: the model by each of its names.
+-- this stand MODELS, the model by each of its names, and PATHS, the engines' own that name a model.
 local FARTHEST = 3
 local LONGEST_HEAD = 4096
 
@@ -106,8 +106,9 @@ end
 
 function envoy_on_request(handle)
   local path = string.match(handle:headers():get(":path"), "^[^?]*")
-  local owner = string.match(path, "^/models/([^/]+)/v1/")
-  if not (owner or string.find(path, "^/v1/")) then
+  local owner, below = string.match(path, "^/models/([^/]+)(/.*)$")
+  below = below or path
+  if not (PATHS[below] or string.find(below, "^/v1/")) then
     return
   end
   local posts = handle:headers():get(":method") == "POST"

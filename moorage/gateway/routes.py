@@ -17,7 +17,7 @@ from moorage.gateway.envoy import (
     named,
 )
 from moorage.gateway.rates import rate_limits
-from moorage.gateway.scripts import PREFIX_KEY, scripts
+from moorage.gateway.scripts import PATHS, PREFIX_KEY, scripts
 from moorage.gateway.table import ModelRoute, RoutingTable
 
 DOORMAN_RETRIES = {
@@ -121,7 +121,7 @@ def _state(model: ModelRoute) -> str:
 def _route(model: ModelRoute, name: str, doorman: str) -> Document:
     namespace, key = MODEL
     match = {
-        "safe_regex": {"regex": r"(/models/[^/]+)?/v1/.*"},
+        "safe_regex": {"regex": f"(/models/[^/]+)?(/v1/.*|{'|'.join(PATHS)})"},
         "dynamic_metadata": [
             {
                 "filter": namespace,
@@ -131,8 +131,8 @@ def _route(model: ModelRoute, name: str, doorman: str) -> Document:
         ],
     }
     rewrite = {
-        "pattern": {"regex": r"^(/models/[^/]+)?/v1/"},
-        "substitution": f"{_prefix(model)}/v1/",
+        "pattern": {"regex": r"^(/models/[^/]+)?/"},
+        "substitution": f"{_prefix(model)}/",
     }
     action: Document = {
         "timeout": f"{model.timeout_seconds}s",

@@ -7,11 +7,15 @@ for each request: 1,000 keys cost 1.4 ms a request then.
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from moorage.engines.registry import ENGINES
 from moorage.gateway.table import ApiKey, ModelRoute, RoutingTable
 
 AUTHENTICATE, CHOOSE_MODEL, COUNT_TOKENS = "authenticate", "choose_model", "count_tokens"
 PREFIX_KEY = "prefix_key"
 """Only for the routes of prefix-aware models."""
+
+PATHS = sorted({path for engine in ENGINES.values() for path in engine.model_paths})
+"""Paths of engines beside `/v1` whose requests name the model."""
 
 COMMON = (AUTHENTICATE, CHOOSE_MODEL, COUNT_TOKENS)
 SCRIPTS = (*COMMON, PREFIX_KEY)
@@ -30,7 +34,7 @@ def scripts(table: RoutingTable, code: Mapping[str, str]) -> dict[str, str]:
     }
     tables: dict[str, dict[str, Any]] = {
         AUTHENTICATE: callers,
-        CHOOSE_MODEL: {"MODELS": _names(table.models)},
+        CHOOSE_MODEL: {"MODELS": _names(table.models), "PATHS": dict.fromkeys(PATHS, True)},
     }
     return {name: f"{_locals(tables.get(name, {}))}{code[name]}" for name in COMMON}
 

@@ -324,3 +324,26 @@ def test_a_caller_may_make_as_many_requests_as_its_key_allows(gateway: RunningGa
         assert answers[-1].headers["x-ratelimit-remaining"] == "0"
         assert "error" in answers[-1].json()
         assert {ask("sk-fast").status_code for _ in range(10)} == {200}
+
+
+@pytest.mark.parametrize("path", ["/tokenize", "/pooling", "/v2/rerank", "/models/llama/score"])
+def test_paths_of_an_engine_go_to_the_model_that_the_request_names(
+    gateway: RunningGateway, path: str
+) -> None:
+    with TestEngine("one") as engine:
+        gateway.serve(model("llama", backend("llama-1", engine.port)), model("phi"))
+        assert gateway.http.post(path, json={"model": "llama"}).status_code == 200
+        assert gateway.http.post(path, json={}).status_code == 400
+        assert gateway.http.post(path, json={"model": "nobody"}).status_code == 404
+        assert gateway.http.post("/models/phi/score", json={"model": "llama"}).status_code == 421
+    assert [asked for asked, _, _ in engine.requests] == [path.removeprefix("/models/llama")]
+
+
+def test_they_ask_for_a_key_as_others_do(gateway: RunningGateway) -> None:
+    with TestEngine("one") as engine:
+        llama = model("llama", backend("llama-1", engine.port))
+        gateway.serve(llama, model("phi"), keys=(key("bob", "sk-b", models=("phi",)),))
+        given = {"authorization": "Bearer sk-b"}
+        answer = gateway.http.post("/tokenize", json={"model": "llama"}, headers=given)
+        assert answer.status_code == 403
+    assert engine.requests == []

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from moorage.gateway.scripts import SCRIPTS, literal, scripts
+from moorage.gateway.scripts import PATHS, SCRIPTS, literal, scripts
 from tests.gateway.tables import backend, key, model, table
 
 
@@ -29,6 +29,7 @@ def test_a_script_begins_with_what_it_looks_up() -> None:
     assert found == {
         "authenticate": "local REQUIRES_KEY = false\n"
         f'local KEYS = {{["{digest}"]={{["name"]="ann"}}}}\nthe code',
-        "choose_model": 'local MODELS = {["llama"]="llama",["sql"]="llama"}\nthe code',
+        "choose_model": 'local MODELS = {["llama"]="llama",["sql"]="llama"}\n'
+        f"local PATHS = {literal(dict.fromkeys(PATHS, True))}\nthe code",
         "count_tokens": "the code",
     }

@@ -144,6 +144,10 @@ class Vllm(Engine):
     aliases = ALIASES
     features = frozenset({"speculative", "lora", "lora_updates", "extended_kv_cache", FIELD})
     updates = AdapterUpdates(load="/v1/load_lora_adapter", unload="/v1/unload_lora_adapter")
+    model_paths = (
+        *("/classify", "/detokenize", "/pooling", "/rerank", "/score", "/tokenize"),
+        "/v2/rerank",
+    )
     argument_rules = Rules(title="vLLM", reserved=RESERVED_OPTIONS, removed=REMOVED_OPTIONS)
     log_causes = LOG_CAUSES
 
