@@ -29,7 +29,13 @@ from tasks.context import ledger
 from tasks.observe_fleet import observe_fleet
 from tasks.policy import recorded_scope, settled_fleet
 from tasks.prefect_runs import close_killed_runs, close_unreported_runs
-from tasks.repair import count_replacement, repair, revive_gateways, sole_reconciler
+from tasks.repair import (
+    count_replacement,
+    end_dead_sleepers,
+    repair,
+    revive_gateways,
+    sole_reconciler,
+)
 from tasks.schedules import restore_schedules
 
 
@@ -77,6 +83,7 @@ async def _observe_and_repair(
     await close_unreported_runs(cluster.now - timedelta(seconds=cluster.patience.orphan_seconds))
     await in_thread(ledger().repairs.tidy)
     await in_thread(revive_gateways)
+    await in_thread(end_dead_sleepers)
     await restore_schedules(fleet)
     waits = [action for action in actions if action.kind == ActionKind.WAIT]
     return cluster, actions, (*outcomes, *_not_done(waits, "not yet"))

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from prefect import task
 
 from moorage.adapters.gateway.followed_routes import revive_services
-from moorage.adapters.hosts.runtime import remove_workload
+from moorage.adapters.hosts.runtime import remove_workload, runtime_for
 from moorage.adapters.ledger.locks import LockHeld
 from moorage.adapters.prefect.events import emit_release_event
 from moorage.adapters.system.threads import hold_lock, in_thread
@@ -20,7 +20,7 @@ from tasks.cleanup import made_room, recover
 from tasks.compare import mark
 from tasks.context import PLAIN, ledger, settings
 from tasks.journal import step, tell
-from tasks.replace import restore_release
+from tasks.replace import restore_release, stop_sleeper
 from tasks.restart import count_attempt, lease_accelerators, lease_of, probe, restart
 from tasks.workloads import ABORT_SECONDS, stop
 
@@ -167,6 +167,20 @@ def revive_gateways() -> None:
     """Start the services of this machine's gateways that have ended; each repairs its own Envoy."""
     for name in revive_services(ledger(), settings().root):
         tell(f"the service of gateway {name} had ended and is started again")
+
+
+def end_dead_sleepers() -> None:
+    """Free what releases keep for engines that died in their sleep; waking starts them anew.
+
+    Models that somebody works on, and hosts that do not answer, are left for the next time.
+    """
+    for row in ledger().releases.in_states([ReleaseState.ASLEEP]):
+        if row.workloads:
+            with suppress(LockHeld, Failure), ledger().locks.holding(row.model, wait_seconds=0):
+                seen = [runtime_for(one, settings()).observe(one) for one in row.workloads]
+                if not all(one.running for one in seen):
+                    stop_sleeper(row.model)
+                    tell(f"an engine of {row.id} died in its sleep; what it kept is free")
 
 
 def count_replacement(action: Action) -> Release | None:

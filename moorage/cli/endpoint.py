@@ -127,7 +127,7 @@ def chat(
 def _is_open(gateway: Gateway, api_key: str) -> bool:
     """Whether a gateway answers this machine, with that key or without one."""
     options = gateway.options
-    follows = gateway.epoch and not gateway.problem and not options.tls_certificate
+    follows = gateway.epoch and not gateway.problem and not options.is_encrypted
     return bool(follows and (api_key or not options.requires_key))
 
 

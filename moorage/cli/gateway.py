@@ -42,6 +42,7 @@ def up(
     ] = False,
     tls_certificate: Annotated[str, typer.Option(help="Certificate chain, a PEM file.")] = "",
     tls_key: Annotated[str, typer.Option(help="Its private key, a PEM file.")] = "",
+    tls_secret: Annotated[str, typer.Option(help="Name of a secret with both, instead.")] = "",
     container: Annotated[
         bool, typer.Option("--container", help="Run Envoy as a container.")
     ] = False,
@@ -65,6 +66,7 @@ def up(
         open_access=open_access,
         tls_certificate=_absolute(tls_certificate),
         tls_key=_absolute(tls_key),
+        tls_secret=tls_secret,
         image=present,
         fleet=str(fleet_file or ""),
     )

@@ -64,7 +64,7 @@ def listeners(
     Args:
         options: How it listens.
         folder: The gateway's folder, as Envoy sees it.
-        pem: Certificate chain and private key, where Envoy does not see their files.
+        pem: Certificate chain and private key, where Envoy does not read their files.
     """
     manager = named(
         "envoy.filters.network.http_connection_manager",
@@ -84,7 +84,7 @@ def listeners(
     )
     address = {"address": options.bind, "port_value": options.port}
     chain: Document = {"filters": [manager]}
-    if options.tls_certificate:
+    if options.is_encrypted:
         chain["transport_socket"] = _tls(options, pem)
     return [
         {

@@ -3,13 +3,13 @@
 import ipaddress
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from moorage.common.values import InputValue, Value
 from moorage.inventory.access import is_loopback
-from moorage.spec import Name
+from moorage.spec import Name, SecretName
 
 ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 """By the address that stands for all of a machine, its loopback."""
@@ -39,6 +39,9 @@ class GatewayOptions(InputValue):
         "", description="File of a certificate chain in PEM. Empty = plain HTTP."
     )
     tls_key: str = Field("", description="File of its private key in PEM.")
+    tls_secret: SecretName | Literal[""] = Field(
+        "", description="Name of a secret with both in PEM, instead of their files."
+    )
     max_body_bytes: int = Field(
         50 * 2**20, ge=2**16, le=2**31 - 1, description="Largest body of a request in bytes."
     )
@@ -62,6 +65,8 @@ class GatewayOptions(InputValue):
     def _check_tls(self) -> Self:
         if bool(self.tls_certificate) != bool(self.tls_key):
             raise ValueError("a certificate and its key belong together: give both, or neither")
+        if self.tls_certificate and self.tls_secret:
+            raise ValueError("a certificate is in files or in a secret, not in both")
         return self
 
     @model_validator(mode="after")
@@ -81,6 +86,11 @@ class GatewayOptions(InputValue):
         if self.host:
             return (self.image, self.host.name, self.host.address)
         return (self.image, self.tls_certificate, self.tls_key) if self.image else ()
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether it speaks HTTPS."""
+        return bool(self.tls_certificate or self.tls_secret)
 
     @property
     def requires_key(self) -> bool:
@@ -121,7 +131,7 @@ class Gateway(Value):
         host = self.options.bind
         if host in ANY:
             host = self.options.host.bind if self.options.host else ANY[host]
-        scheme = "https" if self.options.tls_certificate else "http"
+        scheme = "https" if self.options.is_encrypted else "http"
         return f"{scheme}://{f'[{host}]' if ':' in host else host}:{self.options.port}"
 
 

@@ -99,12 +99,19 @@ def test_an_engine_that_refuses_to_sleep_is_stopped(sleeper: Sleeper) -> None:
     assert sleeper.state == "running"
 
 
-def test_an_engine_that_dies_in_its_sleep_is_started_when_the_model_wakes(sleeper: Sleeper) -> None:
+@pytest.mark.parametrize("reconciled", [False, True])
+def test_an_engine_that_dies_in_its_sleep_is_started_when_the_model_wakes(
+    sleeper: Sleeper, reconciled: bool
+) -> None:
     sleeper.deploy()
     before, engines = sleeper.claimed, sleeper.engines
     sleeper.sleep()
     for process in sleeper.place.processes():
         os.kill(process.pid, signal.SIGKILL)
+    if reconciled:
+        sleeper.place.run("reconcile", "--fleet", sleeper.fleet)
+        assert sleeper.state == "asleep"
+        assert set(sleeper.claimed) == {Resource.PORT}
     sleeper.wake()
     assert (sleeper.state, sleeper.claimed) == ("running", before)
     assert not sleeper.engines & engines

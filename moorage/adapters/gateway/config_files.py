@@ -12,7 +12,8 @@ from pydantic import TypeAdapter
 from moorage.adapters.files.safe_files import read_whole, write_private
 from moorage.adapters.gateway.admin import Admin
 from moorage.adapters.gateway.envoy_folder import EnvoyFolder, LocalFolder
-from moorage.common.failures import Cause, Failure
+from moorage.adapters.gateway.pem import read_pem
+from moorage.common.failures import Failure
 from moorage.common.units import MIB
 from moorage.gateway.envoy import CONFIG_FOLDER, bootstrap
 from moorage.gateway.gateway import GatewayOptions
@@ -23,7 +24,6 @@ from moorage.gateway.transition import Step, clusters_step, listener_step, steps
 TABLES_FILE = "tables.json"
 BOOTSTRAP_FILE = "bootstrap.json"
 LARGEST_TABLE = 64 * MIB
-LARGEST_PEM = 1 * MIB
 QUIET_SECONDS = 3.0
 """How long a release has no request in flight before its cluster goes."""
 
@@ -84,8 +84,7 @@ class ConfigFiles:
         tables = self.tables()
         if tables and options.requires_key and not tables[-1].requires_key:
             self.apply(tables[-1].model_copy(update={"requires_key": True}), admin)
-        # A file of this machine is not there on another host.
-        pem = None if self._place.is_here or not options.tls_certificate else _read_pem(options)
+        pem = read_pem(options, sees_files=self._place.is_here)
         self._take(listener_step(options, self._place.root, pem), admin)
 
     def tables(self) -> tuple[RoutingTable, ...]:
@@ -170,18 +169,6 @@ class ConfigFiles:
 
     def _write(self, step: Step) -> None:
         self._place.write(f"{CONFIG_FOLDER}/{step.file}", step.document)
-
-
-def _read_pem(options: GatewayOptions) -> tuple[str, str]:
-    """Certificate chain and private key."""
-    try:
-        chain, key = (
-            read_whole(Path(file), LARGEST_PEM).decode()
-            for file in (options.tls_certificate, options.tls_key)
-        )
-    except (OSError, ValueError) as error:
-        raise Failure(Cause.GATEWAY_REFUSED, f"TLS of the gateway: {error}") from error
-    return chain, key
 
 
 @cache

@@ -1,0 +1,52 @@
+"""The certificate of a gateway, where Envoy cannot read it from files."""
+
+import re
+from pathlib import Path
+
+from moorage.adapters.files.safe_files import read_whole
+from moorage.adapters.secrets import read_secrets
+from moorage.common.failures import Cause, Failure
+from moorage.common.units import MIB
+from moorage.gateway.gateway import GatewayOptions
+
+MOST_BYTES = 1 * MIB
+BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----.*?-----END \1-----", re.DOTALL)
+
+
+def read_pem(options: GatewayOptions, *, sees_files: bool) -> tuple[str, str] | None:
+    """Certificate chain and private key in PEM; None = Envoy reads files, or speaks plain HTTP.
+
+    Args:
+        options: The secret with both, or their files on this machine.
+        sees_files: Whether Envoy sees files of this machine.
+
+    Raises:
+        Failure: `GATEWAY_REFUSED` for files that cannot be read and a secret that lacks one of
+            them; `SECRET_MISSING`.
+    """
+    if name := options.tls_secret:
+        return _split(name, read_secrets([name])[name])
+    if sees_files or not options.tls_certificate:
+        return None
+    try:
+        chain, key = (
+            read_whole(Path(file), MOST_BYTES).decode()
+            for file in (options.tls_certificate, options.tls_key)
+        )
+    except (OSError, ValueError) as error:
+        raise Failure(Cause.GATEWAY_REFUSED, f"TLS of the gateway: {error}") from error
+    return chain, key
+
+
+def _split(name: str, content: str) -> tuple[str, str]:
+    """The parts of a secret, in whatever order they stand there."""
+    blocks = [(match[1], match[0]) for match in BLOCK.finditer(content)]
+    chain = "\n".join(text for kind, text in blocks if kind == "CERTIFICATE")
+    key = next((text for kind, text in blocks if kind.endswith("PRIVATE KEY")), "")
+    if not (chain and key):
+        raise Failure(
+            Cause.GATEWAY_REFUSED,
+            f"the secret {name} lacks a {'private key' if chain else 'certificate'}",
+            suggestion="It holds the certificate chain and its private key in PEM.",
+        )
+    return chain, key
