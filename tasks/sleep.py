@@ -1,4 +1,4 @@
-"""Put a release to sleep, so that it runs and claims nothing; and wake it, exactly as it ran."""
+"""Put a release to sleep, so that its memory is free; and wake it, exactly as it ran."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -20,7 +20,7 @@ class ReleaseState(StrEnum):
     RUNNING = "running"  # it answered, and serves the name
     UNREACHABLE = "unreachable"  # it serves the name, but nobody can see whether it still runs
     STOPPING = "stopping"  # nobody is sent to it any more; its requests may end
-    ASLEEP = "asleep"  # it runs nothing and claims nothing; a request wakes it
+    ASLEEP = "asleep"  # it serves nobody, but a request wakes it
     WAKING = "waking"  # what it ran is being started and verified again
     STOPPED = "stopped"  # retired
     SUPERSEDED = "superseded"  # its successor serves

@@ -148,7 +148,7 @@ class Releases(ReleaseQueries):
 
 
 def _end_sleepers(change: Change, release: Release) -> None:
-    """What slept under the name runs nothing, so it has ended at once."""
+    """What slept under the name serves nobody, so it has ended at once."""
     asleep = (RELEASES.c.model == release.model, RELEASES.c.state == ReleaseState.ASLEEP)
     for identity in change.connection.scalars(select(RELEASES.c.id).where(*asleep)).all():
         change.move(identity, ReleaseState.SUPERSEDED, f"superseded by {release.id}")
