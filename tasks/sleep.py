@@ -1,7 +1,7 @@
 """Put a release to sleep, so that its memory is free; and wake it, exactly as it ran."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 from moorage.adapters.engines.engine_sleep import (
     are_asleep,
@@ -134,16 +134,18 @@ async def _wake_in_engines(row: ReleaseRow, release: Release) -> bool:
     how = ENGINES[release.plan.engine].sleep(release.spec)
     if how is None or not row.workloads or not await are_asleep(row.serving, how):
         return False
-    deadlines, proven = release.spec.readiness.deadlines, tuple[Workload, ...]()
+    proven = tuple[Workload, ...]()
     try:
-        with step("wake") as note:
-            await wake_engines(row.serving, how, deadlines.load_seconds)
-            note.say(", ".join(f"{one.name} on {one.host}" for one in row.serving))
-        for part in start_groups(release.plan):
-            names = {spec.name for spec in part.containers}
-            workloads = tuple(one for one in row.workloads if one.name in names)
-            await verify(release.spec, release.profile, part, workloads, proven)
-            proven += workloads
+        async with _sole_start(row, release):
+            with step("wake") as note:
+                seconds = release.spec.readiness.deadlines.load_seconds
+                await wake_engines(row.serving, how, seconds)
+                note.say(", ".join(f"{one.name} on {one.host}" for one in row.serving))
+            for part in start_groups(release.plan):
+                names = {spec.name for spec in part.containers}
+                workloads = tuple(one for one in row.workloads if one.name in names)
+                await verify(release.spec, release.profile, part, workloads, proven)
+                proven += workloads
     except Failure as failure:
         tell(f"{failure}; its engines are started anew")
         return False
@@ -154,17 +156,24 @@ async def _start(row: ReleaseRow, release: Release) -> None:
     """Start the parts of its plan one after the other, each proven before the next."""
     assert release.plan
     assert release.profile
-    assert release.placement
-    lock = AcceleratorStartLock(row.id, row.model, release.placement)
     started: tuple[Workload, ...] = ()
-    try:
-        await lock.acquire(release.spec.readiness.deadlines)
+    async with _sole_start(row, release):
         for part in start_groups(release.plan):
             with step("launch") as note:
                 workloads = tuple(await run_uninterrupted(start_part, row, part))
                 note.say(", ".join(f"{one.name} on {one.host}" for one in workloads))
             await verify(release.spec, release.profile, part, workloads, started)
             started += workloads
+
+
+@asynccontextmanager
+async def _sole_start(row: ReleaseRow, release: Release) -> AsyncIterator[None]:
+    """Let nobody else start on its accelerators: vLLM measures their free memory then."""
+    assert release.placement
+    lock = AcceleratorStartLock(row.id, row.model, release.placement)
+    try:
+        await lock.acquire(release.spec.readiness.deadlines)
+        yield
     finally:
         lock.release()
 
