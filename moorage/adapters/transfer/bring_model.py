@@ -155,8 +155,11 @@ def lend_model(host: HostSnapshot, folder: str, model: ResolvedModel) -> Iterato
     finally:
         if container is not None:
             with contextlib.suppress(*DAEMON_ERRORS, Failure):
-                api = connect(parse_access(host.address), ASK_SECONDS).api
-                api.remove_container(str(container.id), force=True)
+                _remove(host, str(container.id))
+
+
+def _remove(host: HostSnapshot, identity: str) -> None:
+    connect(parse_access(host.address), ASK_SECONDS).api.remove_container(identity, force=True)
 
 
 def _create(host: HostSnapshot, folder: str) -> Container:
