@@ -96,7 +96,22 @@ def test_every_official_row_is_in_that_table() -> None:
         and row.has(version or "0.32.0")
         and row.reference(version or "0.32.0") == image
     }
-    assert reached == set(CATALOGUE)
+    assert reached == {row for row in CATALOGUE if row.engine == EngineName.VLLM}
+
+
+@pytest.mark.parametrize(
+    ("kind", "image"),
+    [
+        ("cpu", "ghcr.io/ggml-org/llama.cpp:server-b11549"),
+        ("cuda", "ghcr.io/ggml-org/llama.cpp:server-cuda-b11549"),
+        ("rocm", "ghcr.io/ggml-org/llama.cpp:server-rocm-b11549"),
+        ("musa", "ghcr.io/ggml-org/llama.cpp:server-musa-b11549"),
+    ],
+)
+def test_llama_cpp_has_an_image_for_each_type(kind: str, image: str) -> None:
+    question = ImageQuestion(engine=EngineName.LLAMA_CPP, kind=kind, default_version="11549")
+    answer = choose_image(question)
+    assert (answer.reference, answer.engine_version) == (image, "11549")
 
 
 @pytest.mark.parametrize(
