@@ -3,7 +3,7 @@
 # many test files at once as WORKERS says: most of them wait for engines, daemons and cut cables.
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
-WORKERS ?= $(shell expr $$(nproc) + 1)
+WORKERS ?= $(shell expr $$(nproc) + 2)
 VENV := .venv
 BIN := $(VENV)/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
