@@ -14,12 +14,13 @@ from tests.e2e.workplace import Workplace
 
 pytestmark = [pytest.mark.process, pytest.mark.server]
 
-LLAMA = {"name": "llama.cpp", "runtime": "process"}
+AS_PROGRAM = {"runtime": "process"}
+LLAMA = {"name": "llama.cpp", **AS_PROGRAM}
 PROMPT = "Every ship finds"
 
 
 def test_a_gguf_file_is_served_replaced_and_retired(workplace: Workplace, tiny_gguf: Path) -> None:
-    spec = workplace.spec(source=f"file://{tiny_gguf}")
+    spec = workplace.spec(source=f"file://{tiny_gguf}", engine=AS_PROGRAM)
     planned = workplace.json("plan", spec)
     assert planned["placement"]["engine"] == "llama.cpp"  # for the weights are GGUF
 
@@ -32,7 +33,9 @@ def test_a_gguf_file_is_served_replaced_and_retired(workplace: Workplace, tiny_g
     assert seat["ram_bytes"] == sum(terms.values())
     assert terms["prompt_cache"] == PROMPT_CACHE
 
-    second = workplace.json("deploy", workplace.spec(source=f"file://{tiny_gguf}", context=512))
+    second = workplace.json(
+        "deploy", workplace.spec(source=f"file://{tiny_gguf}", engine=AS_PROGRAM, context=512)
+    )
     assert second["release"]["replaced"] == first["id"]
     assert completion(workplace, second["release"]) == text
     workplace.run("retire", workplace.named("tiny"))
@@ -40,7 +43,7 @@ def test_a_gguf_file_is_served_replaced_and_retired(workplace: Workplace, tiny_g
 
 
 def test_greedy_text_is_that_of_transformers(workplace: Workplace, tiny_gguf: Path) -> None:
-    spec = workplace.spec("gguf", source=f"file://{tiny_gguf}")
+    spec = workplace.spec("gguf", source=f"file://{tiny_gguf}", engine=LLAMA)
     ours = workplace.json("deploy", spec)["release"]
     other = workplace.spec("tiny", engine={"name": "transformers", "runtime": "process"})
     theirs = workplace.json("deploy", other)["release"]
@@ -57,10 +60,12 @@ def test_one_of_several_quantizations_is_named_by_a_pattern(
     for name in ("tiny-Q8_0.gguf", "tiny-F32.gguf"):
         shutil.copy(tiny_gguf, folder / name)
     source = f"file://{folder}"
-    error = workplace.json("plan", workplace.spec(source=source), code=4)["error"]
+    error = workplace.json("plan", workplace.spec(source=source, engine=LLAMA), code=4)["error"]
     assert "which of several GGUF models" in error["detail"]
     assert "files" in error["suggestion"]
-    plan = workplace.json("plan", workplace.spec(source=source, files="*F32*"))["plan"]
+    plan = workplace.json("plan", workplace.spec(source=source, engine=LLAMA, files="*F32*"))[
+        "plan"
+    ]
     command = [word for flag in plan["containers"][0]["command"] for word in flag["tokens"]]
     assert command[command.index("--model") + 1] == f"{folder}/tiny-F32.gguf"
 
