@@ -34,6 +34,7 @@ class EngineName(StrEnum):
 
     AUTO = "auto"
     VLLM = "vllm"
+    SGLANG = "sglang"
     TRANSFORMERS = "transformers"
     CUSTOM = "custom"
 

@@ -98,7 +98,8 @@ def by_row(rows: Sequence[CatalogueRow]) -> Iterator[Wish]:
     for row in rows:
         for cpu in row.architectures:
             version = row.since or VERY_OLD
-            yield Wish(row.accelerator_type, cpu, row.runtime, version, _chip(row.variant))
+            chip = _chip(row.variant)
+            yield Wish(row.accelerator_type, cpu, row.runtime, version, chip, engine=row.engine)
 
 
 def drivers(kind: str, rows: Sequence[CatalogueRow]) -> list[str]:
