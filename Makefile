@@ -3,15 +3,15 @@
 # many test files at once as WORKERS says: most of them wait for engines, daemons and cut cables.
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
-WORKERS ?= $(shell expr $$(nproc) + 1)
+WORKERS ?= $(shell expr $$(nproc) + 2)
 VENV := .venv
 BIN := $(VENV)/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .PHONY: demo test up down check unit drill format docs house images bench fleet clean
 
-demo: $(VENV)/.installed-demo ## Deploy a tiny model, chat with it, show its record. KEEP=1 leaves it running.
-	@KEEP=$(KEEP) scripts/demo.sh
+demo: $(VENV)/.installed-demo$(if $(ENGINE),-$(ENGINE)) ## Deploy a tiny model, chat with it, show its record. KEEP=1 leaves it running; ENGINE=llama.cpp takes a GGUF file, without torch.
+	@KEEP=$(KEEP) ENGINE=$(ENGINE) scripts/demo.sh
 
 test: check ## Everything that this machine can test.
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder; code=$$?; \
@@ -88,6 +88,10 @@ $(VENV)/bin/python:
 
 $(VENV)/.installed-demo: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[transformers,gateway]'
+	@touch $@
+
+$(VENV)/.installed-demo-llama.cpp: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[llama-cpp]' gguf
 	@touch $@
 
 $(VENV)/.installed-team: pyproject.toml | $(VENV)/bin/python

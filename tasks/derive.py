@@ -3,11 +3,10 @@
 from prefect import task
 
 from moorage.common.units import human_bytes
-from moorage.models.files import require_loadable
 from moorage.models.profile import ModelProfile, derive_profile
 from moorage.models.source import ResolvedModel
 from moorage.reports.record import profile_document
-from moorage.spec import EngineName, ModelSpec, slug
+from moorage.spec import ModelSpec, slug
 from tasks.artifacts import show_markdown
 from tasks.context import PLAIN
 from tasks.journal import step
@@ -18,8 +17,6 @@ from tasks.smoke_test import must_talk
 async def derive(spec: ModelSpec, model: ResolvedModel) -> ModelProfile:
     """Read architecture, mode, context length and sizes from the configuration."""
     with step("derive") as note:
-        if spec.engine.stated_name != EngineName.CUSTOM:
-            require_loadable(model.weights.family)
         profile = derive_profile(spec, model)
         must_talk(spec, profile)
         page = profile_document(spec, model, profile).markdown()

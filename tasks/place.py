@@ -11,9 +11,9 @@ from moorage.common.refusal import Refusal
 from moorage.engines.registry import ENGINES
 from moorage.inventory.fleet import Fleet
 from moorage.inventory.snapshot import FleetSnapshot
-from moorage.memory.demand import memory_model
 from moorage.models.assets import AssetRole
 from moorage.placement.demand import Subject
+from moorage.placement.memory import memory_of
 from moorage.placement.on_cluster import propose_on_cluster
 from moorage.placement.placement import Analyzed, Placed, Placement
 from moorage.placement.propose import NoFit, propose
@@ -134,7 +134,7 @@ def _subject(analyzed: Analyzed) -> Subject:
     return Subject(
         spec=spec,
         profile=profile,
-        memory=memory_model(spec, model, profile),
+        memory=memory_of(spec, model, profile),
         staged=f"{model.source}@{model.revision}",
         companion_bytes=sum(size for _, size in companions),
         adapter_bytes=sum(size for role, size in companions if role == AssetRole.ADAPTER),

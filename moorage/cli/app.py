@@ -24,6 +24,7 @@ from moorage.cli import (
     policy,
     redeploy,
     releases,
+    run,
     status,
     usage,
 )
@@ -140,6 +141,7 @@ for command in (
     releases.rollback,
     endpoint.endpoint,
     endpoint.chat,
+    run.run,
     usage.usage,
     apply.apply,
     apply.export,

@@ -35,7 +35,11 @@ NOT_INSTALLED = {
     EngineName.TRANSFORMERS: "not installed here",
     EngineName.SGLANG: "not installed here (it can run in a container)",
     EngineName.VLLM: "not installed here (it can run in a container)",
+    EngineName.LLAMA_CPP: "not installed here (it can run in a container)",
 }
+EXTRAS = {EngineName.LLAMA_CPP: "llama-cpp"}
+"""Extras that are not named as their engine."""
+
 INSTALL = "In the checkout: pip install '.[{}]'"
 
 
@@ -64,7 +68,7 @@ def engines(as_json: AsJson = False) -> None:
                 ", ".join(row["modes"]),
                 ", ".join(row["accelerators"]),
                 "\n".join(row["images"].values()) or "none: set `engine.image`",
-                f"{row['program']} serve" if row["program"] else "none: set `engine.command`",
+                row["program"] or "none: set `engine.command`",
             )
             for row in rows
         ],
@@ -119,7 +123,12 @@ def _examine(settings: Settings) -> list[Check]:
         _found("Docker", docker, trouble, NO_DOCKER),
         _found("accelerators", f"{count} NVIDIA" if count else "", "none", NO_ACCELERATORS),
         *(
-            _found(f"engine {name}", installed.get(name, ""), missing, INSTALL.format(name))
+            _found(
+                f"engine {name}",
+                installed.get(name, ""),
+                missing,
+                INSTALL.format(EXTRAS.get(name, name)),
+            )
             for name, missing in NOT_INSTALLED.items()
         ),
     ]

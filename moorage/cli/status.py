@@ -20,6 +20,7 @@ from moorage.engines.api_key import secrets_of
 from moorage.gateway.gateway import Gateway, last_use
 from moorage.releases.release import ReleaseRow, ReleaseState
 from moorage.spec.keep_alive import keep_alive_seconds
+from moorage.spec.one_shot import is_one_shot
 
 
 class Liveness(NamedTuple):
@@ -42,7 +43,7 @@ def status(
 ) -> None:
     """Show every model: its state, its endpoint, and leftover workloads."""
     ledger = open_ledger()
-    rows = [row for row in ledger.releases.latest() if name in (None, row.model)]
+    rows = [row for row in ledger.releases.latest() if _is_wanted(row, name)]
     if name and not rows:
         raise unknown_release(ledger, name, f"no model has the name '{name}'")
     own = ledger.releases
@@ -73,6 +74,12 @@ def status(
         ],
         empty="No model is deployed yet. Try `moorage deploy deployments/tiny-llama.yaml`.",
     )
+
+
+def _is_wanted(row: ReleaseRow, name: str | None) -> bool:
+    """Whether a model is shown: what `moorage run` has ended is, when it is named."""
+    over = is_one_shot(row.model) and row.state in (ReleaseState.STOPPED, ReleaseState.ERROR)
+    return row.model == name if name else not over
 
 
 def logs(

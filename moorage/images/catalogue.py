@@ -63,6 +63,16 @@ def _vllm(
     )
 
 
+def _llama(kind: str, architectures: tuple[str, ...], tag: str) -> CatalogueRow:
+    return CatalogueRow(
+        engine=EngineName.LLAMA_CPP,
+        accelerator_type=kind,
+        architectures=architectures,
+        template=f"ghcr.io/ggml-org/llama.cpp:{tag}-b{{version}}",
+        publisher=f"llama.cpp's official image for {kind}",
+    )
+
+
 _BOTH = ("amd64", "arm64")
 _AMD64 = ("amd64",)
 _CUDA = "vllm/vllm-openai:v{version}"
@@ -89,6 +99,11 @@ CATALOGUE: tuple[CatalogueRow, ...] = (
         runtime="13.0",
         since="0.5.23",
     ),
+    # Tags of llama.cpp's own workflow (`.github/workflows/docker.yml`); versions are build numbers.
+    _llama("cpu", _BOTH, "server"),
+    _llama("cuda", _BOTH, "server-cuda"),
+    _llama("rocm", _AMD64, "server-rocm"),
+    _llama("musa", _AMD64, "server-musa"),
 )
 
 

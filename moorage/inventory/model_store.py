@@ -9,12 +9,27 @@ MANIFEST = ".moorage.json"
 """In the directory of each complete model: what it holds, as JSON with an indent of one."""
 
 
+def selection(source: str, files: str | None) -> str:
+    """A remote source with the pattern of what is taken from it: each has a place of its own."""
+    return f"{source}#{files}" if files and not is_local(source) else source
+
+
+def repository(source: str) -> str:
+    """A source without the pattern that `selection` adds."""
+    return source if is_local(source) else source.partition("#")[0]
+
+
 def folder_name(source: str) -> str:
     """The folder of a source: its repository's name, or that of a directory with its fingerprint.
 
     Args:
-        source: As in the spec: `hf://org/repo`, `s3://bucket/prefix` or `file:///directory`.
+        source: As in the spec (`hf://org/repo`, `s3://bucket/prefix` or `file:///directory`), or as
+            `selection` gives it.
     """
+    whole = repository(source)
+    if source != whole:
+        digits = hashlib.sha256(source.removeprefix(whole).encode()).hexdigest()[:8]
+        return f"{folder_name(whole)}--{digits}"
     if source.startswith(HUB):
         return source.removeprefix(HUB).replace("/", "--")
     path = source.removeprefix("file://").removeprefix(S3).rstrip("/")

@@ -6,6 +6,7 @@ from typing import Any
 
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Value
+from moorage.inventory.model_store import selection
 from moorage.spec import AdapterSpec, EngineName, ModelSpec
 
 
@@ -24,6 +25,7 @@ class Asset(Value):
         name: Name of the model or adapter; `draft` for the draft model.
         trust_remote_code: Whether Python code that comes with it may run.
         anything: Whether a directory without a configuration will do: a custom engine may know it.
+        files: Pattern of the weight files that are taken; None = all of one format.
     """
 
     role: AssetRole
@@ -33,6 +35,12 @@ class Asset(Value):
     trust_remote_code: bool = False
     rank: int | None = None
     anything: bool = False
+    files: str | None = None
+
+    @property
+    def selection(self) -> str:
+        """Its source, with the pattern of what is taken from it."""
+        return selection(self.source, self.files)
 
     @property
     def step(self) -> str:
@@ -69,6 +77,7 @@ def assets_of(spec: ModelSpec) -> tuple[Asset, ...]:
         revision=spec.revision,
         trust_remote_code=spec.trust_remote_code,
         anything=spec.engine.stated_name == EngineName.CUSTOM,
+        files=spec.files,
     )
     assets = [model, *map(adapter_asset, spec.lora)]
     draft = spec.speculative
@@ -79,6 +88,7 @@ def assets_of(spec: ModelSpec) -> tuple[Asset, ...]:
                 name="draft",
                 source=draft.model,
                 revision=draft.revision,
+                files=draft.files,
                 trust_remote_code=spec.trust_remote_code,
             )
         )

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -13,19 +14,21 @@ from moorage.common.units import MIB
 from moorage.models.assets import AssetRole
 from moorage.models.source import ModelFile, SkippedFile
 
+GGUF = "gguf"
+
 WEIGHT_FAMILIES: dict[str, tuple[str, ...]] = {
     "safetensors": (".safetensors",),
     "bin": (".bin",),
     "pt": (".pt", ".pth"),
-    "gguf": (".gguf",),
+    GGUF: (".gguf",),
 }
 """Families in the order in which engines prefer them; vLLM and transformers agree on it."""
 
-NOT_LOADED = ("gguf",)
-"""Families that can be counted, but that no engine here loads."""
-
 SHARD = re.compile(r"-\d{5}-of-\d{5}(?=\.gguf$)")
 """How the parts of one GGUF model are numbered."""
+
+PROJECTOR = "mmproj"
+"""In the name of a GGUF file that turns pictures and sound into embeddings for a model."""
 
 DUPLICATES = ("consolidated", "original/", "onnx/", "openvino/", "gguf/", "metal/")
 """Files and folders that repeat the same weights in another layout."""
@@ -69,29 +72,51 @@ class Index:
     total_size: int | None = None
 
 
-def choose_files(files: Sequence[ModelFile]) -> Choice:
+def choose_files(files: Sequence[ModelFile], pattern: str = "") -> Choice:
     """Split the files of a model into those to have and those to leave.
 
+    Args:
+        pattern: Of the weight files to have; empty = all of the family that engines prefer.
+
     Raises:
-        Failure: `SOURCE_INCOMPLETE` when there is no config.json or no weight file.
+        Failure: `SOURCE_INCOMPLETE` when there is no weight file, or none that the pattern names,
+            or no config.json beside weights that do not tell what they are.
     """
-    reasons = {file.name: _reason_to_skip(file.name) for file in files}
+    reasons = {file.name: _reason_to_skip(file.name, pattern) for file in files}
+    if pattern and not any(_is_model(file.name) and not reasons[file.name] for file in files):
+        found = sorted(file.name for file in files if _is_model(file.name))
+        detail = f"no weight file is named like {pattern}; found {_listed(found) or 'none'}"
+        raise Failure(Cause.SOURCE_INCOMPLETE, detail, suggestion="Change `files`.")
     families = _families_by_folder([file for file in files if not reasons[file.name]])
     for file in files:
         reasons[file.name] = reasons[file.name] or _reason_to_skip_weights(file.name, families)
     chosen, skipped = _split(files, reasons)
-    if not any(file.name == "config.json" for file in chosen):
-        raise Failure(Cause.SOURCE_INCOMPLETE, "there is no config.json")
     family = _main_family(files, families)
-    models = {SHARD.sub("", file.name) for file in chosen if is_weight(file.name)}
-    if family == "gguf" and len(models) > 1:
+    if family != GGUF and not any(file.name == "config.json" for file in chosen):
+        raise Failure(Cause.SOURCE_INCOMPLETE, "there is no config.json")
+    models = {SHARD.sub("", file.name) for file in chosen if _is_model(file.name)}
+    if family == GGUF and len(models) > 1:
         # Several GGUF models in one place are several quantisations of one.
-        listed = ", ".join(sorted(models)[:NAMES_SHOWN])
-        raise Failure(Cause.SOURCE_INCOMPLETE, f"which of several GGUF models is meant: {listed}")
+        raise Failure(
+            Cause.SOURCE_INCOMPLETE,
+            f"which of several GGUF models is meant: {_listed(sorted(models))}",
+            suggestion='Choose one with `files`, such as `files: "*Q4_K_M*"`.',
+        )
     return family, chosen, skipped
 
 
-def choose_adapter_files(files: Sequence[ModelFile]) -> Choice:
+def model_file(files: Iterable[ModelFile]) -> str:
+    """The file that an engine opens of a GGUF model: its only one, or the first part."""
+    return min(file.name for file in files if _is_model(file.name))
+
+
+def projector_file(files: Iterable[ModelFile]) -> str:
+    """The file that turns pictures and sound into embeddings; empty = there is none."""
+    found = (file.name for file in files if is_weight(file.name) and not _is_model(file.name))
+    return min(found, default="")
+
+
+def choose_adapter_files(files: Sequence[ModelFile], pattern: str = "") -> Choice:  # noqa: ARG001
     """Split the files of a LoRA adapter: engines read its configuration and its weights.
 
     Raises:
@@ -116,7 +141,7 @@ class Layout:
     """One kind of directory: the name of its configuration, and how its files are chosen."""
 
     config: str
-    choose: Callable[[Sequence[ModelFile]], Choice]
+    choose: Callable[[Sequence[ModelFile], str], Choice]
 
 
 MODEL = Layout("config.json", choose_files)
@@ -126,16 +151,6 @@ ADAPTER = Layout(ADAPTER_CONFIG, choose_adapter_files)
 def layout_of(role: AssetRole) -> Layout:
     """The layout of what has a role."""
     return ADAPTER if role == AssetRole.ADAPTER else MODEL
-
-
-def require_loadable(family: str) -> None:
-    """Check that an engine loads a family of weights."""
-    if family in NOT_LOADED:
-        raise Failure(
-            Cause.SOURCE_INCOMPLETE,
-            f"there are only {family} weights, which no engine here loads",
-            suggestion="Take the model from a repository that has safetensors.",
-        )
 
 
 def is_weight(name: str) -> bool:
@@ -263,7 +278,15 @@ def _family_of(name: str) -> str:
     return next((family for family, ends in WEIGHT_FAMILIES.items() if name.endswith(ends)), "")
 
 
-def _reason_to_skip(name: str) -> str:
+def _is_model(name: str) -> bool:
+    return is_weight(name) and PROJECTOR not in PurePosixPath(name).name
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:NAMES_SHOWN])
+
+
+def _reason_to_skip(name: str, pattern: str = "") -> str:
     if any(part.startswith(".") for part in PurePosixPath(name).parts):
         return "hidden file"
     if name.startswith(DUPLICATES):
@@ -272,6 +295,8 @@ def _reason_to_skip(name: str) -> str:
         return "no engine here loads this format"
     if PurePosixPath(name).name.startswith(BIN_NOT_WEIGHTS):
         return "state of the training, not of the model"
+    if pattern and _is_model(name) and not fnmatchcase(name, pattern):
+        return f"not named like {pattern}"
     return ""
 
 

@@ -1,10 +1,11 @@
-"""The header of a GGUF file: which tensors it holds, and in which quantised types.
+"""The header of a GGUF file: its metadata, its tensors, and their quantised types.
 
 Source: the format's specification (`docs/gguf.md` of ggml), versions 2 and 3.
 """
 
 import struct
 from collections import Counter
+from dataclasses import dataclass
 from math import prod
 
 from moorage.common.failures import Cause, Failure
@@ -27,8 +28,22 @@ BLOCKS: dict[int, tuple[str, int, int]] = {
 }
 """Types of tensors by number: name, elements of a block, bytes of a block."""
 
-WIDTHS = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
-"""Bytes of the types of metadata that have a fixed size."""
+FORMATS = {
+    0: "B",
+    1: "b",
+    2: "H",
+    3: "h",
+    4: "I",
+    5: "i",
+    6: "f",
+    7: "?",
+    10: "Q",
+    11: "q",
+    12: "d",
+}
+"""Types of metadata that have a fixed size, as `struct` writes them."""
+
+WIDTHS = {kind: struct.calcsize(f"<{letter}") for kind, letter in FORMATS.items()}
 
 STRING, ARRAY = 8, 9
 MOST_DIMENSIONS = 4
@@ -43,6 +58,16 @@ ARRAY_VALUES = 20
 DEEPEST = 4
 """Arrays in each other."""
 
+LONGEST_TEXT = 256
+"""Bytes of a text that is kept."""
+
+LONGEST_LIST = 1024
+"""Numbers of an array that is kept: there may be one for each layer."""
+
+Scalar = int | float | bool | str
+Metadata = dict[str, Scalar | list[Scalar]]
+"""Entries of a header. A longer text is kept as empty, a longer array as its number of values."""
+
 LENGTH = struct.Struct("<Q")
 
 
@@ -50,8 +75,20 @@ class NeedsMore(Exception):
     """The header goes on beyond the bytes that were read."""
 
 
-def read_gguf(data: bytes | bytearray, file: ModelFile) -> WeightSummary:
-    """Read the tensors of one GGUF file, of which `data` is the beginning.
+@dataclass(frozen=True, slots=True)
+class GgufHeader:
+    """What the header of one GGUF file tells.
+
+    Attributes:
+        metadata: Its entries by key.
+    """
+
+    summary: WeightSummary
+    metadata: Metadata
+
+
+def read_gguf(data: bytes | bytearray, file: ModelFile) -> GgufHeader:
+    """Read the header of one GGUF file, of which `data` is the beginning.
 
     Raises:
         NeedsMore: When the header is longer than `data`.
@@ -60,21 +97,23 @@ def read_gguf(data: bytes | bytearray, file: ModelFile) -> WeightSummary:
     reader = _Reader(data, file)
     if reader.take(4) != MAGIC or reader.number("I") not in VERSIONS:
         raise _malformed(file, "it does not start like one")
-    tensors, entries = reader.number("Q"), reader.number("Q")
-    _require_count(tensors, MOST_TENSORS, "tensors", file)
+    count, entries = reader.number("Q"), reader.number("Q")
+    _require_count(count, MOST_TENSORS, "tensors", file)
     _require_count(entries, MOST_ENTRIES, "entries of metadata", file)
+    metadata: Metadata = {}
     for _ in range(entries):
-        reader.skip(reader.number("Q"))
-        reader.skip_value(reader.number("I"))
+        key = reader.text()
+        metadata[key] = reader.value(reader.number("I"))
     sizes: Counter[str] = Counter()
-    for _ in range(tensors):
-        name, size = reader.tensor()
-        sizes[name] += size
+    for _ in range(count):
+        kind, size = reader.tensor()
+        sizes[kind] += size
     if sizes.total() > reader.room:
         raise _malformed(file, f"{reader.room:,} bytes cannot hold {sizes.total():,} of tensors")
-    return WeightSummary(
-        family="gguf", bytes=sizes.total(), tensors=tensors, bytes_by_dtype=dict(sizes)
+    summary = WeightSummary(
+        family="gguf", bytes=sizes.total(), tensors=count, bytes_by_dtype=dict(sizes)
     )
+    return GgufHeader(summary, metadata)
 
 
 class _Reader:
@@ -110,30 +149,47 @@ class _Reader:
         (value,) = struct.unpack(f"<{kind}", self.take(struct.calcsize(kind)))
         return int(value)
 
-    def skip_value(self, kind: int, depth: int = 0) -> None:
-        """Pass over a value of the metadata."""
+    def text(self) -> str:
+        """The next text; empty where it is too long to be kept."""
+        size = self.number("Q")
+        if size > LONGEST_TEXT:
+            self.skip(size)
+            return ""
+        return bytes(self.take(size)).decode(errors="replace")
+
+    def value(self, kind: int, depth: int = 0) -> Scalar | list[Scalar]:
+        """The next value of the metadata."""
         if kind == STRING:
-            self._skip_texts(1)
-        elif kind == ARRAY:
+            self._count(1)
+            return self.text()
+        if kind == ARRAY:
             if depth == DEEPEST:
                 raise _malformed(self._file, f"its arrays are nested more than {DEEPEST} deep")
-            self._skip_array(self.number("I"), self.number("Q"), depth + 1)
-        elif kind in WIDTHS:
-            self.skip(WIDTHS[kind])
-        else:
+            return self._array(self.number("I"), self.number("Q"), depth + 1)
+        if kind not in FORMATS:
             raise _malformed(self._file, f"its metadata has a value of the unknown type {kind}")
+        (value,) = struct.unpack(f"<{FORMATS[kind]}", self.take(WIDTHS[kind]))
+        return value  # type: ignore[no-any-return]
 
-    def _skip_array(self, kind: int, count: int, depth: int) -> None:
+    def _array(self, kind: int, count: int, depth: int) -> int | list[Scalar]:
         if kind in WIDTHS:
+            if count <= LONGEST_LIST:
+                self._count(count)
+                size = WIDTHS[kind] * count
+                return list(struct.unpack(f"<{count}{FORMATS[kind]}", self.take(size)))
             self.skip(WIDTHS[kind] * count)
-            return
-        self._values += count if kind == STRING else ARRAY_VALUES * count
-        _require_count(self._values, MOST_VALUES, "values in its arrays", self._file)
+            return count
+        self._count(count if kind == STRING else ARRAY_VALUES * count)
         if kind == STRING:
             self._skip_texts(count)
-            return
-        for _ in range(count):
-            self.skip_value(kind, depth)
+        else:
+            for _ in range(count):
+                self.value(kind, depth)
+        return count
+
+    def _count(self, values: int) -> None:
+        self._values += values
+        _require_count(self._values, MOST_VALUES, "values in its arrays", self._file)
 
     def _skip_texts(self, count: int) -> None:
         """Pass over texts, each with its length before it."""

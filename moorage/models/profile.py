@@ -72,6 +72,7 @@ class ModelProfile(Value):
         vision_heads: Attention heads of the vision tower; None = there is none.
         dtype: Dtype of the weights as configured, such as `bfloat16`; empty = unknown.
         quantization: Quantization method, such as `fp8`, `awq`; empty = none.
+        format: Format of the weights, such as `safetensors` or `gguf`; empty = not recorded.
         categories: What it is in the words of the peer's rules, such as `llm`; empty = unknown.
     """
 
@@ -91,6 +92,7 @@ class ModelProfile(Value):
     vocab_size: int | None
     dtype: str
     quantization: str
+    format: str = ""
     weight_bytes: int
     has_chat_template: bool
     categories: tuple[str, ...] = ()
@@ -133,6 +135,7 @@ def derive_profile(spec: ModelSpec, model: ResolvedModel) -> ModelProfile:
         vision_heads=_vision_heads(config),
         dtype=_dtype(config, text),
         quantization=_quantization(config, text),
+        format=model.weights.family,
         weight_bytes=model.weights.bytes,
         has_chat_template=model.has_chat_template,
         categories=(SPEECH_TO_TEXT if transcribes else BY_MODE.get(mode, LLM),),

@@ -7,7 +7,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from math import prod
 from typing import Any
@@ -59,11 +59,13 @@ class FileWeights:
         tensors: Element type and shape by tensor name; empty where the format has no header.
         folder: Folder of the model in which it lies, empty at the top: what is there belongs to a
             module behind the model.
+        metadata: Entries of the header of a GGUF file; empty for other formats.
     """
 
     summary: WeightSummary
     tensors: Mapping[str, tuple[str, tuple[int, ...]]]
     folder: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
 def header_end(start: bytes, file: ModelFile) -> int:

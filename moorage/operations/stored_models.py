@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
 from moorage.common.values import Value
-from moorage.inventory.model_store import folder_name
+from moorage.inventory.model_store import folder_name, selection
 from moorage.models.assets import assets_of
 from moorage.releases.release import ReleaseRow, ReleaseState
 from moorage.spec import ModelSpec
@@ -90,10 +90,10 @@ def to_prune(
 
 def _needs(row: ReleaseRow, spec: ModelSpec) -> Iterable[Need]:
     if row.state != ReleaseState.RUNNING or row.release is None:
-        return [Need(release=row.id, folder=folder_name(one.source)) for one in assets_of(spec)]
+        return [Need(release=row.id, folder=folder_name(one.selection)) for one in assets_of(spec)]
     hosts = frozenset(workload.host for workload in row.workloads)
     pins = [(pin.source, pin.revision) for pin in row.release.companions]
     return [
         Need(release=row.id, folder=folder_name(source), revision=revision, hosts=hosts)
-        for source, revision in [(spec.source, row.revision), *pins]
+        for source, revision in [(selection(spec.source, spec.files), row.revision), *pins]
     ]

@@ -14,6 +14,7 @@ from moorage.placement.engine import EngineTraits
 from moorage.placement.memory import (
     CalibratedMemory,
     EstimatedMemory,
+    ExactMemory,
     ExactOrEstimatedMemory,
     Memory,
     MemoryRequest,
@@ -172,7 +173,7 @@ class Subject:
 
     spec: ModelSpec
     profile: ModelProfile
-    memory: MemoryModel | None = None
+    memory: ExactMemory | None = None
     staged: str = ""
     companion_bytes: int = 0
     adapter_bytes: int = 0
@@ -197,6 +198,8 @@ class Subject:
         if self.memory is None:
             return EstimatedMemory(profile, "no tensor headers", self.companion_bytes)
         known = ExactOrEstimatedMemory(self.memory, profile, self.companion_bytes)
+        if not isinstance(self.memory, MemoryModel):
+            return known
         configured = fleet.engine_versions(engine.name).default_version if fleet else ""
         version = spec.engine.version or configured or engine.default_version
         given = spec.engine.arguments.words

@@ -10,8 +10,11 @@ from moorage.common.versions import version_key
 from moorage.inventory.fleet_engines import EngineVersion
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.memory.options import LoraOptions
+from moorage.models.files import GGUF
 from moorage.models.profile import ModelProfile
 from moorage.spec import Distributed, EngineName, EngineSpec, Mode, ModelSpec, RuntimeName
+
+SAFETENSORS = "safetensors"
 
 
 class EngineTraits(ABC):
@@ -32,8 +35,14 @@ class EngineTraits(ABC):
     predictable: ClassVar[bool] = True
     """Whether its memory can be worked out; else it is stated, or estimated from the weights."""
 
+    automatic: ClassVar[bool] = True
+    """Whether `auto` may mean it."""
+
     spans_hosts: ClassVar[bool] = False
     """Whether one replica can run on several hosts together."""
+
+    formats: ClassVar[frozenset[str]] = frozenset({SAFETENSORS, "bin", "pt"})
+    """Formats of weights that it loads."""
 
     modes: ClassVar[frozenset[Mode]]
 
@@ -95,6 +104,8 @@ def choose_engine(
         return engines[spec.engine.stated_name], Origin.DERIVED, "command and image without a name"
     if spec.engine.name != EngineName.AUTO:
         return engines[spec.engine.name], Origin.USER, "engine.name in the spec"
+    if profile.format == GGUF:
+        return engines[EngineName.LLAMA_CPP], Origin.DERIVED, "the weights are GGUF"
     vllm, transformers = engines[EngineName.VLLM], engines[EngineName.TRANSFORMERS]
     if spec.engine.image:
         return vllm, Origin.DERIVED, "an image is given; vLLM is what images usually hold"
@@ -116,8 +127,12 @@ def other_engines(
     return [
         other
         for other in engines.values()
-        if other is not first and other.predictable and profile.mode in other.modes
+        if other is not first
+        and other.automatic
+        and other.predictable
+        and profile.mode in other.modes
         if other.spans_hosts or spec.placement.hosts in ("auto", 1)
+        if (profile.format or SAFETENSORS) in other.formats
     ]
 
 
@@ -149,6 +164,17 @@ def refuse_owned_arguments(spec: EngineSpec) -> None:
                 f"engine.args: {flag} would move the engine away from where it is looked for",
                 suggestion=f"Set {field} instead.",
             )
+
+
+def require_format(engine: EngineTraits, profile: ModelProfile) -> None:
+    """Refuse an engine that does not load the model's weights; raises `BAD_SPEC`."""
+    if engine.predictable and profile.format and profile.format not in engine.formats:
+        able = " or ".join(sorted(engine.formats))
+        raise Failure(
+            Cause.BAD_SPEC,
+            f"engine.name: {engine.name} does not load {profile.format} weights, only {able}",
+            suggestion="Choose another engine, or a source with such weights (see `files`).",
+        )
 
 
 OTHER_ENGINE = "Choose an engine that serves this mode, or set `mode`."

@@ -19,18 +19,39 @@ from moorage.memory.calibration import (
     calibration_key,
     residual,
 )
+from moorage.memory.demand import memory_model
 from moorage.memory.estimates import CONTEXT, NCCL
-from moorage.memory.need import MemoryQuery, Need, Term, largest
+from moorage.memory.gguf import gguf_memory
+from moorage.memory.need import CpuNeed, MemoryQuery, Need, Term, largest
 from moorage.memory.options import wanted_concurrency
+from moorage.models.files import GGUF
 from moorage.models.profile import ModelProfile
+from moorage.models.source import ResolvedModel
 from moorage.spec import ModelSpec, Policy
 
 
 class Memory(Protocol):
-    """Knows how much memory an engine takes; `MemoryModel` is the exact one."""
+    """Knows how much memory an engine takes."""
 
     def need(self, query: MemoryQuery) -> Need | Refusal:
         """Memory of one rank on an accelerator, or why there is no answer."""
+
+
+class ExactMemory(Memory, Protocol):
+    """Knows it by the engine's own rules, on CPU too."""
+
+    def cpu_need(self, *, tokens: int, concurrency: int = 1, ranks: int = 1) -> CpuNeed | Refusal:
+        """What the engine needs of the RAM of each of so many hosts, or why there is no answer."""
+
+
+def memory_of(spec: ModelSpec, model: ResolvedModel, profile: ModelProfile) -> ExactMemory:
+    """The memory of a resolved model: GGUF is llama.cpp's, all else is vLLM's.
+
+    Raises:
+        Failure: `BAD_SPEC` when an engine argument is malformed.
+    """
+    rules = gguf_memory if profile.format == GGUF else memory_model
+    return rules(spec, model, profile)
 
 
 OVERHEAD = GIB

@@ -16,6 +16,7 @@ from moorage.placement.engine import (
     other_engines,
     refuse_owned_arguments,
     require_configured,
+    require_format,
     require_mode,
 )
 from moorage.placement.explanation import Verdict, explain, troubles
@@ -55,6 +56,7 @@ def propose(
     refuse_owned_arguments(spec.engine)
     require_configured(spec.engine, fleet)
     engine, origin, why = choose_engine(spec, profile, fleet, engines)
+    require_format(engine, profile)
     require_mode(engine, spec, profile.mode)
     request = request_for(subject, engine, fleet)
     first = _place_with_engine(request, fleet, running, origin, why)

@@ -8,6 +8,7 @@ from typing import Any
 from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import GIB, human_bytes
 from moorage.inventory.snapshot import Accelerator, FleetSnapshot
+from moorage.memory.demand import MemoryModel
 from moorage.memory.need import MemoryQuery, Need
 from moorage.memory.options import wanted_concurrency
 from moorage.placement.candidates import MOST_ON_ONE_HOST, Candidate
@@ -110,7 +111,7 @@ def _smaller_requests(request: Request) -> Iterator[tuple[str, MemoryRequest]]:
 def _options(trial: Trial) -> Iterator[str]:
     """One argument after the other, then all together."""
     request, exact = trial.request, trial.request.subject.memory
-    if exact is None or request.engine.name != EngineName.VLLM:
+    if not isinstance(exact, MemoryModel) or request.engine.name != EngineName.VLLM:
         return
     together = " ".join(argument for argument, _ in OPTIONS)
     combined = {name: value for _, change in OPTIONS for name, value in change.items()}

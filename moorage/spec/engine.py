@@ -36,6 +36,7 @@ class EngineName(StrEnum):
     VLLM = "vllm"
     SGLANG = "sglang"
     TRANSFORMERS = "transformers"
+    LLAMA_CPP = "llama.cpp"
     CUSTOM = "custom"
 
 
@@ -70,9 +71,10 @@ class EngineSpec(InputValue):
 
     name: EngineName = Field(
         EngineName.AUTO,
-        description="Inference engine. `auto` takes vLLM where there are accelerators that it"
-        " supports, and transformers elsewhere; `command` and `image` without a name are `custom`."
-        " `custom` is any other server: `command` and `image` say what is run,"
+        description="Inference engine. `auto` takes llama.cpp for GGUF weights, vLLM where there"
+        " are accelerators that it supports, and transformers elsewhere; `command` and `image`"
+        " without a name are `custom`. `custom` is any other server: `command` and `image` say what"
+        " is run,"
         " `readiness.probe.path` where it tells its health.",
     )
     custom: Name | None = Field(

@@ -14,7 +14,15 @@ from moorage.common.values import InputValue
 from moorage.spec.engine import EngineSpec, RuntimeName
 from moorage.spec.keep_alive import NEVER, KeepAlive
 from moorage.spec.lifecycle import RedeploySpec, ReplaceSpec, RestartSpec, StoppingSpec
-from moorage.spec.patterns import Name, Port, Revision, SecretName, SecretVariable, Source
+from moorage.spec.patterns import (
+    FilesPattern,
+    Name,
+    Port,
+    Revision,
+    SecretName,
+    SecretVariable,
+    Source,
+)
 from moorage.spec.placement import ExtendedCacheSpec, MemorySpec, PlacementSpec
 from moorage.spec.ray_cluster import check_on_cluster
 from moorage.spec.readiness import ReadinessSpec
@@ -114,6 +122,9 @@ class SpeculativeSpec(InputValue):
         description="Branch, tag or commit of the draft model on the hub; pinned to a commit when"
         " deployed. Empty = the default branch.",
     )
+    files: FilesPattern | None = Field(
+        None, description="Pattern of the draft model's weight files, as `files` of the model."
+    )
 
     @model_validator(mode="after")
     def _check_fields(self) -> SpeculativeSpec:
@@ -123,8 +134,9 @@ class SpeculativeSpec(InputValue):
             raise ValueError(f"{self.method} needs `model`")
         if self.ngram_min and self.ngram_max and self.ngram_min > self.ngram_max:
             raise ValueError(f"`ngram_min` {self.ngram_min} is more than `ngram_max`")
-        if self.revision and not self.model:
-            raise ValueError("`revision` is of the draft model, and there is no `model`")
+        for field in ("revision", "files"):
+            if getattr(self, field) and not self.model:
+                raise ValueError(f"`{field}` is of the draft model, and there is no `model`")
         return self
 
 
@@ -150,6 +162,12 @@ class ModelSpec(InputValue):
         None,
         description="Branch, tag or commit on the hub; pinned to a commit when deployed. Empty ="
         " the default branch. Of a bucket: the digest of its listing; empty = what is there.",
+    )
+    files: FilesPattern | None = Field(
+        None,
+        description="Pattern of the weight files that are taken, such as `*Q4_K_M*` where a source"
+        " has a model in several quantizations. Empty = all files of the format that engines"
+        " prefer.",
     )
     engine: EngineSpec = Field(EngineSpec(), description="Which engine, and how it is started.")
     context: Literal["auto"] | Annotated[int, Field(ge=1)] = Field(

@@ -26,7 +26,7 @@ _ABBREVIATIONS = """
 --op[timization-level] --pe[rformance-mode] --pi[peline-parallel-size] --po[rt]
 --prefil[l-context-parallel-size] --q[uantization] --rev[ision] --ru[nner] --ser[ved-model-name]
 --shu[tdown-timeout] --spec-me[thod] --spec-mo[del] --spec-t[okens] --sp[eculative-config] --ta[sk]
---te[nsor-parallel-size] --tr[ust-remote-code]
+--te[nsor-parallel-size] --tr[ust-remote-code] --ub[atch-size]
 """
 
 SHORTEST = {

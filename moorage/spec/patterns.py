@@ -20,6 +20,7 @@ SOURCE_PATTERN = (
 )
 ACCELERATOR_PATTERN = r"^[A-Za-z0-9][\w.-]*:[a-z]+:\d+$"
 KIND_PATTERN = r"^[\w* .()/-]+$"
+FILES_PATTERN = r"^[\w*?\[\].@+=/-]{1,200}$"
 SECRET_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
 VARIABLE_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*$"
 
@@ -54,6 +55,7 @@ PATTERNS_IN_WORDS = {
     SOURCE_PATTERN: "hf://org/repo, s3://bucket/prefix or file://directory",
     ACCELERATOR_PATTERN: "host:type:index, such as gpu-1:cuda:0",
     KIND_PATTERN: "a type, a vendor or a product name, such as cuda, nvidia or *H100*",
+    FILES_PATTERN: "a pattern of file names, such as *Q4_K_M*",
     SECRET_PATTERN: "a name of letters, digits, '.', '_' and '-'",
     VARIABLE_PATTERN: "the name of an environment variable",
     VERSION_PATTERN: "a version such as 0.32.0",
@@ -201,6 +203,7 @@ def _in_clear(what: str, field: str) -> PydanticCustomError:
 
 
 Source = Annotated[str, Field(pattern=SOURCE_PATTERN), AfterValidator(_check_source)]
+FilesPattern = Annotated[str, Field(pattern=FILES_PATTERN)]
 Revision = Annotated[
     str,
     Field(min_length=1, pattern=REVISION_PATTERN),

@@ -49,7 +49,7 @@ def test_a_section_is_named_as_its_field_and_not_as_its_class() -> None:
 
 def test_the_form_of_a_model_begins_with_what_people_fill_in() -> None:
     named = titles(ModelSpec.model_json_schema())
-    assert named[:6] == ["Name", "Source", "Revision", "Context", "Concurrency", "Replicas"]
+    assert named[:6] == ["Name", "Source", "Revision", "Files", "Context", "Concurrency"]
     assert named.index("Trust remote code") < named.index("Engine")
 
 

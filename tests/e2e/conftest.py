@@ -25,6 +25,15 @@ def tiny_llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def tiny_gguf(tiny_llama: Path) -> Path:
+    """The same model as one GGUF file, its weights as they are."""
+    out = tiny_llama.with_name("tiny.gguf")
+    script = REPOSITORY / "scripts" / "make_tiny_gguf.py"
+    subprocess.run([sys.executable, script, tiny_llama, out], check=True, capture_output=True)
+    return out
+
+
+@pytest.fixture(scope="session")
 def vllm_image(docker: None) -> str:  # noqa: ARG001
     """A real vLLM for CPU."""
     script = REPOSITORY / "scripts" / "build_vllm_cpu_image.sh"

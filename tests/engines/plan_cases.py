@@ -21,6 +21,8 @@ from tests.engines.planning import (
     GPU,
     KEPT,
     LARGE,
+    LLAMA_IMAGE,
+    LLAMA_INSTALLED,
     LORA,
     NPUS,
     OLD_DRIVER,
@@ -35,6 +37,7 @@ from tests.engines.planning import (
     UNEVEN_HOSTS,
     VLLM_INSTALLED,
     configured,
+    llama_planned,
     over_hosts,
     planned,
 )
@@ -296,6 +299,34 @@ CASES: dict[str, Callable[[], LaunchPlan]] = {
         },
         ROCM,
         an_image(reference="acme/server:1", digest="", engine_version=""),
+    ),
+    "llama_cpu": lambda: llama_planned(
+        {"placement": ON_CPU, "context": 1000}, a_host(gpus=0), image=an_image(**LLAMA_IMAGE)
+    ),
+    "llama_two_gpus": lambda: llama_planned(
+        {"placement": {"accelerators": 2}, "concurrency": 4},
+        GPU,
+        "big-00001-of-00002.gguf",
+        "big-00002-of-00002.gguf",
+        "mmproj-F16.gguf",
+        image=an_image(**LLAMA_IMAGE),
+    ),
+    "llama_process": lambda: llama_planned(
+        {
+            "engine": {"runtime": "process", "args": ["--cache-type-k q8_0", "-t 8"]},
+            "placement": {**ON_CPU, "cores": 4},
+            "secrets": {"LLAMA_API_KEY": "key"},
+        },
+        a_cpu_host(programs=(LLAMA_INSTALLED,), cpus=8),
+    ),
+    "llama_embedding": lambda: llama_planned(
+        {"placement": ON_CPU}, a_host(gpus=0), image=an_image(**LLAMA_IMAGE), mode=Mode.EMBEDDING
+    ),
+    "llama_reachable": lambda: llama_planned(
+        {"placement": ON_CPU, "port": 41000},
+        a_host(gpus=0, bind="10.0.0.5"),
+        image=an_image(**LLAMA_IMAGE),
+        mode=Mode.RERANKING,
     ),
     "custom_process": lambda: planned(
         {"engine": {"name": "custom", "runtime": "process", "command": CUSTOM["command"]}},

@@ -12,7 +12,7 @@ from moorage.engines.registry import ENGINES
 from moorage.images.image import Image
 from moorage.inventory.fleet_engines import EngineVersion, EngineVersions
 from moorage.inventory.snapshot import HostSnapshot, Program
-from moorage.models.source import ResolvedModel
+from moorage.models.source import ModelFile, ResolvedModel
 from moorage.placement.demand import Subject
 from moorage.placement.placement import Placed
 from moorage.placement.propose import propose
@@ -73,6 +73,21 @@ ACME = EngineVersions(
         ),
     }
 )
+LLAMA_IMAGE = {"reference": "ghcr.io/ggml-org/llama.cpp:server-b11549"}
+LLAMA_INSTALLED = Program(
+    engine=EngineName.LLAMA_CPP, path="/opt/bin/moorage-llama-server", version="2026.10.11549"
+)
+
+
+def llama_planned(
+    wish: Wish, host: HostSnapshot, *files: str, image: Image | None = None, **profile: Any
+) -> LaunchPlan:
+    """The plan for a GGUF model."""
+    chosen = tuple(ModelFile(name=name, size=GIB) for name in files or ("m-Q4_K_M.gguf",))
+    model = with_companions(a_model(files=chosen), a_spec(**wish))
+    return planned(wish, host, image, model, format="gguf", **profile)
+
+
 OWN = ["/serve", "{{model_path}}", "--name={{model_name}}", "--at={{host}}:{{port}}"]
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from moorage.common.failures import Failure
 from moorage.common.versions import version_key
-from moorage.images.catalogue import CATALOGUE, VARIANTS, runner_rows
+from moorage.images import catalogue
+from moorage.images.catalogue import VARIANTS, runner_rows
 from moorage.images.image import Image, ImageQuestion, choose_image
 from moorage.inventory.fleet_engines import CatalogueRow
 from moorage.spec import EngineName
@@ -17,6 +18,9 @@ from moorage.spec import EngineName
 DEFAULT_VERSION = "0.32.0"
 FILE = Path(__file__).parent / "data" / "runner-0.1.32.csv"
 """What `gpustack-runner` 0.1.32 lists for vLLM; the package itself may change any day."""
+
+CATALOGUE = tuple(row for row in catalogue.CATALOGUE if row.engine == EngineName.VLLM)
+"""vLLM's official rows: they alone have runtimes and variants to choose among."""
 
 VERY_OLD = "0.8.5"
 """An engine version of rows that name no first one."""
@@ -98,8 +102,7 @@ def by_row(rows: Sequence[CatalogueRow]) -> Iterator[Wish]:
     for row in rows:
         for cpu in row.architectures:
             version = row.since or VERY_OLD
-            chip = _chip(row.variant)
-            yield Wish(row.accelerator_type, cpu, row.runtime, version, chip, engine=row.engine)
+            yield Wish(row.accelerator_type, cpu, row.runtime, version, _chip(row.variant))
 
 
 def drivers(kind: str, rows: Sequence[CatalogueRow]) -> list[str]:

@@ -100,6 +100,21 @@ def test_every_official_row_is_in_that_table() -> None:
 
 
 @pytest.mark.parametrize(
+    ("kind", "image"),
+    [
+        ("cpu", "ghcr.io/ggml-org/llama.cpp:server-b11549"),
+        ("cuda", "ghcr.io/ggml-org/llama.cpp:server-cuda-b11549"),
+        ("rocm", "ghcr.io/ggml-org/llama.cpp:server-rocm-b11549"),
+        ("musa", "ghcr.io/ggml-org/llama.cpp:server-musa-b11549"),
+    ],
+)
+def test_llama_cpp_has_an_image_for_each_type(kind: str, image: str) -> None:
+    question = ImageQuestion(engine=EngineName.LLAMA_CPP, kind=kind, default_version="11549")
+    answer = choose_image(question)
+    assert (answer.reference, answer.engine_version) == (image, "11549")
+
+
+@pytest.mark.parametrize(
     ("wish", "reason"),
     [
         ({"runtime": "11.8"}, "for CUDA 12.9, 13.0, the host runs CUDA 11.8: update its driver"),

@@ -11,10 +11,11 @@ from itertools import product
 import pytest
 
 from moorage.common.failures import Cause, Failure
-from moorage.images.catalogue import CATALOGUE, Fit, fit, runner_rows
+from moorage.images.catalogue import Fit, fit, runner_rows
 from moorage.images.image import Image
 from moorage.inventory.fleet_engines import CatalogueRow
 from tests.images.table import (
+    CATALOGUE,
     DEFAULT_VERSION,
     Wish,
     by_driver,

@@ -18,8 +18,9 @@ from moorage.models.files import (
     index_files,
     is_weight,
     layout_of,
+    model_file,
+    projector_file,
     read_index,
-    require_loadable,
 )
 from moorage.models.source import ModelFile
 
@@ -71,13 +72,33 @@ def test_metadata_and_code_come_along() -> None:
     assert [file.name for file in files if is_weight(file.name)] == ["m.safetensors"]
 
 
-def test_gguf_counts_where_there_is_nothing_else_but_no_engine_loads_it() -> None:
-    there = "config.json m-00001-of-00002.gguf m-00002-of-00002.gguf"
-    family, chosen, _ = choose_files(listing(there))
-    assert (family, names_of(chosen)) == ("gguf", there)
-    with pytest.raises(Failure, match="only gguf weights, which no engine here loads"):
-        require_loadable(family)
-    require_loadable("safetensors")
+@pytest.mark.parametrize(
+    ("there", "pattern", "chosen", "model", "projector"),
+    [
+        ("m.gguf", "", "m.gguf", "m.gguf", ""),
+        ("m-2.gguf mmproj-F16.gguf", "", "m-2.gguf mmproj-F16.gguf", "m-2.gguf", "mmproj-F16.gguf"),
+        ("m-Q4_0.gguf m-Q8_0.gguf README.md", "*Q8_0*", "m-Q8_0.gguf README.md", "m-Q8_0.gguf", ""),
+        ("config.json a.safetensors a.gguf", "*.gguf", "config.json a.gguf", "a.gguf", ""),
+        (
+            "Q8/m-00001-of-00002.gguf Q8/m-00002-of-00002.gguf Q4/m-00001-of-00001.gguf",
+            "Q8/*",
+            "Q8/m-00001-of-00002.gguf Q8/m-00002-of-00002.gguf",
+            "Q8/m-00001-of-00002.gguf",
+            "",
+        ),
+    ],
+)
+def test_one_gguf_model_is_chosen_with_all_of_its_parts_and_its_projector(
+    there: str, pattern: str, chosen: str, model: str, projector: str
+) -> None:
+    family, files, _ = choose_files(listing(there), pattern)
+    assert (family, names_of(files)) == ("gguf", chosen)
+    assert (model_file(files), projector_file(files)) == (model, projector)
+
+
+def test_a_pattern_that_no_file_matches_tells_what_is_there() -> None:
+    with pytest.raises(Failure, match=r"named like \*Q2\*; found m-Q4_0.gguf, m-Q8_0.gguf"):
+        choose_files(listing("m-Q4_0.gguf m-Q8_0.gguf"), "*Q2*")
 
 
 @pytest.mark.parametrize(
@@ -87,7 +108,7 @@ def test_gguf_counts_where_there_is_nothing_else_but_no_engine_loads_it() -> Non
         ("sub/config.json model.safetensors", "there is no config.json"),
         ("config.json README.md", "no weight files; found README.md, config.json"),
         ("config.json m-Q4_0.gguf m-Q8_0.gguf", "which of several GGUF models is meant: m-Q4_0"),
-        ("", "there is no config.json"),
+        ("", "no weight files; found nothing"),
     ],
 )
 def test_a_model_without_config_or_weights_is_incomplete(there: str, why: str) -> None:

@@ -13,7 +13,7 @@ F32, Q4_0, Q4_K, Q6_K = 0, 2, 12, 14
 
 
 def read(content: bytes, upto: int | None = None) -> WeightSummary:
-    return read_gguf(content[:upto], ModelFile(name="m.gguf", size=len(content)))
+    return read_gguf(content[:upto], ModelFile(name="m.gguf", size=len(content))).summary
 
 
 def test_a_header_tells_tensors_and_bytes_by_type() -> None:

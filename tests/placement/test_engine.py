@@ -11,7 +11,12 @@ from moorage.inventory.fleet_engines import EngineVersions
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.models.assets import assets_of
 from moorage.models.rope import RopeRule, rope_rule
-from moorage.placement.engine import choose_engine, require_configured
+from moorage.placement.engine import (
+    choose_engine,
+    other_engines,
+    require_configured,
+    require_format,
+)
 from moorage.spec import EngineName, Mode
 from tests.builders import (
     ON_CPU,
@@ -111,6 +116,31 @@ def test_auto_takes_the_engine_that_suits_fleet_and_mode(
     assert reason
 
 
+@pytest.mark.parametrize("host", [a_host(), a_cpu_host()], ids=["gpus", "cpu"])
+def test_auto_takes_llama_cpp_for_gguf(host: HostSnapshot) -> None:
+    profile = a_profile(format="gguf")
+    engine, origin, reason = choose_engine(a_spec(), profile, a_fleet(host), ENGINES)
+    assert (engine.name, origin) == (EngineName.LLAMA_CPP, Origin.DERIVED)
+    assert reason == "the weights are GGUF"
+    assert other_engines(a_spec(), profile, engine, ENGINES) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "form", "why"),
+    [
+        (EngineName.VLLM, "gguf", "vllm does not load gguf weights, only bin or pt or safetensors"),
+        (EngineName.LLAMA_CPP, "safetensors", "does not load safetensors weights, only gguf"),
+    ],
+)
+def test_an_engine_that_does_not_load_the_weights_is_refused(
+    name: EngineName, form: str, why: str
+) -> None:
+    with pytest.raises(Failure, match=why) as caught:
+        require_format(ENGINES[name], a_profile(format=form))
+    assert caught.value.cause is Cause.BAD_SPEC
+    require_format(ENGINES[EngineName.CUSTOM], a_profile(format=form))
+
+
 def test_an_image_and_a_command_without_a_name_are_taken_for_an_engine_of_the_users_own() -> None:
     _, _, reason = choose_engine(a_spec(engine=OWN), a_profile(), a_fleet(a_host()), ENGINES)
     assert reason == "command and image without a name"
@@ -124,4 +154,5 @@ def test_a_command_of_an_engine_that_nobody_names_is_refused(more: dict[str, Any
     with pytest.raises(Failure, match=r"engine\.command: neither") as caught:
         choose_engine(spec, a_profile(), a_fleet(a_host()), ENGINES)
     assert caught.value.cause is Cause.BAD_SPEC
-    assert "`engine.name` (`vllm`, `transformers`, `sglang`, `custom`)" in caught.value.suggestion
+    known = "`vllm`, `transformers`, `llama.cpp`, `sglang`, `custom`"
+    assert f"`engine.name` ({known})" in caught.value.suggestion

@@ -49,7 +49,7 @@ def load_spec(path: Path) -> ModelSpec:
     content = load_mapping(path, Cause.BAD_SPEC)
     for holder, key in _sources(content):
         holder[key] = absolute(holder[key], path.parent)
-    return _validate(content, ModelSpec, path, Cause.BAD_SPEC)
+    return validated(content, ModelSpec, path, Cause.BAD_SPEC)
 
 
 def absolute(source: str, folder: Path) -> str:
@@ -73,7 +73,7 @@ def load_fleet(path: Path | None, spec_file: Path | None = None) -> Fleet:
 
 def load_file(path: Path, model: type[Model], cause: Cause) -> Model:
     """Read any other file; raises `InvalidFile` with the cause and every mistake."""
-    return _validate(load_mapping(path, cause), model, path, cause)
+    return validated(load_mapping(path, cause), model, path, cause)
 
 
 def _sources(content: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
@@ -108,7 +108,8 @@ def invalid_file(cause: Cause, path: Path, message: str, field: str = "") -> Inv
     return InvalidFile(cause, [Problem(file=str(path), path=field, found="", message=message)])
 
 
-def _validate(content: dict[str, Any], model: type[Model], path: Path, cause: Cause) -> Model:
+def validated(content: dict[str, Any], model: type[Model], path: Path, cause: Cause) -> Model:
+    """The content of a file as a value; raises `InvalidFile` with the cause and every mistake."""
     try:
         return model.model_validate(content)
     except ValidationError as error:

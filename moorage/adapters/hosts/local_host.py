@@ -24,8 +24,14 @@ from moorage.inventory.survey.facts import Found
 from moorage.inventory.survey.nvidia import split_by_mig
 from moorage.inventory.survey.probe import LISTENING, VENDOR_SCRIPT, read_vendors
 
-NEEDED_MODULES = {"transformers": ("torch", "uvicorn", "fastapi", "requests")}
+NEEDED_MODULES = {
+    "transformers": ("torch", "uvicorn", "fastapi", "requests"),
+    "moorage-llama-server": ("xllamacpp",),
+}
 """Modules that an engine's program needs besides its own package."""
+
+PACKAGES = {"moorage-llama-server": "xllamacpp"}
+"""Packages whose version is the engine's, where they are not named as its program."""
 
 PROBE_SECONDS = 20
 TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
@@ -41,7 +47,7 @@ def installed_program(engine: Engine) -> Program | None:
         if not all(importlib.util.find_spec(module) for module in needed):
             return None
         try:
-            version = importlib.metadata.version(engine.program)
+            version = importlib.metadata.version(PACKAGES.get(engine.program, engine.program))
         except importlib.metadata.PackageNotFoundError:
             # The program needs its version too (vLLM 0.32, `entrypoints/cli/main.py`).
             return None

@@ -11,7 +11,14 @@ from moorage.adapters.sources.remote_source import RemoteClient, RemoteSource
 from moorage.adapters.sources.s3_client import S3Client
 from moorage.adapters.sources.store import ModelStore
 from moorage.adapters.system.settings import Settings
-from moorage.inventory.model_store import HUB, S3, folder_name, is_local
+from moorage.inventory.model_store import (
+    HUB,
+    S3,
+    folder_name,
+    is_local,
+    repository,
+    selection,
+)
 from moorage.models.assets import Asset, AssetRole, SourceRequest, assets_of, require_rank
 from moorage.models.files import layout_of
 from moorage.models.source import ResolvedModel, join_companions
@@ -96,7 +103,7 @@ def source_for(
     folder = settings.adapters if role == AssetRole.ADAPTER else settings.models
     return RemoteSource(
         client,
-        ModelStore(folder, folder_name(wanted.source)),
+        ModelStore(folder, folder_name(selection(wanted.source, wanted.files))),
         workers=settings.download_workers,
         offline=settings.hub_offline and isinstance(client, HubClient),
         layout=layout,
@@ -105,6 +112,7 @@ def source_for(
 
 def client_for(source: str, settings: Settings, keys: Keys) -> RemoteClient:
     """Client for a remote source."""
+    source = repository(source)
     if source.startswith(S3):
         return S3Client(source.removeprefix(S3), settings.s3_endpoint, keys.s3)
     return HubClient(source.removeprefix(HUB), settings.hub_endpoint, keys.hub)

@@ -1,5 +1,7 @@
 """Reads what a model is from its files, in a directory or at a remote source."""
 
+import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,8 +27,9 @@ from moorage.models.files import (
     is_weight,
     read_index,
 )
-from moorage.models.gguf import NeedsMore, read_gguf
-from moorage.models.source import ModelFile, SkippedFile, WeightSummary
+from moorage.models.gguf import GgufHeader, NeedsMore, read_gguf
+from moorage.models.gguf_config import PROJECTOR, gguf_config, has_template
+from moorage.models.source import ModelFile, SkippedFile
 from moorage.models.weights import FileWeights, from_size, header_end, read_header
 
 FIRST_READ = 65_536
@@ -64,7 +67,13 @@ class HeaderBudget:
             raise Failure(Cause.SOURCE_CORRUPT, detail)
 
 
-def describe(directory: Path, layout: Layout = MODEL, *, trust_remote_code: bool) -> dict[str, Any]:
+def describe(
+    directory: Path,
+    layout: Layout = MODEL,
+    weights: Sequence[FileWeights] = (),
+    *,
+    trust_remote_code: bool,
+) -> dict[str, Any]:
     """Read the metadata files of a model, or of an adapter; gives fields of `ResolvedModel`.
 
     Raises:
@@ -72,14 +81,17 @@ def describe(directory: Path, layout: Layout = MODEL, *, trust_remote_code: bool
             it or another file is malformed, `SOURCE_INCOMPLETE` when an adapter is no LoRA.
     """
     if layout is not ADAPTER:
+        known = _gguf_fields(weights)
+        if known and not os.path.lexists(directory / layout.config):
+            return known
         config, origin = read_config(directory, trust_remote_code=trust_remote_code)
         modules = _optional(directory / "modules.json")
         return {
-            "config": config,
+            "config": known.get("config", {}) | config,
             "config_origin": origin,
             "is_sentence_encoder": isinstance(modules, list)
             and any(isinstance(one, dict) and "Pooling" in str(one.get("type")) for one in modules),
-            "has_chat_template": _has_chat_template(directory),
+            "has_chat_template": known.get("has_chat_template") or _has_chat_template(directory),
         }
     config = _optional(directory / ADAPTER.config)
     if not isinstance(config, dict):
@@ -130,7 +142,8 @@ def weigh(
         Failure: `SOURCE_CORRUPT` when its header is malformed, or too large.
     """
     if file.name.endswith(".gguf"):
-        return FileWeights(_read_gguf(file, read, budget), {})
+        header = _read_gguf(file, read, budget)
+        return FileWeights(header.summary, {}, metadata=header.metadata)
     if not file.name.endswith(".safetensors"):
         return from_size(family, file)
     start = read(0, min(FIRST_READ, file.size))
@@ -145,7 +158,7 @@ def weigh(
 
 def _read_gguf(
     file: ModelFile, read: Callable[[int, int], bytes], budget: HeaderBudget
-) -> WeightSummary:
+) -> GgufHeader:
     """Read as much as the header takes: it has the vocabulary, and does not say how long it is."""
     data = bytearray()
     while len(data) < file.size:
@@ -158,6 +171,25 @@ def _read_gguf(
         with suppress(NeedsMore):
             return read_gguf(data, file)
     raise Failure(Cause.SOURCE_INCOMPLETE, f"{file.name} is empty")
+
+
+def _gguf_fields(weights: Sequence[FileWeights]) -> dict[str, Any]:
+    """What the headers of a GGUF model tell; empty for a model of another format."""
+    # Of a split model, only the first part tells the sizes; a projector for pictures is no model.
+    known = [dict(part.metadata) for part in weights if part.metadata]
+    headers = [one for one in known if one.get("general.architecture") not in (None, PROJECTOR)]
+    if not headers:
+        return {}
+    sizes = Counter[str]()
+    for part in weights:
+        sizes.update(part.summary.bytes_by_dtype)
+    config = gguf_config(headers[0], sizes)
+    require_limits(config, "the GGUF header", Cause.SOURCE_CORRUPT)
+    return {
+        "config": config,
+        "config_origin": "GGUF header",
+        "has_chat_template": has_template(headers[0]),
+    }
 
 
 def _has_chat_template(directory: Path) -> bool:

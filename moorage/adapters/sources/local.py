@@ -5,6 +5,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator
 from difflib import get_close_matches
+from fnmatch import fnmatchcase
 from itertools import islice
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from moorage.adapters.sources.store import MOST_FILES, require_name
 from moorage.common.failures import Cause, Failure
 from moorage.common.printable import short
 from moorage.models.assets import SourceRequest
-from moorage.models.files import MODEL, Layout
+from moorage.models.files import MODEL, SHARD, Layout
 from moorage.models.source import ModelFile, ResolvedModel, WeightSummary
 from moorage.models.weights import join_headers, summarize
 from moorage.spec.patterns import is_of_the_system
@@ -47,10 +48,16 @@ class LocalSource:
         """
         root = Path(wanted.source.removeprefix(SCHEME)).expanduser().absolute()
         try:
-            if self._anything and root.is_dir() and not _has(root, self._layout.config):
+            pattern = wanted.files or ""
+            if self._layout is MODEL and root.name.endswith(".gguf") and root.is_file():
+                root, pattern = root.parent, SHARD.sub("*", root.name)
+                listed = _files_alone(root, pattern)
+            elif self._anything and root.is_dir() and not _has(root, self._layout.config):
                 return _model_of_files(wanted.source, root)
-            _require_config(root, self._layout.config)
-            family, chosen, skipped = self._layout.choose(_list_files(root))
+            else:
+                _require_config(root, self._layout)
+                listed = _list_files(root)
+            family, chosen, skipped = self._layout.choose(listed, pattern)
             chosen, skipped, size = keep_indexed(root, family, chosen, skipped)
             parts = weigh_here(root, family, chosen)
             revision = _fingerprint(root, chosen)
@@ -65,7 +72,7 @@ class LocalSource:
             skipped=skipped,
             weights=summarize(family, (part.summary for part in parts), size),
             headers=join_headers(parts),
-            **describe(root, self._layout, trust_remote_code=wanted.trust_remote_code),
+            **describe(root, self._layout, parts, trust_remote_code=wanted.trust_remote_code),
         )
 
     def stage(
@@ -93,7 +100,7 @@ class LocalSource:
         return model
 
 
-def _require_config(root: Path, config: str) -> None:
+def _require_config(root: Path, layout: Layout) -> None:
     if not root.is_dir():
         raise Failure(
             Cause.SOURCE_MISSING,
@@ -101,8 +108,9 @@ def _require_config(root: Path, config: str) -> None:
             suggestion=_similar(root),
         )
     # Before the listing: a wrong path such as / would be listed for long.
-    if not _has(root, config):
-        raise Failure(Cause.SOURCE_INCOMPLETE, f"there is no {config} in {root}")
+    alone = layout is MODEL and any(root.glob("*.gguf"))
+    if not alone and not _has(root, layout.config):
+        raise Failure(Cause.SOURCE_INCOMPLETE, f"there is no {layout.config} in {root}")
 
 
 def _similar(root: Path) -> str | None:
@@ -154,6 +162,18 @@ def _model_of_files(source: str, root: Path) -> ResolvedModel:
         config={},
         config_origin="nobody: there is no config.json",
         weights=WeightSummary(family="files", bytes=size),
+    )
+
+
+def _files_alone(root: Path, pattern: str) -> tuple[ModelFile, ...]:
+    """The files of a GGUF model, without whatever else is in their folder.
+
+    Each is named with its real place, so that an engine's container gets no other.
+    """
+    found = sorted(path for path in root.iterdir() if fnmatchcase(path.name, pattern))
+    files = [_file(root, root.resolve(), require_name(path.name)) for path in found]
+    return tuple(
+        file.model_copy(update={"target": file.target or f"{root}/{file.name}"}) for file in files
     )
 
 

@@ -27,9 +27,10 @@ from moorage.adapters.system.os_errors import disk_failures
 from moorage.adapters.system.parallel import Tick, deadline, hold, run_all
 from moorage.adapters.transfer.range_download import Answer, Download, DownloadError, read_range
 from moorage.common.failures import Cause, Failure
+from moorage.inventory.model_store import selection
 from moorage.models.assets import SourceRequest
 from moorage.models.files import MODEL, Layout, is_weight
-from moorage.models.source import ModelFile, ResolvedModel, TensorHeaders
+from moorage.models.source import ModelFile, ResolvedModel
 from moorage.models.weights import FileWeights, join_headers, summarize
 
 METADATA_SECONDS = 300.0
@@ -135,15 +136,17 @@ class RemoteSource:
             stored = self._store.manifest(commit)
             directory = self._store.directory(commit)
             if stored:
-                place, manifest, headers = directory, stored, self._stored_headers(stored)
+                place, manifest, weights = directory, stored, self._stored_weights(stored)
             else:
                 place = self._store.workspace(commit)
-                manifest, headers = self._survey(wanted.source, commit, listed, tick)
-            description = describe(place, self._layout, trust_remote_code=wanted.trust_remote_code)
+                manifest, weights = self._survey(wanted, commit, listed, tick)
+            description = describe(
+                place, self._layout, weights, trust_remote_code=wanted.trust_remote_code
+            )
         if stored:
             self._store.refs.remember(revision, commit)
         return ResolvedModel(
-            source=wanted.source,
+            source=manifest.source,
             revision=commit,
             asked_revision=revision,
             path=str(directory),
@@ -151,7 +154,7 @@ class RemoteSource:
             files=manifest.files,
             skipped=manifest.skipped,
             weights=manifest.weights,
-            headers=headers,
+            headers=join_headers(weights),
             **description,
         )
 
@@ -205,10 +208,10 @@ class RemoteSource:
             raise Failure(failure.cause, failure.detail, suggestion=suggestion) from None
 
     def _survey(
-        self, source: str, commit: str, listed: tuple[ModelFile, ...], tick: Tick
-    ) -> tuple[Manifest, TensorHeaders]:
+        self, wanted: SourceRequest, commit: str, listed: tuple[ModelFile, ...], tick: Tick
+    ) -> tuple[Manifest, list[FileWeights]]:
         """Download the metadata, and read the headers of the weights where they are."""
-        family, chosen, skipped = self._layout.choose(listed)
+        family, chosen, skipped = self._layout.choose(listed, wanted.files or "")
         require_distinct(chosen)
         directory = self._store.open_workspace(commit)
         self._download(commit, (file for file in chosen if not is_weight(file.name)), tick)
@@ -222,18 +225,18 @@ class RemoteSource:
         jobs = [partial(weigh_there, file) for file in weights]
         parts = run_all(jobs, workers=self._workers, tick=tick)
         manifest = Manifest(
-            source=source,
+            source=selection(wanted.source, wanted.files),
             revision=commit,
             files=chosen,
             skipped=skipped,
             weights=summarize(family, (part.summary for part in parts), size),
         )
-        return manifest, join_headers(parts)
+        return manifest, parts
 
-    def _stored_headers(self, manifest: Manifest) -> TensorHeaders:
+    def _stored_weights(self, manifest: Manifest) -> list[FileWeights]:
         directory = self._store.directory(manifest.revision)
         try:
-            return join_headers(weigh_here(directory, manifest.weights.family, manifest.files))
+            return weigh_here(directory, manifest.weights.family, manifest.files)
         except OSError as error:
             detail = f"{error.filename} cannot be read: {error.strerror}"
             raise Failure(Cause.SOURCE_INCOMPLETE, detail) from None

@@ -32,6 +32,7 @@ class Sglang(Engine):
     default_version = "0.5.23"
     accelerator_types = frozenset({"cuda"})
     runs_on_cpu = False
+    automatic = False
     reserves_cache = True
     spans_hosts = True
     modes = frozenset({Mode.COMPLETION, Mode.EMBEDDING, Mode.RERANKING})

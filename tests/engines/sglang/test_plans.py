@@ -9,6 +9,7 @@ import pytest
 from moorage.adapters.engines.schemas import shipped_schemas
 from moorage.common.failures import Cause, Failure
 from moorage.engines.registry import ENGINES
+from moorage.placement.engine import other_engines
 from moorage.readiness.protocol import Phase
 from moorage.spec import EngineName, Mode
 from tests.builders import a_host, a_profile, a_spec
@@ -74,6 +75,14 @@ def test_adapters_that_are_loaded_later_are_refused() -> None:
 
     with pytest.raises(Failure, match="lora_updates: sglang cannot do that"):
         planned(wish, a_host(gpus=1), IMAGE)
+
+
+def test_it_is_taken_only_by_its_name() -> None:
+    spec, profile = a_spec(), a_profile(mode=Mode.EMBEDDING)
+
+    others = other_engines(spec, profile, ENGINES[EngineName.VLLM], ENGINES)
+
+    assert EngineName.SGLANG not in {one.name for one in others}
 
 
 def test_health_is_a_generated_token_and_not_a_listed_model() -> None:

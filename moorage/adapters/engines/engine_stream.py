@@ -1,0 +1,105 @@
+"""Text of an engine as it is generated: server-sent events, one deadline and a limit of bytes.
+
+An engine may be faulty or hostile: the deadline holds however slowly it sends, the limit however
+much, and a line that is no event is an error.
+"""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+
+from moorage.adapters.engines.engine_http import (
+    MOST_BYTES,
+    Late,
+    NoAnswer,
+    Question,
+    Unreachable,
+    Unusable,
+)
+from moorage.common.strict_json import JsonError, decode
+from moorage.common.units import human_bytes
+
+PAUSE_SECONDS = 60.0
+"""Longest time between two pieces of an answer, and until the first one."""
+
+END = b"[DONE]"
+MOST_SHOWN = 300
+
+
+def stream_text(question: Question, seconds: float, most: int = MOST_BYTES) -> Iterator[str]:
+    """The pieces of a generated text, each as soon as it is there.
+
+    Args:
+        question: A request for a chat or a completion with `"stream": true`.
+        seconds: How long all of it may take.
+        most: Bytes that the answer may have.
+
+    Raises:
+        NoAnswer: `Unreachable`, `Late` or `Unusable`, in words.
+    """
+    headers = {"Accept-Encoding": "identity"}
+    if question.api_key:
+        headers["Authorization"] = f"Bearer {question.api_key}"
+    pause = min(PAUSE_SECONDS, seconds)
+    try:
+        with (
+            httpx.Client(timeout=pause, trust_env=False, follow_redirects=False) as client,
+            client.stream(
+                question.method, question.url, json=question.body, headers=headers
+            ) as response,
+        ):
+            lines = _lines(response, time.monotonic() + seconds, most)
+            if response.status_code != 200:
+                raise Unusable(f"HTTP {response.status_code}: {_start(lines)}")
+            yield from filter(None, map(_piece, lines))
+    except httpx.TimeoutException:
+        raise Late(f"nothing came for {pause:g} s") from None
+    except httpx.TransportError as error:
+        raise Unreachable(str(error)[:MOST_SHOWN]) from None
+
+
+def _lines(response: httpx.Response, deadline: float, most: int) -> Iterator[bytes]:
+    """The lines of an answer, within its limits."""
+    rest, size = b"", 0
+    for piece in response.iter_raw():
+        size += len(piece)
+        if size > most:
+            raise Unusable(f"the answer is larger than {human_bytes(most)}")
+        if time.monotonic() > deadline:
+            raise Late("no whole answer in time")
+        *whole, rest = (rest + piece).split(b"\n")
+        yield from whole
+    yield rest
+
+
+def _piece(line: bytes) -> str:
+    """The text in one event; empty where it has none."""
+    kind, _, data = line.strip().partition(b":")
+    data = data.strip()
+    if kind != b"data" or data == END:
+        return ""
+    try:
+        content = decode(data)
+    except JsonError as error:
+        raise Unusable(f"an event {error}") from None
+    if isinstance(content, dict) and "error" in content:
+        raise Unusable(str(content["error"])[:MOST_SHOWN])
+    return _text(content)
+
+
+def _text(content: Any) -> str:
+    try:
+        choice = content["choices"][0]
+        found = choice["delta"].get("content") if "delta" in choice else choice["text"]
+    except (AttributeError, KeyError, IndexError, TypeError):
+        return ""  # figures about the request come without a choice
+    return found if isinstance(found, str) else ""
+
+
+def _start(lines: Iterator[bytes]) -> str:
+    return b" ".join(lines).decode(errors="replace")[:MOST_SHOWN]
+
+
+__all__ = ["NoAnswer", "stream_text"]

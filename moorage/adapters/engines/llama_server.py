@@ -1,0 +1,131 @@
+"""`moorage-llama-server`: the server in the xllamacpp wheel behind llama-server's command line.
+
+    moorage-llama-server --model FILE [--host ADDRESS] [--port PORT] [OPTION [VALUE]]...
+
+The wheel has the whole server, but no program. A key comes in `LLAMA_API_KEY`, never in an option.
+"""
+
+import json
+import os
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from enum import Enum
+from typing import Any
+
+from moorage.engines.llama_cpp.options import BY_NAME, ServerOption
+from moorage.engines.schema.argument import Kind
+
+API_KEY = "LLAMA_API_KEY"
+USAGE_ERROR, NO_START = 2, 1
+
+WORDS = {"on": "ENABLED", "off": "DISABLED"}
+"""What a choice is called among the members of an enumeration."""
+
+LEVELS = {"on": 1, "off": 0, "auto": -1, "all": 999}
+"""Words for numbers."""
+
+
+def main() -> None:
+    """Serve until a signal ends the process."""
+    import xllamacpp  # noqa: PLC0415  (an extra)
+
+    params = xllamacpp.CommonParams()
+    try:
+        for option, name, value in given(sys.argv[1:]):
+            put(params, option, name, value)
+    except ValueError as error:
+        sys.exit(_failed(f"error: invalid argument: {error}", USAGE_ERROR))
+    if key := os.environ.get(API_KEY):
+        params.api_keys = [key]
+    try:
+        server = xllamacpp.Server(params)
+    except RuntimeError as error:
+        sys.exit(_failed(f"error: {error}", NO_START))
+    print(f"listening on {server.listening_address}", flush=True)
+    threading.Event().wait()
+
+
+def given(words: Sequence[str]) -> Iterator[tuple[ServerOption, str, str]]:
+    """The options of a command line, as they are written, with their values.
+
+    Raises:
+        ValueError: For a word that is no option, or an option without its value.
+    """
+    left = iter(words)
+    for word in left:
+        option = BY_NAME.get(word)
+        if option is None or not option.field:
+            raise ValueError(word)
+        if option.kind == Kind.SWITCH:
+            yield option, word, ""
+            continue
+        value = next(left, None)
+        if value is None:
+            raise ValueError(f"{word} needs a value")
+        yield option, word, value
+
+
+def put(params: Any, option: ServerOption, name: str, value: str) -> None:
+    """Set the fields of an option.
+
+    Raises:
+        ValueError: When the value is not one of its kind.
+    """
+    for field in option.field.split():
+        path, _, fixed = field.removeprefix("-").partition("=")
+        *outer, last = path.split(".")
+        owner = params
+        for step in outer:
+            owner = getattr(owner, step)
+        before = getattr(owner, last)
+        if option.kind == Kind.SWITCH and not fixed:
+            setattr(owner, last, _is_on(name) is not field.startswith("-"))
+            continue
+        try:
+            setattr(owner, last, _read(before, fixed or value))
+        except (KeyError, StopIteration, ValueError):
+            raise ValueError(f"{name} {value}") from None
+    if name == "--rope-scale":
+        params.rope_freq_scale = 1 / float(value)
+
+
+def _is_on(name: str) -> bool:
+    return not name.startswith(("--no-", "-n"))
+
+
+def _read(before: Any, text: str) -> Any:
+    """A value of the type that a field has."""
+    if isinstance(before, bool):
+        return {"on": True, "off": False}[text]
+    if isinstance(before, Enum):
+        return _member(type(before), text)
+    if isinstance(before, int):
+        return LEVELS[text] if text in LEVELS else int(text)
+    if isinstance(before, float):
+        return float(text)
+    if isinstance(before, dict):
+        return {key: json.dumps(value) for key, value in json.loads(text).items()}
+    if isinstance(before, set):
+        return set(text.split(","))
+    if isinstance(before, list):
+        parts = text.split(",")
+        return [float(part) for part in parts] if isinstance(before[0], float) else parts
+    return text
+
+
+def _member(kind: type[Enum], text: str) -> Enum:
+    """The member that ends with a word (`LLAMA_POOLING_TYPE_MEAN`), or that has a number."""
+    if text.lstrip("-").isdigit():
+        return kind(int(text))
+    ending = f"_{WORDS.get(text, text.upper())}"
+    return next(member for name, member in kind.__members__.items() if name.endswith(ending))
+
+
+def _failed(message: str, code: int) -> int:
+    print(message, file=sys.stderr, flush=True)
+    return code
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,209 @@
+"""`moorage run`: a model is deployed on this machine, asked, and retired; nothing stays."""
+
+import json
+import secrets
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from filelock import FileLock, Timeout
+
+from moorage.adapters.engines.engine_http import Question
+from moorage.adapters.engines.engine_stream import NoAnswer, stream_text
+from moorage.adapters.engines.schemas import check_early
+from moorage.adapters.files.pretrained import warm
+from moorage.adapters.files.specs import load_spec, validated
+from moorage.adapters.hosts.local_host import installed_program, nvidia_accelerators
+from moorage.adapters.secrets import redact
+from moorage.adapters.system.settings import Settings
+from moorage.cli.endpoint import key_of
+from moorage.cli.flows import call_flow
+from moorage.cli.options import AsJson, existing, open_ledger
+from moorage.cli.output import dump, say
+from moorage.common.failures import Cause, Failure
+from moorage.common.printable import printable
+from moorage.engines.registry import ENGINES
+from moorage.inventory.fleet import Fleet
+from moorage.models.files import GGUF
+from moorage.releases.release import Release
+from moorage.spec import EngineName, Mode, ModelSpec, RuntimeName
+from moorage.spec.one_shot import SCHEMES, one_shot_name, one_shot_spec
+
+FOLDER = "runs"
+"""In the home: a lock for each run, held as long as its command lives."""
+
+ANSWER_SECONDS = 600
+ENDINGS = (".yaml", ".yml")
+BYE = ("/bye", "/exit")
+
+
+def run(
+    model: Annotated[
+        str,
+        typer.Argument(
+            help="A hub name such as org/repo or org/repo:Q4_K_M, a folder, a GGUF file, a spec's"
+            " file, or NAME for deployments/NAME.yaml."
+        ),
+    ],
+    prompt: Annotated[
+        str, typer.Argument(help="The prompt. Without one: standard input, or a conversation.")
+    ] = "",
+    serve: Annotated[bool, typer.Option("--serve", help="Serve until Ctrl-C.")] = False,
+    engine: Annotated[EngineName, typer.Option(help="Inference engine.")] = EngineName.AUTO,
+    context: Annotated[int, typer.Option(min=0, help="Context in tokens. 0 = the model's.")] = 0,
+    files: Annotated[str, typer.Option(help="Pattern of the weight files.")] = "",
+    max_tokens: Annotated[int, typer.Option(min=1, help="Longest answer in tokens.")] = 512,
+    as_json: AsJson = False,
+) -> None:
+    """Run a model on this machine: one answer, a conversation, or a server; then leave nothing."""
+    if not (prompt or serve or sys.stdin.isatty()):
+        prompt = sys.stdin.read().strip()
+    spec = _spec_of(model, engine=engine, context=context, files=files)
+    check_early(spec, Fleet(), Settings().root)
+    _end_abandoned(as_json=as_json)
+    with _deployed(spec, as_json=as_json) as release:
+        conversation = Conversation(release, max_tokens)
+        if serve:
+            _serve(release, as_json=as_json)
+        elif as_json:
+            answer = "".join(conversation.ask(prompt))
+            dump({"model": spec.source, "release": release.id, "answer": answer})
+        elif prompt:
+            _print(conversation.ask(prompt))
+        else:
+            _talk(conversation)
+
+
+class Conversation:
+    """Questions to a release, each with all that was said before."""
+
+    def __init__(self, release: Release, max_tokens: int) -> None:
+        profile, row = release.profile, open_ledger().releases.get(release.id)
+        if profile and profile.mode != Mode.COMPLETION:
+            detail = f"{release.spec.source} is a model for {profile.mode}, which cannot chat"
+            raise Failure(Cause.BAD_ANSWER, detail, suggestion="Use `--serve`.")
+        self._talks = profile is None or profile.has_chat_template
+        self._model, self._base = release.spec.name, release.workloads[0].endpoint
+        self._key, self._max_tokens = key_of(row), max_tokens
+        self._messages: list[dict[str, str]] = []
+
+    def ask(self, prompt: str) -> Iterator[str]:
+        """The answer, piece by piece."""
+        self._messages.append({"role": "user", "content": prompt})
+        path = "/v1/chat/completions" if self._talks else "/v1/completions"
+        asked: dict[str, Any] = {"messages": self._messages} if self._talks else {"prompt": prompt}
+        body = {"model": self._model, "max_tokens": self._max_tokens, "stream": True, **asked}
+        url = f"{self._base}{path}"
+        answer = ""
+        try:
+            question = Question(url, "POST", body, api_key=self._key)
+            for piece in stream_text(question, ANSWER_SECONDS):
+                answer += piece
+                yield piece
+        except NoAnswer as error:
+            raise Failure(Cause.BAD_ANSWER, f"{url}: {redact(str(error))}") from error
+        self._messages.append({"role": "assistant", "content": answer})
+
+
+def _spec_of(model: str, **fields: Any) -> ModelSpec:
+    """The spec of a name; its own name is new, so that nothing that serves is replaced."""
+    token, path = secrets.token_hex(3), Path(model).expanduser()
+    engine = fields.pop("engine")
+    if path.suffix not in ENDINGS and (path.exists() or model.startswith(SCHEMES) or "/" in model):
+        source = f"file://{path.resolve()}" if path.exists() else model
+        content = one_shot_spec(source, token, engine=_engine(engine, source), **fields)
+        return validated(content, ModelSpec, Path(model), Cause.BAD_SPEC)
+    if engine != EngineName.AUTO:
+        fields["engine"] = {"name": engine.value}
+    spec = load_spec(existing(path))
+    changes = {key: value for key, value in fields.items() if value}
+    content = {**spec.model_dump(mode="json", exclude_defaults=True), **changes}
+    name = {"name": one_shot_name(spec.name, token)}
+    return validated({**content, **name}, ModelSpec, path, Cause.BAD_SPEC)
+
+
+def _engine(wanted: EngineName, source: str) -> dict[str, str]:
+    """The engine, as a program where the likely one is installed here: nothing is pulled then."""
+    likely = wanted
+    if wanted == EngineName.AUTO:
+        likely = EngineName.LLAMA_CPP if GGUF in source.lower() else EngineName.TRANSFORMERS
+    installed = installed_program(ENGINES[likely]) and not nvidia_accelerators().accelerators
+    runtime = RuntimeName.PROCESS if installed else RuntimeName.AUTO
+    return {"name": wanted.value, "runtime": runtime.value}
+
+
+@contextmanager
+def _deployed(spec: ModelSpec, *, as_json: bool) -> Iterator[Release]:
+    """The model, deployed; it is retired however this ends, and no signal keeps it from that."""
+    folder = Settings().root / FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder / spec.name), _ended_by_signals():
+        try:
+            yield call_flow("deploy_model", spec, Fleet(), as_json=as_json, meanwhile=warm).result
+        finally:
+            _retire(spec.name)
+            (folder / spec.name).unlink(missing_ok=True)
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """A closed terminal and SIGTERM end the command as Ctrl-C does."""
+    numbers = (signal.SIGHUP, signal.SIGTERM)
+    before = {number: signal.signal(number, signal.default_int_handler) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _retire(name: str) -> None:
+    """Retire a model; what a deploy that failed has undone itself is no failure."""
+    try:
+        call_flow("retire_model", name, as_json=True)
+    except Failure as failure:
+        if failure.cause is not Cause.UNKNOWN_RELEASE:
+            raise
+
+
+def _end_abandoned(*, as_json: bool) -> None:
+    """Retire what runs left that were killed: nobody holds their locks."""
+    for path in sorted((Settings().root / FOLDER).glob("run-*")):
+        with suppress(Timeout), FileLock(path, timeout=0):
+            if not as_json:
+                say(f"{path.name} was left by a run that was killed; it is retired")
+            _retire(path.name)
+            path.unlink(missing_ok=True)
+
+
+def _serve(release: Release, *, as_json: bool) -> None:
+    base = f"{release.workloads[0].endpoint}/v1"
+    if as_json:
+        line = json.dumps({"release": release.id, "model": release.spec.name, "url": base})
+        print(line, flush=True)
+    else:
+        say(f"{release.spec.name} answers at {base} until Ctrl-C")
+        sys.stdout.flush()
+    with suppress(KeyboardInterrupt):
+        threading.Event().wait()
+
+
+def _talk(conversation: Conversation) -> None:
+    """A conversation on the terminal, until its end (Ctrl-D) or `/bye`."""
+    say("Type a message; /bye or Ctrl-D ends.")
+    with suppress(EOFError, KeyboardInterrupt):
+        while (line := input("> ").strip()) not in BYE:
+            if line:
+                _print(conversation.ask(line))
+
+
+def _print(pieces: Iterator[str]) -> None:
+    for piece in pieces:
+        sys.stdout.write(printable(piece))
+        sys.stdout.flush()
+    sys.stdout.write("\n")

@@ -1,0 +1,173 @@
+"""llama.cpp's server: GGUF models on CPU and on accelerators.
+
+As a process it is the server in the xllamacpp wheel, which has no command line of its own:
+`moorage.adapters.engines.llama_server` gives it that of llama-server. Containers hold llama-server.
+"""
+
+from moorage.common.failures import Cause, Failure
+from moorage.common.units import MIB
+from moorage.common.values import Origin
+from moorage.engines.base import Busy, Engine
+from moorage.engines.flags import Flag, Variable, default_flag, derived_flag, spec_flag
+from moorage.engines.launch import Mount
+from moorage.engines.llama_cpp.causes import LOG_CAUSES
+from moorage.engines.llama_cpp.options import ALIASES, check_options
+from moorage.engines.request import LaunchRequest
+from moorage.engines.seat import mounts_of
+from moorage.engines.vllm.companions import DRAFT_FOLDER, draft_path
+from moorage.memory.gguf import CELLS, PROCESS, PROMPT_CACHE
+from moorage.memory.options import wanted_concurrency
+from moorage.models.assets import AssetRole
+from moorage.models.files import GGUF, model_file, projector_file
+from moorage.models.profile import ModelProfile
+from moorage.placement.placement import CPU
+from moorage.spec import DraftMethod, EngineName, Mode, ModelSpec
+
+API_KEY = "LLAMA_API_KEY"
+PROGRAM_IN_IMAGE = "/app/llama-server"
+"""Where the official images have it."""
+
+MODES = {Mode.EMBEDDING: "--embedding", Mode.RERANKING: "--reranking"}
+"""Options that make it serve another mode than text."""
+
+
+class LlamaCpp(Engine):
+    """The OpenAI-compatible server of llama.cpp."""
+
+    name = EngineName.LLAMA_CPP
+    program = "moorage-llama-server"
+    default_version = "11549"
+    formats = frozenset({GGUF})
+    accelerator_types = frozenset({"cuda", "rocm", "musa"})
+    runs_on_cpu = True
+    reserves_cache = True
+    modes = frozenset({Mode.COMPLETION, Mode.EMBEDDING, Mode.RERANKING})
+    lists_models = True
+    api_key_variable = API_KEY
+    busy = Busy(
+        path="/metrics",
+        metrics=("llamacpp:requests_processing", "llamacpp:requests_deferred"),
+        progress=("llamacpp:tokens_predicted_total", "llamacpp:prompt_tokens_total"),
+    )
+    aliases = ALIASES
+    features = frozenset({"speculative"})
+    model_paths = ("/detokenize", "/rerank", "/tokenize")
+    log_causes = LOG_CAUSES
+
+    def ram_on_cpu(self, profile: ModelProfile) -> tuple[int, int]:
+        """Weights, a cache of two-byte elements, and the server."""
+        cache = profile.context * (profile.kv_bytes_per_token or 0)
+        return int(profile.weight_bytes * 1.2) + cache + PROMPT_CACHE + PROCESS, cache
+
+    def ram_on_accelerators(self, spec: ModelSpec, accelerator_type: str, claimed: int) -> int:  # noqa: ARG002
+        """The server, and the beginnings of prompts that it keeps."""
+        return PROMPT_CACHE + PROCESS
+
+    def base_command(self, request: LaunchRequest) -> tuple[Flag, ...]:
+        """The program and the file of the model, then what follows from spec, seat and mode."""
+        installed = request.host.program(self.name)
+        outside = installed.path if installed else self.program
+        program = PROGRAM_IN_IMAGE if request.in_container else outside
+        model = f"{request.engine_model_path}/{model_file(request.files)}"
+        return (
+            derived_flag("the first file of the model", program, "--model", model),
+            *_projector(request),
+            *_context(request),
+            *_layers(request),
+            *_threads(request),
+            *_draft(request),
+            *_mode(request.profile),
+            derived_flag("its share of the claim", "--cache-ram", str(PROMPT_CACHE // MIB)),
+            default_flag("requests in flight and tokens are read there", "--metrics"),
+            default_flag(
+                "no page of a foreign site may ask the model", "--cors-origins", "localhost"
+            ),
+            default_flag("sizes in the log are kept with the release", "--verbosity", "4"),
+            default_flag("the model is already here", "--offline"),
+        )
+
+    def serving_flags(self, request: LaunchRequest) -> tuple[Flag, ...]:
+        """Host, port and served name."""
+        origin = Origin.DERIVED if request.spec.port == "auto" else Origin.USER
+        port = ("--port", str(request.seat.port))
+        return (
+            derived_flag("where the host lets it listen", "--host", request.listen_address),
+            Flag(tokens=port, origin=origin, reason="the port that was claimed"),
+            spec_flag("the spec's name", "--alias", request.spec.name),
+        )
+
+    def environment(self, request: LaunchRequest) -> tuple[Variable, ...]:  # noqa: ARG002
+        """It needs none."""
+        return ()
+
+    def refusal(self, request: LaunchRequest) -> Failure | None:
+        """Refuses options that the server does not have, and drafts that it cannot make."""
+        wanted = request.spec.speculative
+        if wanted and wanted.method != DraftMethod.DRAFT_MODEL:
+            return Failure(
+                Cause.BAD_SPEC,
+                f"speculative.method: llama.cpp does not make drafts by {wanted.method}",
+                suggestion="Take `draft_model` with a GGUF model of the same vocabulary.",
+            )
+        return check_options(request.spec.engine.arguments, wheel=not request.in_container)
+
+    def extra_mounts(self, request: LaunchRequest) -> tuple[Mount, ...]:
+        """The draft model."""
+        return tuple(
+            mount
+            for item in request.companions
+            if item.role == AssetRole.DRAFT
+            for mount in mounts_of(item.model.path, item.model.files, DRAFT_FOLDER)
+        )
+
+
+def _projector(request: LaunchRequest) -> tuple[Flag, ...]:
+    name = projector_file(request.files)
+    if not name:
+        return ()
+    path = f"{request.engine_model_path}/{name}"
+    return (derived_flag("turns pictures and sound into embeddings", "--mmproj", path),)
+
+
+def _context(request: LaunchRequest) -> tuple[Flag, ...]:
+    """The context of all slots together, each rounded up as the server does."""
+    seat = request.seat
+    tokens, need = seat.tokens or request.profile.context, seat.cpu_need or seat.need
+    slots = need.concurrency if need else wanted_concurrency(request.spec, tokens)
+    cells = -(-tokens // CELLS) * CELLS
+    reason = f"{slots} x {tokens} tokens, in steps of {CELLS}"
+    return (
+        derived_flag(reason, "--ctx-size", str(cells * slots)),
+        derived_flag("requests of full context at once", "--parallel", str(slots)),
+    )
+
+
+def _layers(request: LaunchRequest) -> tuple[Flag, ...]:
+    seat = request.seat
+    if seat.accelerator_type == CPU:
+        return (derived_flag("placed on CPU", "--n-gpu-layers", "0"),)
+    found = [derived_flag("the claim holds the whole model", "--n-gpu-layers", "999")]
+    found.append(derived_flag("the claim decides, not what is free", "--fit", "off"))
+    return tuple(found)
+
+
+def _threads(request: LaunchRequest) -> tuple[Flag, ...]:
+    cores = request.seat.cores
+    return (derived_flag("the cores that were claimed", "--threads", str(cores)),) if cores else ()
+
+
+def _draft(request: LaunchRequest) -> tuple[Flag, ...]:
+    wanted, folder = request.spec.speculative, draft_path(request)
+    if wanted is None or not folder:
+        return ()
+    drafts = next(one for one in request.companions if one.role == AssetRole.DRAFT)
+    path = f"{folder}/{model_file(drafts.model.files)}"
+    return (
+        spec_flag("speculative.model", "--spec-draft-model", path),
+        spec_flag("speculative.tokens", "--spec-draft-n-max", str(wanted.tokens)),
+    )
+
+
+def _mode(profile: ModelProfile) -> tuple[Flag, ...]:
+    option = MODES.get(profile.mode)
+    return (derived_flag(f"the model is served for {profile.mode}", option),) if option else ()

@@ -1,0 +1,165 @@
+"""The memory of a GGUF model in llama.cpp, from its header.
+
+Weights and KV cache follow llama.cpp's own accounting (`llama-kv-cache.cpp`). The compute buffer is
+what its allocator was seen to reserve for the widest part of a layer: `tests/memory/test_gguf.py`
+holds formula and log of the real server against each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from moorage.common.refusal import Refusal
+from moorage.common.units import MIB
+from moorage.memory.estimates import CONTEXT
+from moorage.memory.need import Batch, CpuNeed, MemoryQuery, Need, Term
+from moorage.memory.refusal import unknown
+from moorage.models.gguf import BLOCKS
+from moorage.models.gguf_config import GGUF
+from moorage.models.profile import ModelProfile
+from moorage.models.source import ResolvedModel
+from moorage.spec import ModelSpec
+from moorage.spec.arguments import EngineArguments
+
+BATCH = 512
+"""Tokens that are computed at once (`--ubatch-size`)."""
+
+CELLS = 256
+"""A slot's context is rounded up to a multiple of so many tokens."""
+
+FLOAT, MASK = 4, 2
+"""Bytes of an intermediate result, and of an entry of the attention mask."""
+
+INDEXES = 31
+"""Bytes that each token of a batch takes for numbers, positions and places in the cache."""
+
+FORWARD, STREAMS = 3, 5
+"""Results as wide as the feed-forward part, and as wide as the model, that exist at once."""
+
+PROMPT_CACHE = 512 * MIB
+"""RAM for the beginnings of prompts (`--cache-ram`); llama-server's own default is 8 GiB."""
+
+PROCESS = 192 * MIB
+"""RAM of the server besides its buffers; measured 83 MiB with a tiny vocabulary."""
+
+ELEMENT_BYTES = {name.lower(): size / block for name, block, size in BLOCKS.values()}
+"""Bytes of one element by type."""
+
+KEYS, VALUES, LENGTH = ("--cache-type-k", "-ctk"), ("--cache-type-v", "-ctv"), ("--ctx-size", "-c")
+
+
+class GgufMemory:
+    """The memory of one GGUF model under the options of its spec.
+
+    Args:
+        sizes: Entries of the header, without the architecture's name before the keys.
+        weights: Bytes of all tensors.
+        arguments: The user's own.
+    """
+
+    def __init__(self, sizes: Mapping[str, Any], weights: int, arguments: EngineArguments) -> None:
+        self._sizes, self._weights, self._arguments = sizes, weights, arguments
+
+    def need(self, query: MemoryQuery) -> Need | Refusal:
+        """Memory of one of the accelerators that share the layers."""
+        try:
+            weights, cache, compute = self._terms(query.tokens, query.concurrency)
+        except Refusal as refusal:
+            return refusal.with_traceback(None)
+        shared = tuple(
+            term.model_copy(update={"bytes": -(-term.bytes // query.ranks)})
+            for term in (weights, cache)
+        )
+        driver = _estimate("context", CONTEXT, "the driver's context of one process", inside=False)
+        return Need.for_query(query, (*shared, compute, driver), batch=self._batch(query.tokens))
+
+    def cpu_need(self, *, tokens: int, concurrency: int = 1, ranks: int = 1) -> CpuNeed | Refusal:  # noqa: ARG002
+        """What it needs of a host's RAM; a replica has one host."""
+        try:
+            weights, cache, compute = self._terms(tokens, concurrency)
+        except Refusal as refusal:
+            return refusal.with_traceback(None)
+        prompts = _estimate("prompt_cache", PROMPT_CACHE, "beginnings of prompts: --cache-ram")
+        process = _estimate("processes", PROCESS, "the server itself")
+        return CpuNeed(
+            tokens=tokens,
+            concurrency=concurrency,
+            batch=self._batch(tokens),
+            terms=(weights, cache, compute, prompts, process),
+            cache_bytes=cache.bytes,
+        )
+
+    def _terms(self, tokens: int, slots: int) -> tuple[Term, Term, Term]:
+        """Weights, KV cache and compute buffer of the whole model, for so many slots."""
+        total = self._arguments.whole_number(*LENGTH)
+        length = -(-(total // slots if total else tokens) // CELLS) * CELLS
+        token = self._token_bytes()
+        files = f"{self._weights} B of tensors"
+        cache = f"{slots} x {length} tokens x {token:g} B"
+        batch = self._batch(length).tokens
+        row, why = self._row_bytes()
+        compute = batch * (row + INDEXES + MASK * length)
+        formula = f"{batch} tokens x ({why} + the mask of {length} tokens)"
+        return (
+            Term(name="weights", bytes=self._weights, exact=True, reason=files),
+            Term(name="kv_cache", bytes=int(slots * length * token), exact=True, reason=cache),
+            _estimate("activation", compute, formula),
+        )
+
+    def _token_bytes(self) -> float:
+        """Bytes of the cache for one token, over all layers."""
+        layers, heads = self._number("block_count"), self._list("attention.head_count_kv")
+        heads = heads if len(heads) > 1 else heads * layers
+        width = self._number("embedding_length") // max(self._list("attention.head_count"))
+        each = 0.0
+        for key, options in (("key", KEYS), ("value", VALUES)):
+            kind = self._arguments.value(*options) or "f16"
+            if kind not in ELEMENT_BYTES:
+                raise unknown(f"the size of the cache type {kind} is not known")
+            each += (self._optional(f"attention.{key}_length") or width) * ELEMENT_BYTES[kind]
+        return sum(heads[:layers]) * each
+
+    def _row_bytes(self) -> tuple[int, str]:
+        """Bytes of the intermediate results of one token, in the widest part of a layer."""
+        model, heads = self._number("embedding_length"), max(self._list("attention.head_count"))
+        head = self._optional("attention.key_length") or model // heads
+        keys = max(self._list("attention.head_count_kv")) * head
+        experts = self._optional("expert_used_count")
+        wide = self._optional("expert_feed_forward_length") or max(
+            self._list("feed_forward_length")
+        )
+        forward = FORWARD * wide * max(1, experts) + (STREAMS + experts) * model
+        # Keys and values find a place in freed results of the model's width, unless they are wider.
+        attention = 2 * heads * head + STREAMS * model + 2 * keys * (keys > model)
+        floats = max(forward, attention)
+        return floats * FLOAT, f"{floats} results x {FLOAT} B"
+
+    def _batch(self, tokens: int) -> Batch:
+        given = self._arguments.whole_number("--ubatch-size", "-ub") or BATCH
+        return Batch(tokens=min(given, tokens), seqs=1)
+
+    def _number(self, key: str) -> int:
+        return max(self._list(key))
+
+    def _optional(self, key: str) -> int:
+        value = self._sizes.get(key)
+        return value if type(value) is int else 0
+
+    def _list(self, key: str) -> list[int]:
+        value = self._sizes.get(key)
+        found = [one for one in (value if isinstance(value, list) else [value]) if type(one) is int]
+        if not found or max(found) < 1:
+            raise unknown(f"the GGUF header has no {key}")
+        return found
+
+
+def gguf_memory(spec: ModelSpec, model: ResolvedModel, profile: ModelProfile) -> GgufMemory:
+    """The memory of a resolved GGUF model, as its spec wants it served."""
+    sizes = model.config.get(GGUF)
+    known = sizes if isinstance(sizes, Mapping) else {}
+    return GgufMemory(known, profile.weight_bytes, spec.engine.arguments)
+
+
+def _estimate(name: str, size: int, reason: str, *, inside: bool = True) -> Term:
+    return Term(name=name, bytes=size, exact=False, inside=inside, reason=reason)

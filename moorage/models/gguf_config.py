@@ -1,0 +1,97 @@
+"""The configuration of a model out of its GGUF header, in the words of config.json.
+
+So all that follows (mode, context, sizes) reads one kind of configuration. Sources of the keys:
+`docs/gguf.md` of ggml; of the pooling types: `llama.h` of llama.cpp.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from moorage.models.config import Config
+from moorage.models.gguf import Metadata, Scalar
+
+GGUF = "gguf"
+"""Key of the configuration under which the header's own numbers are kept."""
+
+TEMPLATE = "tokenizer.chat_template"
+TOKENS = "tokenizer.ggml.tokens"
+PROJECTOR = "clip"
+"""Architecture of the files that turn pictures and sound into embeddings (`mmproj`)."""
+
+RANK = 4
+"""The pooling type of a reranker; 1 to 3 are those of embedding models."""
+
+SUFFIXES = {0: "ForCausalLM", RANK: "ForSequenceClassification"}
+
+PLAIN = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}
+
+SIZES = {
+    "max_position_embeddings": "context_length",
+    "hidden_size": "embedding_length",
+    "num_hidden_layers": "block_count",
+    "intermediate_size": "feed_forward_length",
+    "num_attention_heads": "attention.head_count",
+    "num_key_value_heads": "attention.head_count_kv",
+    "head_dim": "attention.key_length",
+    "vocab_size": "vocab_size",
+    "num_local_experts": "expert_count",
+    "num_experts_per_tok": "expert_used_count",
+    "moe_intermediate_size": "expert_feed_forward_length",
+    "sliding_window": "attention.sliding_window",
+}
+"""Keys of config.json, and what follows the architecture in those of the header."""
+
+ENCODERS = ("bert", "nomic-bert", "jina-bert", "jina-bert-v2", "modern-bert", "t5encoder")
+
+
+def gguf_config(metadata: Metadata, sizes: Mapping[str, int]) -> Config:
+    """The configuration that a header stands for.
+
+    Args:
+        metadata: Entries of the header of the first file.
+        sizes: Bytes of the tensors by type, of all files.
+    """
+    architecture = str(metadata.get("general.architecture") or "unknown")
+    prefix = f"{architecture}."
+    own = {
+        key.removeprefix(prefix): value
+        for key, value in metadata.items()
+        if key.startswith(prefix) and value not in ("", [])
+    }
+    words = metadata.get(TOKENS)
+    found = {name: _number(own.get(key)) for name, key in SIZES.items()}
+    found["vocab_size"] = found["vocab_size"] or _number(words if isinstance(words, int) else None)
+    return {
+        "architectures": [_architecture(architecture, own.get("pooling_type"))],
+        "model_type": architecture,
+        **{name: value for name, value in found.items() if value},
+        **_elements(max(sizes, key=lambda kind: sizes[kind])),
+        "num_labels": 1,
+        GGUF: own,
+    }
+
+
+def _elements(kind: str) -> Config:
+    """What most of the weights are: plain numbers, or of a quantization."""
+    return (
+        {"dtype": PLAIN[kind]} if kind in PLAIN else {"quantization_config": {"quant_method": kind}}
+    )
+
+
+def has_template(metadata: Metadata) -> bool:
+    """Whether the file holds a chat template; a long text is kept as an empty one."""
+    return TEMPLATE in metadata
+
+
+def _architecture(name: str, pooling: Any) -> str:
+    """A name as transformers makes them; its end tells what the model is for."""
+    plain = "".join(part[:1].upper() + part[1:] for part in name.replace("_", "-").split("-"))
+    if not isinstance(pooling, int):
+        pooling = 1 if name in ENCODERS else 0
+    return plain + SUFFIXES.get(pooling, "Model")
+
+
+def _number(value: Scalar | list[Scalar] | None) -> int:
+    """A number, or the largest of a list with one for each layer; 0 = there is none."""
+    values = value if isinstance(value, list) else [value]
+    return max((one for one in values if type(one) is int), default=0)

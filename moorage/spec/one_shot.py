@@ -1,0 +1,46 @@
+"""What `moorage run` makes of the name of a model: the content of a spec."""
+
+import re
+from typing import Any
+
+HUB = "hf://"
+SCHEMES = (HUB, "s3://", "file://")
+REPOSITORY = re.compile(r"(?:hf://)?(?P<repo>[\w.-]+/[\w.-]+)(?::(?P<files>[\w.*-]+))?")
+"""`org/repo`, and which of its quantizations: `org/repo:Q4_K_M`."""
+
+NAME = re.compile(r"[^a-z0-9]+")
+ONE_SHOT = re.compile(r"run-([a-z0-9-]+-)?[0-9a-f]{6}")
+
+LONGEST = 40
+"""Characters of the source's name in the model's name."""
+
+
+def one_shot_spec(source: str, token: str, **fields: Any) -> dict[str, Any]:
+    """The content of the spec for a model that is served once.
+
+    Args:
+        source: `org/repo`, `org/repo:QUANTIZATION`, or a source as in a spec.
+        token: Makes the model's name differ from all others.
+        fields: Of the spec; those without a value are left out.
+    """
+    content = {key: value for key, value in fields.items() if value}
+    if match := REPOSITORY.fullmatch(source):
+        source = f"{HUB}{match['repo']}"
+        if match["files"]:
+            content.setdefault("files", _pattern(match["files"]))
+    return {"name": one_shot_name(source, token), "source": source, **content}
+
+
+def one_shot_name(source: str, token: str) -> str:
+    """A name that nothing else has: `run-qwen3-8b-gguf-1a2b3c`."""
+    plain = NAME.sub("-", source.rstrip("/").rpartition("/")[2].lower()).strip("-")
+    return "-".join(part for part in ("run", plain[:LONGEST].strip("-"), token) if part)
+
+
+def is_one_shot(name: str) -> bool:
+    """Whether a model was run by `moorage run`."""
+    return bool(ONE_SHOT.fullmatch(name))
+
+
+def _pattern(text: str) -> str:
+    return text if "*" in text else f"*{text}*"

@@ -1,0 +1,130 @@
+"""Prediction and log of the real server, for models of several sizes made by a script."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moorage.adapters.sources.local import LocalSource
+from moorage.common.refusal import Reason, Refusal
+from moorage.common.units import MIB
+from moorage.memory.gguf import GgufMemory
+from moorage.memory.need import CpuNeed
+from moorage.models.gguf_config import GGUF
+from moorage.spec import ModelSpec
+from moorage.spec.arguments import parse_words
+from tests.e2e.conftest import tiny_model
+from tests.prefect_server import free_port
+
+SCRIPTS = Path(__file__).parents[2] / "scripts"
+ROUNDING = 0.0051 * MIB
+"""The log tells sizes in MiB with two digits."""
+
+LOG = {
+    "weights": r"model buffer size = *([\d.]+) MiB",
+    "kv_cache": r"llama_kv_cache: size = *([\d.]+) MiB",
+    "activation": r"CPU compute buffer size = *([\d.]+) MiB",
+}
+
+WIDE = "hidden_size=256 intermediate_size=1024"
+CASES = (
+    # Architecture, sizes, tokens, slots, arguments.
+    ("llama", "", 512, 1, ""),
+    ("llama", "", 1024, 4, ""),
+    ("llama", "num_hidden_layers=6", 4096, 1, ""),
+    ("llama", WIDE, 2048, 1, "-ctk q8_0 -ctv q8_0"),
+    ("llama", WIDE, 2048, 3, "--cache-type-k f32 --cache-type-v f32"),
+    ("llama", f"{WIDE} num_key_value_heads=4", 1024, 2, "-ub 256"),
+    ("llama", "intermediate_size=64 num_attention_heads=16", 1024, 1, ""),
+    ("llama", f"{WIDE} num_hidden_layers=3", 8192, 1, "-ctk bf16 -ctv bf16"),
+    ("qwen3", "", 1024, 1, ""),
+    ("qwen3", WIDE, 300, 2, ""),
+    ("qwen3", f"{WIDE} num_attention_heads=8", 4096, 1, "-ctk q4_0 -ctv q5_1"),
+    ("qwen2", "hidden_size=128 intermediate_size=512", 1024, 1, ""),
+    ("qwen2", "hidden_size=128 intermediate_size=512 num_hidden_layers=4", 2048, 4, "-ub 128"),
+)
+
+
+@pytest.fixture(scope="module")
+def tiny_llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_model(tmp_path_factory.mktemp("models"), "llama")
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(("arch", "sizes", "tokens", "slots", "arguments"), CASES)
+def test_the_prediction_is_what_the_server_logs(
+    tiny_llama: Path, tmp_path: Path, arch: str, sizes: str, tokens: int, slots: int, arguments: str
+) -> None:
+    path = made(tiny_llama, tmp_path / "model.gguf", arch, sizes)
+    need = memory_of(path, arguments).cpu_need(tokens=tokens, concurrency=slots)
+    assert isinstance(need, CpuNeed)
+    cells = -(-tokens // 256) * 256 * slots
+    log = logged(path, f"-c {cells} -np {slots} {arguments}")
+    for name, pattern in LOG.items():
+        predicted = next(term.bytes for term in need.terms if term.name == name)
+        found = float(re.findall(pattern, log)[-1]) * MIB
+        slack = 0.1 * found if name == "activation" else ROUNDING
+        assert abs(predicted - found) <= slack, (name, predicted, found)
+
+
+SIZES = {
+    "block_count": 2,
+    "embedding_length": 64,
+    "feed_forward_length": 256,
+    "attention.head_count": 4,
+    "attention.head_count_kv": 2,
+}
+
+
+@given(st.integers(1, 10**6), st.integers(1, 10**6), st.integers(1, 64))
+def test_a_longer_context_never_takes_less(one: int, other: int, slots: int) -> None:
+    memory = GgufMemory(SIZES, 1000, parse_words(()))
+    needs = [memory.cpu_need(tokens=size, concurrency=slots) for size in sorted((one, other))]
+    shorter, longer = (need.ram for need in needs if isinstance(need, CpuNeed))
+    assert shorter <= longer
+
+
+def test_a_header_without_sizes_gives_no_prediction() -> None:
+    memory = GgufMemory({"block_count": 2}, 1000, parse_words(()))
+    answer = memory.cpu_need(tokens=512)
+    assert isinstance(answer, Refusal)
+    assert answer.reason is Reason.UNKNOWN
+
+
+def made(model: Path, out: Path, arch: str, sizes: str) -> Path:
+    words = [word for pair in sizes.split() for word in ("--set", pair)]
+    script = SCRIPTS / "make_tiny_gguf.py"
+    subprocess.run([sys.executable, script, model, out, "--arch", arch, *words], check=True)
+    return out
+
+
+def memory_of(path: Path, arguments: str) -> GgufMemory:
+    spec = ModelSpec.model_validate({"name": "tiny", "source": f"file://{path}"})
+    model = LocalSource().resolve(spec)
+    return GgufMemory(model.config[GGUF], model.weights.bytes, parse_words(arguments.split()))
+
+
+def logged(path: Path, arguments: str) -> str:
+    """What the server logs until it listens."""
+    module = "moorage.adapters.engines.llama_server"
+    words = ["--model", path, "--port", free_port(), "--verbosity", "4", "--no-warmup"]
+    command = [sys.executable, "-m", module, *map(str, words), *arguments.split()]
+    server = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+    )
+    assert server.stdout
+    lines = []
+    with server.stdout as output:
+        for line in output:
+            lines.append(line)
+            if "listening on http" in line:
+                break
+    server.kill()
+    server.wait()
+    return "".join(lines)
