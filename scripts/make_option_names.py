@@ -20,6 +20,9 @@ from moorage.engines.schema.argument import Schema
 ROOT = Path(__file__).parents[1]
 ROOMS = ("memory", "models", "placement", "engines", "readiness")
 NOT_READING = ("vllm/options.py", "vllm/ray_cluster.py", "schema/reading.py")
+OTHER_ENGINES = {"sglang"}
+"""Rooms of engines that have options of their own."""
+
 NAME = re.compile(r'"(--[a-z][a-z-]+)"')
 
 LEVEL = "-O"
@@ -92,7 +95,9 @@ def _looked_up(schemas: Sequence[Schema]) -> dict[str, str]:
 def _named_in_code() -> Iterator[str]:
     for room in ROOMS:
         for file in (ROOT / "moorage" / room).glob("**/*.py"):
-            if not str(file).endswith(NOT_READING):
+            if OTHER_ENGINES.isdisjoint(file.relative_to(ROOT).parts) and not str(file).endswith(
+                NOT_READING
+            ):
                 yield from NAME.findall(file.read_text())
 
 

@@ -33,6 +33,7 @@ NO_DOCKER = "Install Docker and let this user reach its socket; engines then run
 NO_ACCELERATORS = "For NVIDIA GPUs install the driver and the container toolkit; CPU works without."
 NOT_INSTALLED = {
     EngineName.TRANSFORMERS: "not installed here",
+    EngineName.SGLANG: "not installed here (it can run in a container)",
     EngineName.VLLM: "not installed here (it can run in a container)",
     EngineName.LLAMA_CPP: "not installed here (it can run in a container)",
 }

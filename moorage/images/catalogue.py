@@ -89,6 +89,16 @@ CATALOGUE: tuple[CatalogueRow, ...] = (
     # The first versions of which public manifests of these repositories are known.
     _vllm("rocm", _AMD64, "vllm/vllm-openai-rocm:v{version}", since="0.14.0"),
     _vllm("cpu", _BOTH, "vllm/vllm-openai-cpu:v{version}", since="0.16.0"),
+    CatalogueRow(
+        engine=EngineName.SGLANG,
+        accelerator_type="cuda",
+        architectures=_BOTH,
+        template="lmsysorg/sglang:v{version}",
+        publisher="sglang's official image for cuda",
+        # The wheel of 0.5.23 requires flashinfer and cutlass for CUDA 13.
+        runtime="13.0",
+        since="0.5.23",
+    ),
     # Tags of llama.cpp's own workflow (`.github/workflows/docker.yml`); versions are build numbers.
     _llama("cpu", _BOTH, "server"),
     _llama("cuda", _BOTH, "server-cuda"),

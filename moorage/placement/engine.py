@@ -35,6 +35,9 @@ class EngineTraits(ABC):
     predictable: ClassVar[bool] = True
     """Whether its memory can be worked out; else it is stated, or estimated from the weights."""
 
+    automatic: ClassVar[bool] = True
+    """Whether `auto` may mean it."""
+
     spans_hosts: ClassVar[bool] = False
     """Whether one replica can run on several hosts together."""
 
@@ -124,7 +127,10 @@ def other_engines(
     return [
         other
         for other in engines.values()
-        if other is not first and other.predictable and profile.mode in other.modes
+        if other is not first
+        and other.automatic
+        and other.predictable
+        and profile.mode in other.modes
         if other.spans_hosts or spec.placement.hosts in ("auto", 1)
         if (profile.format or SAFETENSORS) in other.formats
     ]

@@ -139,7 +139,11 @@ def _judge_vector(_probe: Probe, answer: Any) -> tuple[str, str]:
 
 
 def _judge_scores(_probe: Probe, answer: Any) -> tuple[str, str]:
-    scores = [entry.get("relevance_score") for entry in _items(answer, "results")]
+    # SGLang answers with a bare list, and names them otherwise.
+    listed = {"results": answer} if isinstance(answer, list) else answer
+    scores = [
+        entry.get("relevance_score", entry.get("score")) for entry in _items(listed, "results")
+    ]
     if len(scores) < 2 or not _all_finite(scores):
         return "the scores are missing or not finite", ""
     return "", f"{len(scores)} scores"

@@ -34,6 +34,7 @@ class EngineName(StrEnum):
 
     AUTO = "auto"
     VLLM = "vllm"
+    SGLANG = "sglang"
     TRANSFORMERS = "transformers"
     LLAMA_CPP = "llama.cpp"
     CUSTOM = "custom"

@@ -406,3 +406,16 @@ def test_the_image_of_other_hardware_is_never_taken_instead(
 )
 def test_what_is_executed_is_pinned_as_well_as_is_known(known: dict[str, str], pinned: str) -> None:
     assert an_image(reference="own.io:5000/vllm:v1", **known).pinned == pinned
+
+
+def test_sglang_has_an_official_image_for_cuda() -> None:
+    answer = resolved(engine=EngineName.SGLANG, runtime="13.0", default_version="0.5.23")
+
+    assert answer.reference == "lmsysorg/sglang:v0.5.23"
+    assert answer.engine_version == "0.5.23"
+
+
+def test_sglang_has_no_image_without_cuda() -> None:
+    note = refused(engine=EngineName.SGLANG, kind="cpu", default_version="0.5.23")
+
+    assert note == "no official image of sglang for cpu is known"

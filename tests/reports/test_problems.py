@@ -32,7 +32,7 @@ def test_three_mistakes_are_three_problems() -> None:
         ("replicas", "'two'", ""),
         ("contxt", "4096", "context"),
     ]
-    assert "allowed: auto, vllm, transformers" in found[0].message
+    assert "allowed: auto, vllm, sglang, transformers" in found[0].message
 
 
 @pytest.mark.parametrize(

@@ -68,11 +68,16 @@ def main() -> None:
 
     marked: set[Any] = getattr(parser, "_deprecated", set())
     rows = [describe(action, marked) for action in parser._actions if action.option_strings]
-    head = {"format": FORMAT, "engine": "vllm", "version": vllm.__version__.partition("+")[0]}
-    rows.sort(key=lambda row: str(row["options"][0]))
-    lines = ",\n".join(json.dumps(row, sort_keys=True) for row in rows)
-    answer.write(json.dumps(head)[:-1] + ', "arguments": [\n' + lines + "\n]}\n")
+    answer.write(document("vllm", vllm.__version__.partition("+")[0], rows))
     answer.flush()
+
+
+def document(engine: str, version: str, rows: list[dict[str, Any]]) -> str:
+    """The schema as JSON, one argument a line."""
+    head = {"format": FORMAT, "engine": engine, "version": version}
+    ordered = sorted(rows, key=lambda row: str(row["options"][0]))
+    lines = ",\n".join(json.dumps(row, sort_keys=True) for row in ordered)
+    return json.dumps(head)[:-1] + ', "arguments": [\n' + lines + "\n]}\n"
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -2,7 +2,7 @@
 
 import re
 import subprocess
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
 
@@ -32,7 +32,9 @@ from moorage.placement.links import require_ports
 from moorage.spec import EngineName, EngineSpec, ModelSpec
 from moorage.spec.image_reference import parse_reference
 
-SHIPPED = files("moorage.engines.vllm") / "schemas"
+DESCRIBED = (EngineName.VLLM, EngineName.SGLANG)
+"""Engines whose arguments are known by version."""
+
 FOLDER = "schemas"
 DIGEST = re.compile(r"[^A-Za-z0-9.+-]")
 
@@ -42,21 +44,24 @@ EXTRACT_SECONDS = 300
 
 
 @cache
-def shipped_schemas() -> tuple[Schema, ...]:
-    """The schemas that moorage comes with, the newest first; they are read once."""
-    texts = [path.read_text() for path in SHIPPED.iterdir() if path.name.endswith(".json")]
+def shipped_schemas(engine: EngineName = EngineName.VLLM) -> tuple[Schema, ...]:
+    """The schemas of an engine that moorage comes with, the newest first; they are read once."""
+    if engine not in DESCRIBED:
+        return ()
+    folder = files(f"moorage.engines.{engine}") / "schemas"
+    texts = [path.read_text() for path in folder.iterdir() if path.name.endswith(".json")]
     schemas = map(Schema.model_validate_json, texts)
     return tuple(sorted(schemas, key=lambda schema: version_key(schema.version), reverse=True))
 
 
 class SchemaStore:
-    """All schemas of vLLM that this machine has.
+    """All schemas of an engine that this machine has.
 
     Extracted ones are in the folder `schemas` of the home of moorage.
     """
 
-    def __init__(self, home: Path) -> None:
-        self._folder = home / FOLDER
+    def __init__(self, home: Path, engine: EngineName = EngineName.VLLM) -> None:
+        self._folder, self._engine = home / FOLDER, engine
 
     def of_version(self, version: str) -> Schema | None:
         """The schema of a version such as `0.32.0`, `v0.32.0` or `0.32.0+cpu`.
@@ -67,7 +72,11 @@ class SchemaStore:
         if not plain:
             return None
         return self._load(plain) or next(
-            (schema for schema in shipped_schemas() if plain in (schema.version, *schema.also)),
+            (
+                schema
+                for schema in shipped_schemas(self._engine)
+                if plain in (schema.version, *schema.also)
+            ),
             None,
         )
 
@@ -85,10 +94,11 @@ class SchemaStore:
 
     def _load(self, name: str) -> Schema | None:
         try:
-            return Schema.model_validate_json(self._path(name).read_text())
+            schema = Schema.model_validate_json(self._path(name).read_text())
         except (OSError, ValidationError):
             # A schema of an older moorage is ignored; extracting it again replaces it.
             return None
+        return schema if schema.engine == self._engine else None
 
     def _path(self, name: str) -> Path:
         return self._folder / f"{DIGEST.sub('-', name)}.json"
@@ -98,7 +108,7 @@ def check_early(spec: ModelSpec, fleet: Fleet, home: Path) -> None:
     """Raise `BAD_SPEC` for arguments that no possible version takes; reads files only, in ms."""
     wanted = spec.engine
     require_engine_of_command(wanted, ENGINES)
-    engine = ENGINES[EngineName.VLLM]
+    engine = ENGINES[wanted.stated_name if wanted.stated_name in DESCRIBED else EngineName.VLLM]
     require_ports(spec, fleet, engine.joined_by(spec))
     # An image without an engine's name is vLLM's. Otherwise the fleet decides, and the check
     # follows after placement.
@@ -113,8 +123,9 @@ def check_early(spec: ModelSpec, fleet: Fleet, home: Path) -> None:
     default = configured.default_version or engine.default_version
     program = installed_program(engine)
     versions = likely_versions(wanted, default, program.version if program else None)
-    schemas = [SchemaStore(home).of_version(version) for version in versions]
-    check_likely(wanted, engine.argument_rules, schemas, shipped_schemas)
+    schemas = [SchemaStore(home, engine.name).of_version(version) for version in versions]
+    every = partial(shipped_schemas, engine.name)
+    check_likely(wanted, engine.argument_rules, schemas, every)
 
 
 def check_placed(
@@ -128,8 +139,9 @@ def check_placed(
     if engine.argument_rules is None or own or not words_of(spec.engine):
         refuse_secrets(spec.engine)
         return ()
-    schema = _schema_of(engine, host, image, SchemaStore(home))
-    return check_arguments(spec.engine, engine.argument_rules, schema, shipped_schemas)
+    schema = _schema_of(engine, host, image, SchemaStore(home, engine.name))
+    every = partial(shipped_schemas, engine.name)
+    return check_arguments(spec.engine, engine.argument_rules, schema, every)
 
 
 def check_on_cluster(spec: ModelSpec, home: Path) -> tuple[str, ...]:

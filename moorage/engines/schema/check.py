@@ -180,7 +180,8 @@ def likely_versions(engine: EngineSpec, default: str, installed: str | None) -> 
     if engine.image:
         # An image of another registry may hold another version than its tag says.
         official = not parse_reference(engine.image).registry
-        version = tagged_version(engine.image, EngineName.VLLM) if official else ""
+        name = EngineName.VLLM if engine.name == EngineName.AUTO else engine.name
+        version = tagged_version(engine.image, name) if official else ""
         return (version,) if version else ()
     programs = () if installed is None else (installed,)
     if engine.runtime == RuntimeName.PROCESS:

@@ -169,7 +169,7 @@ def context_of(request: LaunchRequest) -> LaunchContext:
         interface=request.host.interface,
         ports=_ports(request),
         omni=_is_omni(request),
-        length=_length(request),
+        length=length_of(request),
         claimed=sum(seat.accelerator_bytes),
         ranks=len(seat.accelerators) or 1,
         speculative=spec.speculative,
@@ -250,7 +250,7 @@ def _ports(request: LaunchRequest) -> tuple[int, ...]:
     return (request.seat.port, leads.rpc, leads.master, own.own, leads.joining)
 
 
-def _length(request: LaunchRequest) -> Length | None:
+def length_of(request: LaunchRequest) -> Length | None:
     """The context that the placement decided, and why it is stated."""
     profile, tokens = request.profile, request.seat.tokens
     origin, whole = profile.context_origin, profile.context

@@ -1,0 +1,5 @@
+"""SGLang as an engine."""
+
+from moorage.engines.sglang.engine import Sglang
+
+__all__ = ["Sglang"]

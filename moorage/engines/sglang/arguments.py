@@ -1,0 +1,133 @@
+"""SGLang's derived arguments, in the order in which they stand."""
+
+import json
+
+from moorage.common.units import human_bytes
+from moorage.engines.base import Busy
+from moorage.engines.flags import Flag, default_flag, derived_flag, spec_flag
+from moorage.engines.request import LaunchRequest
+from moorage.engines.sglang.distributed import host_flags, parallel_flags
+from moorage.engines.sglang.memory import static_fraction, token_limit
+from moorage.engines.sglang.options import EMBEDDING, FRACTION
+from moorage.engines.vllm.companions import adapters, draft_path
+from moorage.engines.vllm.context import length_of
+from moorage.models.profile import ModelProfile
+from moorage.spec import Mode
+from moorage.spec.model import DraftMethod, SpeculativeSpec
+
+IN_FLIGHT = Busy(
+    path="/metrics",
+    metrics=("sglang:num_running_reqs", "sglang:num_queue_reqs"),
+    progress=("sglang:generation_tokens_total",),
+)
+"""As of SGLang 0.5.23 (`observability/metrics_collector.py`); a key does not guard them."""
+
+ALGORITHMS = {
+    DraftMethod.NGRAM: "NGRAM",
+    DraftMethod.MTP: "NEXTN",
+    DraftMethod.EAGLE3: "EAGLE3",
+    DraftMethod.DRAFT_MODEL: "STANDALONE",
+}
+
+
+def derived_flags(request: LaunchRequest) -> tuple[Flag, ...]:
+    """Everything between the model and the user's own arguments."""
+    trusted = request.spec.trust_remote_code
+    return (
+        *_length(request),
+        *parallel_flags(request),
+        *host_flags(request),
+        *_memory(request),
+        *_batch(request),
+        *mode_flags(request.profile),
+        *speculative_flags(request.spec.speculative, draft_path(request)),
+        *adapter_flags(request),
+        default_flag("requests in flight and progress are read there", "--enable-metrics"),
+        *([spec_flag("trust_remote_code", "--trust-remote-code")] if trusted else []),
+    )
+
+
+def mode_flags(profile: ModelProfile) -> tuple[Flag, ...]:
+    """The mode of a model that does not generate text.
+
+    A cross-encoder is started without the cache of prefixes and without chunks (SGLang's
+    documentation of rerank models).
+    """
+    reason = f"mode {profile.mode}"
+    flags = {
+        Mode.EMBEDDING: ((EMBEDDING,),),
+        Mode.RERANKING: (
+            (EMBEDDING,),
+            ("--disable-radix-cache",),
+            ("--chunked-prefill-size", "-1"),
+        ),
+    }
+    return tuple(
+        Flag(tokens=tokens, origin=profile.mode_origin, reason=reason)
+        for tokens in flags.get(profile.mode, ())
+    )
+
+
+def speculative_flags(speculative: SpeculativeSpec | None, draft: str) -> tuple[Flag, ...]:
+    """Algorithm, draft model and lengths; a chain of n steps is checked as n + 1 tokens."""
+    if speculative is None:
+        return ()
+    words = {"--speculative-algorithm": ALGORITHMS[speculative.method]}
+    if draft:
+        words["--speculative-draft-model-path"] = draft
+    if speculative.tokens and speculative.method == DraftMethod.NGRAM:
+        words["--speculative-num-draft-tokens"] = str(speculative.tokens)
+    elif speculative.tokens:
+        words["--speculative-num-steps"] = str(speculative.tokens)
+        words["--speculative-eagle-topk"] = "1"
+        words["--speculative-num-draft-tokens"] = str(speculative.tokens + 1)
+    if speculative.ngram_max:
+        words["--speculative-ngram-max-trie-depth"] = str(speculative.ngram_max)
+    return tuple(spec_flag(f"{speculative.method} drafts", *pair) for pair in words.items())
+
+
+def adapter_flags(request: LaunchRequest) -> tuple[Flag, ...]:
+    """LoRA's switch, adapters, their number in a batch, and rank.
+
+    SGLang counts requests without an adapter as one more.
+    """
+    items = adapters(request)
+    if not items or request.spec.engine.arguments.states("--lora-paths"):
+        return ()
+    listed = (json.dumps({"lora_name": item.name, "lora_path": item.path}) for item in items)
+    rank = max(item.rank or 0 for item in items)
+    number = f"{len(items)} adapters at once, and requests without one"
+    return (
+        spec_flag("lora", "--enable-lora"),
+        spec_flag("lora", "--lora-paths", *listed),
+        derived_flag(number, "--max-loras-per-batch", str(len(items) + 1)),
+        *([derived_flag("the largest rank", "--max-lora-rank", str(rank))] if rank else []),
+    )
+
+
+def _length(request: LaunchRequest) -> tuple[Flag, ...]:
+    length = length_of(request)
+    if length is None:
+        return ()
+    tokens = ("--context-length", str(length.tokens))
+    return (Flag(tokens=tokens, origin=length.origin, reason=length.reason),)
+
+
+def _memory(request: LaunchRequest) -> tuple[Flag, ...]:
+    fraction, limit = static_fraction(request), token_limit(request)
+    share = "weights and cache of the claim, of what is free when it starts"
+    shared = "others claim a part of the accelerator: the cache stays within the claim"
+    return (
+        *([derived_flag(share, FRACTION, f"{fraction:g}")] if fraction else []),
+        *([derived_flag(shared, "--max-total-tokens", str(limit))] if limit else []),
+    )
+
+
+def _batch(request: LaunchRequest) -> tuple[Flag, ...]:
+    """The scheduler step of the claim, stated because SGLang's own follows the accelerator."""
+    need = request.seat.need
+    if need is None or need.cache is None or request.profile.mode == Mode.RERANKING:
+        return ()
+    reason = f"as counted for the claim of {human_bytes(need.inside)}"
+    sizes = {"--chunked-prefill-size": need.batch.tokens, "--max-running-requests": need.batch.seqs}
+    return tuple(derived_flag(reason, name, str(size)) for name, size in sizes.items())

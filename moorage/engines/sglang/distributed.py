@@ -1,0 +1,61 @@
+"""How accelerators and hosts share a replica of SGLang."""
+
+from moorage.common.failures import Cause, Failure
+from moorage.engines.flags import Flag, derived_flag
+from moorage.engines.request import LaunchRequest
+from moorage.engines.sglang.options import ALIASES, DATA, PIPELINE, TENSOR
+
+
+def parallel_flags(request: LaunchRequest) -> tuple[Flag, ...]:
+    """Sizes that follow from the placement; a size that the user states replaces its own."""
+    seat = request.seat
+    reason = f"{seat.tensor * seat.pipeline} accelerators"
+    if request.spans_hosts:
+        reason += f" on {len(request.peers)} hosts"
+    if request.spec.engine.arguments.states(DATA):
+        return ()
+    sizes = {TENSOR: seat.tensor, PIPELINE: seat.pipeline}
+    return tuple(derived_flag(reason, name, str(size)) for name, size in sizes.items() if size > 1)
+
+
+def host_flags(request: LaunchRequest) -> tuple[Flag, ...]:
+    """Number of hosts, position, and where they meet: a port that the leader claims."""
+    if not request.spans_hosts:
+        return ()
+    leader, links = request.peers[0], request.peers[0].seat.links
+    assert links is not None
+    address = f"[{leader.address}]" if ":" in leader.address else leader.address
+    reason = f"host {request.seat.position} of {len(request.peers)} that share ranks"
+    values = {
+        "--nnodes": str(len(request.peers)),
+        "--node-rank": str(request.seat.position),
+        "--dist-init-addr": f"{address}:{links.master}",
+    }
+    return tuple(derived_flag(reason, name, value) for name, value in values.items())
+
+
+def spanning_refusal(request: LaunchRequest) -> Failure | None:
+    """Sizes that SGLang refuses over several hosts, or that placement did not count with."""
+    for name in (TENSOR, PIPELINE, DATA):
+        written = [short for short in ALIASES[name] if request.spec.engine.arguments.states(short)]
+        if written:
+            return Failure(
+                Cause.BAD_SPEC,
+                f"engine.args: {written[0]} is not counted with when the model is placed",
+                suggestion=f"Write {name}, or leave it out: it is derived from the placement.",
+            )
+    if request.spans_hosts and (request.spec.engine.arguments.whole_number(DATA) or 1) > 1:
+        return Failure(
+            Cause.BAD_SPEC,
+            f"engine.args: {DATA}: SGLang runs no data-parallel copies over several hosts",
+            suggestion="Use `replicas`, or `--attn-dp-size` for data-parallel attention.",
+        )
+    counts = {len(peer.seat.accelerators) for peer in request.peers}
+    if len(counts) > 1:
+        return Failure(
+            Cause.BAD_SPEC,
+            "SGLang gives every host of a replica the same number of ranks, and these hosts have "
+            + ", ".join(str(len(peer.seat.accelerators)) for peer in request.peers),
+            suggestion="Name hosts with as many accelerators each in `placement.accelerators`.",
+        )
+    return None

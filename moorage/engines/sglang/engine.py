@@ -1,0 +1,113 @@
+"""The SGLang server as an engine."""
+
+from moorage.common.failures import Failure
+from moorage.common.values import Origin
+from moorage.engines.api_key import open_access_warning
+from moorage.engines.base import Engine
+from moorage.engines.flags import Flag, Variable, derived_flag, spec_flag, variable
+from moorage.engines.launch import Mount
+from moorage.engines.request import LaunchRequest
+from moorage.engines.schema.argument import Rules
+from moorage.engines.sglang.arguments import IN_FLIGHT, derived_flags
+from moorage.engines.sglang.causes import LOG_CAUSES
+from moorage.engines.sglang.distributed import spanning_refusal
+from moorage.engines.sglang.options import ALIASES, RESERVED_OPTIONS
+from moorage.engines.vllm.companions import base_warnings, companion_mounts
+from moorage.models.profile import ModelProfile
+from moorage.readiness.protocol import Phase, Probe
+from moorage.spec import EngineName, Mode, ModelSpec, ProbeSpec
+
+MODULE = ("python3", "-m", "sglang.launch_server")
+HEALTH = "/health_generate"
+"""Answers 503 until the warm-up is over, and 200 only after a token; `/v1/models` does earlier."""
+
+RERANK = "/v1/rerank"
+
+
+class Sglang(Engine):
+    """The OpenAI-compatible server of SGLang."""
+
+    name = EngineName.SGLANG
+    program = "sglang"
+    default_version = "0.5.23"
+    accelerator_types = frozenset({"cuda"})
+    runs_on_cpu = False
+    automatic = False
+    reserves_cache = True
+    spans_hosts = True
+    modes = frozenset({Mode.COMPLETION, Mode.EMBEDDING, Mode.RERANKING})
+    lists_models = True
+    busy = IN_FLIGHT
+    aliases = ALIASES
+    features = frozenset({"speculative", "lora"})
+    argument_rules = Rules(title="SGLang", reserved=RESERVED_OPTIONS)
+    log_causes = LOG_CAUSES
+
+    def ram_on_cpu(self, profile: ModelProfile) -> tuple[int, int]:
+        """It is not placed on CPU; the weights, to be told from nothing."""
+        return profile.weight_bytes, 0
+
+    def base_command(self, request: LaunchRequest) -> tuple[Flag, ...]:
+        """The server and its model, then the rules of `arguments.py`."""
+        installed = None if request.in_container else request.host.program(self.name)
+        start = (installed.path, "serve") if installed else MODULE
+        reason = "the model's directory as the engine sees it"
+        model = derived_flag(reason, *start, "--model-path", request.engine_model_path)
+        return (model, *derived_flags(request))
+
+    def serving_flags(self, request: LaunchRequest) -> tuple[Flag, ...]:
+        """Host, port and served name; a follower has them too, and serves only its health."""
+        inside = "inside the container; the host publishes it on its own address"
+        stated = Origin.DERIVED if request.spec.port == "auto" else Origin.USER
+        port = ("--port", str(request.seat.port))
+        return (
+            derived_flag(
+                inside if request.publishes else "the host's `bind`",
+                *("--host", request.listen_address),
+            ),
+            Flag(tokens=port, origin=stated, reason="the port that was claimed"),
+            spec_flag("the spec's name", "--served-model-name", request.spec.name),
+        )
+
+    def environment(self, request: LaunchRequest) -> tuple[Variable, ...]:
+        """Offline; over several hosts the interface between them."""
+        offline = variable("HF_HUB_OFFLINE", "1", "the model is already here")
+        name = request.host.interface if request.spans_hosts else ""
+        if not name:
+            return (offline,)
+        reason = "the interface between the hosts"
+        return (
+            offline,
+            variable("NCCL_SOCKET_IFNAME", f"={name}", reason, Origin.DERIVED),
+            variable("GLOO_SOCKET_IFNAME", name, reason, Origin.DERIVED),
+        )
+
+    def refusal(self, request: LaunchRequest) -> Failure | None:
+        """Refuses sizes that SGLang cannot start with."""
+        return spanning_refusal(request)
+
+    def warnings(self, request: LaunchRequest) -> tuple[str, ...]:
+        """Warnings about adapters, their names, and a server that knows no key."""
+        names = [f"{request.spec.name}:{item.name}" for item in request.spec.lora]
+        spoken = f"lora: requests name an adapter as {', '.join(names)}"
+        return (
+            *base_warnings(request),
+            *([spoken] if names else []),
+            *(open_access_warning(request) if request.leads else ()),
+        )
+
+    def extra_mounts(self, request: LaunchRequest) -> tuple[Mount, ...]:
+        """Directories of adapters and draft model."""
+        return companion_mounts(request)
+
+    def probes(self, spec: ModelSpec, profile: ModelProfile) -> tuple[Probe, ...]:
+        """Its health is a generated token, unless the spec names another path."""
+        own = spec.readiness.probe.path != ProbeSpec().path
+        return tuple(
+            probe.model_copy(update={"path": HEALTH})
+            if probe.phase == Phase.HEALTHY and not own
+            else probe.model_copy(update={"path": RERANK})
+            if probe.expects == "scores"
+            else probe
+            for probe in super().probes(spec, profile)
+        )

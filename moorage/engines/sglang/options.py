@@ -1,0 +1,56 @@
+"""SGLang's options: other names, and those that fields of the spec stand for."""
+
+from moorage.engines.schema.argument import ReservedOption
+
+TENSOR, PIPELINE = "--tensor-parallel-size", "--pipeline-parallel-size"
+DATA = "--data-parallel-size"
+FRACTION = "--mem-fraction-static"
+EMBEDDING = "--is-embedding"
+
+ALIASES: dict[str, tuple[str, ...]] = {
+    TENSOR: ("--tp-size", "--tp"),
+    PIPELINE: ("--pp-size", "--pp"),
+    DATA: ("--dp-size", "--dp"),
+    "--model-path": ("--model",),
+    "--dist-init-addr": ("--nccl-init-addr",),
+    "--speculative-draft-model-path": ("--speculative-draft-model",),
+}
+"""Options that state the same as another one (`arg_groups/fields`, SGLang 0.5.23)."""
+
+ADDRESS = "moorage decides how the engine is reached, and asks it there"
+MEETING = "moorage gives every host its part"
+PLAIN_HTTP = "moorage proves readiness over plain HTTP; what ends TLS stands in front of it"
+SECRETS = "secrets never stand in arguments, and SGLang writes its keys into its log"
+COUNTED = "the claimed memory is counted with it"
+
+REFUSED: dict[str, tuple[str, tuple[str, ...]]] = {
+    "source": ("the model's directory is stated already", ("--model-path",)),
+    "port": (ADDRESS, ("--port", "--served-model-name", "--grpc-port", "--smg-grpc-mode")),
+    "hosts[].bind": (ADDRESS, ("--host",)),
+    "gateway": (PLAIN_HTTP, ("--ssl-keyfile", "--ssl-certfile")),
+    "gateway.callers": (SECRETS, ("--api-key", "--admin-api-key", "--ssl-keyfile-password")),
+    "placement": (MEETING, ("--nnodes", "--node-rank", "--dist-init-addr", "--base-gpu-id")),
+    "context": (COUNTED, ("--context-length",)),
+    "engine.args": ("moorage does not read that file", ("--config",)),
+}
+"""Refused options: the field that stands for them, and why."""
+
+OVERRIDING: dict[str, tuple[str, ...]] = {
+    "mode": (EMBEDDING,),
+    "placement.policy": (FRACTION,),
+    "lora": ("--enable-lora", "--lora-paths", "--max-loras-per-batch", "--max-lora-rank"),
+    "speculative": ("--speculative-algorithm", "--speculative-draft-model-path"),
+    "trust_remote_code": ("--trust-remote-code",),
+    "revision": ("--revision",),
+}
+"""Options that override a field of the spec, by field."""
+
+RESERVED_OPTIONS: dict[str, ReservedOption] = {
+    **{name: ReservedOption(field=field) for field, names in OVERRIDING.items() for name in names},
+    **{
+        name: ReservedOption(field=field, refused=why)
+        for field, (why, names) in REFUSED.items()
+        for name in names
+    },
+}
+"""By the first name of each option."""

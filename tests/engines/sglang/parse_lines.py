@@ -1,0 +1,33 @@
+"""Parse lines of arguments with SGLang's own parser, in a process of its own.
+
+Standard input is a JSON list of lines; standard output a list of what the parser objects.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import sys
+from pathlib import Path
+
+from moorage.adapters.engines.sglang_parser import sglang_parser
+
+
+def main() -> None:
+    parser = sglang_parser(Path(sys.argv[1]))
+    answers = []
+    for line in json.load(sys.stdin):
+        said = io.StringIO()
+        try:
+            with contextlib.redirect_stderr(said):
+                parser.parse_args(line)
+        except SystemExit:
+            answers.append(said.getvalue()[-300:])
+        else:
+            answers.append("")
+    print(json.dumps(answers))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+"""Plans of SGLang for the shapes in `shapes.yaml`, through the real planning."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from moorage.common.strict_yaml import decode
+from moorage.common.units import parse_bytes
+from moorage.engines.launch import ContainerSpec, LaunchPlan
+from moorage.inventory.claims import Claim, Resource
+from moorage.inventory.snapshot import HostSnapshot, Program
+from moorage.spec import EngineName
+from tests.builders import a_host, an_image
+from tests.engines.planning import over_hosts, planned
+
+SHAPES: dict[str, Any] = decode(Path(__file__).with_name("shapes.yaml").read_text())
+INSTALLED = Program(engine=EngineName.SGLANG, path="/opt/sglang/bin/sglang", version="0.5.23")
+IMAGE = an_image(reference="lmsysorg/sglang:v0.5.23", engine_version="0.5.23")
+
+
+def plan_of(name: str) -> LaunchPlan:
+    """The plan of a shape."""
+    shape = SHAPES[name]
+    spec = shape.get("spec", {})
+    wish = {**spec, "engine": {"name": "sglang", **spec.get("engine", {})}}
+    profile = shape.get("profile", {})
+    hosts = [_host(at, shape) for at in range(1, shape.get("hosts", 1) + 1)]
+    if len(hosts) > 1:
+        return over_hosts(wish, *hosts, image=IMAGE, **profile)
+    return planned(wish, hosts[0], None if "installed" in shape else IMAGE, **profile)
+
+
+def words(container: ContainerSpec) -> list[str]:
+    """The arguments behind the program."""
+    line = [token for flag in container.command for token in flag.tokens]
+    return line[line.index("--model-path") :]
+
+
+def _host(at: int, shape: dict[str, Any]) -> HostSnapshot:
+    name = f"gpu-{at}"
+    facts: dict[str, Any] = {}
+    if "claimed" in shape:
+        amount = parse_bytes(shape["claimed"])
+        held = Claim(host=name, resource=Resource.ACCELERATOR, amount=amount, release="other.v1")
+        facts["claims"] = (held,)
+    if "installed" in shape:
+        facts["programs"] = (INSTALLED,)
+    return a_host(name, shape.get("gpus", 1), **facts)
