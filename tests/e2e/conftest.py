@@ -34,6 +34,14 @@ def tiny_gguf(tiny_llama: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
+def llama_image(docker: None) -> str:  # noqa: ARG001
+    """The server of llama.cpp for CPU, as the official image has it."""
+    script = REPOSITORY / "scripts" / "build_llama_cpp_image.sh"
+    subprocess.run([script, sys.executable], check=True, capture_output=True)
+    return "moorage/llama-cpp:1"
+
+
+@pytest.fixture(scope="session")
 def vllm_image(docker: None) -> str:  # noqa: ARG001
     """A real vLLM for CPU."""
     script = REPOSITORY / "scripts" / "build_vllm_cpu_image.sh"

@@ -1,4 +1,4 @@
-"""A GGUF file on llama.cpp, as a process of this machine."""
+"""A GGUF file on llama.cpp, as a process of this machine and in a container."""
 
 from __future__ import annotations
 
@@ -38,6 +38,30 @@ def test_a_gguf_file_is_served_replaced_and_retired(workplace: Workplace, tiny_g
     )
     assert second["release"]["replaced"] == first["id"]
     assert completion(workplace, second["release"]) == text
+    workplace.run("retire", workplace.named("tiny"))
+    assert workplace.is_clean()
+
+
+@pytest.mark.docker
+def test_a_gguf_file_is_served_from_a_container(
+    workplace: Workplace, tiny_gguf: Path, llama_image: str
+) -> None:
+    engine = {"name": "llama.cpp", "runtime": "docker", "image": llama_image, "shm": "64MiB"}
+    fields: dict[str, Any] = {"source": f"file://{tiny_gguf}", "placement": {"accelerators": 0}}
+    first = workplace.json("deploy", workplace.spec(engine=engine, **fields))["release"]
+    text = completion(workplace, first)
+    (container,) = first["plan"]["containers"]
+    assert container["memory_bytes"] == first["placement"]["seats"][0]["ram_bytes"]
+    # Of the folder that the file lies in, the engine gets nothing else.
+    assert [mount["source"] for mount in container["mounts"]] == [str(tiny_gguf)]
+
+    fewer = {**engine, "args": ["--cache-type-k q8_0", "--threads 2"]}
+    second = workplace.json("deploy", workplace.spec(engine=fewer, **fields))["release"]
+    assert second["replaced"] == first["id"]
+    assert completion(workplace, second)
+    assert workplace.containers() == [f"moorage-{second['id']}-r0-leader"]
+    back = workplace.json("rollback", workplace.named("tiny"))["release"]
+    assert completion(workplace, back) == text
     workplace.run("retire", workplace.named("tiny"))
     assert workplace.is_clean()
 
