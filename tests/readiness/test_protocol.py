@@ -137,6 +137,7 @@ def choice(finish: str | None, text: str | None, **rest: Any) -> dict[str, Any]:
         ("text", choice("length", "", usage={"completion_tokens": 1}), "'' (length)"),
         ("vector", {"data": [{"embedding": [0.5, -1, 2]}]}, "a vector of 3"),
         ("scores", {"results": [{"relevance_score": 1}, {"relevance_score": 0.1}]}, "2 scores"),
+        ("scores", [{"score": 1, "index": 0}, {"score": 0.1, "index": 1}], "2 scores"),
         ("labels", {"data": [{"label": "a", "probs": [0.1, 0.9]}]}, "probabilities of 2 labels"),
     ],
 )
@@ -168,6 +169,7 @@ def test_a_good_answer_is_kept(kind: str, answer: Any, kept: str) -> None:
         ("scores", {"results": [{}, {}]}, "the scores are missing or not finite"),
         ("scores", {"results": [{"relevance_score": math.inf}] * 2}, "not finite"),
         ("scores", {}, "the scores are missing"),
+        ("scores", [{"score": math.nan}] * 2, "not finite"),
         ("labels", {"data": []}, "the labels' probabilities are missing"),
         ("labels", {"data": [{"probs": [math.nan]}]}, "not finite"),
     ],

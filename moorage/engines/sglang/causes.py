@@ -27,6 +27,11 @@ LOG_CAUSES = (
         suggestion="Lower `context` or `concurrency`, or raise `memory.claim`.",
     ),
     LogCause(
+        pattern=r"Model architectures \[(?P<names>[^\]]*)\] are not supported",
+        cause=Cause.ENGINE_UNSUPPORTED_MODEL,
+        suggestion="SGLang does not know {names}: use a newer `engine.version`, or vLLM.",
+    ),
+    LogCause(
         pattern=r"multi-node data-parallel replicas are not supported",
         cause=Cause.BAD_SPEC,
         suggestion="Use `replicas`, or `--attn-dp-size` for data-parallel attention.",

@@ -1,0 +1,64 @@
+"""A stand-in for `sglang serve`: the real argument parser, and the HTTP of its server.
+
+    sglang_server.py WHEEL serve --model-path MODEL ...
+
+It is healthy from the second time on that it is asked, as a server that warms up; its models are
+listed at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from moorage.adapters.engines.sglang_parser import sglang_parser
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers as SGLang 0.5.23 does."""
+
+    name = ""
+    asked: Iterable[int] = count()
+
+    def do_GET(self) -> None:
+        if self.path == "/health_generate":
+            warm = next(iter(self.asked)) > 0
+            self._reply(200 if warm else 503, {})
+        elif self.path == "/v1/models":
+            self._reply(200, {"object": "list", "data": [{"id": self.name, "object": "model"}]})
+        elif self.path == "/metrics":
+            self._reply(200, "sglang:num_running_reqs 0.0\nsglang:num_queue_reqs 0.0\n")
+        else:
+            self._reply(404, {"detail": "Not Found"})
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+        said: dict[str, Any] = {"index": 0, "finish_reason": "length"}
+        said["message"] = {"role": "assistant", "content": "ok"}
+        self._reply(200, {"model": asked["model"], "choices": [said], "usage": usage})
+
+    def _reply(self, status: int, answer: Any) -> None:
+        body = (answer if isinstance(answer, str) else json.dumps(answer)).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def main() -> None:
+    wheel, _, *arguments = sys.argv[1:]
+    wanted: argparse.Namespace = sglang_parser(Path(wheel)).parse_args(arguments)
+    Handler.name = wanted.served_model_name
+    ThreadingHTTPServer((wanted.host, wanted.port), Handler).serve_forever()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+"""SGLang as a process: a stand-in that reads its line with SGLang's own parser."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import openai
+import pytest
+
+from tests.e2e import sglang_server
+from tests.e2e.workplace import Workplace
+from tests.engines.sglang.wheel import unpacked_wheel
+
+pytestmark = [pytest.mark.process, pytest.mark.server]
+
+ENGINE = {"name": "sglang", "runtime": "process"}
+SMI = """#!/bin/sh
+case "$*" in
+  *--query-gpu*) echo "0, GPU-aaaa, NVIDIA H100, 81559, 81000, 580.65.06, Disabled";;
+  topo*) ;;
+  *) echo "| NVIDIA-SMI 580.65.06   CUDA Version: 13.0  |";;
+esac
+"""
+
+
+@pytest.fixture
+def gpu_place(workplace: Workplace) -> Workplace:
+    """A machine that tells of a GPU, and has a program `sglang`."""
+    programs = workplace.folder / "bin"
+    programs.mkdir()
+    server = f'exec {sys.executable} {sglang_server.__file__} {unpacked_wheel()} "$@"'
+    _write(programs / "sglang", f"#!/bin/sh\n{server}\n")
+    _write(programs / "nvidia-smi", SMI)
+    workplace.environment["PATH"] = f"{programs}{os.pathsep}{workplace.environment['PATH']}"
+    workplace.environment["PYTHONPATH"] = str(Path(__file__).parents[2])
+    return workplace
+
+
+def test_a_model_is_deployed_answers_is_replaced_and_retired(gpu_place: Workplace) -> None:
+    name = gpu_place.named("tiny")
+
+    first = gpu_place.json("deploy", gpu_place.spec(engine=ENGINE))
+    assert first["outcome"] == "completed"
+    endpoint = first["release"]["workloads"][0]["endpoint"]
+    client = openai.OpenAI(base_url=f"{endpoint}/v1", api_key="none", max_retries=0)
+    answer = client.chat.completions.create(
+        model=name, messages=[{"role": "user", "content": "hello"}], max_tokens=1
+    )
+    assert answer.choices[0].message.content == "ok"
+
+    record = gpu_place.json("show", name)
+    line = [w for flag in record["plan"]["containers"][0]["command"] for w in flag["tokens"]]
+    assert 0 < float(line[line.index("--mem-fraction-static") + 1]) < 1
+    # Of the exact prediction, out of the model's own files.
+    assert "--chunked-prefill-size" in line
+
+    changed = gpu_place.json("deploy", gpu_place.spec(engine=ENGINE, context=64))
+    assert changed["release"]["replaced"] == first["release"]["id"]
+    assert gpu_place.running() == {f"moorage-{name}.v2-r0-leader"}
+
+    gpu_place.run("retire", name)
+    assert gpu_place.is_clean()
+
+
+def test_an_argument_that_sglang_lacks_is_refused_before_the_start(gpu_place: Workplace) -> None:
+    spec = gpu_place.spec(engine={**ENGINE, "version": "0.5.23", "args": ["--radix-evict-all"]})
+
+    done = gpu_place.run("deploy", spec, code=None)
+
+    assert done.returncode
+    said = done.stdout + done.stderr
+    assert "SGLang 0.5.23 does not know it" in said
+    assert gpu_place.is_clean()
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text)
+    path.chmod(0o755)
