@@ -1,0 +1,63 @@
+"""What an engine is on a host: there, not there, being installed, or broken.
+
+The grammar is Docker Model Runner's: a state, and details behind a colon. `Running` means that the
+engine is installed and can serve, not that a model is being served.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from moorage.common.values import Value
+from moorage.engines.base import Engine
+from moorage.images.catalogue import tagged_version
+from moorage.inventory.snapshot import HostSnapshot
+from moorage.spec import EngineName
+
+
+class EngineState(StrEnum):
+    """The words that a status begins with."""
+
+    RUNNING = "Running"
+    ERROR = "Error"
+    NOT_INSTALLED = "Not Installed"
+    INSTALLING = "Installing"
+
+
+class EngineStatus(Value):
+    """A state and its details; `parse` and `str` are each other's inverse."""
+
+    state: EngineState
+    details: str = ""
+
+    def __str__(self) -> str:
+        """`Running`, or with details `Running: 0.32.0`."""
+        return f"{self.state}: {self.details}" if self.details else str(self.state.value)
+
+    @classmethod
+    def parse(cls, text: str) -> EngineStatus:
+        """Read a status; empty = not installed, an unknown text is an error with all of it."""
+        if not text:
+            return cls(state=EngineState.NOT_INSTALLED)
+        for state in EngineState:
+            if text == state.value:
+                return cls(state=state)
+            if text.startswith(f"{state.value}: "):
+                return cls(state=state, details=text.removeprefix(f"{state.value}: "))
+        return cls(state=EngineState.ERROR, details=text)
+
+
+def engine_status(engine: Engine, host: HostSnapshot) -> EngineStatus:
+    """What an engine is on a surveyed host: its program and its images that are there."""
+    if host.unreachable:
+        return EngineStatus(state=EngineState.ERROR, details=host.unreachable)
+    program = host.program(engine.name)
+    found = [f"{program.version or 'version unknown'} as a program"] if program else []
+    images = {tagged_version(image, engine.name) for image in host.images} - {""}
+    found += [f"{version} as an image" for version in sorted(images)]
+    if found:
+        return EngineStatus(state=EngineState.RUNNING, details=", ".join(found))
+    if engine.name == EngineName.CUSTOM:
+        return EngineStatus(state=EngineState.NOT_INSTALLED, details="it is whatever a spec names")
+    why = "package not installed" if not host.docker else "package not installed, no image here"
+    return EngineStatus(state=EngineState.NOT_INSTALLED, details=why)
