@@ -22,6 +22,7 @@ from moorage.cli import (
     memory,
     models,
     policy,
+    pull,
     redeploy,
     releases,
     run,
@@ -142,6 +143,7 @@ for command in (
     endpoint.endpoint,
     endpoint.chat,
     run.run,
+    pull.pull,
     usage.usage,
     apply.apply,
     apply.export,
@@ -155,6 +157,7 @@ for command in (
 ):
     app.command()(command)
 app.command("import")(apply.import_models)
+app.command("list")(models.list_models)
 for name, commands in (
     ("fleet", fleet.commands),
     ("gateway", gateway.app),

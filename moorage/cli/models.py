@@ -38,6 +38,11 @@ def models(
         _print(_stored(_stores(fleet, host)), as_json=as_json)
 
 
+def list_models(fleet: FleetFile = None, host: OneHost = None, as_json: AsJson = False) -> None:
+    """Show the stored models of every host, as `moorage models` does."""
+    _print(_stored(_stores(fleet, host)), as_json=as_json)
+
+
 @commands.command("prune")
 def prune_stores(
     fleet: FleetFile = None,

@@ -34,6 +34,15 @@ from moorage.releases.release import Release
 from moorage.spec import EngineName, Mode, ModelSpec, RuntimeName
 from moorage.spec.one_shot import SCHEMES, one_shot_name, one_shot_spec
 
+AnyModel = Annotated[
+    str,
+    typer.Argument(
+        help="A hub name such as org/repo or org/repo:Q4_K_M, a folder, a GGUF file, a spec's file,"
+        " or NAME for deployments/NAME.yaml."
+    ),
+]
+FilesPattern = Annotated[str, typer.Option(help="Pattern of the weight files.")]
+
 FOLDER = "runs"
 """In the home: a lock for each run, held as long as its command lives."""
 
@@ -43,27 +52,21 @@ BYE = ("/bye", "/exit")
 
 
 def run(
-    model: Annotated[
-        str,
-        typer.Argument(
-            help="A hub name such as org/repo or org/repo:Q4_K_M, a folder, a GGUF file, a spec's"
-            " file, or NAME for deployments/NAME.yaml."
-        ),
-    ],
+    model: AnyModel,
     prompt: Annotated[
         str, typer.Argument(help="The prompt. Without one: standard input, or a conversation.")
     ] = "",
     serve: Annotated[bool, typer.Option("--serve", help="Serve until Ctrl-C.")] = False,
     engine: Annotated[EngineName, typer.Option(help="Inference engine.")] = EngineName.AUTO,
     context: Annotated[int, typer.Option(min=0, help="Context in tokens. 0 = the model's.")] = 0,
-    files: Annotated[str, typer.Option(help="Pattern of the weight files.")] = "",
+    files: FilesPattern = "",
     max_tokens: Annotated[int, typer.Option(min=1, help="Longest answer in tokens.")] = 512,
     as_json: AsJson = False,
 ) -> None:
     """Run a model on this machine: one answer, a conversation, or a server; then leave nothing."""
     if not (prompt or serve or sys.stdin.isatty()):
         prompt = sys.stdin.read().strip()
-    spec = _spec_of(model, engine=engine, context=context, files=files)
+    spec = spec_of(model, engine=engine, context=context, files=files)
     check_early(spec, Fleet(), Settings().root)
     _end_abandoned(as_json=as_json)
     with _deployed(spec, as_json=as_json) as release:
@@ -110,10 +113,13 @@ class Conversation:
         self._messages.append({"role": "assistant", "content": answer})
 
 
-def _spec_of(model: str, **fields: Any) -> ModelSpec:
-    """The spec of a name; its own name is new, so that nothing that serves is replaced."""
+def spec_of(model: str, **fields: Any) -> ModelSpec:
+    """The spec of a model's name, file or source, with some fields of its own.
+
+    Its name is new, so that nothing that serves is replaced.
+    """
     token, path = secrets.token_hex(3), Path(model).expanduser()
-    engine = fields.pop("engine")
+    engine = fields.pop("engine", EngineName.AUTO)
     if path.suffix not in ENDINGS and (path.exists() or model.startswith(SCHEMES) or "/" in model):
         source = f"file://{path.resolve()}" if path.exists() else model
         content = one_shot_spec(source, token, engine=_engine(engine, source), **fields)

@@ -44,7 +44,7 @@ def gguf(tensors: Mapping[str, tuple[int, list[int]]], size: int, words: int = 3
         return struct.pack("<Q", len(value)) + value.encode()
 
     parts = [b"GGUF", struct.pack("<IQQ", 3, len(tensors), 4)]
-    parts += [text("architecture"), struct.pack("<I", 8), text("llama")]
+    parts += [text("general.architecture"), struct.pack("<I", 8), text("llama")]
     parts += [text("layers"), struct.pack("<II", 4, 2)]
     parts += [text("words"), struct.pack("<IIQ", 9, 8, words), text("word") * words]
     parts += [text("scores"), struct.pack("<IIQ", 9, 6, words), b"\0" * (4 * words)]
