@@ -9,7 +9,7 @@ import pytest
 from moorage.common.failures import Cause, Failure
 from moorage.common.refusal import Refusal
 from moorage.common.values import Origin
-from moorage.images.catalogue import CATALOGUE, cann_variant, runner_rows
+from moorage.images.catalogue import CATALOGUE, cann_variant, runner_rows, tagged_version
 from moorage.images.image import Image, ImageQuestion, choose_image, resolve_image
 from moorage.inventory.fleet_engines import CatalogueRow, EngineVersion, EngineVersions
 from moorage.spec import EngineName
@@ -413,6 +413,12 @@ def test_sglang_has_an_official_image_for_cuda() -> None:
 
     assert answer.reference == "lmsysorg/sglang:v0.5.23"
     assert answer.engine_version == "0.5.23"
+
+
+def test_a_runner_image_says_the_version_of_sglang() -> None:
+    reference = "gpustack/runner:rocm6.4-sglang0.5.6.post2"
+
+    assert tagged_version(reference, EngineName.SGLANG) == "0.5.6.post2"
 
 
 def test_sglang_has_no_image_without_cuda() -> None:

@@ -30,7 +30,7 @@ class Sglang(Engine):
     name = EngineName.SGLANG
     program = "sglang"
     default_version = "0.5.23"
-    accelerator_types = frozenset({"cuda"})
+    accelerator_types = frozenset({"cuda", "rocm"})
     runs_on_cpu = False
     automatic = False
     reserves_cache = True

@@ -11,7 +11,7 @@ from moorage.engines.launch import ContainerSpec, LaunchPlan
 from moorage.inventory.claims import Claim, Resource
 from moorage.inventory.snapshot import HostSnapshot, Program
 from moorage.spec import EngineName
-from tests.builders import a_host, an_image
+from tests.builders import a_host, an_accelerator, an_image
 from tests.engines.planning import over_hosts, planned
 
 SHAPES: dict[str, Any] = decode(Path(__file__).with_name("shapes.yaml").read_text())
@@ -26,9 +26,12 @@ def plan_of(name: str) -> LaunchPlan:
     wish = {**spec, "engine": {"name": "sglang", **spec.get("engine", {})}}
     profile = shape.get("profile", {})
     hosts = [_host(at, shape) for at in range(1, shape.get("hosts", 1) + 1)]
+    image = None if "installed" in shape else IMAGE
+    if own := wish["engine"].get("image"):
+        image = an_image(reference=own, engine_version=shape["version"])
     if len(hosts) > 1:
-        return over_hosts(wish, *hosts, image=IMAGE, **profile)
-    return planned(wish, hosts[0], None if "installed" in shape else IMAGE, **profile)
+        return over_hosts(wish, *hosts, image=image, **profile)
+    return planned(wish, hosts[0], image, **profile)
 
 
 def words(container: ContainerSpec) -> list[str]:
@@ -44,6 +47,8 @@ def _host(at: int, shape: dict[str, Any]) -> HostSnapshot:
         amount = parse_bytes(shape["claimed"])
         held = Claim(host=name, resource=Resource.ACCELERATOR, amount=amount, release="other.v1")
         facts["claims"] = (held,)
+    if "type" in shape:
+        facts["accelerators"] = (an_accelerator(type=shape["type"]),)
     if "installed" in shape:
         facts["programs"] = (INSTALLED,)
     return a_host(name, shape.get("gpus", 1), **facts)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -16,16 +17,18 @@ VERSION = "0.5.23"
 CHECK = Path(__file__).with_name("parse_lines.py")
 FETCH = ("-m", "pip", "download", "-q", "--no-deps", "--only-binary", ":all:")
 PLATFORM = ("--platform", "manylinux_2_34_x86_64", "--python-version", "3.11")
+CACHE = Path.home() / ".cache" / "moorage" / "wheels"
 FETCH_SECONDS = 300
 
 
 @cache
 def unpacked_wheel() -> Path:
     """Where the wheel is unpacked; skips where it cannot be fetched."""
-    folder = Path(tempfile.gettempdir()) / f"moorage-sglang-{VERSION}"
-    if (folder / "whole").exists():
+    folder = CACHE / f"sglang-{VERSION}"
+    if folder.exists():
         return folder
-    with tempfile.TemporaryDirectory() as place:
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=CACHE) as place:
         done = subprocess.run(
             [sys.executable, *FETCH, *PLATFORM, "-d", place, f"sglang=={VERSION}"],
             capture_output=True,
@@ -36,8 +39,11 @@ def unpacked_wheel() -> Path:
         wheels = list(Path(place).glob("*.whl"))
         if done.returncode or not wheels:
             pytest.skip(f"the wheel of sglang {VERSION} was not fetched: {done.stderr[-300:]}")
-        zipfile.ZipFile(wheels[0]).extractall(folder)
-    (folder / "whole").touch()
+        unpacked = Path(place) / "unpacked"
+        zipfile.ZipFile(wheels[0]).extractall(unpacked)
+        # Another test process may have been faster.
+        with suppress(OSError):
+            unpacked.rename(folder)
     return folder
 
 
