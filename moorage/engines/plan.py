@@ -136,7 +136,9 @@ def _require_own_store(placed: Placed) -> None:
 def _require_features(spec: ModelSpec, engine: Engine) -> None:
     every = frozenset[str]().union(*(other.features for other in ENGINES.values()))
     for field in sorted(every - engine.features):
-        if getattr(spec, field):
+        outer, _, inner = field.partition(".")
+        stated = getattr(spec, outer)
+        if (getattr(stated, inner) is not None) if stated and inner else stated:
             able = ", ".join(name for name, other in ENGINES.items() if field in other.features)
             raise Failure(
                 Cause.BAD_SPEC,

@@ -12,6 +12,7 @@ from moorage.common.units import GIB, Bytes
 from moorage.common.values import InputValue
 from moorage.spec.arguments import EngineArguments, parse_entries
 from moorage.spec.container import ContainerSettings, IpcMode
+from moorage.spec.engine_settings import LlamaCppSettings, VllmSettings
 from moorage.spec.patterns import (
     IMAGE_PATTERN,
     VERSION_PATTERN,
@@ -170,6 +171,11 @@ class EngineSpec(InputValue):
         " next start with the same image is faster (vLLM). `false` compiles anew each time.",
     )
 
+    vllm: VllmSettings = Field(VllmSettings(), description="Settings of vLLM (`name: vllm`).")
+    llama_cpp: LlamaCppSettings = Field(
+        LlamaCppSettings(), description="Settings of llama.cpp (`name: llama.cpp`)."
+    )
+
     @field_validator("args")
     @classmethod
     def _check_args(cls, args: tuple[str, ...]) -> tuple[str, ...]:
@@ -222,6 +228,9 @@ class EngineSpec(InputValue):
                 "packages: they are installed in a container, never on a host; install them with"
                 " the engine yourself, or leave `runtime: process` out"
             )
+        for field, name in SETTINGS.items():
+            if getattr(self, field).words and self.name != name:
+                raise ValueError(f"{field}: these are settings of {name}; set `name: {name}`")
         if self.custom and self.name != EngineName.CUSTOM:
             raise ValueError("custom: it names a custom engine, so `name: custom` belongs to it")
         if self.name == EngineName.CUSTOM and not self.custom and not self.application:
@@ -242,5 +251,10 @@ class EngineSpec(InputValue):
 
     @property
     def arguments(self) -> EngineArguments:
-        """What `args` state."""
-        return parse_entries(self.args)
+        """What settings of the engine and `args` state; `args` come last, and win."""
+        settings = (word for field in SETTINGS for word in getattr(self, field).words)
+        return parse_entries((*settings, *self.args))
+
+
+SETTINGS = {"vllm": EngineName.VLLM, "llama_cpp": EngineName.LLAMA_CPP}
+"""Fields with settings of one engine, and that engine."""

@@ -126,6 +126,13 @@ class SpeculativeSpec(InputValue):
         None, description="Pattern of the draft model's weight files, as `files` of the model."
     )
 
+    min_acceptance: float | None = Field(
+        None,
+        ge=0,
+        le=1,
+        description="Least probability with which a drafted token is proposed (llama.cpp).",
+    )
+
     @model_validator(mode="after")
     def _check_fields(self) -> SpeculativeSpec:
         if self.method != DraftMethod.MTP and not self.tokens:

@@ -50,7 +50,7 @@ class LlamaCpp(Engine):
         progress=("llamacpp:tokens_predicted_total", "llamacpp:prompt_tokens_total"),
     )
     aliases = ALIASES
-    features = frozenset({"speculative"})
+    features = frozenset({"speculative", "speculative.min_acceptance"})
     model_paths = ("/detokenize", "/rerank", "/tokenize")
     log_causes = LOG_CAUSES
 
@@ -165,7 +165,14 @@ def _draft(request: LaunchRequest) -> tuple[Flag, ...]:
     return (
         spec_flag("speculative.model", "--spec-draft-model", path),
         spec_flag("speculative.tokens", "--spec-draft-n-max", str(wanted.tokens)),
+        *_acceptance(wanted.min_acceptance),
     )
+
+
+def _acceptance(least: float | None) -> tuple[Flag, ...]:
+    if least is None:
+        return ()
+    return (spec_flag("speculative.min_acceptance", "--spec-draft-p-min", f"{least:.2f}"),)
 
 
 def _mode(profile: ModelProfile) -> tuple[Flag, ...]:

@@ -1,0 +1,90 @@
+"""Row D8: what a spec sets for one engine, typed, as arguments of that engine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from moorage.spec import EngineName
+from moorage.spec.engine import EngineSpec
+
+
+@pytest.mark.parametrize(
+    ("engine", "words"),
+    [
+        ({"name": "vllm", "vllm": {"gpu_memory_utilization": 0.5}}, "--gpu-memory-utilization 0.5"),
+        ({"name": "vllm", "vllm": {"gpu_memory_utilization": 0.0}}, "--gpu-memory-utilization 0"),
+        ({"name": "vllm", "vllm": {"gpu_memory_utilization": 1}}, "--gpu-memory-utilization 1"),
+        (
+            {"name": "vllm", "vllm": {"hf_overrides": {"num_labels": 2, "a": {"b": [None]}}}},
+            '--hf-overrides {"a":{"b":[null]},"num_labels":2}',
+        ),
+        ({"name": "vllm", "vllm": {"hf_overrides": {}}}, ""),
+        ({"name": "llama.cpp", "llama_cpp": {"reasoning_budget": -1}}, "--reasoning-budget -1"),
+        ({"name": "llama.cpp", "llama_cpp": {"reasoning_budget": 0}}, "--reasoning-budget 0"),
+        (
+            {
+                "name": "llama.cpp",
+                "llama_cpp": {"reasoning_budget": 2048},
+                "args": ["--temp 0.5", "--reasoning-budget 0"],
+            },
+            "--reasoning-budget 2048 --temp 0.5 --reasoning-budget 0",
+        ),
+    ],
+)
+def test_settings_are_arguments_that_args_win_over(engine: dict[str, Any], words: str) -> None:
+    assert " ".join(EngineSpec.model_validate(engine).arguments.words) == words
+
+
+@pytest.mark.parametrize(
+    ("engine", "why"),
+    [
+        ({"name": "vllm", "vllm": {"gpu_memory_utilization": -0.1}}, "greater than or equal to 0"),
+        ({"name": "vllm", "vllm": {"gpu_memory_utilization": 1.5}}, "less than or equal to 1"),
+        ({"name": "llama.cpp", "llama_cpp": {"reasoning_budget": -2}}, "equal to -1"),
+        ({"name": "llama.cpp", "vllm": {"gpu_memory_utilization": 0.5}}, "settings of vllm"),
+        ({"llama_cpp": {"reasoning_budget": 1}}, "set `name: llama.cpp`"),
+    ],
+)
+def test_what_is_out_of_range_or_of_another_engine_is_refused(
+    engine: dict[str, Any], why: str
+) -> None:
+    with pytest.raises(ValidationError, match=why):
+        EngineSpec.model_validate(engine)
+
+
+BAD_KEYS = (
+    *("", "1", "1a", "--x", "-v", "k s", 'k"i', "k;rm -rf /", "k`w`", "k$HOME", "k|c", "k&m"),
+    *(
+        "k\ni",
+        "k\ri",
+        "k$(w)",
+        "k{e}",
+        "k[0]",
+        "model.type",
+        "model:type",
+        "model/type",
+        "键",
+        "😀",
+    ),
+)
+
+
+@pytest.mark.parametrize("key", BAD_KEYS)
+@pytest.mark.parametrize("depth", ["top", "nested", "in a list"])
+def test_a_key_that_could_smuggle_something_is_refused_at_every_depth(key: str, depth: str) -> None:
+    overrides: dict[str, Any] = {key: 1}
+    if depth == "nested":
+        overrides = {"outer": overrides}
+    elif depth == "in a list":
+        overrides = {"outer": [{"fine": 1}, overrides]}
+    with pytest.raises(ValidationError, match="no key of a configuration|control characters"):
+        EngineSpec(name=EngineName.VLLM, vllm={"hf_overrides": overrides})
+
+
+@pytest.mark.parametrize("key", ["a", "_", "A", "a1", "_1", "___", "AbCdEf", "model_type"])
+def test_a_plain_key_is_taken(key: str) -> None:
+    spec = EngineSpec.model_validate({"name": "vllm", "vllm": {"hf_overrides": {key: True}}})
+    assert spec.arguments.json_object("--hf-overrides") == {key: True}
