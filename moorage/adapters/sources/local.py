@@ -5,7 +5,6 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator
 from difflib import get_close_matches
-from fnmatch import fnmatchcase
 from itertools import islice
 from pathlib import Path
 
@@ -50,8 +49,7 @@ class LocalSource:
         try:
             pattern = wanted.files or ""
             if self._layout is MODEL and root.name.endswith(".gguf") and root.is_file():
-                root, pattern = root.parent, SHARD.sub("*", root.name)
-                listed = _files_alone(root, pattern)
+                root, listed = root.parent, _parts_of(root)
             elif self._anything and root.is_dir() and not _has(root, self._layout.config):
                 return _model_of_files(wanted.source, root)
             else:
@@ -165,13 +163,14 @@ def _model_of_files(source: str, root: Path) -> ResolvedModel:
     )
 
 
-def _files_alone(root: Path, pattern: str) -> tuple[ModelFile, ...]:
-    """The files of a GGUF model, without whatever else is in their folder.
+def _parts_of(path: Path) -> tuple[ModelFile, ...]:
+    """A GGUF file with the other parts of its model, without whatever else is in its folder.
 
     Each is named with its real place, so that an engine's container gets no other.
     """
-    found = sorted(path for path in root.iterdir() if fnmatchcase(path.name, pattern))
-    files = [_file(root, root.resolve(), require_name(path.name)) for path in found]
+    root, model = path.parent, SHARD.sub("", path.name)
+    found = sorted(one for one in root.glob("*.gguf") if SHARD.sub("", one.name) == model)
+    files = [_file(root, root.resolve(), require_name(one.name)) for one in found]
     return tuple(
         file.model_copy(update={"target": file.target or f"{root}/{file.name}"}) for file in files
     )
