@@ -16,9 +16,11 @@ from moorage.common.refusal import Refusal
 from moorage.common.values import LARGEST
 from moorage.memory import sizing
 from moorage.memory.demand import MemoryModel
+from moorage.memory.gguf import gguf_memory
 from moorage.memory.need import MemoryQuery
 from moorage.memory.options import KVDtype, memory_options, wanted_concurrency
 from moorage.models.assets import AssetRole
+from moorage.models.files import GGUF
 from moorage.models.profile import derive_profile
 from moorage.models.source import ResolvedModel
 from moorage.reports.memory_report import answer_document, refused, sizes_document
@@ -111,8 +113,11 @@ def _device(text: str) -> sizing.Device:
     return device
 
 
-def _model(spec: ModelSpec, resolved: ResolvedModel, kv_cache_dtype: str | None) -> MemoryModel:
-    options = memory_options(spec, derive_profile(spec, resolved).mode, resolved.companions)
+def _model(spec: ModelSpec, resolved: ResolvedModel, kv_cache_dtype: str | None) -> sizing.Sizeable:
+    profile = derive_profile(spec, resolved)
+    if profile.format == GGUF:
+        return gguf_memory(spec, resolved, profile)
+    options = memory_options(spec, profile.mode, resolved.companions)
     if kv_cache_dtype:
         if kv_cache_dtype not in get_args(KVDtype):
             known = ", ".join(get_args(KVDtype))

@@ -8,12 +8,13 @@ holds formula and log of the real server against each other.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from moorage.common.refusal import Refusal
 from moorage.common.units import MIB
 from moorage.memory.estimates import CONTEXT
-from moorage.memory.need import Batch, CpuNeed, MemoryQuery, Need, Term
+from moorage.memory.need import Batch, CpuNeed, MemoryQuery, Need, Term, largest
 from moorage.memory.refusal import unknown
 from moorage.models.gguf import BLOCKS
 from moorage.models.gguf_config import GGUF
@@ -73,6 +74,16 @@ class GgufMemory:
         )
         driver = _estimate("context", CONTEXT, "the driver's context of one process", inside=False)
         return Need.for_query(query, (*shared, compute, driver), batch=self._batch(query.tokens))
+
+    def most(self, field: str, query: MemoryQuery, budget: int) -> int:
+        """The largest value of a field of the query that fits a budget of bytes; 0 = none does."""
+
+        def fits(value: int) -> bool:
+            changes: dict[str, Any] = {field: value}
+            need = self.need(replace(query, **changes))
+            return not isinstance(need, Refusal) and need.fits(query.total, budget)
+
+        return largest(fits, getattr(query, field))
 
     def cpu_need(self, *, tokens: int, concurrency: int = 1, ranks: int = 1) -> CpuNeed | Refusal:  # noqa: ARG002
         """What it needs of a host's RAM; a replica has one host."""

@@ -7,6 +7,7 @@ from moorage.common.refusal import Refusal
 from moorage.common.units import GIB, MIB, parse_bytes
 from moorage.common.values import Value
 from moorage.memory.demand import MemoryModel
+from moorage.memory.gguf import GgufMemory
 from moorage.memory.kv import KVKind
 from moorage.memory.need import MemoryQuery, Need
 
@@ -32,6 +33,9 @@ REPORTED_MIB = {
     "NVIDIA B200": 183_359,
     "AMD Instinct MI300X": 196_592,
 }
+
+
+Sizeable = MemoryModel | GgufMemory
 
 
 class Device(Value):
@@ -89,16 +93,14 @@ class Answer(Value):
     flags: tuple[str, ...]
 
 
-def answer(
-    model: MemoryModel, device: Device, query: MemoryQuery, longest: int
-) -> Answer | Refusal:
+def answer(model: Sizeable, device: Device, query: MemoryQuery, longest: int) -> Answer | Refusal:
     """Count for one accelerator; `longest` is the longest context of the model, in tokens."""
     query, total = device.query(query), device.total
     need = model.need(query)
     if isinstance(need, Refusal):
         return need
     # Without a cache nothing bounds the requests.
-    requests = LARGEST_CONCURRENCY if need.cache and need.cache.bytes_per_block else 0
+    requests = LARGEST_CONCURRENCY if token_bytes(need) else 0
     return Answer(
         device=device,
         need=need,
@@ -108,13 +110,11 @@ def answer(
         longest=model.most("tokens", replace(query, tokens=longest), total),
         most_requests=model.most("concurrency", replace(query, concurrency=requests), total),
         token_bytes=token_bytes(need),
-        flags=tuple(_flags(model, need, total)),
+        flags=tuple(_flags(model, need, total) if isinstance(model, MemoryModel) else ()),
     )
 
 
-def smallest(
-    model: MemoryModel, device: Device, query: MemoryQuery, longest: int
-) -> Answer | Refusal:
+def smallest(model: Sizeable, device: Device, query: MemoryQuery, longest: int) -> Answer | Refusal:
     """Count with the fewest tensor-parallel ranks with which it fits; else with the most."""
     best = query
     for ranks in range(1, MOST_RANKS + 1):
@@ -129,7 +129,9 @@ def smallest(
 
 def token_bytes(need: Need) -> int:
     """Bytes of KV cache on one rank that one more token of a long request takes."""
-    cache = need.cache
+    cache, term = need.cache, need.term("kv_cache")
+    if cache is None and term:
+        return term.bytes // (need.tokens * need.concurrency)
     groups = cache.groups if cache else ()
     sizes = [group.block_size for group in groups if group.kind in GROWING]
     return sum(cache.bytes_per_block // size for size in sizes) if cache else 0

@@ -70,7 +70,7 @@ def answer_document(model: str, found: Answer) -> Document:
         title=f"Memory of {model} on {_device(found.device)}",
         sections=(
             facts(_facts(found)),
-            _table("Exact, by vLLM's own accounting", [t for t in need.terms if t.exact]),
+            _table("Exact, by the engine's own accounting", [t for t in need.terms if t.exact]),
             _table("Estimated, within the engine's budget", [t for t in estimated if t.inside]),
             _table("Estimated, outside of it", [t for t in estimated if not t.inside]),
             Section(title="Flags of this estimate", code=flags),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,9 @@ from hypothesis import strategies as st
 
 from moorage.adapters.sources.local import LocalSource
 from moorage.common.refusal import Reason, Refusal
-from moorage.common.units import MIB
+from moorage.common.units import GIB, MIB
 from moorage.memory.gguf import GgufMemory
-from moorage.memory.need import CpuNeed
+from moorage.memory.need import CpuNeed, MemoryQuery, Need
 from moorage.models.gguf_config import GGUF
 from moorage.spec import ModelSpec
 from moorage.spec.arguments import parse_words
@@ -128,3 +129,25 @@ def logged(path: Path, arguments: str) -> str:
     server.kill()
     server.wait()
     return "".join(lines)
+
+
+def test_a_longer_context_fits_a_larger_accelerator() -> None:
+    memory, query = GgufMemory(SIZES, 8 * GIB, parse_words(())), MemoryQuery(total=0, tokens=10**8)
+    sizes = (8 * GIB, 12 * GIB, 16 * GIB)
+    longest = [memory.most("tokens", replace(query, total=size), size) for size in sizes]
+    assert longest[0] == 0  # the weights alone do not fit
+    assert 0 < longest[1] < longest[2]
+    for size, tokens in zip(sizes[1:], longest[1:], strict=True):
+        fitting = memory.need(replace(query, total=size, tokens=tokens))
+        assert isinstance(fitting, Need)
+        assert fitting.fits(size, size)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_accelerators_share_weights_and_cache(ranks: int) -> None:
+    memory = GgufMemory(SIZES, 8 * GIB, parse_words(()))
+    need = memory.need(MemoryQuery(total=24 * GIB, tokens=4096, tensor=ranks))
+    assert isinstance(need, Need)
+    sizes = {term.name: term.bytes for term in need.terms}
+    assert sizes["weights"] == 8 * GIB // ranks
+    assert sizes["kv_cache"] == 2 * 2 * 16 * 2 * 2 * 4096 // ranks
