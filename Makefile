@@ -7,6 +7,8 @@ WORKERS ?= $(shell expr $$(nproc) + 2)
 VENV := .venv
 BIN := $(VENV)/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
+# Empty counts as unset: without byte code every process would compile all modules again.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo test up down check unit drill format docs house images bench fleet clean
 
