@@ -69,6 +69,7 @@ images: ## Build the container images that the tests use.
 	scripts/build_helper_image.sh
 	scripts/build_envoy_image.sh
 	scripts/build_llama_cpp_image.sh
+	scripts/build_triton_image.sh
 	scripts/build_vllm_cpu_ray_image.sh
 
 bench: $(VENV)/.installed-dev ## What placement and survey take on large fleets, what a deploy adds to the engine's own start, redeploying 100 models, and what the gateway adds to a request.

@@ -7,6 +7,7 @@ from moorage.engines.application import ApplicationRequest
 from moorage.engines.launch import LaunchPlan
 from moorage.engines.plan import plan_launch, plan_on_cluster
 from moorage.engines.registry import ENGINES
+from moorage.engines.schema.argument import Schema
 from moorage.images.image import Image
 from moorage.inventory.fleet import Fleet
 from moorage.operations.history.rollback import replanned
@@ -31,7 +32,8 @@ def plan_release(
     if placed.placement.seats[0].runtime == RuntimeName.RAY:
         plan = _on_cluster(placed)
     else:
-        plan = plan_launch(placed, image, ledger().identity, str(settings().caches))
+        caches, known = str(settings().caches), _arguments(placed, image)
+        plan = plan_launch(placed, image, ledger().identity, caches, known)
     fresh = plan.model_copy(update={"warnings": (*plan.warnings, *notes)})
     if target is None or target.plan is None or target.placement is None:
         return fresh
@@ -41,6 +43,13 @@ def plan_release(
     version, now = recorded.engine_version, fresh.engine_version
     note = f"{target.id} ran {recorded.engine} {version}; {now} is installed now"
     return replanned(recorded, then, fresh, note if version and now and version != now else "")
+
+
+def _arguments(placed: Placed, image: Image | None) -> Schema | None:
+    engine, (seat, *_) = ENGINES[placed.placement.engine], placed.placement.seats
+    return arguments.schema_for_plan(
+        engine, placed.snapshot.host(seat.host), image, settings().root
+    )
 
 
 def _on_cluster(placed: Placed) -> LaunchPlan:

@@ -90,7 +90,7 @@ async def set_schedule(spec: ModelSpec, fleet: Fleet, old: ReleaseRow | None) ->
 
 def announcement(release: Release) -> str:
     """What a release serves, where, and what was changed or lost to make it start."""
-    endpoints = ", ".join(f"{workload.endpoint}/v1" for workload in release.serving)
+    endpoints = ", ".join(workload.url for workload in release.serving)
     corrected = "".join(f"; second try: {one.summary}" for one in release.corrections)
     lost = release.downtime_seconds
     gap = f"; nobody served for {human_seconds(lost)}" if lost else ""

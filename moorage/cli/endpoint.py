@@ -14,9 +14,11 @@ from moorage.common.printable import printable
 from moorage.common.strict_json import JsonError
 from moorage.common.values import LARGEST
 from moorage.engines.api_key import key_secret
+from moorage.engines.launch import OPENAI
 from moorage.engines.registry import ENGINES
 from moorage.gateway.gateway import Gateway
 from moorage.readiness.answers import shorten
+from moorage.readiness.protocol import triton_request
 from moorage.releases.release import ReleaseRow
 from moorage.releases.routing import models_listing
 from moorage.spec import Mode
@@ -112,7 +114,8 @@ def chat(
     """Send a prompt to a model: through the gateway, which also wakes it, else to a replica."""
     ledger = open_ledger()
     gateway = next(filter(lambda one: _is_open(one, api_key), ledger.gateways.all()), None)
-    if gateway:
+    served = ledger.releases.running(name)
+    if gateway and not (served and served.serving and served.serving[0].base_path != OPENAI):
         row = ledger.releases.asleep(name) or running_release(name)
         url, key = gateway.url, api_key
     else:
@@ -140,12 +143,8 @@ def _answer(
         raise Failure(
             Cause.BAD_ANSWER, f"{row.model} is a model for {profile.mode}, which cannot chat"
         )
-    talks = profile is None or profile.has_chat_template
-    path = "/v1/chat/completions" if talks else "/v1/completions"
+    path, body = _request(row, prompt, max_tokens)
     url = f"{base}{path}"
-    messages = [{"role": "user", "content": prompt}]
-    prompted = {"messages": messages} if talks else {"prompt": prompt}
-    body = {"model": row.model, "max_tokens": max_tokens, "stream": False, **prompted}
     question = Question(url, "POST", body, api_key=api_key)
     try:
         back = ask_engine_now(question, ANSWER_SECONDS)
@@ -160,9 +159,23 @@ def _answer(
         raise Failure(Cause.BAD_ANSWER, f"{url}: the answer {error}") from error
 
 
+def _request(row: ReleaseRow, prompt: str, max_tokens: int) -> tuple[str, dict[str, Any]]:
+    """The path and body that suit the interface of its engine."""
+    if row.serving and row.serving[0].base_path != OPENAI:
+        return triton_request(row.model, prompt, {"max_tokens": max_tokens})
+    profile = row.release.profile if row.release else None
+    talks = profile is None or profile.has_chat_template
+    messages = [{"role": "user", "content": prompt}]
+    prompted = {"messages": messages} if talks else {"prompt": prompt}
+    path = "/v1/chat/completions" if talks else "/v1/completions"
+    return path, {"model": row.model, "max_tokens": max_tokens, "stream": False, **prompted}
+
+
 def _text(content: Any) -> str:
-    """The text in an answer of either path; raises `JsonError` where there is none."""
+    """The text in an answer of any path; raises `JsonError` where there is none."""
     try:
+        if "text_output" in content:
+            return str(content["text_output"])
         choice = content["choices"][0]
         return str(choice["message"]["content"] if "message" in choice else choice["text"])
     except (KeyError, IndexError, TypeError):

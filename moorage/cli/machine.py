@@ -40,6 +40,7 @@ NOT_INSTALLED = {
     EngineName.SGLANG: "not installed here (it can run in a container)",
     EngineName.VLLM: "not installed here (it can run in a container)",
     EngineName.LLAMA_CPP: "not installed here (it can run in a container)",
+    EngineName.TRITON: "it runs in a container",
 }
 EXTRAS = {EngineName.LLAMA_CPP: "llama-cpp"}
 """Extras that are not named as their engine."""

@@ -143,7 +143,7 @@ def show_deployment(outcome: FlowResult[Release], *, as_json: bool) -> None:
     for address in gateway_addresses(open_ledger()):
         say(f"  {address} (gateway)")
     for workload in release.serving:
-        say(f"  {workload.endpoint}/v1")
+        say(f"  {workload.url}")
     for line in surprises(release):
         say(f"  {line}", style="yellow")
     hint = f"`moorage show {release.id}` shows why; `moorage retire {release.model}` stops it"

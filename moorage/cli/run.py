@@ -27,6 +27,7 @@ from moorage.cli.options import AsJson, existing, open_ledger
 from moorage.cli.output import dump, say
 from moorage.common.failures import Cause, Failure
 from moorage.common.printable import printable
+from moorage.engines.launch import OPENAI
 from moorage.engines.registry import ENGINES
 from moorage.inventory.fleet import Fleet
 from moorage.models.files import GGUF
@@ -89,6 +90,9 @@ class Conversation:
         profile, row = release.profile, open_ledger().releases.get(release.id)
         if profile and profile.mode != Mode.COMPLETION:
             detail = f"{release.spec.source} is a model for {profile.mode}, which cannot chat"
+            raise Failure(Cause.BAD_ANSWER, detail, suggestion="Use `--serve`.")
+        if release.workloads[0].base_path != OPENAI:
+            detail = "its engine speaks another protocol than OpenAI's"
             raise Failure(Cause.BAD_ANSWER, detail, suggestion="Use `--serve`.")
         self._talks = profile is None or profile.has_chat_template
         self._model, self._base = release.spec.name, release.workloads[0].endpoint
@@ -188,7 +192,7 @@ def _end_abandoned(*, as_json: bool) -> None:
 
 
 def _serve(release: Release, *, as_json: bool) -> None:
-    base = f"{release.workloads[0].endpoint}/v1"
+    base = release.workloads[0].url
     if as_json:
         line = json.dumps({"release": release.id, "model": release.spec.name, "url": base})
         print(line, flush=True)

@@ -67,7 +67,7 @@ def status(
                 row.model,
                 row.id,
                 row.state,
-                "\n".join(f"{workload.endpoint}/v1" for workload in row.serving),
+                "\n".join(workload.url for workload in row.serving),
                 "\n".join(_lines(row, seen, use)),
             )
             for row, seen, use in found

@@ -15,7 +15,10 @@ from moorage.engines.launch import (
     LABEL_RELEASE,
     LABEL_REPLICA,
     LABEL_ROLE,
+    OPENAI,
     ContainerSpec,
+    GeneratedFile,
+    Isolation,
     Link,
     Mount,
     container_name,
@@ -42,7 +45,7 @@ from moorage.placement.engine import EngineTraits
 from moorage.readiness.diagnosis import LogCause
 from moorage.readiness.engine_facts import Measured
 from moorage.readiness.protocol import Probe, readiness_probes
-from moorage.spec import ModelSpec
+from moorage.spec import EngineName, ModelSpec
 from moorage.spec.arguments import parse_words
 
 
@@ -87,6 +90,12 @@ class Engine(EngineTraits):
     argument_rules: ClassVar[Rules | None] = None
     """Rules for its arguments; None = they are not checked before it starts."""
 
+    takes_arguments_of: ClassVar[EngineName | None] = None
+    """The engine whose arguments by version it takes; None = its own."""
+
+    base_path: ClassVar[str] = OPENAI
+    """Where its HTTP interface begins."""
+
     model_paths: ClassVar[tuple[str, ...]] = ()
     """Paths beside `/v1` whose requests name the model."""
 
@@ -99,6 +108,14 @@ class Engine(EngineTraits):
     @abstractmethod
     def serving_flags(self, request: LaunchRequest) -> tuple[Flag, ...]:
         """Host, port and served name; each is left out where the user gives it."""
+
+    def written_words(self, request: LaunchRequest) -> tuple[tuple[str, ...], str]:
+        """The user's words at the end of the command line, and the field that they stand in."""
+        return request.spec.engine.arguments.words, "engine.args"
+
+    def argument_version(self, version: str) -> str:
+        """The version whose arguments one of its own takes; empty = not known."""
+        return version
 
     @abstractmethod
     def environment(self, request: LaunchRequest) -> tuple[Variable, ...]:
@@ -142,6 +159,14 @@ class Engine(EngineTraits):
         """Further directories of the host that a container needs."""
         return ()
 
+    def files(self, request: LaunchRequest) -> tuple[GeneratedFile, ...]:  # noqa: ARG002
+        """Files that are written into its container before it starts.
+
+        Raises:
+            Failure: `BAD_SPEC` when what the user states cannot be written.
+        """
+        return ()
+
     def warnings(self, request: LaunchRequest) -> tuple[str, ...]:  # noqa: ARG002
         """Fields of the spec that have no effect on this seat, and why."""
         return ()
@@ -153,6 +178,10 @@ class Engine(EngineTraits):
     def probes(self, spec: ModelSpec, profile: ModelProfile) -> tuple[Probe, ...]:
         """The probes that prove readiness, in order."""
         return readiness_probes(spec, profile, lists_models=self.lists_models)
+
+    def isolation(self, request: LaunchRequest) -> Isolation:
+        """What its container shares with the host."""
+        return isolation(request)
 
     def container(self, request: LaunchRequest) -> ContainerSpec:
         """The container (or process) of one seat.
@@ -178,6 +207,8 @@ class Engine(EngineTraits):
             devices=devices(request),
             bind=host.bind,
             port=seat.port,
+            services=seat.services,
+            base_path=self.base_path,
             shm_bytes=shm_bytes(request),
             memory_bytes=memory_bytes(request),
             cores=cores(request),
@@ -190,7 +221,8 @@ class Engine(EngineTraits):
             },
             working_directory=self.working_directory(request) if request.in_container else "",
             links=() if request.in_container else self.links(request),
-            isolation=isolation(request),
+            files=self.files(request),
+            isolation=self.isolation(request),
         )
 
     def containers(self, request: LaunchRequest) -> tuple[ContainerSpec, ...]:
@@ -204,12 +236,12 @@ class Engine(EngineTraits):
     def _command(self, request: LaunchRequest) -> tuple[Flag, ...]:
         if request.spec.engine.command is not None:
             return (own_command(request),)
-        tokens = request.spec.engine.arguments.words
+        tokens, field = self.written_words(request)
         first, *derived = (*self.base_command(request), *self.serving_flags(request))
         start = start_flags(request, self.name, first)
         stated = parse_words((*(word for flag in start for word in flag.tokens), *tokens))
         kept = without_user_flags(derived, stated, self.aliases)
-        own = Flag(tokens=tokens, origin=Origin.USER, reason="engine.args", written=True)
+        own = Flag(tokens=tokens, origin=Origin.USER, reason=field, written=True)
         return (*start, *kept, *[own] * bool(tokens))
 
     def _environment(self, request: LaunchRequest) -> tuple[Variable, ...]:

@@ -20,6 +20,9 @@ LABEL_RELEASE = "moorage.release"
 LABEL_ROLE = "moorage.role"
 LABEL_REPLICA = "moorage.replica"
 
+OPENAI = "/v1"
+"""Where an interface like OpenAI's begins."""
+
 LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 """By the address that stands for all of a host, the one that this machine reaches itself by."""
 
@@ -42,6 +45,17 @@ class Link(Value):
 
     name: str
     target: str
+
+
+class GeneratedFile(Value):
+    """A file that moorage writes for an engine, before it starts; only its container has it."""
+
+    path: str
+    """Absolute, in the container."""
+
+    content: str
+    flags: tuple[Flag, ...] = ()
+    """The flags that the content follows from, each with its reason."""
 
 
 class Preparation(Value):
@@ -113,6 +127,8 @@ class ContainerSpec(Value):
         devices: Identifiers (UUID, or index as text) of the accelerators it may see.
         bind: Address on the host under which the port is published.
         port: Port on the host; inside the container it is the same.
+        services: Further ports of the same kind, by what they are for.
+        base_path: Where the HTTP interface begins, below the endpoint.
         memory_bytes: Limit of RAM; 0 = none.
         cores: Limit of processor cores; 0 = none.
         working_directory: Where a container starts; empty = as its image says. A process starts in
@@ -136,12 +152,15 @@ class ContainerSpec(Value):
     devices: tuple[str, ...] = ()
     bind: str
     port: int
+    services: dict[str, int] = {}
+    base_path: str = OPENAI
     shm_bytes: int = 0
     memory_bytes: int = 0
     cores: int = 0
     labels: dict[str, str]
     working_directory: str = ""
     links: tuple[Link, ...] = ()
+    files: tuple[GeneratedFile, ...] = ()
     isolation: Isolation = Isolation()
     awaits: str = ""
     application: Application | None = None
@@ -248,6 +267,7 @@ class Workload(Value):
     Attributes:
         identity: Container id, or `pid@start-time` of the process.
         endpoint: Base URL under which it answers, if it leads.
+        base_path: Where its HTTP interface begins, below the endpoint.
         adapters: LoRA adapters that were loaded while it serves; a start drops them.
     """
 
@@ -259,6 +279,7 @@ class Workload(Value):
     runtime: RuntimeName
     identity: str = ""
     endpoint: str = ""
+    base_path: str = OPENAI
     role: Role = Role.LEADER
     replica: int = 0
     adapters: tuple[Pin, ...] = ()
@@ -267,6 +288,11 @@ class Workload(Value):
     def serves(self) -> bool:
         """Whether it answers for its replica; followers do not."""
         return self.role == Role.LEADER
+
+    @property
+    def url(self) -> str:
+        """What clients are given: the endpoint and the path of its interface."""
+        return f"{self.endpoint}{self.base_path}"
 
 
 def planned_workload(spec: ContainerSpec) -> Workload:
@@ -279,6 +305,7 @@ def planned_workload(spec: ContainerSpec) -> Workload:
         address=spec.address,
         runtime=spec.runtime,
         endpoint=spec.endpoint,
+        base_path=spec.base_path,
         role=spec.role,
         replica=int(spec.labels[LABEL_REPLICA]),
     )

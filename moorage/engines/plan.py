@@ -14,6 +14,7 @@ from moorage.engines.base import Engine
 from moorage.engines.launch import LaunchPlan
 from moorage.engines.registry import ENGINES
 from moorage.engines.request import LaunchRequest, Peer
+from moorage.engines.schema.argument import Schema
 from moorage.engines.seat import isolation_warnings
 from moorage.engines.vllm.ray_application import vllm_application
 from moorage.images.image import Image
@@ -24,7 +25,13 @@ from moorage.readiness.diagnosis import LogCause
 from moorage.spec import EngineName, EngineSpec, ModelSpec, RuntimeName
 
 
-def plan_launch(placed: Placed, image: Image | None, ledger: str, caches: str = "") -> LaunchPlan:
+def plan_launch(
+    placed: Placed,
+    image: Image | None,
+    ledger: str,
+    caches: str = "",
+    arguments: Schema | None = None,
+) -> LaunchPlan:
     """The plan of a release: one container for each seat, and its Ray head where it needs one.
 
     Args:
@@ -33,6 +40,7 @@ def plan_launch(placed: Placed, image: Image | None, ledger: str, caches: str = 
         ledger: Identity of the ledger that the release is in.
         caches: Directory of this machine under which engines keep caches, empty = nowhere;
             another machine has one in its store.
+        arguments: The arguments of the version that runs, where the engine needs their types.
 
     Raises:
         Failure: `BAD_SPEC` when the engine cannot do what the spec asks for.
@@ -40,7 +48,10 @@ def plan_launch(placed: Placed, image: Image | None, ledger: str, caches: str = 
     engine = ENGINES[placed.placement.engine]
     _require_features(placed.spec, engine)
     _require_own_store(placed)
-    requests = [_request(placed, seat, image, ledger, caches) for seat in placed.placement.seats]
+    requests = [
+        _request(placed, seat, image, ledger, caches).model_copy(update={"arguments": arguments})
+        for seat in placed.placement.seats
+    ]
     return LaunchPlan(
         release=placed.release,
         engine=engine.name,

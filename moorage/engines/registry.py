@@ -5,9 +5,11 @@ from moorage.engines.custom import Custom
 from moorage.engines.llama_cpp.engine import LlamaCpp
 from moorage.engines.sglang import Sglang
 from moorage.engines.transformers import Transformers
+from moorage.engines.triton import Triton
 from moorage.engines.vllm import Vllm
 from moorage.spec import EngineName
 
 ENGINES: dict[EngineName, Engine] = {
-    engine.name: engine for engine in (Vllm(), Transformers(), LlamaCpp(), Sglang(), Custom())
+    engine.name: engine
+    for engine in (Vllm(), Transformers(), LlamaCpp(), Sglang(), Triton(), Custom())
 }

@@ -1,6 +1,7 @@
 """The facts with which an engine is started on one seat."""
 
 from moorage.common.values import Value
+from moorage.engines.schema.argument import Schema
 from moorage.images.image import Image
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.models.profile import ModelProfile
@@ -33,6 +34,7 @@ class LaunchRequest(Value):
             none are.
         image: The image, or None for a process.
         caches: Directory of the host for caches; empty = none are kept.
+        arguments: The arguments of the version that runs, for an engine that needs their types.
         peers: Hosts of its replica, the leader's first; empty = it is on one host.
     """
 
@@ -48,6 +50,7 @@ class LaunchRequest(Value):
     updates_folder: str = ""
     image: Image | None = None
     caches: str = ""
+    arguments: Schema | None = None
     peers: tuple[Peer, ...] = ()
 
     @property

@@ -1,11 +1,12 @@
 """Official images of the engines as data: their versions, runtimes and variants."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Any
 
 from moorage.common.versions import major, version_key
+from moorage.images.triton_releases import TRITON_RELEASES
 from moorage.inventory.fleet_engines import CatalogueRow
 from moorage.spec import EngineName
 from moorage.spec.image_reference import parse_reference
@@ -73,6 +74,22 @@ def _llama(kind: str, architectures: tuple[str, ...], tag: str) -> CatalogueRow:
     )
 
 
+def _triton() -> Iterator[CatalogueRow]:
+    """One row for each release: they hold different versions of CUDA."""
+    releases = list(TRITON_RELEASES.items())
+    for (name, release), after in zip(releases, ("", *TRITON_RELEASES), strict=False):
+        yield CatalogueRow(
+            engine=EngineName.TRITON,
+            accelerator_type="cuda",
+            architectures=("amd64",),
+            template="nvcr.io/nvidia/tritonserver:{version}-vllm-python-py3",
+            publisher="NVIDIA's official image of Triton with vLLM for cuda",
+            runtime=release.cuda,
+            since=name,
+            before=after,
+        )
+
+
 _BOTH = ("amd64", "arm64")
 _AMD64 = ("amd64",)
 _CUDA = "vllm/vllm-openai:v{version}"
@@ -99,6 +116,7 @@ CATALOGUE: tuple[CatalogueRow, ...] = (
         runtime="13.0",
         since="0.5.23",
     ),
+    *_triton(),
     # Tags of llama.cpp's own workflow (`.github/workflows/docker.yml`); versions are build numbers.
     _llama("cpu", _BOTH, "server"),
     _llama("cuda", _BOTH, "server-cuda"),

@@ -50,6 +50,10 @@ class EngineTraits(ABC):
         """Whether it serves a mode, as the spec starts it."""
         return mode in self.modes
 
+    def services(self, spec: ModelSpec) -> tuple[str, ...]:  # noqa: ARG002
+        """What it needs further ports for, beside the one that it serves on."""
+        return ()
+
     def joined_by(self, spec: ModelSpec) -> Distributed:  # noqa: ARG002
         """What joins the hosts of a replica, where it can run on several."""
         return Distributed.NATIVE

@@ -38,6 +38,7 @@ class Filters:
         self._request = request
         self._obstacles: dict[tuple[object, ...], str] = {}
         self._on_cpu = request.on_cpu
+        self._services = request.engine.services(request.spec)
         placement, port = request.spec.placement, request.spec.port
         by_rules = by_baseline_rules(request.spec)
         table: tuple[tuple[bool, Callable[[HostView], HostView]], ...] = (
@@ -168,15 +169,24 @@ class Filters:
     def _has_a_port(self, view: HostView) -> HostView:
         there = fields(view.host)
         low, high = there["port_range"]
-        if len(there["ports_in_use"]) + len(there["claims"]) <= high - low:
+        needed = 1 + len(self._services)
+        if len(there["ports_in_use"]) + len(there["claims"]) + needed <= high - low + 1:
             return view
-        if free_ports(view.host, 1):
+        if len(free := free_ports(view.host, needed)) >= needed:
             return view
+        if free:
+            note = f"{needed} ports of {low}-{high} are needed, and {len(free)} are free"
+            raise Refusal(Reason.PORT, note)
         raise Refusal(Reason.PORT, f"every port of {low}-{high} is taken")
 
     def _has_the_port(self, view: HostView) -> HostView:
-        if refusal := port_refusal(view.host, int(self._request.spec.port)):
+        port, others = int(self._request.spec.port), self._services
+        if refusal := port_refusal(view.host, port):
             raise refusal
+        if len(free_ports(view.host, len(others), taken=(port,))) < len(others):
+            low, high = view.host.port_range
+            note = f"{' and '.join(others)} need ports of {low}-{high}, and too few are free"
+            raise Refusal(Reason.PORT, note)
         return view
 
     def _has_the_ram(self, view: HostView) -> HostView:

@@ -69,6 +69,7 @@ class Seat(Value):
         cores: Processor cores claimed; 0 = it shares what nobody claimed.
         port: Port on which it serves; of a follower, the first of its own; 0 on a Ray cluster,
             which has one for all.
+        services: Further ports of the engine there, by what they are for, such as `grpc`.
         links: Ports by which it finds the others; None = it is alone.
         utilization: Share of each accelerator's memory that the engine may take.
         tokens: Context that it serves.
@@ -89,6 +90,7 @@ class Seat(Value):
     ram_bytes: int = 0
     cores: int = 0
     port: int
+    services: dict[str, int] = {}
     links: Links | None = None
     utilization: float = 0.0
     tokens: int = 0
@@ -116,8 +118,8 @@ class Seat(Value):
             claims.append(Claim(host=host, resource=Resource.RAM, amount=self.ram_bytes))
         if self.cores:
             claims.append(Claim(host=host, resource=Resource.CORES, amount=self.cores))
-        if self.port:
-            claims.append(Claim(host=host, resource=Resource.PORT, index=self.port, amount=1))
+        for port in (self.port, *self.services.values()) if self.port else ():
+            claims.append(Claim(host=host, resource=Resource.PORT, index=port, amount=1))
         for port in self.links.ports if self.links else ():
             if port != self.port:
                 link = Claim(host=host, resource=Resource.PORT, index=port, amount=1, links=True)

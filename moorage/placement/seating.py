@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 from moorage.common.units import human_bytes
 from moorage.inventory.snapshot import Accelerator, FleetSnapshot, HostSnapshot
@@ -65,7 +66,7 @@ def _cpu_seat(request: Request, candidate: Candidate, at: int, replica: int) -> 
         runtime=choose_runtime(request.spec, request.engine, host, CPU),
         ram_bytes=ask.bytes,
         cores=0 if cores == "auto" else cores,
-        port=port_on(request, host),
+        **ports_on(request, host),
         tokens=tokens,
         cache_bytes=ask.cache,
         tensor=ranks,
@@ -88,7 +89,7 @@ def _seat(request: Request, candidate: Candidate, at: int, ask: Allocation, repl
         accelerators=tuple(item.index for item in chosen),
         accelerator_bytes=(ask.bytes,) * len(chosen),
         ram_bytes=request.ram_for(candidate.kind.type, ask.bytes * len(chosen)),
-        port=port_on(request, host),
+        **ports_on(request, host),
         utilization=ask.utilization,
         tokens=ask.tokens,
         tensor=candidate.split.tensor,
@@ -123,10 +124,14 @@ def _accelerators(
     return sorted((item for _, item in usable[: len(taken)]), key=lambda item: item.index)
 
 
-def port_on(request: Request, host: HostSnapshot) -> int:
-    """The port on which it serves there: as stated, else the lowest free one."""
-    stated = request.spec.port
-    return free_ports(host, 1)[0] if stated == "auto" else stated
+def ports_on(request: Request, host: HostSnapshot) -> dict[str, Any]:
+    """The port on which it serves there, as stated or the lowest free one, and those after it."""
+    stated, names = request.spec.port, request.engine.services(request.spec)
+    if stated == "auto":
+        first, *others = free_ports(host, 1 + len(names))
+    else:
+        first, others = stated, free_ports(host, len(names), taken=(stated,))
+    return {"port": first, "services": dict(zip(names, others, strict=True))}
 
 
 def _taken(host: HostSnapshot, seat: Seat) -> HostSnapshot:

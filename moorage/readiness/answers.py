@@ -131,6 +131,16 @@ def _judge_text(_probe: Probe, answer: Any) -> tuple[str, str]:
     return found.wrong, kept
 
 
+def _judge_generated(_probe: Probe, answer: Any) -> tuple[str, str]:
+    """An answer of Triton's `generate`; the backend puts `N/A` in the place of a text."""
+    found = answer if isinstance(answer, dict) else {}
+    text, count = found.get("text_output"), found.get("num_output_tokens")
+    tokens = count if type(count) is int else 0
+    if not isinstance(text, str) or not (0 < tokens <= MOST_TOKENS or text not in ("", "N/A")):
+        return f"nothing was generated ({shorten(answer)})", ""
+    return "", f"{shorten(repr(text))} (generate)"
+
+
 def _judge_vector(_probe: Probe, answer: Any) -> tuple[str, str]:
     vector = next(iter(_items(answer, "data")), {}).get("embedding")
     if not isinstance(vector, list) or not vector or not _all_finite(vector):
@@ -165,6 +175,7 @@ JUDGES = {
     "status": lambda _probe, _answer: ("", "HTTP 200"),
     "listed": _judge_listed,
     "text": _judge_text,
+    "generated": _judge_generated,
     "vector": _judge_vector,
     "scores": _judge_scores,
     "labels": _judge_labels,

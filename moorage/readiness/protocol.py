@@ -3,6 +3,7 @@
 An engine that calls itself healthy is not proven to serve; one that generated a token is.
 """
 
+import json
 from enum import StrEnum
 from typing import Any
 
@@ -29,7 +30,7 @@ class Probe(Value):
             `on_cluster_seconds`.
         method: HTTP method; empty = only a TCP connection.
         expects: Kind of answer: `running` (of the runtime, not the engine), `status`, `listed`,
-            `text`, `vector`, `scores`, `labels`.
+            `text`, `generated` (by Triton), `vector`, `scores`, `labels`.
         patient: Whether a bad answer may still become a good one while the engine starts.
     """
 
@@ -135,6 +136,17 @@ def _request(spec: ModelSpec, profile: ModelProfile) -> Probe:
         name=name,
         patient=False,
     )
+
+
+def triton_request(model: str, prompt: str, sampling: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The path and the body of a request to a model on Triton, without the prompt in its answer."""
+    body = {
+        "text_input": prompt,
+        "stream": False,
+        "exclude_input_in_output": True,
+        "sampling_parameters": json.dumps(sampling),
+    }
+    return f"/v2/models/{model}/generate", body
 
 
 def generation(

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from moorage.common.values import Value
+from moorage.engines.launch import OPENAI
 from moorage.releases.states import ReleaseState
 from moorage.spec.keep_alive import NEVER
 from moorage.spec.model import Routing
@@ -32,6 +33,7 @@ class Route(Value):
     Attributes:
         state: `running`, or `unreachable`: its host does not answer, but it may still serve.
         endpoints: Base URLs, one for each replica; requests may go to any of them.
+        base_path: Where their HTTP interface begins; gateways route `/v1` only.
         adapters: Names of LoRA adapters that every replica serves in addition to the model.
         since: When the release was begun, UTC.
         keep_alive: How long it stays loaded without requests, as in its spec.
@@ -45,6 +47,7 @@ class Route(Value):
     release: str
     state: ReleaseState
     endpoints: tuple[str, ...]
+    base_path: str = OPENAI
     adapters: tuple[str, ...] = ()
     since: datetime
     keep_alive: str = NEVER
@@ -69,7 +72,7 @@ def _entries(route: Route) -> list[dict[str, Any]]:
         "owned_by": "moorage",
         "release": route.release,
         "state": route.state,
-        "endpoints": [f"{endpoint}/v1" for endpoint in route.endpoints],
+        "endpoints": [f"{endpoint}{route.base_path}" for endpoint in route.endpoints],
     }
     model = {"id": route.model, **common}
     return [model, *({"id": name, **common, "parent": route.model} for name in route.adapters)]

@@ -203,7 +203,7 @@ def _corrections(corrections: Sequence[Correction]) -> Section:
 
 
 def _endpoints(release: Release) -> Section:
-    rows = tuple((workload.name, f"{workload.endpoint}/v1") for workload in release.serving)
+    rows = tuple((workload.name, workload.url) for workload in release.serving)
     return Section(title="Endpoints", header=("workload", "endpoint"), rows=rows)
 
 

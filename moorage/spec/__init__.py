@@ -5,6 +5,7 @@ Every field has a description: it is the form in the Prefect UI and the referenc
 
 from moorage.spec.container import ContainerSettings, IpcMode, NetworkMode, RestartPolicy
 from moorage.spec.engine import ApiKey, Distributed, EngineName, EngineSpec, RuntimeName
+from moorage.spec.engine_settings import TritonInstance, TritonSettings
 from moorage.spec.lifecycle import (
     Approval,
     OnDrift,

@@ -12,7 +12,7 @@ from moorage.common.units import GIB, Bytes
 from moorage.common.values import InputValue
 from moorage.spec.arguments import EngineArguments, parse_entries
 from moorage.spec.container import ContainerSettings, IpcMode
-from moorage.spec.engine_settings import LlamaCppSettings, VllmSettings
+from moorage.spec.engine_settings import LlamaCppSettings, TritonSettings, VllmSettings
 from moorage.spec.patterns import (
     IMAGE_PATTERN,
     VERSION_PATTERN,
@@ -38,6 +38,7 @@ class EngineName(StrEnum):
     SGLANG = "sglang"
     TRANSFORMERS = "transformers"
     LLAMA_CPP = "llama.cpp"
+    TRITON = "triton"
     CUSTOM = "custom"
 
 
@@ -175,6 +176,10 @@ class EngineSpec(InputValue):
     llama_cpp: LlamaCppSettings = Field(
         LlamaCppSettings(), description="Settings of llama.cpp (`name: llama.cpp`)."
     )
+    triton: TritonSettings = Field(
+        TritonSettings(),
+        description="Settings of Triton (`name: triton`). `args` are those of vLLM in it.",
+    )
 
     @field_validator("args")
     @classmethod
@@ -218,7 +223,8 @@ class EngineSpec(InputValue):
 
     @model_validator(mode="after")
     def _check_fields(self) -> EngineSpec:
-        if self.stated_name not in (EngineName.AUTO, EngineName.VLLM) or self.entrypoint:
+        checked = (EngineName.AUTO, EngineName.VLLM, EngineName.TRITON)
+        if self.stated_name not in checked or self.entrypoint:
             # vLLM's own rules say more about its arguments.
             check_secret_options(self.arguments.words)
         if self.command and self.entrypoint:
@@ -229,7 +235,7 @@ class EngineSpec(InputValue):
                 " the engine yourself, or leave `runtime: process` out"
             )
         for field, name in SETTINGS.items():
-            if getattr(self, field).words and self.name != name:
+            if getattr(self, field) != type(getattr(self, field))() and self.name != name:
                 raise ValueError(f"{field}: these are settings of {name}; set `name: {name}`")
         if self.custom and self.name != EngineName.CUSTOM:
             raise ValueError("custom: it names a custom engine, so `name: custom` belongs to it")
@@ -256,5 +262,9 @@ class EngineSpec(InputValue):
         return parse_entries((*settings, *self.args))
 
 
-SETTINGS = {"vllm": EngineName.VLLM, "llama_cpp": EngineName.LLAMA_CPP}
+SETTINGS = {
+    "vllm": EngineName.VLLM,
+    "llama_cpp": EngineName.LLAMA_CPP,
+    "triton": EngineName.TRITON,
+}
 """Fields with settings of one engine, and that engine."""

@@ -3,11 +3,13 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
+from enum import StrEnum
 from typing import Any
 
 from pydantic import Field, field_validator
 
 from moorage.common.values import InputValue
+from moorage.spec.patterns import check_secret_options, check_words
 
 KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 """A key of a model's configuration. Others could smuggle something into what reads them."""
@@ -63,6 +65,71 @@ class LlamaCppSettings(InputValue):
         """The arguments that they stand for."""
         budget = self.reasoning_budget
         return () if budget is None else ("--reasoning-budget", str(budget))
+
+
+class TritonInstance(StrEnum):
+    """Who chooses the accelerators of Triton's instance of the model."""
+
+    MODEL = "KIND_MODEL"
+    GPU = "KIND_GPU"
+
+
+class TritonSettings(InputValue):
+    """Settings of Triton alone."""
+
+    instance: TritonInstance = Field(
+        TritonInstance.MODEL,
+        description="Kind of the model's instance: `KIND_MODEL` leaves the accelerators to vLLM,"
+        " which several need; `KIND_GPU` pins one.",
+    )
+    metrics: bool = Field(
+        True, description="Report vLLM's metrics on Triton's port for metrics (24.08 or newer)."
+    )
+    health_check: bool = Field(
+        False,
+        description="Have the backend look at its engine before each request: where it is dead the"
+        " model is unloaded, and requests are refused as unavailable. moorage itself asks for a"
+        " token from outside either way. Not together with `grpc`.",
+    )
+    grpc: bool = Field(
+        False,
+        description="Open the port for gRPC, on which answers stream. Whoever reaches it can also"
+        " administer the server, so keep it where only those who may can reach it.",
+    )
+    server_args: tuple[str, ...] = Field(
+        (),
+        max_length=1000,
+        description="Arguments of `tritonserver` itself, such as `--log-verbose=1`; each entry is"
+        " one argument.",
+    )
+
+    @field_validator("server_args")
+    @classmethod
+    def _check_words(cls, words: tuple[str, ...]) -> tuple[str, ...]:
+        check_words(words)
+        check_secret_options(words)
+        for word in words:
+            name = word.partition("=")[0]
+            if name in OWNED_BY_MOORAGE:
+                raise ValueError(f"{name}: moorage decides about it")
+        return words
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """None of vLLM's arguments."""
+        return ()
+
+
+OWNED_BY_MOORAGE = frozenset(
+    f"--{name}"
+    for name in (
+        *("model-repository", "model-store", "model-control-mode", "load-model"),
+        *("http-address", "http-port", "grpc-address", "grpc-port"),
+        *("metrics-address", "metrics-port", "exit-timeout-secs"),
+        *("http-restricted-api", "allow-grpc"),
+    )
+)
+"""Arguments of Triton that would move it, or open it to whoever can reach it."""
 
 
 def _keys(content: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

@@ -34,6 +34,14 @@ def tiny_gguf(tiny_llama: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
+def triton_image(docker: None) -> str:  # noqa: ARG001
+    """A real tritonserver, with a backend that keeps the contract of NVIDIA's for vLLM."""
+    script = REPOSITORY / "scripts" / "build_triton_image.sh"
+    subprocess.run([script], check=True, capture_output=True)
+    return "moorage/triton:1"
+
+
+@pytest.fixture(scope="session")
 def llama_image(docker: None) -> str:  # noqa: ARG001
     """The server of llama.cpp for CPU, as the official image has it."""
     script = REPOSITORY / "scripts" / "build_llama_cpp_image.sh"

@@ -46,6 +46,9 @@ def test_settings_are_arguments_that_args_win_over(engine: dict[str, Any], words
         ({"name": "llama.cpp", "llama_cpp": {"reasoning_budget": -2}}, "equal to -1"),
         ({"name": "llama.cpp", "vllm": {"gpu_memory_utilization": 0.5}}, "settings of vllm"),
         ({"llama_cpp": {"reasoning_budget": 1}}, "set `name: llama.cpp`"),
+        ({"name": "vllm", "triton": {"metrics": False}}, "settings of triton"),
+        ({"name": "triton", "triton": {"server_args": ["--http-port=1"]}}, "moorage decides"),
+        ({"name": "triton", "triton": {"server_args": ["--allow-grpc=true"]}}, "moorage decides"),
     ],
 )
 def test_what_is_out_of_range_or_of_another_engine_is_refused(

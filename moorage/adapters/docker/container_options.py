@@ -3,7 +3,7 @@
 import io
 import shlex
 import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.resources import files
 from pathlib import PurePosixPath
 from typing import Any
@@ -52,7 +52,11 @@ def container_arguments(spec: ContainerSpec) -> dict[str, Any]:
         ],
         # The library would add the proxies of this machine's ~/.docker/config.json, with passwords.
         "use_config_proxy": False,
-        "ports": {f"{spec.port}/tcp": (spec.bind, spec.port)} if spec.publishes else {},
+        "ports": {
+            f"{port}/tcp": (spec.bind, port)
+            for port in (spec.port, *spec.services.values())
+            if spec.publishes
+        },
         "device_requests": _device_requests(spec),
         "shm_size": spec.shm_bytes or None,
         "mem_limit": spec.memory_bytes or None,
@@ -119,15 +123,26 @@ def _device_requests(spec: ContainerSpec) -> list[DeviceRequest]:
 
 
 def deliver(container: Container, spec: ContainerSpec, secrets: Mapping[str, str]) -> None:
-    """Put the secrets of a container into it as a file. It is created, and not started yet.
+    """Put generated files and secrets into a container that is created, and not started yet.
+
+    It never starts with a part of them: what is interrupted here leaves a container that nobody
+    starts. Nothing lies on the host, and nothing remains when the container is removed.
+
+    Raises:
+        Failure: `LAUNCH_REFUSED` when the image has no shell that could read the secrets.
+        APIError: When the daemon refuses.
+    """
+    if spec.files:
+        container.put_archive("/", _packed({file.path: file.content for file in spec.files}))
+    _deliver_secrets(container, spec, secrets)
+
+
+def _deliver_secrets(container: Container, spec: ContainerSpec, secrets: Mapping[str, str]) -> None:
+    """Put the secrets of a container into it as a file.
 
     As configuration they would be shown by `docker inspect` to all users of the daemon, and copied
     into logs and tickets. Only the engine's user can read the file. `prepare.sh` exports its values
     before it becomes the engine.
-
-    Raises:
-        Failure: `LAUNCH_REFUSED` when the image has no shell that could read them.
-        APIError: When the daemon refuses.
     """
     values = {v.name: secrets[v.secret] for v in spec.environment if v.secret}
     if not values:
@@ -141,22 +156,38 @@ def deliver(container: Container, spec: ContainerSpec, secrets: Mapping[str, str
             " `engine.api_key: none` does without it.",
         )
     lines = (f"export {name}={shlex.quote(value)}\n" for name, value in values.items())
-    container.put_archive("/", _archive("".join(lines).encode(), *_owner(container)))
+    content, owner = "".join(lines), _owner(container)
+    container.put_archive("/", _packed({SECRETS_FILE: content}, owner, for_others=False))
 
 
-def _archive(content: bytes, user: int, group: int) -> bytes:
-    path = PurePosixPath(SECRETS_FILE)
-    folder = tarfile.TarInfo(str(path.parent).lstrip("/"))
-    folder.type, folder.mode = tarfile.DIRTYPE, 0o500
-    file = tarfile.TarInfo(str(path).lstrip("/"))
-    file.size, file.mode = len(content), 0o400
-    for entry in (folder, file):
-        entry.uid, entry.gid = user, group
-    packed = io.BytesIO()
+def _packed(
+    files: Mapping[str, str], owner: tuple[int, int] = (0, 0), *, for_others: bool = True
+) -> bytes:
+    """Files, by their absolute paths, and their folders; nobody may write them."""
+    packed, rights = io.BytesIO(), 0o555 if for_others else 0o500
     with tarfile.open(fileobj=packed, mode="w") as archive:
-        archive.addfile(folder)
-        archive.addfile(file, io.BytesIO(content))
+        for folder in _folders(files):
+            entry = tarfile.TarInfo(folder)
+            entry.type, entry.mode, (entry.uid, entry.gid) = tarfile.DIRTYPE, rights, owner
+            archive.addfile(entry)
+        for path, content in files.items():
+            data = content.encode()
+            entry = tarfile.TarInfo(path.lstrip("/"))
+            entry.size, entry.mode = len(data), rights & 0o444
+            entry.uid, entry.gid = owner
+            archive.addfile(entry, io.BytesIO(data))
     return packed.getvalue()
+
+
+def _folders(files: Iterable[str]) -> list[str]:
+    """The folders of moorage's own that hold them, outer ones first; an image's keep its rights."""
+    found = {
+        str(folder).lstrip("/")
+        for path in files
+        for folder in PurePosixPath(path).parents
+        if len(folder.parts) > 2
+    }
+    return sorted(found)
 
 
 def _owner(container: Container) -> tuple[int, int]:

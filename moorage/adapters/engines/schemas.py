@@ -17,6 +17,7 @@ from moorage.engines.base import Engine
 from moorage.engines.registry import ENGINES
 from moorage.engines.schema.argument import Schema
 from moorage.engines.schema.check import (
+    Schemas,
     check_arguments,
     check_likely,
     likely_versions,
@@ -33,7 +34,7 @@ from moorage.spec import EngineName, EngineSpec, ModelSpec
 from moorage.spec.image_reference import parse_reference
 
 DESCRIBED = (EngineName.VLLM, EngineName.SGLANG)
-"""Engines whose arguments are known by version."""
+"""Engines whose arguments are known by version; others may take those of one of them."""
 
 FOLDER = "schemas"
 DIGEST = re.compile(r"[^A-Za-z0-9.+-]")
@@ -108,7 +109,8 @@ def check_early(spec: ModelSpec, fleet: Fleet, home: Path) -> None:
     """Raise `BAD_SPEC` for arguments that no possible version takes; reads files only, in ms."""
     wanted = spec.engine
     require_engine_of_command(wanted, ENGINES)
-    engine = ENGINES[wanted.stated_name if wanted.stated_name in DESCRIBED else EngineName.VLLM]
+    stated = ENGINES.get(wanted.stated_name)
+    engine = stated if stated and stated.argument_rules else ENGINES[EngineName.VLLM]
     require_ports(spec, fleet, engine.joined_by(spec))
     # An image without an engine's name is vLLM's. Otherwise the fleet decides, and the check
     # follows after placement.
@@ -123,8 +125,8 @@ def check_early(spec: ModelSpec, fleet: Fleet, home: Path) -> None:
     default = configured.default_version or engine.default_version
     program = installed_program(engine)
     versions = likely_versions(wanted, default, program.version if program else None)
-    schemas = [SchemaStore(home, engine.name).of_version(version) for version in versions]
-    every = partial(shipped_schemas, engine.name)
+    store, every = _known_to(engine, home)
+    schemas = [store.of_version(engine.argument_version(version)) for version in versions]
     check_likely(wanted, engine.argument_rules, schemas, every)
 
 
@@ -139,8 +141,8 @@ def check_placed(
     if engine.argument_rules is None or own or not words_of(spec.engine):
         refuse_secrets(spec.engine)
         return ()
-    schema = _schema_of(engine, host, image, SchemaStore(home, engine.name))
-    every = partial(shipped_schemas, engine.name)
+    store, every = _known_to(engine, home)
+    schema = _schema_of(engine, host, image, store)
     return check_arguments(spec.engine, engine.argument_rules, schema, every)
 
 
@@ -159,6 +161,25 @@ def schema_on_cluster(spec: ModelSpec, home: Path) -> Schema:
     return SchemaStore(home).of_version(version) or shipped_schemas()[0]
 
 
+def schema_for_plan(
+    engine: Engine, host: HostSnapshot, image: Image | None, home: Path
+) -> Schema | None:
+    """The arguments that a plan is written with; None for an engine that has its own parser.
+
+    Where the version is not known it is the newest that moorage knows.
+    """
+    if engine.takes_arguments_of is None:
+        return None
+    store, every = _known_to(engine, home)
+    return _schema_of(engine, host, image, store) or every()[0]
+
+
+def _known_to(engine: Engine, home: Path) -> tuple[SchemaStore, Schemas]:
+    """The schemas of an engine, or of the one whose arguments it takes."""
+    name = engine.takes_arguments_of or engine.name
+    return SchemaStore(home, name), partial(shipped_schemas, name)
+
+
 def _has_own_command(configured: EngineVersions, wanted: EngineSpec) -> bool:
     """Whether a configured version is started by a line that other programs may read."""
     found = configured.find(wanted.version or "")
@@ -171,8 +192,9 @@ def _schema_of(
     """A schema extracted from the image itself is preferred to that of its version."""
     if image is None:
         program = host.program(engine.name)
-        return store.of_version(program.version) if program else None
-    return store.of_image(*_digests(host, image)) or store.of_version(image.engine_version)
+        return store.of_version(engine.argument_version(program.version)) if program else None
+    version = engine.argument_version(image.engine_version)
+    return store.of_image(*_digests(host, image)) or store.of_version(version)
 
 
 def _digests(host: HostSnapshot, image: Image) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from moorage.adapters.ledger import Ledger
 from moorage.adapters.secrets import read_secrets
 from moorage.common.failures import Failure
 from moorage.engines.api_key import key_secret
+from moorage.engines.launch import OPENAI
 from moorage.engines.registry import ENGINES
 from moorage.gateway.clusters import engine_key
 from moorage.gateway.gateway import GatewayOptions
@@ -133,7 +134,9 @@ class TableReader:
         return split(own, known, canary.canary.share)
 
     def _unreachable(self, route: Route) -> str:
-        """Why Envoy does not reach a release: from another host the loopback is another one."""
+        """Why requests cannot go to a release: its protocol, or a loopback of another host."""
+        if route.base_path != OPENAI:
+            return f"its engine speaks another protocol than OpenAI's, under {route.base_path}"
         hosts = (urlsplit(url).hostname or "" for url in route.endpoints)
         if self._place.is_here or not any(map(is_loopback, hosts)):
             return ""

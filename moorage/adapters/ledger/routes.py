@@ -7,6 +7,7 @@ from sqlalchemy import ColumnElement, Engine, and_, or_, select, update
 from moorage.adapters.ledger.database import gate, reading
 from moorage.adapters.ledger.releases import Releases
 from moorage.adapters.ledger.tables import RELEASES, WORKLOADS
+from moorage.engines.launch import OPENAI
 from moorage.placement.placement import Role
 from moorage.releases.release import ASLEEP, STOPPED_FIRST, SUPERSEDED, Release, ReleaseState
 from moorage.releases.routing import Canary, Route
@@ -143,6 +144,7 @@ def _route(rows: list[Any]) -> Route:
         release=first.id,
         state=ReleaseState(first.state),
         endpoints=tuple(one["endpoint"] for one in leaders if one["endpoint"]),
+        base_path=next((one["base_path"] for one in leaders if one.get("base_path")), OPENAI),
         adapters=tuple(sorted(named.union(set.intersection(*loaded) if loaded else ()))),
         since=first.created_at,
         canary=Canary.model_validate(first.canary) if first.canary else None,

@@ -186,8 +186,11 @@ def context_of(request: LaunchRequest) -> LaunchContext:
 def version_of(request: LaunchRequest) -> str:
     """The version that will run: of the image, else of the installed program; empty = unknown.
 
-    A version that only the spec states does not count.
+    A version that only the spec states does not count. Where vLLM runs inside another engine, its
+    own version is that of the arguments.
     """
+    if request.arguments:
+        return request.arguments.version
     if request.image is not None:
         return request.image.engine_version
     installed = None if request.in_container else request.host.program(EngineName.VLLM)

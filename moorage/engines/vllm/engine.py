@@ -1,12 +1,13 @@
 """The vLLM OpenAI-compatible server as an engine."""
 
 from collections.abc import Callable
+from typing import ClassVar
 
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import GIB
 from moorage.common.values import Origin
 from moorage.engines.api_key import is_exposed, requires_key
-from moorage.engines.base import Engine
+from moorage.engines.base import Busy, Engine
 from moorage.engines.flags import Flag, Variable, derived_flag, variable
 from moorage.engines.launch import ContainerSpec, Mount
 from moorage.engines.recovery import Remedy
@@ -68,6 +69,7 @@ from moorage.memory.need import Need
 from moorage.memory.options import LoraOptions
 from moorage.models.profile import ModelProfile
 from moorage.placement.placement import CPU
+from moorage.readiness.diagnosis import LogCause
 from moorage.readiness.engine_facts import Measured, read_measured
 from moorage.spec import Distributed, EngineName, Mode, ModelSpec
 
@@ -139,17 +141,19 @@ class Vllm(Engine):
     modes = frozenset({Mode.COMPLETION, Mode.EMBEDDING, Mode.RERANKING, Mode.CLASSIFICATION})
     lists_models = True
     api_key_variable = API_KEY
-    busy = IN_FLIGHT
+    busy: ClassVar[Busy | None] = IN_FLIGHT
     shutdown_option = OPTION
     aliases = ALIASES
     features = frozenset({"speculative", "lora", "lora_updates", "extended_kv_cache", FIELD})
-    updates = AdapterUpdates(load="/v1/load_lora_adapter", unload="/v1/unload_lora_adapter")
-    model_paths = (
+    updates: ClassVar[AdapterUpdates | None] = AdapterUpdates(
+        load="/v1/load_lora_adapter", unload="/v1/unload_lora_adapter"
+    )
+    model_paths: ClassVar[tuple[str, ...]] = (
         *("/classify", "/detokenize", "/pooling", "/rerank", "/score", "/tokenize"),
         "/v2/rerank",
     )
     argument_rules = Rules(title="vLLM", reserved=RESERVED_OPTIONS, removed=REMOVED_OPTIONS)
-    log_causes = LOG_CAUSES
+    log_causes: ClassVar[tuple[LogCause, ...]] = LOG_CAUSES
 
     def ram_on_cpu(self, profile: ModelProfile) -> tuple[int, int]:
         """Weights, the engine's processes and the key/value cache."""

@@ -17,7 +17,7 @@ from moorage.placement.parallelism import split_over_hosts
 from moorage.placement.placement import BaselineCandidate, Seat, Share
 from moorage.placement.request import Request
 from moorage.placement.runtime import choose_runtime
-from moorage.placement.seating import port_on
+from moorage.placement.seating import ports_on
 from moorage.spec import Distributed
 
 OVERCOMMITTED = "more than there is; `placement.overcommit` allows it"
@@ -83,7 +83,7 @@ class Seating:
             accelerators=part.accelerators,
             accelerator_bytes=claims,
             ram_bytes=request.ram_for(kind, sum(claims)),
-            port=port_on(request, host),
+            **ports_on(request, host),
             utilization=self.terms.utilization or _utilization(host, kind, part, claims),
             tokens=request.demand.request.capped_context,
             tensor=tensor,

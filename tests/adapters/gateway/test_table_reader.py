@@ -207,6 +207,19 @@ def test_a_gateway_on_another_host_does_not_ask_its_own_loopback(
     assert (model.backends, "on another one" in model.problem) == ((), True)
 
 
+def test_an_engine_with_another_protocol_gets_no_requests(ledger: Ledger, tmp_path: Path) -> None:
+    switch(ledger, started(ledger))
+    near = a_workload("near", release="tiny.v1", base_path="/v2", replica=0)
+    for row in ledger.releases.of_model("tiny"):
+        ledger.workloads.put(row.id, near)
+        for workload in row.workloads:
+            ledger.workloads.put(row.id, workload.model_copy(update={"base_path": "/v2"}))
+
+    [model] = TableReader(ledger, tmp_path).read(GatewayOptions()).models
+
+    assert (model.backends, "another protocol" in model.problem) == ((), True)
+
+
 def test_a_gateway_on_another_host_says_why_it_wakes_no_model(
     ledger: Ledger, tmp_path: Path
 ) -> None:

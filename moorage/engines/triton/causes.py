@@ -1,0 +1,43 @@
+"""Texts of Triton's log that show why a start failed, the most specific first.
+
+The wordings are those of Triton 2.51 and of its vLLM backend; causes of vLLM's own follow.
+"""
+
+from moorage.common.failures import Cause
+from moorage.readiness.diagnosis import LogCause
+
+LOG_CAUSES = (
+    LogCause(
+        pattern=r"__init__\(\) got an unexpected keyword argument '(?P<option>[^']*)'",
+        cause=Cause.ENGINE_BAD_ARGUMENT,
+        suggestion="The vLLM of this release does not know {option} of model.json: leave it out,"
+        " or take another `engine.version`.",
+    ),
+    LogCause(
+        pattern=r"please specify KIND_MODEL",
+        cause=Cause.ENGINE_BAD_ARGUMENT,
+        suggestion="Set `engine.triton.instance: KIND_MODEL`.",
+    ),
+    LogCause(
+        pattern=r"unable to find backend library for backend '(?P<name>[^']*)'"
+        r"|Unable to find backend '(?P<other>[^']*)'",
+        cause=Cause.PROGRAM_MISSING,
+        suggestion="The image has no vLLM backend: take one whose tag ends in `vllm-python-py3`.",
+    ),
+    LogCause(
+        pattern=r"Triton backend cannot find (?P<path>\S+)|'model\.json' containing",
+        cause=Cause.ENGINE_BAD_ARGUMENT,
+    ),
+    LogCause(
+        pattern=r"unrecognized option '(?P<flag>[^']*)'",
+        cause=Cause.ENGINE_BAD_ARGUMENT,
+        suggestion="This release of Triton does not know {flag}: leave it out of"
+        " `engine.triton.server_args`, or take a newer `engine.version`.",
+    ),
+    LogCause(
+        pattern=r"Stub process .* is not healthy|failed to start stub process",
+        cause=Cause.ENGINE_EXITED,
+        suggestion="The backend's process died; the lines before it say why. Out of shared memory"
+        " it dies like this too: raise `engine.shm`.",
+    ),
+)

@@ -1,0 +1,212 @@
+"""Triton with its vLLM backend: the server, the model in its repository, and how it is asked."""
+
+from moorage.common.failures import Cause, Failure
+from moorage.common.values import Origin
+from moorage.engines.api_key import open_access_warning
+from moorage.engines.flags import Flag, Variable, default_flag, derived_flag, spec_flag
+from moorage.engines.launch import GeneratedFile, Isolation
+from moorage.engines.recovery import Remedy
+from moorage.engines.request import LaunchRequest
+from moorage.engines.triton.causes import LOG_CAUSES
+from moorage.engines.triton.options import RULES
+from moorage.engines.triton.repository import REPOSITORY, arguments, repository
+from moorage.engines.vllm.arguments import claimed_flags, derived_flags
+from moorage.engines.vllm.companions import adapters, base_warnings
+from moorage.engines.vllm.context import context_of
+from moorage.engines.vllm.engine import Vllm
+from moorage.engines.vllm.engine_caches import offload_warning
+from moorage.images.triton_releases import vllm_of
+from moorage.memory.need import Need
+from moorage.models.profile import ModelProfile
+from moorage.readiness.protocol import Phase, Probe, triton_request
+from moorage.spec import EngineName, Mode, ModelSpec, ProbeSpec, TritonInstance
+
+PROGRAM = "tritonserver"
+SERVER_SECONDS = 30
+"""How long Triton waits for requests in flight after SIGTERM unless the spec says how long."""
+
+CLOSED = "model-repository,shared-memory,trace,logging:moorage-closed=x\ny"
+"""Whoever may load a model runs programs, and shared memory is that of the backend's process.
+
+They are closed but for a header whose value has two lines, which nobody can send over HTTP/1. gRPC
+takes such a value, so it cannot be closed: it is off unless the spec opens it.
+"""
+
+GRPC_IS_OPEN = (
+    "engine.triton.grpc: whoever reaches the port for gRPC can register shared memory and change"
+    " what the server logs; it asks for no key"
+)
+
+ULIMITS = {"memlock": -1, "stack": 64 * 2**20}
+"""As NVIDIA's own instructions start the container."""
+
+
+class Triton(Vllm):
+    """NVIDIA's inference server with its vLLM backend, in a container."""
+
+    name = EngineName.TRITON
+    program = PROGRAM
+    default_version = "26.07"
+    accelerator_types = frozenset({"cuda"})
+    spans_hosts = False
+    automatic = False
+    modes = frozenset({Mode.COMPLETION})
+    lists_models = False
+    base_path = "/v2"
+    api_key_variable = ""
+    busy = None
+    shutdown_option = "--exit-timeout-secs"
+    features = frozenset({"speculative", "lora", "extended_kv_cache"})
+    updates = None
+    model_paths = ()
+    argument_rules = RULES
+    takes_arguments_of = EngineName.VLLM
+    log_causes = (*LOG_CAUSES, *Vllm.log_causes)
+
+    def services(self, spec: ModelSpec) -> tuple[str, ...]:
+        """Metrics, and gRPC where the spec opens it."""
+        return ("metrics", "grpc") if spec.engine.triton.grpc else ("metrics",)
+
+    def argument_version(self, version: str) -> str:
+        """The version of vLLM that is in a release of Triton."""
+        return vllm_of(version)
+
+    def remedy(self, failure: Failure, need: Need | None) -> Remedy | None:  # noqa: ARG002
+        """None: its arguments are in a file, which a second try would leave as it is."""
+        return None
+
+    def sleep(self, spec: ModelSpec) -> None:  # noqa: ARG002
+        """It is stopped: nothing outside reaches the backend's own engine."""
+        return
+
+    def refusal(self, request: LaunchRequest) -> Failure | None:
+        """Refuses what Triton's own protocol, one instance or one accelerator cannot do."""
+        spec, seat = request.spec, request.seat
+        if not request.in_container:
+            return _refused("engine.runtime: Triton is started in a container only", "docker")
+        if spec.readiness.prompts:
+            note = "readiness.prompts: they are asked over OpenAI's protocol, which Triton lacks"
+            return _refused(note, "no prompts")
+        if spec.engine.triton.grpc and spec.engine.triton.health_check:
+            note = "engine.triton: with `health_check` models can be unloaded and loaded, and over"
+            return _refused(f"{note} gRPC by everybody who reaches it", "one of the two")
+        if spec.engine.triton.instance == TritonInstance.GPU and len(seat.accelerators) != 1:
+            note = f"engine.triton.instance: KIND_GPU is for one, not {len(seat.accelerators)}"
+            return _refused(f"{note} accelerators", "KIND_MODEL")
+        return None
+
+    def base_command(self, request: LaunchRequest) -> tuple[Flag, ...]:
+        """The server on the repository of this model alone, closed to whoever would change it."""
+        spec = request.spec
+        seconds = spec.stopping.grace_seconds or SERVER_SECONDS
+        return (
+            derived_flag("it holds this model", PROGRAM, f"--model-repository={REPOSITORY}"),
+            *_control(spec),
+            default_flag(
+                "nobody who asks the model may change the server", f"--http-restricted-api={CLOSED}"
+            ),
+            derived_flag(
+                "`stopping.grace_seconds`: requests in flight go on after SIGTERM",
+                f"--exit-timeout-secs={seconds}",
+            ),
+        )
+
+    def serving_flags(self, request: LaunchRequest) -> tuple[Flag, ...]:
+        """Addresses and ports of HTTP, gRPC and metrics."""
+        seat, address = request.seat, request.listen_address
+        stated = Origin.DERIVED if request.spec.port == "auto" else Origin.USER
+        closed = default_flag("off unless `engine.triton.grpc`", "--allow-grpc=false")
+        ports = {"http": (seat.port, stated)}
+        ports |= {name: (port, Origin.DERIVED) for name, port in seat.services.items()}
+        listens = "inside the container; the host publishes it" if request.publishes else "`bind`"
+        listening = tuple(
+            flag
+            for name, (port, origin) in ports.items()
+            for flag in (
+                derived_flag(listens, f"--{name}-address={address}"),
+                Flag(tokens=(f"--{name}-port={port}",), origin=origin, reason="a claimed port"),
+            )
+        )
+        return listening if "grpc" in ports else (*listening, closed)
+
+    def written_words(self, request: LaunchRequest) -> tuple[tuple[str, ...], str]:
+        """`engine.args` are vLLM's, and stand in `model.json`."""
+        return request.spec.engine.triton.server_args, "engine.triton.server_args"
+
+    def environment(self, request: LaunchRequest) -> tuple[Variable, ...]:
+        """vLLM's, without the variables of its HTTP server."""
+        return tuple(one for one in super().environment(request) if one.name != "VLLM_API_KEY")
+
+    def isolation(self, request: LaunchRequest) -> Isolation:
+        """Limits as NVIDIA states them for accelerators, where the spec states none."""
+        usual = super().isolation(request)
+        if not request.seat.accelerators:
+            return usual
+        return usual.model_copy(update={"ulimits": {**ULIMITS, **usual.ulimits}})
+
+    def files(self, request: LaunchRequest) -> tuple[GeneratedFile, ...]:
+        """The model repository."""
+        spec = request.spec
+        if request.arguments is None:
+            raise Failure(Cause.BAD_SPEC, "engine.version: no version of vLLM is known")
+        flags = arguments(_derived(request), spec.engine.arguments)
+        if words := spec.engine.arguments.words:
+            flags += (Flag(tokens=words, origin=Origin.USER, reason="engine.args", written=True),)
+        return repository(
+            spec.name, spec.engine.triton, flags, adapters(request), request.arguments
+        )
+
+    def warnings(self, request: LaunchRequest) -> tuple[str, ...]:
+        """Warnings about adapters, the extended cache, and a server that knows no key."""
+        warning = offload_warning(request.spec.extended_kv_cache, request.seat.accelerator_type)
+        return (
+            *((warning,) if warning else ()),
+            *base_warnings(request),
+            *open_access_warning(request),
+            *([GRPC_IS_OPEN] if request.spec.engine.triton.grpc else []),
+        )
+
+    def probes(self, spec: ModelSpec, profile: ModelProfile) -> tuple[Probe, ...]:  # noqa: ARG002
+        """Live, the model ready, and a generated token: a dead backend can still be ready."""
+        own, model = spec.readiness.probe, f"/v2/models/{spec.name}"
+        path = own.path if own.path != ProbeSpec().path else "/v2/health/live"
+        sampling = {"temperature": 0, "max_tokens": 1, "ignore_eos": True}
+        asking, body = triton_request(spec.name, own.prompt, sampling)
+        asked = Probe(
+            phase=Phase.ANSWERED,
+            deadline="warm_up_seconds",
+            method="POST",
+            path=asking,
+            body={**body, "return_num_output_tokens": True},
+            expects="generated",
+            name=spec.name,
+            patient=False,
+        )
+        return (
+            Probe(phase=Phase.LISTENING, deadline="load_seconds"),
+            Probe(phase=Phase.HEALTHY, deadline="load_seconds", method="GET", path=path),
+            Probe(phase=Phase.LISTED, deadline="load_seconds", method="GET", path=f"{model}/ready"),
+            *([asked] if own.request else []),
+        )
+
+
+def _control(spec: ModelSpec) -> tuple[Flag, ...]:
+    """Models are loaded at the start only, unless the backend has to unload a dead one."""
+    if not spec.engine.triton.health_check:
+        return (default_flag("what it holds stays", "--model-control-mode=none"),)
+    return (
+        spec_flag("engine.triton.health_check: unloads it", "--model-control-mode=explicit"),
+        spec_flag("the spec's name", f"--load-model={spec.name}"),
+    )
+
+
+def _derived(request: LaunchRequest) -> tuple[Flag, ...]:
+    """What the rules for vLLM derive, for the version of vLLM that the release holds."""
+    model = derived_flag(
+        "the model's directory as the engine sees it", "--model", request.engine_model_path
+    )
+    return (model, *derived_flags(context_of(request)), *claimed_flags(request))
+
+
+def _refused(detail: str, instead: str) -> Failure:
+    return Failure(Cause.BAD_SPEC, detail, suggestion=f"Take {instead}, or `engine.name: vllm`.")

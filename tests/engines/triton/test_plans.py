@@ -1,0 +1,145 @@
+"""What Triton is started with, by shape; a real vLLM takes every model.json."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moorage.common.failures import Cause, Failure
+from moorage.engines.registry import ENGINES
+from moorage.engines.triton.options import SERVER_OPTIONS
+from moorage.images.triton_releases import TRITON_RELEASES, vllm_of
+from moorage.placement.engine import other_engines
+from moorage.readiness.protocol import Phase
+from moorage.spec import EngineName, RuntimeName
+from tests.builders import a_cpu_host, a_host, a_profile, a_spec
+from tests.engines.schema.real import SECONDS, python_of_vllm
+from tests.engines.triton.shapes import SHAPES, documents, plan_of, triton_plan
+
+TRITON = ENGINES[EngineName.TRITON]
+ORACLE = Path(__file__).with_name("oracle.py")
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_plan_says_exactly_what_will_run(name: str, golden: Callable[[str, str], None]) -> None:
+    golden(f"plans/triton_{name}.json", plan_of(name).model_dump_json(indent=2) + "\n")
+
+
+@pytest.mark.vllm
+def test_a_real_vllm_takes_every_model_json_and_has_no_other_server_options() -> None:
+    written = [documents(plan_of(name, "0.32.0"))["model.json"] for name in SHAPES]
+
+    answer = asked([*written, {"model": "m", "invalid_attribute": 1}])
+
+    assert answer["refused"][:-1] == [None] * len(SHAPES)
+    assert "invalid_attribute" in answer["refused"][-1]
+    assert set(answer["server"]) - {"--help"} == SERVER_OPTIONS
+
+
+def test_arguments_keep_their_types() -> None:
+    found = documents(plan_of("typed_arguments"))["model.json"]
+
+    assert found["max_num_batched_tokens"] == 8000
+    assert found["enable_prefix_caching"] is False
+    assert found["hf_overrides"] == {"num_labels": 2}
+    assert (found["block_size"], found["seed"]) == (32, 7)
+    assert 0 < found["gpu_memory_utilization"] < 1
+
+
+def test_adapters_stand_in_a_file_of_their_own() -> None:
+    found = documents(plan_of("adapters"))
+
+    assert found["multi_lora.json"] == {"poet": "/adapters/poet", "judge": "/adapters/judge"}
+    assert found["model.json"]["enable_lora"] is True
+    assert "lora_modules" not in found["model.json"]
+    assert "multi_lora.json" not in documents(plan_of("one_accelerator"))
+
+
+def test_several_accelerators_are_left_to_vllm() -> None:
+    plan = plan_of("two_accelerators")
+
+    assert "kind: KIND_MODEL" in plan.containers[0].files[0].content
+    assert documents(plan)["model.json"]["tensor_parallel_size"] == 2
+
+
+@pytest.mark.parametrize(
+    ("triton", "placement", "why"),
+    [
+        ({"instance": "KIND_GPU"}, {"accelerators": 2}, "KIND_GPU is for one, not 2 accelerators"),
+        ({"grpc": True, "health_check": True}, {}, "over gRPC by everybody who reaches it"),
+    ],
+)
+def test_what_would_not_start_or_not_be_safe_is_refused(
+    triton: dict[str, Any], placement: dict[str, Any], why: str
+) -> None:
+    with pytest.raises(Failure, match=why) as refused:
+        triton_plan({"engine": {"triton": triton}, "placement": placement}, a_host(gpus=4))
+
+    assert refused.value.cause == Cause.BAD_SPEC
+
+
+def test_golden_prompts_are_refused() -> None:
+    prompts = {"prompts": [{"prompt": "hi", "expect": "there"}]}
+
+    with pytest.raises(Failure, match=r"readiness\.prompts"):
+        triton_plan({"readiness": prompts}, a_host(gpus=1))
+
+
+def test_its_ports_are_claimed() -> None:
+    plan = plan_of("grpc")
+    (container,) = plan.containers
+
+    assert container.port == 9000
+    assert set(container.services) == {"grpc", "metrics"}
+    assert len({container.port, *container.services.values()}) == 3
+
+
+def test_readiness_is_live_ready_and_a_generated_token() -> None:
+    probes = TRITON.probes(a_spec(), a_profile())
+
+    assert [probe.phase for probe in probes] == [
+        Phase.LISTENING,
+        Phase.HEALTHY,
+        Phase.LISTED,
+        Phase.ANSWERED,
+    ]
+    assert [probe.path for probe in probes[1:3]] == ["/v2/health/live", "/v2/models/tiny/ready"]
+    assert probes[-1].body
+    assert json.loads(probes[-1].body["sampling_parameters"])["max_tokens"] == 1
+
+
+def test_a_release_is_checked_by_the_arguments_of_its_vllm() -> None:
+    assert TRITON.argument_version("26.07") == "0.24.0" == vllm_of("26.07")
+    assert TRITON.argument_version("99.01") == ""
+    assert TRITON.default_version in TRITON_RELEASES
+
+
+def test_it_is_only_taken_where_it_is_named() -> None:
+    spec, profile = a_spec(), a_profile()
+
+    assert TRITON not in other_engines(spec, profile, ENGINES[EngineName.VLLM], ENGINES)
+
+
+def test_on_cpu_it_needs_an_image_of_ones_own() -> None:
+    host = a_cpu_host(runtimes=(RuntimeName.DOCKER,))
+    wish = {"placement": {"accelerators": 0}, "engine": {"image": "own/triton:1"}}
+    plan = triton_plan(wish, host)
+
+    assert plan.containers[0].isolation.ulimits == {}
+    assert documents(plan)["model.json"]["model"] == "/models/tiny"
+
+
+def asked(written: list[dict[str, Any]]) -> dict[str, Any]:
+    command = python_of_vllm()
+    command[-1] = ORACLE.read_text() if command[-2] == "-c" else str(ORACLE)
+    done = subprocess.run(
+        command, input=json.dumps(written), capture_output=True, text=True, timeout=SECONDS
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found

@@ -1,0 +1,1 @@
+"""A backend for a real tritonserver that keeps the contract of Triton's vLLM backend."""
