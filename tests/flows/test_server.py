@@ -30,7 +30,7 @@ MODELS = {
     *("ReadinessSpec", "Deadlines", "ProbeSpec", "PromptSpec", "MessageSpec", "CompareSpec"),
     *("SpeculativeSpec", "AdapterSpec", "AdapterUpdatesSpec", "ExtendedCacheSpec"),
     *("StoppingSpec", "RestartSpec", "ReplaceSpec", "RedeploySpec", "ApplicationSpec"),
-    *("AutoscalingSpec", "ScheduleSpec"),
+    *("AutoscalingSpec", "ScheduleSpec", "VllmSettings", "LlamaCppSettings", "TritonSettings"),
 }
 FLEET = {
     *("Fleet", "Host", "Avoided", "Reserve", "StaticAccelerator", "SshWay", "TlsWay"),
@@ -40,7 +40,7 @@ FLEET = {
 ENUMS = {
     *("EngineName", "RuntimeName", "Mode", "Policy", "Strategy", "DraftMethod"),
     *("IpcMode", "NetworkMode", "RestartPolicy", "Distributed", "ApiKey", "WhenDead"),
-    *("ReplaceStrategy", "OnDrift", "Approval", "Routing"),
+    *("ReplaceStrategy", "OnDrift", "Approval", "Routing", "TritonInstance"),
 }
 ENGINE = {"name": "transformers", "runtime": "process"}
 NEVER_READY = {**ENGINE, "command": ["sleep", "600"]}

@@ -23,7 +23,10 @@ FORMS = (
     *("deploy-model/deploy", "retire-model/retire", "redeploy-models/redeploy"),
     *("reconcile-fleet/reconcile", "rollback-model/rollback", "apply-models/apply"),
 )
-MAPS = {"Labels", "Secrets", "Environment", "Ulimits", "Host labels", "Clusters", "Engines"}
+MAPS = {
+    *("Labels", "Secrets", "Environment", "Ulimits", "Host labels", "Clusters", "Engines"),
+    "Hf overrides",
+}
 """Fields with names of one's own, which Prefect's forms take as JSON; each describes an example."""
 
 TOO_WIDE = """() => [...document.querySelectorAll("table, p, h1, h2")]
