@@ -13,6 +13,7 @@ from moorage.adapters.system.settings import Settings
 from moorage.cli import (
     apply,
     endpoint,
+    engines,
     fleet,
     gateway,
     keys,
@@ -152,13 +153,13 @@ for command in (
     redeploy.approve,
     redeploy.reconcile,
     machine.doctor,
-    machine.engines,
     machine.schema,
 ):
     app.command()(command)
 app.command("import")(apply.import_models)
 app.command("list")(models.list_models)
 for name, commands in (
+    ("engines", engines.commands),
     ("fleet", fleet.commands),
     ("gateway", gateway.app),
     ("key", keys.app),

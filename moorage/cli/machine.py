@@ -1,10 +1,9 @@
-"""`moorage doctor`, `engines` and `schema`: what this machine can run."""
+"""`moorage doctor` and `schema`: what this machine can run."""
 
 import importlib.metadata
 import platform
 import shutil
-from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -14,22 +13,17 @@ from moorage.adapters.engines.schemas import (
     schema_of_installed,
     shipped_schemas,
 )
-from moorage.adapters.hosts.survey import docker_version, survey_host, survey_hosts
+from moorage.adapters.hosts.survey import docker_version, survey_host
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.system.settings import Settings
 from moorage.cli.fleet import print_check
-from moorage.cli.options import AsJson, FleetFile, fleet_of, open_ledger
+from moorage.cli.options import AsJson
 from moorage.cli.output import dump, err, out, print_table, say
 from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.common.units import human_bytes
-from moorage.engines.base import Engine
 from moorage.engines.registry import ENGINES
-from moorage.engines.status import engine_status
-from moorage.images.catalogue import CATALOGUE
 from moorage.inventory.checks import LITTLE_DISK, Check
 from moorage.inventory.fleet import Fleet
-from moorage.inventory.snapshot import HostSnapshot
-from moorage.releases.release import ReleaseRow
 from moorage.spec import EngineName
 
 MORE_DISK = "Free some space, or set MOORAGE_HOME to a larger disk."
@@ -42,10 +36,7 @@ NOT_INSTALLED = {
     EngineName.LLAMA_CPP: "not installed here (it can run in a container)",
     EngineName.TRITON: "it runs in a container",
 }
-EXTRAS = {EngineName.LLAMA_CPP: "llama-cpp"}
-"""Extras that are not named as their engine."""
-
-INSTALL = "In the checkout: pip install '.[{}]'"
+INSTALL = "`moorage engines install {}`"
 
 
 def doctor(as_json: AsJson = False) -> None:
@@ -57,29 +48,6 @@ def doctor(as_json: AsJson = False) -> None:
         print_check(check)
     if any(check.broken for check in checks):
         raise typer.Exit(ExitCode.MACHINE)
-
-
-def engines(fleet: FleetFile = None, as_json: AsJson = False) -> None:
-    """Show the engines: what is there on each host, what they serve and load, and their images."""
-    hosts = survey_hosts(fleet_of(fleet))
-    releases = open_ledger().releases
-    used = [row for each in releases.latest() if (row := releases.running(each.model))]
-    rows = [_engine_row(engine, hosts, used) for engine in ENGINES.values()]
-    if as_json:
-        return dump(rows)
-    return print_table(
-        ("engine", "status", "serves", "loads", "runs on"),
-        [
-            (
-                f"{row['engine']} {row['version']}".strip(),
-                "\n".join(_host_lines(row)),
-                ", ".join(row["modes"]),
-                ", ".join(row["formats"]) or "anything",
-                ", ".join(row["accelerators"]),
-            )
-            for row in rows
-        ],
-    )
 
 
 def schema(
@@ -134,7 +102,7 @@ def _examine(settings: Settings) -> list[Check]:
                 f"engine {name}",
                 installed.get(name, ""),
                 missing,
-                INSTALL.format(EXTRAS.get(name, name)),
+                INSTALL.format(name),
             )
             for name, missing in NOT_INSTALLED.items()
         ),
@@ -153,38 +121,6 @@ def _ledger(settings: Settings) -> Check:
     except Failure as failure:
         return Check(name="ledger", state="broken", found=failure.detail, fix=failure.suggestion)
     return _found("ledger", settings.ledger.rpartition("@")[2])
-
-
-def _host_lines(row: dict[str, Any]) -> list[str]:
-    """The status on each host, and the models that an engine serves."""
-    several = len(row["hosts"]) > 1
-    lines = [f"{host}: {status}" if several else status for host, status in row["hosts"].items()]
-    return [*lines, *[f"serves {', '.join(row['used_by'])}"] * bool(row["used_by"])]
-
-
-def _engine_row(
-    engine: Engine, hosts: Sequence[HostSnapshot], used: Sequence[ReleaseRow]
-) -> dict[str, Any]:
-    placed = [(row.model, row.release.placement) for row in used if row.release]
-    serving = (
-        model for model, placement in placed if placement and placement.engine == engine.name
-    )
-    return {
-        "engine": engine.name,
-        "version": engine.default_version,
-        "hosts": {host.name: str(engine_status(engine, host)) for host in hosts},
-        "used_by": sorted(serving),
-        "modes": sorted(engine.modes),
-        "formats": sorted(engine.formats) if engine.predictable else [],
-        "accelerators": [*sorted(engine.accelerator_types), *["cpu"] * engine.runs_on_cpu],
-        "images": {
-            row.accelerator_type: row.reference(engine.default_version)
-            # The first row of a type is its newest runtime, so it comes last here and stays.
-            for row in reversed(CATALOGUE)
-            if row.engine == engine.name and row.has(engine.default_version)
-        },
-        "program": engine.program,
-    }
 
 
 def _list_schemas(*, as_json: bool) -> None:

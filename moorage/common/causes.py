@@ -251,6 +251,14 @@ class Cause(StrEnum):
         "The gateway does not accept its configuration",
         "`moorage gateway status` shows what is wrong.",
     )
+    ENGINE_NOT_INSTALLED = ExitCode.ENGINE.cause(
+        "The engine's packages could not be installed",
+        "Read the installer's last lines above.",
+    )
+    ENGINE_IN_USE = ExitCode.BUSY.cause(
+        "A model uses the engine",
+        "Retire the models that use it first.",
+    )
     PACKAGES_NOT_INSTALLED = ExitCode.ENGINE.cause(
         "The packages of `engine.packages` could not be installed in the container",
         "Read the installer's message in the log. `PIP_INDEX_URL` in `engine.env` or `secrets` sets"

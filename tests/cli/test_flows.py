@@ -131,8 +131,8 @@ CALLED = {
 }
 
 
-def test_eleven_flows_are_called_by_name() -> None:
-    assert len(CALLED) == 11
+def test_thirteen_flows_are_called_by_name() -> None:
+    assert len(CALLED) == 13
 
 
 @pytest.mark.parametrize("name", sorted(CALLED))

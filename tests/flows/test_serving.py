@@ -47,6 +47,8 @@ def test_every_flow_is_deployed_once(served: dict[str, RunnerDeployment]) -> Non
         "deploy-model/deploy",
         "plan-model/plan",
         "retire-model/retire",
+        "install-engine/install-engine",
+        "remove-engine/remove-engine",
         "sleep-model/sleep",
         "wake-model/wake",
         "rollback-model/rollback",

@@ -17,6 +17,8 @@ from typing import Any
 import psutil
 import pynvml
 
+from moorage.adapters.engines.installations import Installations
+from moorage.adapters.system.settings import Settings
 from moorage.engines.base import Engine
 from moorage.engines.registry import ENGINES
 from moorage.inventory.snapshot import Accelerator, Program
@@ -38,9 +40,14 @@ TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 
 
 def installed_program(engine: Engine) -> Program | None:
-    """An engine that is installed on this machine: next to this Python, else on the path."""
+    """An engine that is installed on this machine.
+
+    First the one that `moorage engines install` made, then next to this Python, then on the path.
+    """
     if not engine.program:
         return None
+    if installed := Installations(Settings().engines).program(engine.name):
+        return installed
     own = Path(sys.executable).parent / engine.program
     if own.exists():
         needed = NEEDED_MODULES.get(engine.program, ())

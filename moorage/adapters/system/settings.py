@@ -118,6 +118,11 @@ class Settings(BaseSettings):
         return self.root / "cache"
 
     @property
+    def engines(self) -> Path:
+        """Engines that were installed from packages, each version in an environment of its own."""
+        return self.root / "engines"
+
+    @property
     def adapters(self) -> Path:
         """The store of LoRA adapters."""
         return self.root / "adapters"

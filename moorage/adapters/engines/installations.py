@@ -1,0 +1,270 @@
+"""Engines that moorage installed on this machine: each version in a virtual environment of its own.
+
+The layout, below the folder `engines` of the home:
+
+    NAME/VERSION/                  the environment
+    NAME/VERSION/installed.json    written last: without it nothing there is used
+    NAME/current                   a link to the version that deploys start
+
+An installation holds the lock of its engine, and so does the pip that it starts: where moorage is
+killed, the next installation waits until that pip has ended, and begins anew.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from moorage.common.failures import Cause, Failure
+from moorage.common.printable import printable
+from moorage.common.values import Value
+from moorage.engines.base import Engine
+from moorage.engines.packages import packages_of
+from moorage.inventory.snapshot import Program
+from moorage.spec import EngineName
+
+RECORD, CURRENT, LOCK = "installed.json", "current", ".lock"
+WAIT_SECONDS = 0.5
+SHOWN = 100
+"""Characters of a line of pip's that are shown."""
+
+ENVIRONMENT = frozenset({"PATH", "HOME", "LANG", "TMPDIR", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"})
+PREFIXES = ("PIP_", "UV_", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http", "no_proxy")
+"""Variables that pip sees: none that could hold a secret of moorage's."""
+
+LAUNCHER = """#!{python}
+from moorage.adapters.engines.llama_server import main
+
+main()
+"""
+
+Tell = Callable[[str], None]
+"""Takes a line of what goes on."""
+
+
+class Installation(Value):
+    """A whole installation of one version.
+
+    Attributes:
+        path: Its program.
+        bytes: Of its files.
+    """
+
+    engine: EngineName
+    version: str
+    path: str
+    bytes: int
+    installed_at: datetime
+
+
+class Installations:
+    """The engines that are installed below a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def current(self, engine: EngineName) -> Installation | None:
+        """The version that deploys start; None = none is installed."""
+        return _read(self._folder / engine / CURRENT)
+
+    def program(self, engine: EngineName) -> Program | None:
+        """The program of the current version."""
+        found = self.current(engine)
+        return Program(engine=engine, path=found.path, version=found.version) if found else None
+
+    def versions(self, engine: EngineName) -> tuple[Installation, ...]:
+        """All whole installations of an engine."""
+        places = (self._folder / engine).glob(f"*/{RECORD}")
+        found = (_read(place.parent) for place in places if place.parent.name != CURRENT)
+        return tuple(sorted(filter(None, found), key=lambda one: one.installed_at))
+
+    def is_busy(self, engine: EngineName) -> bool:
+        """Whether one is being installed or removed now."""
+        try:
+            with _locked(self._folder / engine, None):
+                return False
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+
+    def remove(self, engine: EngineName, version: str) -> bool:
+        """Remove a version; whether there was one. It is gone at once, and its files soon after."""
+        place = self._folder / engine / version
+        with _locked(place.parent, lambda _line: None):
+            if _read(place) is None:
+                return False
+            current = place.parent / CURRENT
+            if current.is_symlink() and current.readlink() == Path(version):
+                current.unlink()
+            (place / RECORD).unlink()
+            shutil.rmtree(place)
+            return True
+
+
+class Installer:
+    """Installs one version of an engine; `stop` ends it from another thread."""
+
+    def __init__(self, folder: Path, engine: Engine, version: str, tell: Tell) -> None:
+        self._packages, self._engine, self._tell = packages_of(engine.name), engine, tell
+        self._version = version or self._packages.version
+        self._own = folder / engine.name
+        self._place = self._own / self._version
+        self._child: subprocess.Popen[str] | None = None
+        self._stopped = False
+
+    def run(self) -> Installation:
+        """Install it where it is not, and let deploys start it.
+
+        Raises:
+            Failure: `ENGINE_NOT_INSTALLED` with the end of pip's output.
+        """
+        with _locked(self._own, self._tell) as lock:
+            found = _read(self._place)
+            if found is None:
+                shutil.rmtree(self._place, ignore_errors=True)  # of one that was killed
+                try:
+                    found = self._make(lock)
+                except BaseException:
+                    shutil.rmtree(self._place, ignore_errors=True)
+                    raise
+            self._make_current()
+            return found
+
+    def stop(self) -> None:
+        """End what is under way; `run` fails then."""
+        self._stopped = True
+        if self._child:
+            self._child.terminate()
+
+    def _make(self, lock: int) -> Installation:
+        python = str(self._place / "bin" / "python")
+        wanted = self._packages.requirements(self._version)
+        ours = importlib.util.find_spec("pip") is not None  # then it need not be copied
+        options = ["--without-pip"] if ours else []
+        pip = [sys.executable, "-m", "pip", "--python", python] if ours else [python, "-m", "pip"]
+        self._do(lock, sys.executable, "-m", "venv", *options, str(self._place))
+        self._do(lock, *pip, "install", "--no-input", "--progress-bar=off", *wanted)
+        program = self._place / "bin" / self._engine.program
+        if self._engine.name == EngineName.LLAMA_CPP:
+            _write_launcher(program, python)
+        if not program.is_file():
+            raise self._failure(f"the packages have no program {program.name}")
+        sizes = (path.lstat().st_size for path in self._place.rglob("*"))
+        made = Installation(
+            engine=self._engine.name,
+            version=self._version,
+            path=str(program),
+            bytes=sum(sizes),
+            installed_at=datetime.now(UTC),
+        )
+        _replace(self._place / RECORD, made.model_dump_json())
+        return made
+
+    def _do(self, lock: int, *command: str) -> None:
+        """Run a program that holds the lock as long as it lives, and tell its lines."""
+        if self._stopped:
+            raise self._failure("it was stopped")
+        lines: list[str] = []
+        with subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            env=_environment(),
+            pass_fds=(lock,),
+        ) as self._child:
+            assert self._child.stdout
+            for line in self._child.stdout:
+                lines.append(printable(line.rstrip())[:SHOWN])
+                self._tell(lines[-1])
+        if self._child.returncode != 0:
+            raise self._failure("\n".join(lines[-20:]))
+
+    def _failure(self, detail: str) -> Failure:
+        why = "it was stopped" if self._stopped else detail
+        named = f"{self._packages.name} {self._version}"
+        return Failure(
+            Cause.ENGINE_NOT_INSTALLED,
+            f"{named}: {why}",
+            suggestion="See pip's lines above. PIP_INDEX_URL and its like say where packages come"
+            " from; `--version` chooses another one.",
+        )
+
+    def _make_current(self) -> None:
+        new = self._own / f".{CURRENT}-{os.getpid()}"
+        with suppress(FileNotFoundError):
+            new.unlink()
+        new.symlink_to(self._version)
+        new.replace(self._own / CURRENT)
+
+
+def _read(place: Path) -> Installation | None:
+    try:
+        return Installation.model_validate_json((place / RECORD).read_bytes())
+    except (OSError, ValidationError):
+        return None
+
+
+@contextmanager
+def _locked(folder: Path, tell: Tell | None) -> Iterator[int]:
+    """Hold the lock of an engine's folder; without `tell`, raise where somebody else has it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        said = False
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if tell is None:
+                    raise
+                if not said:
+                    tell("waits for another installation")
+                    said = True
+            time.sleep(WAIT_SECONDS)
+        yield lock
+    finally:
+        os.close(lock)
+
+
+def _replace(path: Path, content: str) -> None:
+    new = path.with_suffix(".new")
+    with new.open("w") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(path)
+
+
+def _write_launcher(program: Path, python: str) -> None:
+    """llama.cpp's wheel has no program: moorage's own is started in its environment."""
+    ours = Path(__file__).resolve().parents[3]
+    purelib = Path(sysconfig.get_path("purelib"))
+    site = next((program.parents[1] / "lib").glob("python*/site-packages"))
+    (site / "moorage.pth").write_text(f"{ours}\n{purelib}\n")
+    program.write_text(LAUNCHER.format(python=python))
+    program.chmod(0o755)
+
+
+def _environment() -> dict[str, str]:
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name in ENVIRONMENT or name.startswith(PREFIXES)
+    }
