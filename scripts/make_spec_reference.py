@@ -13,13 +13,16 @@ from pydantic_core import PydanticUndefined
 
 from moorage.common.failures import Cause
 from moorage.common.units import human_bytes
+from moorage.engines.packages import PACKAGES
+from moorage.engines.registry import ENGINES
 from moorage.inventory.fleet import Fleet
 from moorage.policy.rules import Policy
-from moorage.spec import ModelSpec
+from moorage.spec import Mode, ModelSpec
 
 HEAD = """# Reference: what users write
 
-Made by `make docs` from `moorage/spec/`, `moorage/inventory/fleet.py` and `moorage/policy/`.
+Made by `make docs` from `moorage/spec/`, `moorage/inventory/fleet.py`, `moorage/policy/` and
+`moorage/engines/`.
 Do not edit by hand.
 
 Sizes are whole bytes, or texts such as `16GiB` or `1.5 MB`: a number and one of the units `B`,
@@ -49,8 +52,29 @@ def reference() -> str:
         parts.append(f"## {title}\n")
         for path, part in _models(model, ""):
             parts.append(_section(path, part))
-    parts.append(_failures())
+    parts += [_engines(), _failures()]
     return "\n".join(parts)
+
+
+def _engines() -> str:
+    """What each engine serves, loads and runs on."""
+    lines = [
+        "## Engines\n",
+        "| `engine.name` | modes | loads | accelerators | over several hosts | as packages |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    for name, engine in ENGINES.items():
+        modes = [mode for mode in Mode if mode in engine.modes]
+        kinds = [*sorted(engine.accelerator_types), *["cpu"] * engine.runs_on_cpu]
+        loads = sorted(engine.formats) if engine.predictable else ["anything"]
+        spans, packed = engine.spans_hosts, name in PACKAGES
+        cells = (", ".join(modes), ", ".join(loads), ", ".join(kinds), *map(_yes, (spans, packed)))
+        lines.append(_row((f"`{name}`", *cells)))
+    return "\n".join(lines) + "\n"
+
+
+def _yes(true: bool) -> str:
+    return "yes" if true else "-"
 
 
 def _models(model: type[BaseModel], path: str) -> list[tuple[str, type[BaseModel]]]:

@@ -191,7 +191,7 @@ class Engine(EngineTraits):
         """
         if refusal := self.refusal(request):
             raise refusal
-        spec, seat, host = request.spec, request.seat, request.host
+        seat, host = request.seat, request.host
         extra = self.extra_mounts(request) if request.in_container else ()
         return ContainerSpec(
             name=container_name(request.release, seat.replica, seat.role, seat.position),
@@ -212,13 +212,7 @@ class Engine(EngineTraits):
             shm_bytes=shm_bytes(request),
             memory_bytes=memory_bytes(request),
             cores=cores(request),
-            labels={
-                LABEL_LEDGER: request.ledger,
-                LABEL_MODEL: spec.name,
-                LABEL_RELEASE: request.release,
-                LABEL_ROLE: seat.role,
-                LABEL_REPLICA: str(seat.replica),
-            },
+            labels=_labels(request),
             working_directory=self.working_directory(request) if request.in_container else "",
             links=() if request.in_container else self.links(request),
             files=self.files(request),
@@ -260,3 +254,14 @@ class Engine(EngineTraits):
                 name=name, secret=secret, origin=Origin.USER, reason="secrets"
             )
         return tuple(variables.values())
+
+
+def _labels(request: LaunchRequest) -> dict[str, str]:
+    """Labels by which a container is known as one of this ledger's."""
+    return {
+        LABEL_LEDGER: request.ledger,
+        LABEL_MODEL: request.spec.name,
+        LABEL_RELEASE: request.release,
+        LABEL_ROLE: request.seat.role,
+        LABEL_REPLICA: str(request.seat.replica),
+    }

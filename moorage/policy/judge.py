@@ -80,6 +80,11 @@ def _of_execution(rules: Rules, engine: EngineSpec) -> Iterator[Finding]:
         yield "packages", "engine.packages", engine.packages, False
     for word in refused_words(rules.args, engine.args):
         yield "args", "engine.args", word, rules.args
+    triton = engine.triton
+    opened = {"server_args": triton.server_args, "grpc": ("--allow-grpc",) * triton.grpc}
+    for field, words in opened.items():
+        for word in refused_words(rules.args, words):
+            yield "args", f"engine.triton.{field}", word, rules.args
 
 
 def _of_image(rules: Rules, engine: EngineSpec, fleet: Fleet) -> Iterator[Finding]:

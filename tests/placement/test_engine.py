@@ -154,5 +154,5 @@ def test_a_command_of_an_engine_that_nobody_names_is_refused(more: dict[str, Any
     with pytest.raises(Failure, match=r"engine\.command: neither") as caught:
         choose_engine(spec, a_profile(), a_fleet(a_host()), ENGINES)
     assert caught.value.cause is Cause.BAD_SPEC
-    known = "`vllm`, `transformers`, `llama.cpp`, `sglang`, `custom`"
+    known = "`vllm`, `transformers`, `llama.cpp`, `sglang`, `triton`, `custom`"
     assert f"`engine.name` ({known})" in caught.value.suggestion

@@ -49,6 +49,11 @@ HOSTILE: list[tuple[str, dict[str, Any]]] = [
         {"engine": {"entrypoint": SHELL, "image": "vllm/vllm-openai"}},
     ),
     ("commands", {"engine": ON_RAY, "placement": {"cluster": "ray-a"}}),
+    ("args", {"engine": {"name": "triton", "triton": {"grpc": True}}}),
+    (
+        "args",
+        {"engine": {"name": "triton", "triton": {"server_args": ["--backend-directory=/evil"]}}},
+    ),
     (
         "commands",
         {

@@ -52,11 +52,7 @@ def container_arguments(spec: ContainerSpec) -> dict[str, Any]:
         ],
         # The library would add the proxies of this machine's ~/.docker/config.json, with passwords.
         "use_config_proxy": False,
-        "ports": {
-            f"{port}/tcp": (spec.bind, port)
-            for port in (spec.port, *spec.services.values())
-            if spec.publishes
-        },
+        "ports": _ports(spec),
         "device_requests": _device_requests(spec),
         "shm_size": spec.shm_bytes or None,
         "mem_limit": spec.memory_bytes or None,
@@ -72,6 +68,11 @@ def container_arguments(spec: ContainerSpec) -> dict[str, Any]:
         "detach": True,
         **_isolation(spec.isolation),
     }
+
+
+def _ports(spec: ContainerSpec) -> dict[str, tuple[str, int]]:
+    ports = (spec.port, *spec.services.values()) if spec.publishes else ()
+    return {f"{port}/tcp": (spec.bind, port) for port in ports}
 
 
 def _prepared(spec: ContainerSpec) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin
 from moorage.engines.api_key import open_access_warning
-from moorage.engines.flags import Flag, Variable, default_flag, derived_flag, spec_flag
+from moorage.engines.flags import Flag, default_flag, derived_flag, spec_flag
 from moorage.engines.launch import GeneratedFile, Isolation
 from moorage.engines.recovery import Remedy
 from moorage.engines.request import LaunchRequest
@@ -132,10 +132,6 @@ class Triton(Vllm):
     def written_words(self, request: LaunchRequest) -> tuple[tuple[str, ...], str]:
         """`engine.args` are vLLM's, and stand in `model.json`."""
         return request.spec.engine.triton.server_args, "engine.triton.server_args"
-
-    def environment(self, request: LaunchRequest) -> tuple[Variable, ...]:
-        """vLLM's, without the variables of its HTTP server."""
-        return tuple(one for one in super().environment(request) if one.name != "VLLM_API_KEY")
 
     def isolation(self, request: LaunchRequest) -> Isolation:
         """Limits as NVIDIA states them for accelerators, where the spec states none."""
