@@ -1,5 +1,6 @@
 """The commands; those that deploy and retire a model are here."""
 
+import importlib.metadata
 from pathlib import Path
 from typing import Annotated
 
@@ -47,6 +48,22 @@ FleetFile = Annotated[
     Path | None,
     typer.Option("--fleet", help="Fleet file; else fleet.yaml next to it, else this machine."),
 ]
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        say(f"moorage {importlib.metadata.version('moorage')}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool,
+        typer.Option("--version", is_eager=True, callback=_show_version, help="Print the version."),
+    ] = False,
+) -> None:
+    """Options of every command."""
 
 
 @app.command()

@@ -38,11 +38,14 @@ ApiKey = Annotated[
 ]
 
 
+HELP = {"help_option_names": ["-h", "--help"]}
+
+
 class Commands(typer.Typer):
     """Commands whose failures are shown and become exit codes."""
 
     def __init__(self, **settings: Any) -> None:
-        super().__init__(cls=_Group, **settings)
+        super().__init__(cls=_Group, context_settings=HELP, **settings)
 
     def command(self, name: str | None = None, **settings: Any) -> Callable[[C], C]:
         """Register a command, as `typer.Typer` does."""

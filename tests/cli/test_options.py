@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import closing
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -80,3 +81,15 @@ def refused(*arguments: str) -> dict[str, Any]:
     assert result.exit_code == ExitCode.BAD_INPUT, result.output
     found: dict[str, Any] = json.loads(result.stdout)["error"]
     return found
+
+
+@pytest.mark.parametrize("words", [["-h"], ["deploy", "-h"], ["engines", "install", "-h"]])
+def test_help_has_a_short_name_everywhere(words: list[str]) -> None:
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0
+    assert "Usage: " in done.output
+
+
+def test_the_version_is_printed() -> None:
+    done = CliRunner().invoke(app, ["--version"])
+    assert (done.exit_code, done.output) == (0, f"moorage {version('moorage')}\n")
