@@ -8,14 +8,13 @@ from flows.flow_context import NO_RESULT, flow_context, keep_result
 from moorage.common.failures import Cause, Failure
 from moorage.engines.registry import ENGINES
 from moorage.inventory.fleet import Fleet
+from moorage.operations.engine_installation import stand_in, way_on
 from moorage.releases.requester import Claim
 from moorage.spec import EngineName, RuntimeName
 from tasks.installation import (
     host_named,
     install_image,
     install_packages,
-    stand_in,
-    way_on,
 )
 from tasks.policy import is_from_command_line, require_allowed
 

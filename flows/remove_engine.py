@@ -8,9 +8,10 @@ from flows.flow_context import NO_RESULT, flow_context, keep_result
 from moorage.adapters.system.threads import in_thread
 from moorage.engines.registry import ENGINES
 from moorage.inventory.fleet import Fleet
+from moorage.operations.engine_installation import stand_in
 from moorage.releases.requester import Claim
 from moorage.spec import EngineName, RuntimeName
-from tasks.installation import host_named, remove_installed, stand_in
+from tasks.installation import host_named, remove_installed
 from tasks.policy import require_allowed
 
 

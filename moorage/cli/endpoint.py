@@ -14,7 +14,6 @@ from moorage.common.printable import printable
 from moorage.common.strict_json import JsonError
 from moorage.common.values import LARGEST
 from moorage.engines.api_key import key_secret
-from moorage.engines.launch import OPENAI
 from moorage.engines.registry import ENGINES
 from moorage.gateway.gateway import Gateway
 from moorage.readiness.answers import shorten
@@ -115,7 +114,7 @@ def chat(
     ledger = open_ledger()
     gateway = next(filter(lambda one: _is_open(one, api_key), ledger.gateways.all()), None)
     served = ledger.releases.running(name)
-    if gateway and not (served and served.serving and served.serving[0].base_path != OPENAI):
+    if gateway and (served is None or _speaks_openai(served)):
         row = ledger.releases.asleep(name) or running_release(name)
         url, key = gateway.url, api_key
     else:
@@ -159,9 +158,13 @@ def _answer(
         raise Failure(Cause.BAD_ANSWER, f"{url}: the answer {error}") from error
 
 
+def _speaks_openai(row: ReleaseRow) -> bool:
+    return all(one.speaks_openai for one in row.serving)
+
+
 def _request(row: ReleaseRow, prompt: str, max_tokens: int) -> tuple[str, dict[str, Any]]:
     """The path and body that suit the interface of its engine."""
-    if row.serving and row.serving[0].base_path != OPENAI:
+    if not _speaks_openai(row):
         return triton_request(row.model, prompt, {"max_tokens": max_tokens})
     profile = row.release.profile if row.release else None
     talks = profile is None or profile.has_chat_template

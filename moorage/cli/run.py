@@ -27,7 +27,6 @@ from moorage.cli.options import AsJson, existing, open_ledger
 from moorage.cli.output import dump, say
 from moorage.common.failures import Cause, Failure
 from moorage.common.printable import printable
-from moorage.engines.launch import OPENAI
 from moorage.engines.registry import ENGINES
 from moorage.inventory.fleet import Fleet
 from moorage.models.files import GGUF
@@ -91,7 +90,7 @@ class Conversation:
         if profile and profile.mode != Mode.COMPLETION:
             detail = f"{release.spec.source} is a model for {profile.mode}, which cannot chat"
             raise Failure(Cause.BAD_ANSWER, detail, suggestion="Use `--serve`.")
-        if release.workloads[0].base_path != OPENAI:
+        if not release.workloads[0].speaks_openai:
             detail = "its engine speaks another protocol than OpenAI's"
             raise Failure(Cause.BAD_ANSWER, detail, suggestion="Use `--serve`.")
         self._talks = profile is None or profile.has_chat_template

@@ -290,6 +290,11 @@ class Workload(Value):
         return self.role == Role.LEADER
 
     @property
+    def speaks_openai(self) -> bool:
+        """Whether it takes requests as OpenAI's API does, as gateways and chats send them."""
+        return self.base_path == OPENAI
+
+    @property
     def url(self) -> str:
         """What clients are given: the endpoint and the path of its interface."""
         return f"{self.endpoint}{self.base_path}"

@@ -11,28 +11,32 @@ class Packages(NamedTuple):
 
     Attributes:
         name: The package whose version is the engine's.
-        version: The one that this release of moorage was tested with.
+        version: The tested one, where its numbers are not the engine's own; empty = they are.
         extras: Of that package, in brackets; empty = none.
         also: Requirements beside it.
+        launcher: Module of moorage that is its program; empty = the packages bring one.
     """
 
     name: str
-    version: str
+    version: str = ""
     extras: str = ""
     also: tuple[str, ...] = ()
+    launcher: str = ""
 
     def requirements(self, version: str) -> tuple[str, ...]:
-        """What pip is given for a version; empty = the tested one."""
-        return (f"{self.name}{self.extras}=={version or self.version}", *self.also)
+        """What pip is given for a version."""
+        return (f"{self.name}{self.extras}=={version}", *self.also)
 
 
 PACKAGES: dict[EngineName, Packages] = {
-    EngineName.VLLM: Packages("vllm", "0.32.0"),
-    EngineName.SGLANG: Packages("sglang", "0.5.23"),
+    EngineName.VLLM: Packages("vllm"),
+    EngineName.SGLANG: Packages("sglang"),
     EngineName.TRANSFORMERS: Packages(
-        "transformers", "5.23.0", "[serving]", ("torch", "requests>=2.32")
+        "transformers", extras="[serving]", also=("torch", "requests>=2.32")
     ),
-    EngineName.LLAMA_CPP: Packages("xllamacpp", "2026.10.11549"),
+    EngineName.LLAMA_CPP: Packages(
+        "xllamacpp", "2026.10.11549", launcher="moorage.adapters.engines.llama_server"
+    ),
 }
 
 

@@ -1,9 +1,11 @@
 """A placement and a launch plan as a person reads them."""
 
 import json
+from collections.abc import Iterator
 
 from moorage.common.units import human_bytes
-from moorage.engines.launch import ContainerSpec, Isolation, LaunchPlan
+from moorage.engines.flags import Flag
+from moorage.engines.launch import ContainerSpec, GeneratedFile, Isolation, LaunchPlan
 from moorage.memory.need import Term
 from moorage.placement.explanation import rows, summary
 from moorage.placement.placement import Placement, Seat
@@ -100,14 +102,7 @@ def _terms(name: str, tokens: int, concurrency: int, terms: tuple[Term, ...], si
 
 
 def _container(spec: ContainerSpec) -> tuple[Section, ...]:
-    command = Section(
-        title=f"{spec.name} on {spec.host} ({spec.runtime})",
-        header=("argument", "given by", "origin", "why"),
-        rows=tuple(
-            (" ".join(f.tokens), "you" if f.written else "moorage", f.origin, f.reason)
-            for f in spec.command
-        ),
-    )
+    command = _flags(f"{spec.name} on {spec.host} ({spec.runtime})", spec.command)
     environment = Section(
         header=("variable", "value", "origin", "why"),
         rows=tuple(
@@ -116,7 +111,8 @@ def _container(spec: ContainerSpec) -> tuple[Section, ...]:
         ),
     )
     if spec.application is None:
-        return command, environment, facts(_surroundings(spec))
+        files = (section for file in spec.files for section in _file(file))
+        return command, environment, *files, facts(_surroundings(spec))
     application = Section(  # word for word what is put to the Ray cluster
         title=f"Application at {spec.application.endpoint}",
         code=json.dumps(spec.application.config, indent=2, ensure_ascii=False),
@@ -124,8 +120,27 @@ def _container(spec: ContainerSpec) -> tuple[Section, ...]:
     return command, environment, application
 
 
+def _flags(title: str, flags: tuple[Flag, ...]) -> Section:
+    return Section(
+        title=title,
+        header=("argument", "given by", "origin", "why"),
+        rows=tuple(
+            (" ".join(f.tokens), "you" if f.written else "moorage", f.origin, f.reason)
+            for f in flags
+        ),
+    )
+
+
+def _file(file: GeneratedFile) -> Iterator[Section]:
+    """A generated file word for word, and the flags that it follows from."""
+    yield Section(title=f"File {file.path}", code=file.content)
+    if file.flags:
+        yield _flags("It follows from", file.flags)
+
+
 def _surroundings(spec: ContainerSpec) -> list[tuple[str, str]]:
     rows = [("publishes" if spec.publishes else "listens on", f"{spec.bind}:{spec.port}")]
+    rows += [(f"{name} on", f"{spec.bind}:{port}") for name, port in spec.services.items()]
     if spec.preparation:
         rows += [("installs first", name) for name in spec.preparation.packages]
         if spec.preparation.without_cuda_compat:

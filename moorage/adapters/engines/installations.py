@@ -45,7 +45,7 @@ PREFIXES = ("PIP_", "UV_", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http", "no_
 """Variables that pip sees: none that could hold a secret of moorage's."""
 
 LAUNCHER = """#!{python}
-from moorage.adapters.engines.llama_server import main
+from {module} import main
 
 main()
 """
@@ -119,7 +119,7 @@ class Installer:
 
     def __init__(self, folder: Path, engine: Engine, version: str, tell: Tell) -> None:
         self._packages, self._engine, self._tell = packages_of(engine.name), engine, tell
-        self._version = version or self._packages.version
+        self._version = version or self._packages.version or engine.default_version
         self._own = folder / engine.name
         self._place = self._own / self._version
         self._child: subprocess.Popen[str] | None = None
@@ -158,8 +158,8 @@ class Installer:
         self._do(lock, sys.executable, "-m", "venv", *options, str(self._place))
         self._do(lock, *pip, "install", "--no-input", "--progress-bar=off", *wanted)
         program = self._place / "bin" / self._engine.program
-        if self._engine.name == EngineName.LLAMA_CPP:
-            _write_launcher(program, python)
+        if self._packages.launcher:
+            _write_launcher(program, python, self._packages.launcher)
         if not program.is_file():
             raise self._failure(f"the packages have no program {program.name}")
         sizes = (path.lstat().st_size for path in self._place.rglob("*"))
@@ -252,13 +252,13 @@ def _replace(path: Path, content: str) -> None:
     new.replace(path)
 
 
-def _write_launcher(program: Path, python: str) -> None:
-    """llama.cpp's wheel has no program: moorage's own is started in its environment."""
+def _write_launcher(program: Path, python: str, module: str) -> None:
+    """Start a module of moorage in an environment whose packages have no program."""
     ours = Path(__file__).resolve().parents[3]
     purelib = Path(sysconfig.get_path("purelib"))
     site = next((program.parents[1] / "lib").glob("python*/site-packages"))
     (site / "moorage.pth").write_text(f"{ours}\n{purelib}\n")
-    program.write_text(LAUNCHER.format(python=python))
+    program.write_text(LAUNCHER.format(python=python, module=module))
     program.chmod(0o755)
 
 

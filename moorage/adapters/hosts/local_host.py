@@ -19,7 +19,9 @@ import pynvml
 
 from moorage.adapters.engines.installations import Installations
 from moorage.adapters.system.settings import Settings
+from moorage.common.failures import Failure
 from moorage.engines.base import Engine
+from moorage.engines.packages import packages_of
 from moorage.engines.registry import ENGINES
 from moorage.inventory.snapshot import Accelerator, Program
 from moorage.inventory.survey.facts import Found
@@ -31,9 +33,6 @@ NEEDED_MODULES = {
     "moorage-llama-server": ("xllamacpp",),
 }
 """Modules that an engine's program needs besides its own package."""
-
-PACKAGES = {"moorage-llama-server": "xllamacpp"}
-"""Packages whose version is the engine's, where they are not named as its program."""
 
 PROBE_SECONDS = 20
 TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
@@ -54,8 +53,8 @@ def installed_program(engine: Engine) -> Program | None:
         if not all(importlib.util.find_spec(module) for module in needed):
             return None
         try:
-            version = importlib.metadata.version(PACKAGES.get(engine.program, engine.program))
-        except importlib.metadata.PackageNotFoundError:
+            version = importlib.metadata.version(packages_of(engine.name).name)
+        except (importlib.metadata.PackageNotFoundError, Failure):
             # The program needs its version too (vLLM 0.32, `entrypoints/cli/main.py`).
             return None
         return Program(engine=engine.name, path=str(own), version=version)

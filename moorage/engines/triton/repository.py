@@ -8,9 +8,10 @@ from moorage.engines.command_line import without_user_flags
 from moorage.engines.flags import Flag
 from moorage.engines.launch import GeneratedFile
 from moorage.engines.schema.argument import Schema
+from moorage.engines.schema.keywords import keywords
+from moorage.engines.triton.options import SERVER_OPTIONS
 from moorage.engines.vllm.companions import Adapter
 from moorage.engines.vllm.options import ALIASES
-from moorage.engines.vllm.ray_application import keywords
 from moorage.spec import TritonSettings
 from moorage.spec.arguments import EngineArguments
 
@@ -68,14 +69,7 @@ def arguments(derived: Iterable[Flag], written: EngineArguments) -> tuple[Flag, 
     return without_user_flags(kept, written, ALIASES)
 
 
-NOT_THE_ENGINES = frozenset(
-    {
-        "--disable-access-log-for-endpoints",
-        "--enable-prompt-tokens-details",
-        "--lora-modules",
-        "--shutdown-timeout",
-    }
-)
+NOT_THE_ENGINES = SERVER_OPTIONS | {"--shutdown-timeout"}
 """Derived options that concern vLLM's own HTTP server; Triton waits and lists adapters itself."""
 
 

@@ -4,24 +4,19 @@ Read from `ray.llm` of Ray 2.60: `engine_kwargs` takes the fields of vLLM's engi
 model and name are `model_loading_config`, and Ray names executor, host and port itself.
 """
 
-from collections.abc import Iterator, Sequence
 from typing import Any
 
-from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin
 from moorage.engines.application import ApplicationParts, ApplicationRequest
 from moorage.engines.command_line import without_user_flags
 from moorage.engines.flags import Flag, derived_flag, variable
-from moorage.engines.schema.argument import Argument, Kind, Schema
-from moorage.engines.schema.convert import CONVERSIONS, NOTHING, NotAccepted
-from moorage.engines.schema.reading import rewritten
+from moorage.engines.schema.keywords import keywords
 from moorage.engines.vllm.arguments import length_flags, mode_flags, trust_flags
 from moorage.engines.vllm.companions import speculative_flags
 from moorage.engines.vllm.context import LaunchContext, Length
 from moorage.engines.vllm.distributed import PIPELINE, TENSOR
 from moorage.engines.vllm.options import ALIASES
 from moorage.placement.placement import CPU
-from moorage.spec.tokenize import is_option
 
 BUILDER = "ray.serve.llm:build_openai_app"
 VARIABLES = (variable("VLLM_NO_USAGE_STATS", "1", "a server does not report home"),)
@@ -96,70 +91,3 @@ def _deployment(request: ApplicationRequest) -> dict[str, Any]:
     if scaling:
         number = {"autoscaling_config": scaling.model_dump(exclude_none=True)}
     return {**number, "graceful_shutdown_timeout_s": stopping.drain_seconds}
-
-
-def keywords(words: Sequence[str], schema: Schema) -> dict[str, Any]:
-    """What an engine's own parser would make of words, by the name of the field.
-
-    Args:
-        words: Of a command line; the last writing of an option counts.
-        schema: What the version knows.
-
-    Raises:
-        Failure: `BAD_SPEC` for an option that is unknown or cut short, or a value that is none.
-    """
-    found: dict[str, Any] = {}
-    for option, values in _options(_rewritten(words, schema)):
-        argument = schema.options.get(option)
-        if argument is None:
-            raise _bad(option, f"vLLM {schema.version} does not know it; write options in full")
-        try:
-            found[_field(argument)] = _value(argument, option, values)
-        except NotAccepted as error:
-            raise _bad(option, str(error)) from None
-    return found
-
-
-def _rewritten(words: Sequence[str], schema: Schema) -> list[str]:
-    try:
-        return rewritten(words, schema)
-    except NotAccepted as error:
-        raise _bad(str(error), "its value is missing") from None
-
-
-def _options(words: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
-    """Each option with its values."""
-    option, values = "", list[str]()
-    for word in words:
-        if not is_option(word):
-            values.append(word)
-            continue
-        if option:
-            yield option, values
-        option, equals, value = word.partition("=")
-        values = [value] if equals else []
-    if option:
-        yield option, values
-
-
-def _field(argument: Argument) -> str:
-    """vLLM's fields are named as the first of their long options."""
-    name = next(name for name in argument.options if name.startswith("--"))
-    return name.removeprefix("--").replace("-", "_")
-
-
-def _value(argument: Argument, option: str, values: Sequence[str]) -> Any:
-    if argument.kind == Kind.SWITCH:
-        return not (option.startswith("--no-") and option != argument.name)
-    if not values and argument.values != "?":
-        raise NotAccepted("its value is missing")
-    read = [_one(argument, value) for value in values]
-    return read if argument.values in ("+", "*") else next(iter(read), None)
-
-
-def _one(argument: Argument, word: str) -> Any:
-    return None if argument.none and word in NOTHING else CONVERSIONS[argument.kind](word)
-
-
-def _bad(option: str, why: str) -> Failure:
-    return Failure(Cause.BAD_SPEC, f"engine.args: {option}: {why}")

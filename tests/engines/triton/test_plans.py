@@ -16,6 +16,8 @@ from moorage.engines.triton.options import SERVER_OPTIONS
 from moorage.images.triton_releases import TRITON_RELEASES, vllm_of
 from moorage.placement.engine import other_engines
 from moorage.readiness.protocol import Phase
+from moorage.reports.document import Document
+from moorage.reports.plan_report import plan_sections
 from moorage.spec import EngineName, RuntimeName
 from tests.builders import a_cpu_host, a_host, a_profile, a_spec
 from tests.engines.schema.real import SECONDS, python_of_vllm
@@ -39,6 +41,16 @@ def test_a_real_vllm_takes_every_model_json_and_has_no_other_server_options() ->
     assert answer["refused"][:-1] == [None] * len(SHAPES)
     assert "invalid_attribute" in answer["refused"][-1]
     assert set(answer["server"]) - {"--help"} == SERVER_OPTIONS
+
+
+def test_a_plan_shows_its_files_and_what_they_follow_from() -> None:
+    plan = plan_of("adapters")
+
+    shown = Document(title="plan", sections=tuple(plan_sections(plan))).markdown()
+
+    assert all(file.content.strip() in shown for file in plan.containers[0].files)
+    assert "--max-lora-rank" in shown
+    assert f"127.0.0.1:{plan.containers[0].services['metrics']}" in shown
 
 
 def test_arguments_keep_their_types() -> None:

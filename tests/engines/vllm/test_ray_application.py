@@ -7,7 +7,7 @@ import pytest
 
 from moorage.adapters.engines.schemas import SchemaStore
 from moorage.common.failures import Failure
-from moorage.engines.vllm.ray_application import keywords
+from moorage.engines.schema.keywords import keywords
 from moorage.spec.tokenize import user_tokens
 
 SCHEMA = SchemaStore(Path("/nowhere")).of_version("0.32.0")

@@ -8,8 +8,8 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.refusal import Refusal
 from moorage.engines.registry import ENGINES
 from moorage.inventory.snapshot import HostSnapshot
+from moorage.operations.engine_installation import stand_in, way_on
 from moorage.spec import EngineName, RuntimeName
-from tasks.installation import stand_in, way_on
 from tests.builders import a_cpu_host, a_host
 
 BOTH = (RuntimeName.DOCKER, RuntimeName.PROCESS)

@@ -1,0 +1,83 @@
+"""How an engine comes onto a host, and who needs it there."""
+
+from collections.abc import Iterable
+
+from moorage.common.failures import Cause, Failure
+from moorage.common.refusal import Refusal
+from moorage.engines.base import Engine
+from moorage.engines.packages import PACKAGES
+from moorage.images.image import Image
+from moorage.inventory.access import parse_access
+from moorage.inventory.snapshot import HostSnapshot
+from moorage.placement.placement import CPU
+from moorage.placement.runtime import image_on
+from moorage.releases.release import ReleaseRow
+from moorage.releases.states import SERVING, UNFINISHED, ReleaseState
+from moorage.spec import EngineName, EngineSpec, ModelSpec, RuntimeName
+
+HOLDING = SERVING | UNFINISHED | {ReleaseState.ASLEEP}
+"""States of releases that need their engine still."""
+
+
+def stand_in(engine: EngineName, version: str, runtime: RuntimeName) -> ModelSpec:
+    """A spec that asks for an engine, and for no model in particular.
+
+    Raises:
+        Failure: `BAD_SETTING` for a name that stands for no engine in particular.
+    """
+    if engine in (EngineName.AUTO, EngineName.CUSTOM):
+        raise Failure(
+            Cause.BAD_SETTING,
+            f"engine: found {engine}; it stands for no engine in particular",
+            suggestion="`moorage engines` lists them.",
+        )
+    wanted = EngineSpec(name=engine, version=version or None, runtime=runtime)
+    name = f"engine-{engine.value.replace('.', '-')}"
+    return ModelSpec(name=name, source="hf://none/none", engine=wanted)
+
+
+def way_on(engine: Engine, host: HostSnapshot, spec: ModelSpec) -> tuple[RuntimeName, Image | None]:
+    """How an engine is installed on a host: its image where one fits, else its packages.
+
+    Raises:
+        Failure: `NO_IMAGE`, or `BAD_SETTING` for a program on another machine.
+    """
+    wanted = spec.engine.runtime
+    if wanted != RuntimeName.PROCESS and RuntimeName.DOCKER in host.runtimes:
+        try:
+            return RuntimeName.DOCKER, image_on(spec, engine, host, _kind_of(engine, host))
+        except (Failure, Refusal):
+            if wanted == RuntimeName.DOCKER or engine.name not in PACKAGES:
+                raise
+    if wanted == RuntimeName.DOCKER:
+        raise Failure(Cause.RUNTIME_UNAVAILABLE, f"{host.name} has no Docker that answers")
+    if parse_access(host.address).is_remote:
+        raise Failure(
+            Cause.BAD_SETTING,
+            f"{engine.name} cannot be installed as a program on {host.name}, another machine",
+            suggestion="There it runs in a container: `--runtime docker`.",
+        )
+    return RuntimeName.PROCESS, None
+
+
+def _kind_of(engine: Engine, host: HostSnapshot) -> str:
+    kinds = [one.type for one in host.accelerators if one.type in engine.accelerator_types]
+    return kinds[0] if kinds else CPU
+
+
+def is_meant(found: str, wanted: str) -> bool:
+    """Whether a version is the wanted one; empty = all are wanted, and none was found."""
+    return bool(found) and wanted in ("", found)
+
+
+def users_of(engine: Engine, host: HostSnapshot, rows: Iterable[ReleaseRow]) -> list[str]:
+    """The models whose releases, of those in `HOLDING`, need an engine on a host."""
+    found = {
+        row.model
+        for row in rows
+        if row.release
+        and row.release.plan
+        and row.release.plan.engine == engine.name
+        and any(one.host == host.name for one in row.release.plan.containers)
+    }
+    return sorted(found)
