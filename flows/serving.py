@@ -1,4 +1,4 @@
-"""Serving the flows as prefect.yaml describes them: runs start in this machine's subprocesses."""
+"""Serving the flows as prefect.yaml describes them: runs are processes of this machine."""
 
 import asyncio
 import signal
@@ -14,6 +14,7 @@ from prefect.schedules import Schedule
 from prefect.utilities.templating import apply_values
 from pydantic import TypeAdapter
 
+from moorage.adapters.prefect.run_processes import fork_runs
 from moorage.adapters.prefect.schedules import creation_of, scheduled_deployments
 from moorage.common.strict_yaml import decode
 
@@ -37,6 +38,7 @@ def serve_all(deployments: list[RunnerDeployment], limit: int) -> None:
     Then the runs that are under way are cancelled, so that each undoes what it has begun.
     `prefect.serve` is not used because it kills them instead.
     """
+    fork_runs({str(one.entrypoint).rpartition(".")[0] for one in deployments})
     asyncio.run(_serve(deployments, limit))
 
 

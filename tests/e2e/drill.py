@@ -22,6 +22,8 @@ from tests.waiting import PATIENCE_SECONDS, until
 
 KILLED = -signal.SIGKILL
 ASK_SECONDS = 10
+PAUSE_SECONDS = 0.1
+"""Between two requests of a caller: asking without a pause cost more than all that was killed."""
 
 HALF = ("*.partial", "*.incomplete", ".incomplete", "*.tmp", "*.part-*")
 
@@ -30,7 +32,7 @@ Tell = Callable[[str, object], None]
 
 
 class Caller(Background):
-    """Asks a release without a pause, and counts what it does not answer.
+    """Asks a release again and again, and counts what it does not answer.
 
     Args:
         row: The release.
@@ -51,7 +53,7 @@ class Caller(Background):
 
     def run(self) -> None:
         with httpx.Client(timeout=self._patience, trust_env=False) as client:
-            while not self.ended.wait(0.02):
+            while not self.ended.wait(PAUSE_SECONDS):
                 if wrong := self._ask(client):
                     self.refused.append((datetime.now(UTC), wrong))
                 else:

@@ -22,23 +22,12 @@ import flows.deploy_model
 import flows.reconcile_fleet
 import flows.retire_model  # noqa: F401  (so that no command has to)
 from moorage.adapters.files.pretrained import read_config
+from moorage.adapters.prefect.run_processes import LATE_IMPORTS
 from moorage.cli.app import app
 from moorage.common.failures import Cause, Failure
 from tests.e2e.command_server import FAILS, KILLS, MESSAGE_BYTES, STOPS
 from tests.e2e.interrupted import arm
 from tests.e2e.outages import kill_whole
-
-LATE = (
-    "moorage.adapters.ledger.migrations",
-    "flows.rollback_model",
-    "prefect.engine",
-    "prefect.task_engine",
-    "prefect.utilities.visualization",
-    "anyio._backends._asyncio",
-    "fastapi",
-    "gpustack_runner",
-)
-"""What a command imports once it needs it: half a second of each one's time."""
 
 
 def main(number: int) -> None:
@@ -47,7 +36,7 @@ def main(number: int) -> None:
     Args:
         number: Of the socket on which orders come, each with a socket for answers and two files.
     """
-    for name in LATE:
+    for name in ("flows.rollback_model", *LATE_IMPORTS):
         import_module(name)
     with TemporaryDirectory() as folder:
         Path(folder, "config.json").write_text('{"model_type": "llama"}')
