@@ -10,8 +10,8 @@ from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import human_bytes
 from moorage.engines.base import Engine
+from moorage.engines.installed import image_version
 from moorage.engines.registry import ENGINES
-from moorage.images.catalogue import tagged_version
 from moorage.images.image import Image
 from moorage.inventory.access import parse_access
 from moorage.inventory.fleet import Fleet
@@ -82,7 +82,7 @@ def remove_installed(engine: Engine, host: HostSnapshot, version: str) -> tuple[
         )
     removed = []
     for image in sorted(host.images):
-        if "@" not in image and is_meant(tagged_version(image, engine.name), version):
+        if "@" not in image and is_meant(image_version(image, engine, host), version):
             DockerImages(host.address).remove(image)
             removed.append(image)
     if not parse_access(host.address).is_remote:

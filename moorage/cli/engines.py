@@ -1,24 +1,31 @@
 """`moorage engines`: what is there on each host, and installing, updating and removing it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from moorage.adapters.engines.disk_usage import measure_disks
 from moorage.adapters.engines.installations import Installations
 from moorage.adapters.hosts.survey import survey_hosts
 from moorage.adapters.system.settings import Settings
 from moorage.cli.flows import FlowResult, call_flow
 from moorage.cli.options import AsJson, Commands, FleetFile, fleet_of, open_ledger
-from moorage.cli.output import dump, print_answer, print_table
+from moorage.cli.output import dump, print_answer, print_table, show_document
 from moorage.engines.base import Engine
 from moorage.engines.registry import ENGINES
 from moorage.engines.status import EngineState, EngineStatus, engine_status
-from moorage.images.catalogue import CATALOGUE
 from moorage.inventory.access import parse_access
 from moorage.inventory.snapshot import HostSnapshot
-from moorage.releases.release import ReleaseRow
+from moorage.operations.engine_installation import HOLDING, no_engine
+from moorage.reports.engine_report import (
+    ENGINE_COLUMNS,
+    EngineReport,
+    engine_document,
+    engine_report,
+    engine_rows,
+)
 from moorage.spec import EngineName, RuntimeName
 
 EngineArgument = Annotated[EngineName, typer.Argument(help="Name of the engine.")]
@@ -30,9 +37,26 @@ commands = Commands(help="Show the engines; `install`, `update` and `remove` cha
 
 @commands.callback(invoke_without_command=True)
 def engines(context: typer.Context, fleet: FleetFile = None, as_json: AsJson = False) -> None:
-    """Show the engines: what is there on each host, what they serve and load, and their images."""
-    if context.invoked_subcommand is None:
-        _show(fleet, as_json=as_json)
+    """Show the engines: what is there on each host, what it takes of the disk, and who uses it."""
+    if context.invoked_subcommand is not None:
+        return
+    reports = _report(fleet, ENGINES.values())
+    if as_json:
+        dump(reports)
+    else:
+        print_table(ENGINE_COLUMNS, engine_rows(reports))
+
+
+@commands.command()
+def show(engine: EngineArgument, fleet: FleetFile = None, as_json: AsJson = False) -> None:
+    """Show all of one engine: what it serves and loads, its versions, and what they take."""
+    if engine not in ENGINES:
+        raise no_engine(engine)
+    (report,) = _report(fleet, [ENGINES[engine]])
+    if as_json:
+        dump(report)
+    else:
+        show_document(engine_document(report))
 
 
 @commands.command()
@@ -88,74 +112,30 @@ def _answer(engine: EngineName, outcome: FlowResult[str], *, as_json: bool) -> N
     print_answer({**content, "message": outcome.message}, text, as_json=as_json)
 
 
-def _show(fleet: Path | None, *, as_json: bool) -> None:
-    hosts = survey_hosts(fleet_of(fleet))
-    releases = open_ledger().releases
-    used = [row for each in releases.latest() if (row := releases.running(each.model))]
-    rows = [_engine_row(engine, hosts, used) for engine in ENGINES.values()]
-    if as_json:
-        return dump(rows)
-    return print_table(
-        ("engine", "status", "serves", "loads", "runs on"),
-        [
-            (
-                f"{row['engine']} {row['version']}".strip(),
-                "\n".join(_host_lines(row)),
-                ", ".join(row["modes"]),
-                ", ".join(row["formats"]) or "anything",
-                ", ".join(row["accelerators"]),
-            )
-            for row in rows
-        ],
-    )
+def _report(fleet: Path | None, engines: Iterable[Engine]) -> list[EngineReport]:
+    """What the hosts have of some engines, and the releases that use them."""
+    wanted, settings = fleet_of(fleet), Settings()
+    given = {"engines": wanted.engines, "registries": wanted.registries}
+    hosts = [host.model_copy(update=given) for host in survey_hosts(wanted)]
+    disks = measure_disks(wanted, hosts, settings)
+    rows = open_ledger().releases.in_states(HOLDING)
+    installed = Installations(settings.engines)
+    return [
+        engine_report(
+            engine,
+            hosts,
+            {host.name: str(_status(engine, host, installed)) for host in hosts},
+            disks,
+            rows,
+        )
+        for engine in engines
+    ]
 
 
-def _host_lines(row: dict[str, Any]) -> list[str]:
-    """The status on each host, and the models that an engine serves."""
-    several = len(row["hosts"]) > 1
-    lines = [f"{host}: {status}" if several else status for host, status in row["hosts"].items()]
-    return [*lines, *[f"serves {', '.join(row['used_by'])}"] * bool(row["used_by"])]
-
-
-def _status(engine: Engine, host: HostSnapshot) -> EngineStatus:
+def _status(engine: Engine, host: HostSnapshot, installed: Installations) -> EngineStatus:
     """What an engine is on a host, and whether it is being installed on this machine now."""
     found = engine_status(engine, host)
     here = not parse_access(host.address).is_remote
-    if here and found.state == EngineState.NOT_INSTALLED and _installations().is_busy(engine.name):
+    if here and found.state == EngineState.NOT_INSTALLED and installed.is_busy(engine.name):
         return EngineStatus(state=EngineState.INSTALLING, details="packages on this machine")
     return found
-
-
-def _disk(engine: Engine) -> dict[str, int]:
-    """Bytes of the engine's installed packages on this machine, by version."""
-    return {one.version: one.bytes for one in _installations().versions(engine.name)}
-
-
-def _installations() -> Installations:
-    return Installations(Settings().engines)
-
-
-def _engine_row(
-    engine: Engine, hosts: Sequence[HostSnapshot], used: Sequence[ReleaseRow]
-) -> dict[str, Any]:
-    placed = [(row.model, row.release.placement) for row in used if row.release]
-    serving = (
-        model for model, placement in placed if placement and placement.engine == engine.name
-    )
-    return {
-        "engine": engine.name,
-        "version": engine.default_version,
-        "hosts": {host.name: str(_status(engine, host)) for host in hosts},
-        "used_by": sorted(serving),
-        "modes": sorted(engine.modes),
-        "formats": sorted(engine.formats) if engine.predictable else [],
-        "accelerators": [*sorted(engine.accelerator_types), *["cpu"] * engine.runs_on_cpu],
-        "images": {
-            row.accelerator_type: row.reference(engine.default_version)
-            # The first row of a type is its newest runtime, so it comes last here and stays.
-            for row in reversed(CATALOGUE)
-            if row.engine == engine.name and row.has(engine.default_version)
-        },
-        "program": engine.program,
-        "disk": _disk(engine),
-    }

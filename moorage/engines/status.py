@@ -10,7 +10,8 @@ from enum import StrEnum
 
 from moorage.common.values import Value
 from moorage.engines.base import Engine
-from moorage.images.catalogue import tagged_version
+from moorage.engines.installed import installed_versions
+from moorage.engines.packages import PACKAGES
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.spec import EngineName
 
@@ -51,13 +52,14 @@ def engine_status(engine: Engine, host: HostSnapshot) -> EngineStatus:
     """What an engine is on a surveyed host: its program and its images that are there."""
     if host.unreachable:
         return EngineStatus(state=EngineState.ERROR, details=host.unreachable)
-    program = host.program(engine.name)
-    found = [f"{program.version or 'version unknown'} as a program"] if program else []
-    images = {tagged_version(image, engine.name) for image in host.images} - {""}
-    found += [f"{version} as an image" for version in sorted(images)]
+    found = [
+        f"{one.version or 'version unknown'} as {'an' if one.form == 'image' else 'a'} {one.form}"
+        for one in installed_versions(engine, host)
+    ]
     if found:
-        return EngineStatus(state=EngineState.RUNNING, details=", ".join(found))
+        return EngineStatus(state=EngineState.RUNNING, details=", ".join(dict.fromkeys(found)))
     if engine.name == EngineName.CUSTOM:
         return EngineStatus(state=EngineState.NOT_INSTALLED, details="it is whatever a spec names")
-    why = "package not installed" if not host.docker else "package not installed, no image here"
-    return EngineStatus(state=EngineState.NOT_INSTALLED, details=why)
+    why = ["package not installed"] if engine.name in PACKAGES else []
+    why += ["no image here"] if host.docker or not why else []
+    return EngineStatus(state=EngineState.NOT_INSTALLED, details=", ".join(why))

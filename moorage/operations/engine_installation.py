@@ -26,14 +26,19 @@ def stand_in(engine: EngineName, version: str, runtime: RuntimeName) -> ModelSpe
         Failure: `BAD_SETTING` for a name that stands for no engine in particular.
     """
     if engine in (EngineName.AUTO, EngineName.CUSTOM):
-        raise Failure(
-            Cause.BAD_SETTING,
-            f"engine: found {engine}; it stands for no engine in particular",
-            suggestion="`moorage engines` lists them.",
-        )
+        raise no_engine(engine)
     wanted = EngineSpec(name=engine, version=version or None, runtime=runtime)
     name = f"engine-{engine.value.replace('.', '-')}"
     return ModelSpec(name=name, source="hf://none/none", engine=wanted)
+
+
+def no_engine(name: EngineName) -> Failure:
+    """Why a name is refused that stands for no engine in particular."""
+    return Failure(
+        Cause.BAD_SETTING,
+        f"engine: found {name}; it stands for no engine in particular",
+        suggestion="`moorage engines` lists them.",
+    )
 
 
 def way_on(engine: Engine, host: HostSnapshot, spec: ModelSpec) -> tuple[RuntimeName, Image | None]:
@@ -70,14 +75,13 @@ def is_meant(found: str, wanted: str) -> bool:
     return bool(found) and wanted in ("", found)
 
 
+def hosts_with(engine: Engine, row: ReleaseRow) -> tuple[str, ...]:
+    """The hosts on which a release runs an engine; none where it runs another one."""
+    if row.plan is None or row.plan.engine != engine.name:
+        return ()
+    return tuple(sorted({one.host for one in row.plan.containers}))
+
+
 def users_of(engine: Engine, host: HostSnapshot, rows: Iterable[ReleaseRow]) -> list[str]:
     """The models whose releases, of those in `HOLDING`, need an engine on a host."""
-    found = {
-        row.model
-        for row in rows
-        if row.release
-        and row.release.plan
-        and row.release.plan.engine == engine.name
-        and any(one.host == host.name for one in row.release.plan.containers)
-    }
-    return sorted(found)
+    return sorted({row.model for row in rows if host.name in hosts_with(engine, row)})

@@ -1,16 +1,14 @@
-"""The engine that serves a model: its facts for placement, and which one `auto` means."""
+"""The engine that serves a model: its facts for placement, and what it cannot do."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
 from moorage.common.failures import Cause, Failure
-from moorage.common.values import Origin
 from moorage.common.versions import version_key
 from moorage.inventory.fleet_engines import EngineVersion
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.memory.options import LoraOptions
-from moorage.models.files import GGUF
 from moorage.models.profile import ModelProfile
 from moorage.spec import Distributed, EngineName, EngineSpec, Mode, ModelSpec, RuntimeName
 
@@ -36,7 +34,7 @@ class EngineTraits(ABC):
     """Whether its memory can be worked out; else it is stated, or estimated from the weights."""
 
     automatic: ClassVar[bool] = True
-    """Whether `auto` may mean it."""
+    """Whether it is tried where the engine that `auto` means fits nowhere."""
 
     spans_hosts: ClassVar[bool] = False
     """Whether one replica can run on several hosts together."""
@@ -93,51 +91,6 @@ class EngineTraits(ABC):
 
 Engines = Mapping[EngineName, EngineTraits]
 """The engines that a model can be served by; where `auto` leaves a choice, in order."""
-
-
-def choose_engine(
-    spec: ModelSpec, profile: ModelProfile, fleet: FleetSnapshot, engines: Engines
-) -> tuple[EngineTraits, Origin, str]:
-    """The engine for a model, and why: the one in the spec, else one that suits fleet and mode.
-
-    Raises:
-        Failure: `BAD_SPEC` when the spec has a command of an engine that it does not name.
-    """
-    require_engine_of_command(spec.engine, engines)
-    if spec.engine.name == EngineName.AUTO != spec.engine.stated_name:
-        return engines[spec.engine.stated_name], Origin.DERIVED, "command and image without a name"
-    if spec.engine.name != EngineName.AUTO:
-        return engines[spec.engine.name], Origin.USER, "engine.name in the spec"
-    if profile.format == GGUF:
-        return engines[EngineName.LLAMA_CPP], Origin.DERIVED, "the weights are GGUF"
-    vllm, transformers = engines[EngineName.VLLM], engines[EngineName.TRANSFORMERS]
-    if spec.engine.image:
-        return vllm, Origin.DERIVED, "an image is given; vLLM is what images usually hold"
-    if profile.mode not in transformers.modes:
-        return vllm, Origin.DERIVED, f"transformers does not serve {profile.mode}"
-    kinds = {item.type for host in fleet.hosts for item in host.accelerators}
-    usable = sorted(kinds & vllm.accelerator_types)
-    if usable and spec.placement.accelerators != 0:
-        return vllm, Origin.DERIVED, f"there are accelerators that it supports ({usable[0]})"
-    return transformers, Origin.DERIVED, "no accelerator to use; transformers needs none"
-
-
-def other_engines(
-    spec: ModelSpec, profile: ModelProfile, first: EngineTraits, engines: Engines
-) -> list[EngineTraits]:
-    """Where the engine was left open, another one may run where the first choice cannot."""
-    if spec.engine.name != EngineName.AUTO or spec.engine.image:
-        return []
-    return [
-        other
-        for other in engines.values()
-        if other is not first
-        and other.automatic
-        and other.predictable
-        and profile.mode in other.modes
-        if other.spans_hosts or spec.placement.hosts in ("auto", 1)
-        if (profile.format or SAFETENSORS) in other.formats
-    ]
 
 
 def require_engine_of_command(wanted: EngineSpec, names: Iterable[EngineName]) -> None:

@@ -12,13 +12,12 @@ from moorage.placement.candidates import Candidate
 from moorage.placement.demand import Subject
 from moorage.placement.engine import (
     Engines,
-    choose_engine,
-    other_engines,
     refuse_owned_arguments,
     require_configured,
     require_format,
     require_mode,
 )
+from moorage.placement.engine_choice import choose_engine, other_engines
 from moorage.placement.explanation import Verdict, explain, troubles
 from moorage.placement.filters import filter_hosts
 from moorage.placement.placement import Placement, Ranking, Seat

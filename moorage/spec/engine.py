@@ -74,10 +74,10 @@ class EngineSpec(InputValue):
     name: EngineName = Field(
         EngineName.AUTO,
         description="Inference engine. `auto` takes llama.cpp for GGUF weights, vLLM where there"
-        " are accelerators that it supports, and transformers elsewhere; `command` and `image`"
-        " without a name are `custom`. `custom` is any other server: `command` and `image` say what"
-        " is run,"
-        " `readiness.probe.path` where it tells its health.",
+        " are accelerators that it supports (SGLang where only that is installed), and"
+        " transformers elsewhere; `command` and `image` without a name are `custom`. `custom` is"
+        " any other server: `command` and `image` say what is run, `readiness.probe.path` where it"
+        " tells its health.",
     )
     custom: Name | None = Field(
         None,

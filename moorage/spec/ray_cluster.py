@@ -134,7 +134,7 @@ def check_on_cluster(written: Mapping[str, Any]) -> None:
 def _check_engine(written: Mapping[str, Any]) -> None:
     engine = written.get("engine", {})
     name, application = engine.get("name", "vllm"), engine.get("application", {})
-    if name == "transformers":
+    if name not in NOT_WITH:
         raise ValueError("engine.name: a Ray cluster serves vllm, or a custom application")
     if engine.get("runtime", "ray") != "ray":
         raise ValueError("engine.runtime: on a Ray cluster it is ray; leave it out")

@@ -13,10 +13,8 @@ from tests.e2e.workplace import Workplace
 pytestmark = [pytest.mark.process, pytest.mark.server]
 
 
-def status(workplace: Workplace, engine: str) -> dict[str, Any]:
-    rows = workplace.json("engines")
-    (row,) = [one for one in rows if one["engine"] == engine]
-    found: dict[str, Any] = row
+def on_host(workplace: Workplace, engine: str, *more: object) -> dict[str, Any]:
+    found: dict[str, Any] = workplace.json("engines", "show", engine, *more)["hosts"]["local"]
     return found
 
 
@@ -27,12 +25,13 @@ def test_an_engine_of_its_own_serves_a_model(workplace: Workplace, tiny_gguf: Pa
     assert program.startswith(str(workplace.home / "engines" / "llama.cpp"))
     again = workplace.json("engines", "install", "llama.cpp", "--runtime", "process")
     assert again["items"] == [program]
-    assert status(workplace, "llama.cpp")["disk"]
+    assert on_host(workplace, "llama.cpp")["disk"]["packages"] > 2**20
 
     engine = {"name": "llama.cpp", "runtime": "process"}
     spec = workplace.spec(source=f"file://{tiny_gguf}", engine=engine)
     release = workplace.json("deploy", spec)["release"]
     assert release["plan"]["containers"][0]["command"][0]["tokens"][0] == program
+    assert on_host(workplace, "llama.cpp")["used_by"] == [release["id"]]
     refused = workplace.json("engines", "remove", "llama.cpp", code=7)["error"]
     assert workplace.named("tiny") in refused["detail"]
 
@@ -57,6 +56,9 @@ def test_an_image_is_had_on_a_host_before_a_model_needs_it(
     done = workplace.json("engines", "install", "llama.cpp", "--runtime", "docker", *named)
     assert done["message"] == "local has it"
     assert len(done["items"]) == 1
+    there = on_host(workplace, "llama.cpp", *named)
+    assert there["status"].endswith("1 as an image")
+    assert there["disk"]["images"] > 2**20
     for wrong, why in (("--host", "elsewhere"), ("--version", "none; rm")):
         error = workplace.json("engines", "install", "llama.cpp", wrong, why, *named, code=2)
         assert error["error"]["cause"]

@@ -57,6 +57,7 @@ def test_what_ray_can_follow_may_be_said(changes: dict[str, Any]) -> None:
             "speculative.mod",
         ),
         ({"engine": {"name": "transformers"}}, "serves vllm, or a custom application"),
+        ({"engine": {"name": "sglang"}}, "serves vllm, or a custom application"),
         ({"engine": {"runtime": "docker"}}, "on a Ray cluster it is ray"),
         ({"placement": {"accelerators": ["gpu-1:cuda:0"]}}, "say how many"),
         ({"engine": {"name": "custom", "application": {}}}, "needs its `import_path`"),

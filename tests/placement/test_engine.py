@@ -5,22 +5,14 @@ from typing import Any
 import pytest
 
 from moorage.common.failures import Cause, Failure
-from moorage.common.values import Origin
 from moorage.engines.registry import ENGINES
 from moorage.inventory.fleet_engines import EngineVersions
-from moorage.inventory.snapshot import HostSnapshot
-from moorage.models.assets import assets_of
-from moorage.models.rope import RopeRule, rope_rule
 from moorage.placement.engine import (
-    choose_engine,
-    other_engines,
     require_configured,
     require_format,
 )
-from moorage.spec import EngineName, Mode
+from moorage.spec import EngineName
 from tests.builders import (
-    ON_CPU,
-    a_cpu_host,
     a_fleet,
     a_host,
     a_profile,
@@ -83,49 +75,6 @@ def test_engines_that_are_published_need_no_configuration() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wish", "mode", "host", "name", "origin"),
-    [
-        ({"engine": {"name": "vllm"}}, Mode.COMPLETION, a_cpu_host(), VLLM, Origin.USER),
-        ({"engine": {"name": "transformers"}}, Mode.EMBEDDING, a_host(), TRANSFORMERS, Origin.USER),
-        ({}, Mode.COMPLETION, a_host(), VLLM, Origin.DERIVED),
-        ({}, Mode.COMPLETION, a_cpu_host(), TRANSFORMERS, Origin.DERIVED),
-        ({}, Mode.COMPLETION, NPUS, VLLM, Origin.DERIVED),
-        ({}, Mode.COMPLETION, TPUS, TRANSFORMERS, Origin.DERIVED),
-        ({"placement": ON_CPU}, Mode.COMPLETION, a_host(), TRANSFORMERS, Origin.DERIVED),
-        ({"engine": {"image": "own:1"}}, Mode.COMPLETION, a_cpu_host(), VLLM, Origin.DERIVED),
-        (
-            {"engine": {"image": "own:1", "entrypoint": ["serve"]}},
-            *(Mode.COMPLETION, a_host(), VLLM, Origin.DERIVED),
-        ),
-        ({"engine": OWN}, Mode.COMPLETION, a_host(), CUSTOM, Origin.DERIVED),
-        ({"engine": OWN}, Mode.IMAGE_GENERATION, a_cpu_host(), CUSTOM, Origin.DERIVED),
-        ({"engine": {**OWN, "name": "auto"}}, Mode.EMBEDDING, NPUS, CUSTOM, Origin.DERIVED),
-        ({"engine": {**OWN, "name": "vllm"}}, Mode.COMPLETION, a_host(), VLLM, Origin.USER),
-        ({"engine": {**OWN, "name": "custom"}}, Mode.COMPLETION, a_host(), CUSTOM, Origin.USER),
-        ({}, Mode.EMBEDDING, a_cpu_host(), VLLM, Origin.DERIVED),
-        ({}, Mode.RERANKING, a_cpu_host(), VLLM, Origin.DERIVED),
-    ],
-)
-def test_auto_takes_the_engine_that_suits_fleet_and_mode(
-    wish: dict[str, Any], mode: Mode, host: HostSnapshot, name: EngineName, origin: Origin
-) -> None:
-    engine, found, reason = choose_engine(
-        a_spec(**wish), a_profile(mode=mode), a_fleet(host), ENGINES
-    )
-    assert (engine.name, found) == (name, origin)
-    assert reason
-
-
-@pytest.mark.parametrize("host", [a_host(), a_cpu_host()], ids=["gpus", "cpu"])
-def test_auto_takes_llama_cpp_for_gguf(host: HostSnapshot) -> None:
-    profile = a_profile(format="gguf")
-    engine, origin, reason = choose_engine(a_spec(), profile, a_fleet(host), ENGINES)
-    assert (engine.name, origin) == (EngineName.LLAMA_CPP, Origin.DERIVED)
-    assert reason == "the weights are GGUF"
-    assert other_engines(a_spec(), profile, engine, ENGINES) == []
-
-
-@pytest.mark.parametrize(
     ("name", "form", "why"),
     [
         (EngineName.VLLM, "gguf", "vllm does not load gguf weights, only bin or pt or safetensors"),
@@ -139,20 +88,3 @@ def test_an_engine_that_does_not_load_the_weights_is_refused(
         require_format(ENGINES[name], a_profile(format=form))
     assert caught.value.cause is Cause.BAD_SPEC
     require_format(ENGINES[EngineName.CUSTOM], a_profile(format=form))
-
-
-def test_an_image_and_a_command_without_a_name_are_taken_for_an_engine_of_the_users_own() -> None:
-    _, _, reason = choose_engine(a_spec(engine=OWN), a_profile(), a_fleet(a_host()), ENGINES)
-    assert reason == "command and image without a name"
-    assert rope_rule(a_spec(engine=OWN)) == RopeRule.MULTIPLIED
-    assert assets_of(a_spec(engine=OWN))[0].anything
-
-
-@pytest.mark.parametrize("more", [{}, {"runtime": "process"}, {"name": "auto"}, {"args": ["-x"]}])
-def test_a_command_of_an_engine_that_nobody_names_is_refused(more: dict[str, Any]) -> None:
-    spec = a_spec(engine={"command": ["serve"], **more})
-    with pytest.raises(Failure, match=r"engine\.command: neither") as caught:
-        choose_engine(spec, a_profile(), a_fleet(a_host()), ENGINES)
-    assert caught.value.cause is Cause.BAD_SPEC
-    known = "`vllm`, `transformers`, `llama.cpp`, `sglang`, `triton`, `custom`"
-    assert f"`engine.name` ({known})" in caught.value.suggestion

@@ -1,7 +1,7 @@
 """The images of a Docker daemon: which it has, and how it gets others."""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,6 +13,7 @@ from moorage.adapters.docker.client import CONFLICT, connect, daemon, follow
 from moorage.adapters.docker.errors import pull_failure
 from moorage.adapters.registry.connection import Credentials
 from moorage.common.failures import Cause, Failure
+from moorage.engines.installed import ImageSize
 from moorage.images.image import Image
 from moorage.inventory.access import parse_access
 from moorage.spec.image_reference import DEFAULT_TAG, familiar, parse_reference, repository
@@ -45,12 +46,27 @@ class DockerImages:
     def names(self) -> frozenset[str]:
         """References and digests of all images that are there; raises `RUNTIME_UNAVAILABLE`."""
         with daemon(self.address) as client:
-            images = client.api.images()
-        names = (image.get(key) or () for image in images for key in ("RepoTags", "RepoDigests"))
-        names_there = [name for some in names for name in some]
-        # Podman names an image that was never in a registry `localhost/...`.
-        own = (name.removeprefix("localhost/") for name in names_there)
-        return frozenset((*names_there, *map(familiar, names_there), *own))
+            return frozenset().union(*map(_names, client.api.images()))
+
+    def sizes(self) -> tuple[ImageSize, ...]:
+        """The sizes of all images; raises `RUNTIME_UNAVAILABLE`."""
+        with daemon(self.address) as client:
+            # Older daemons ignore the type, and measure containers and volumes too.
+            answer = client.api.get(
+                f"{client.api.base_url}/v{client.api.api_version}/system/df",
+                params={"type": "image"},
+                timeout=client.api.timeout,
+            )
+            answer.raise_for_status()
+        return tuple(
+            ImageSize(
+                identity=image["Id"],
+                names=_names(image),
+                bytes=max(0, image["Size"]),
+                shared=max(0, image["SharedSize"]),  # -1 where it was not worked out
+            )
+            for image in answer.json()["Images"] or ()
+        )
 
     def find(self, reference: str) -> LocalImage | None:
         """An image by tag, digest or id; None when it is not there."""
@@ -120,6 +136,14 @@ class DockerImages:
         with daemon(self.address) as client:
             wanted = parse_reference(reference)
             client.images.get(pinned).tag(wanted.name, tag=wanted.tag or DEFAULT_TAG)
+
+
+def _names(image: Mapping[str, Any]) -> frozenset[str]:
+    """References and digests of an image as a daemon lists it, each also as people write it."""
+    names = [name for key in ("RepoTags", "RepoDigests") for name in image.get(key) or ()]
+    # Podman names an image that was never in a registry `localhost/...`.
+    own = (name.removeprefix("localhost/") for name in names)
+    return frozenset((*names, *map(familiar, names), *own))
 
 
 class _Layers:

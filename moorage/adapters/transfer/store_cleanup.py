@@ -18,6 +18,7 @@ from moorage.adapters.transfer import bundle
 from moorage.adapters.transfer import file_checks as checks
 from moorage.adapters.transfer import store_program as keeper
 from moorage.adapters.transfer.host_store import staging_name
+from moorage.engines.installed import CacheSize
 from moorage.inventory.fleet import Fleet, Host
 from moorage.inventory.survey.probe import STORE
 from moorage.operations.stored_models import Need, Stored, StoredState
@@ -27,7 +28,9 @@ ASK_SECONDS = 20
 WORK_SECONDS = 4 * 3600
 """Reading a store takes as long as its disk takes; 10 TB at 1 GB/s are 3 hours."""
 
-READING = {"list", "verify"}
+LISTING = {"list", "caches"}
+"""Actions that change nothing."""
+
 ENDED = {"exited", "dead", "removing"}
 """States of containers that need nothing any more. A paused one may continue."""
 
@@ -44,6 +47,10 @@ class Store(ABC):
         return tuple(
             one.model_copy(update={"used_by": tuple(self._users(one, needs))}) for one in found
         )
+
+    def caches(self) -> tuple[CacheSize, ...]:
+        """What engines keep there for their next start; raises `Failure` as `stored`."""
+        return tuple(CacheSize.model_validate(one) for one in self.ask("caches"))
 
     @abstractmethod
     def ask(self, action: str, paths: Sequence[str] = ()) -> Any:
@@ -93,7 +100,7 @@ class RemoteStore(Store):
 
     def ask(self, action: str, paths: Sequence[str] = ()) -> Any:
         """Run the action in a helper container."""
-        access, fleet, writes = self._host.access, self._fleet, action != "list"
+        access, fleet, writes = self._host.access, self._fleet, action not in LISTING
         mount = Mount(STORE, self._host.store, type="bind", read_only=not writes)
         with daemon_failures(access):
             image = helper_image_on(self._host, fleet, ask_daemon(access), PULL_SECONDS)

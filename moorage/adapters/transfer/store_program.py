@@ -10,7 +10,8 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any
 
 from moorage.adapters.transfer.file_checks import (
@@ -23,6 +24,13 @@ from moorage.adapters.transfer.file_checks import (
 )
 
 FOLDERS = ("models", "adapters")
+CACHES = "cache"
+MOST_FILES = 200_000
+"""Files of caches that are counted."""
+
+BLOCK = 512
+"""Bytes of what a file system counts in: a file with holes takes less than its size."""
+
 PARTIAL = ".partial"
 GOING = ".going"
 UNSURE = [-1, -1]
@@ -43,6 +51,20 @@ def list_models(store: str, _: list[str]) -> list[dict[str, Any]]:
         for name in _names(os.path.join(store, folder, repository))
         if os.path.isdir(os.path.join(store, folder, repository, name))
     ]
+
+
+def list_caches(store: str, _: list[str]) -> list[dict[str, Any]]:
+    """What engines keep for their next start: `model`, `folder`, `bytes`, and whether `whole`.
+
+    Engines write there, and so may the code of a model: no more than `MOST_FILES` are counted.
+    """
+    found, left = [], MOST_FILES
+    for model in _names(os.path.join(store, CACHES)):
+        for folder in _names(os.path.join(store, CACHES, model)):
+            sizes = list(islice(_sizes(os.path.join(store, CACHES, model, folder)), left))
+            left -= len(sizes)
+            found.append({"model": model, "folder": folder, "bytes": sum(sizes), "whole": left > 0})
+    return found
 
 
 def verify(store: str, paths: list[str]) -> dict[str, list[str]]:
@@ -80,6 +102,7 @@ def remove(store: str, paths: list[str]) -> list[str]:
 
 ACTIONS: dict[str, Callable[[str, list[str]], Any]] = {
     "list": list_models,
+    "caches": list_caches,
     "verify": verify,
     "hide": hide,
     "restore": restore,
@@ -120,6 +143,18 @@ def _measure(place: str) -> tuple[int, float]:
                 found = os.lstat(os.path.join(folder, name))
                 size, newest = size + found.st_size, max(newest, found.st_mtime)
     return size, newest
+
+
+def _sizes(place: str) -> Iterator[int]:
+    """Bytes on the disk of all files and folders below a folder; links are not followed."""
+    folders = [place]
+    while folders:
+        with contextlib.suppress(OSError), os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                with contextlib.suppress(OSError):  # it is gone
+                    yield entry.stat(follow_symlinks=False).st_blocks * BLOCK
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
 
 
 def _names(folder: str) -> list[str]:

@@ -13,6 +13,7 @@ import pytest
 
 from moorage.adapters.docker.images import DockerImages
 from moorage.common.failures import Cause, Failure
+from moorage.spec.image_reference import repository
 from tests.cut_registry import CutRegistry
 from tests.local_registry import LocalRegistry, require_docker, require_registry
 from tests.uploads import layer, upload_image
@@ -61,6 +62,21 @@ def test_what_a_daemon_has_is_known_by_its_names(registry: LocalRegistry) -> Non
     images.tag(f"{name}@{digest}", f"{name}:v1")
     assert images.find(f"{name}:v1") == images.find(f"{name}@{digest}")
     assert {f"{name}:v1", f"{name}@{digest}"} <= images.names()
+
+
+def test_a_daemon_tells_sizes_and_what_images_share(registry: LocalRegistry) -> None:
+    common, images = layer(300_000), DockerImages("local")
+    names = [f"{registry.host}/sized/{name}:v1" for name in ("one", "two")]
+    try:
+        for name in names:
+            upload_image(registry, repository(name).split("/", 1)[1], "v1", common, layer(100_000))
+            images.pull(name, lambda _done, _total: None)
+        found = [next(one for one in images.sizes() if name in one.names) for name in names]
+    finally:
+        for name in names:
+            images.remove(name)
+    assert [(one.bytes, one.shared) for one in found] == [(400_000, 300_000)] * 2
+    assert len({one.identity for one in found}) == 2
 
 
 def test_what_is_not_there_is_told(registry: LocalRegistry) -> None:

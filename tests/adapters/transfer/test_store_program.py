@@ -60,6 +60,24 @@ def test_everything_is_listed_with_its_size(tmp_path: Path, store: OwnStore) -> 
     assert (partial.source, partial.bytes, partial.state) == (FOLDER, 3, StoredState.PARTIAL)
 
 
+def test_what_engines_keep_is_measured_without_following_links(
+    tmp_path: Path, store: OwnStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model's own code may write there: links, endless files with holes, and many files."""
+    kept = tmp_path / "cache" / "tiny" / "vllm-0.32.0-cuda-abc"
+    (kept / "vllm").mkdir(parents=True)
+    (kept / "vllm" / "kernel.so").write_bytes(b"x" * 100_000)
+    (kept / "models").symlink_to(tmp_path / "models")
+    with (kept / "hole").open("wb") as hole:
+        hole.truncate(1 << 40)
+    (one,) = store.caches()
+    assert (one.model, one.folder, one.whole) == ("tiny", "vllm-0.32.0-cuda-abc", True)
+    assert 100_000 <= one.bytes < 200_000
+    monkeypatch.setattr(keeper, "MOST_FILES", 3)
+    (one,) = store.caches()
+    assert not one.whole
+
+
 def test_damage_is_found_and_the_model_counts_as_incomplete_then(
     tmp_path: Path, store: OwnStore, place: Path
 ) -> None:

@@ -9,7 +9,7 @@ import pytest
 from moorage.adapters.engines.schemas import shipped_schemas
 from moorage.common.failures import Cause, Failure
 from moorage.engines.registry import ENGINES
-from moorage.placement.engine import other_engines
+from moorage.placement.engine_choice import other_engines
 from moorage.readiness.protocol import Phase
 from moorage.spec import EngineName, Mode
 from tests.builders import a_host, a_profile, a_spec

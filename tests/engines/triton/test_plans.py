@@ -14,7 +14,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.engines.registry import ENGINES
 from moorage.engines.triton.options import SERVER_OPTIONS
 from moorage.images.triton_releases import TRITON_RELEASES, vllm_of
-from moorage.placement.engine import other_engines
+from moorage.placement.engine_choice import other_engines
 from moorage.readiness.protocol import Phase
 from moorage.reports.document import Document
 from moorage.reports.plan_report import plan_sections

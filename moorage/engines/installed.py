@@ -1,0 +1,151 @@
+"""What of an engine is on a host: its versions, and the disk that they and its caches take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Literal
+
+from moorage.common.values import Value
+from moorage.engines.base import Engine
+from moorage.images.catalogue import tagged_version
+from moorage.inventory.snapshot import HostSnapshot
+from moorage.spec import EngineName
+
+
+class ImageSize(Value):
+    """An image of a host, by its daemon's own figures.
+
+    Attributes:
+        names: Its references and digests.
+        bytes: Of all its layers.
+        shared: Bytes of those layers that other images have as well.
+    """
+
+    identity: str
+    names: frozenset[str]
+    bytes: int
+    shared: int
+
+
+class CacheSize(Value):
+    """A folder in which an engine keeps what it compiled for a model.
+
+    Attributes:
+        folder: Its name, which begins with the engine's.
+        whole: Whether all of it was counted, for there is a limit.
+    """
+
+    model: str
+    folder: str
+    bytes: int
+    whole: bool = True
+
+
+class InstalledVersion(Value):
+    """A version of an engine on a host.
+
+    Attributes:
+        version: Empty = not known.
+        form: `package` = an environment that moorage made; `program` = found there.
+        name: Reference of the image, or path of the program.
+        bytes: None = not known.
+        shared: Bytes of layers that other images have as well.
+    """
+
+    engine: EngineName
+    version: str
+    form: Literal["image", "package", "program"]
+    name: str
+    bytes: int | None = None
+    shared: int = 0
+
+
+class HostDisk(Value):
+    """What is on the disk of a host, of all engines; None = not known."""
+
+    images: tuple[ImageSize, ...] | None = None
+    packages: tuple[InstalledVersion, ...] = ()
+    caches: tuple[CacheSize, ...] | None = None
+
+
+NOT_MEASURED = HostDisk()
+
+
+class DiskUse(Value):
+    """Bytes that an engine takes on a host; None = not known. Shared layers are counted once."""
+
+    images: int | None
+    packages: int
+    caches: int | None
+
+    @property
+    def total(self) -> int:
+        """All that is known of it."""
+        return (self.images or 0) + self.packages + (self.caches or 0)
+
+
+def image_version(reference: str, engine: Engine, host: HostSnapshot) -> str:
+    """The version of an engine in an image: as the fleet says, else by its tag; empty = none."""
+    for version, own in host.engine_versions(engine.name).versions.items():
+        if own.image and reference in host.registries.places(own.image):
+            return version
+    return tagged_version(reference, engine.name)
+
+
+def installed_versions(
+    engine: Engine, host: HostSnapshot, disk: HostDisk = NOT_MEASURED
+) -> tuple[InstalledVersion, ...]:
+    """The versions of an engine on a surveyed host, and what each takes of its disk."""
+    packages = [one for one in disk.packages if one.engine == engine.name]
+    program = host.program(engine.name)
+    found: list[InstalledVersion] = []
+    if program and program.path not in {one.name for one in packages}:
+        there = {"version": program.version, "form": "program", "name": program.path}
+        found = [InstalledVersion.model_validate({"engine": engine.name, **there})]
+    return (*found, *packages, *_images(engine, host, disk))
+
+
+def caches_of(engine: Engine, disk: HostDisk) -> tuple[CacheSize, ...]:
+    """The folders in which an engine keeps what it compiled."""
+    return tuple(one for one in disk.caches or () if one.folder.startswith(f"{engine.name}-"))
+
+
+def disk_use(engine: Engine, host: HostSnapshot, disk: HostDisk) -> DiskUse:
+    """What an engine takes on a host.
+
+    Docker tells of an image only how much of it is shared, not with which. So the largest share is
+    counted once: that is all of it where an engine's images stand on one base.
+    """
+    versions = installed_versions(engine, host, disk)
+    images = [one for one in versions if one.form == "image"]
+    own = sum((one.bytes or 0) - one.shared for one in images)
+    shared = max((one.shared for one in images), default=0)
+    return DiskUse(
+        images=None if disk.images is None else own + shared,
+        packages=sum(one.bytes or 0 for one in versions if one.form == "package"),
+        caches=None if disk.caches is None else sum(one.bytes for one in caches_of(engine, disk)),
+    )
+
+
+def _images(engine: Engine, host: HostSnapshot, disk: HostDisk) -> Iterable[InstalledVersion]:
+    """One for each image that has a version, by the shortest of its names."""
+    sizes = {name: size for size in disk.images or () for name in size.names}
+    found: dict[str, InstalledVersion] = {}
+    for name, version in _versions_by_name(engine, host):
+        size = sizes.get(name)
+        image = InstalledVersion(
+            engine=engine.name,
+            version=version,
+            form="image",
+            name=name,
+            bytes=size.bytes if size else None,
+            shared=size.shared if size else 0,
+        )
+        found.setdefault(size.identity if size else version, image)
+    return found.values()
+
+
+def _versions_by_name(engine: Engine, host: HostSnapshot) -> Iterator[tuple[str, str]]:
+    for name in sorted(host.images, key=lambda name: (len(name), name)):
+        if version := image_version(name, engine, host):
+            yield name, version

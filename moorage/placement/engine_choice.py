@@ -1,0 +1,95 @@
+"""Which engine `auto` means."""
+
+from moorage.common.refusal import Refusal
+from moorage.common.values import Origin
+from moorage.inventory.snapshot import FleetSnapshot
+from moorage.models.files import GGUF
+from moorage.models.profile import ModelProfile
+from moorage.placement.engine import (
+    SAFETENSORS,
+    Engines,
+    EngineTraits,
+    require_engine_of_command,
+)
+from moorage.placement.runtime import choose_runtime
+from moorage.spec import EngineName, ModelSpec
+
+ONLY_SGLANG = "vllm can be started on no accelerator of the fleet; sglang is installed"
+
+
+def choose_engine(
+    spec: ModelSpec, profile: ModelProfile, fleet: FleetSnapshot, engines: Engines
+) -> tuple[EngineTraits, Origin, str]:
+    """The engine for a model, and why: the one in the spec, else one that suits fleet and mode.
+
+    Raises:
+        Failure: `BAD_SPEC` when the spec has a command of an engine that it does not name.
+    """
+    require_engine_of_command(spec.engine, engines)
+    if spec.engine.name == EngineName.AUTO != spec.engine.stated_name:
+        return engines[spec.engine.stated_name], Origin.DERIVED, "command and image without a name"
+    if spec.engine.name != EngineName.AUTO:
+        return engines[spec.engine.name], Origin.USER, "engine.name in the spec"
+    if profile.format == GGUF:
+        return engines[EngineName.LLAMA_CPP], Origin.DERIVED, "the weights are GGUF"
+    vllm, transformers = engines[EngineName.VLLM], engines[EngineName.TRANSFORMERS]
+    if spec.engine.image:
+        return vllm, Origin.DERIVED, "an image is given; vLLM is what images usually hold"
+    if _takes_sglang(spec, profile, fleet, engines):
+        return engines[EngineName.SGLANG], Origin.DERIVED, ONLY_SGLANG
+    if profile.mode not in transformers.modes:
+        return vllm, Origin.DERIVED, f"transformers does not serve {profile.mode}"
+    kinds = {item.type for host in fleet.hosts for item in host.accelerators}
+    usable = sorted(kinds & vllm.accelerator_types)
+    if usable and spec.placement.accelerators != 0:
+        return vllm, Origin.DERIVED, f"there are accelerators that it supports ({usable[0]})"
+    return transformers, Origin.DERIVED, "no accelerator to use; transformers needs none"
+
+
+def other_engines(
+    spec: ModelSpec, profile: ModelProfile, first: EngineTraits, engines: Engines
+) -> list[EngineTraits]:
+    """Where the engine was left open, another one may run where the first choice cannot."""
+    if spec.engine.name != EngineName.AUTO or spec.engine.image:
+        return []
+    return [
+        other
+        for other in engines.values()
+        if other is not first
+        and other.automatic
+        and other.predictable
+        and profile.mode in other.modes
+        if other.spans_hosts or spec.placement.hosts in ("auto", 1)
+        if (profile.format or SAFETENSORS) in other.formats
+    ]
+
+
+def _takes_sglang(
+    spec: ModelSpec, profile: ModelProfile, fleet: FleetSnapshot, engines: Engines
+) -> bool:
+    """Whether vLLM can be started on no accelerator here, and SGLang can.
+
+    An image that is not there can be pulled, so it decides nothing. Arguments are vLLM's.
+    """
+    sglang = engines[EngineName.SGLANG]
+    return (
+        spec.placement.accelerators != 0
+        and not spec.engine.arguments.words
+        and profile.mode in sglang.modes
+        and not _can_be_started(engines[EngineName.VLLM], spec, fleet)
+        and _can_be_started(sglang, spec, fleet)
+    )
+
+
+def _can_be_started(engine: EngineTraits, spec: ModelSpec, fleet: FleetSnapshot) -> bool:
+    """Whether an engine can be started on accelerators of some host."""
+    for host in fleet.hosts:
+        if host.unreachable:
+            continue
+        for kind in {item.type for item in host.accelerators} & engine.accelerator_types:
+            try:
+                choose_runtime(spec, engine, host, kind)
+            except Refusal:
+                continue
+            return True
+    return False
