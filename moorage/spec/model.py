@@ -37,6 +37,7 @@ class Mode(StrEnum):
     EMBEDDING = "embedding"
     RERANKING = "reranking"
     CLASSIFICATION = "classification"
+    TRANSCRIPTION = "transcription"
     IMAGE_GENERATION = "image-generation"
 
 

@@ -35,7 +35,7 @@ class Sglang(Engine):
     automatic = False
     reserves_cache = True
     spans_hosts = True
-    modes = frozenset({Mode.COMPLETION, Mode.EMBEDDING, Mode.RERANKING})
+    modes = frozenset({Mode.COMPLETION, Mode.EMBEDDING, Mode.RERANKING, Mode.TRANSCRIPTION})
     lists_models = True
     busy = IN_FLIGHT
     aliases = ALIASES
