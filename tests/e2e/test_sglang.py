@@ -80,8 +80,9 @@ def test_adapters_are_loaded_and_unloaded_while_it_serves(
     )
 
     def says(model: str) -> str | None:
-        message = [{"role": "user", "content": "hello"}]
-        answer = client.chat.completions.create(model=model, messages=message, max_tokens=1)
+        answer = client.chat.completions.create(
+            model=model, messages=[{"role": "user", "content": "hello"}], max_tokens=1
+        )
         return answer.choices[0].message.content
 
     gpu_place.json("lora", "load", name, f"later={source}")
