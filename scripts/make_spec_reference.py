@@ -64,7 +64,8 @@ def _engines() -> str:
         "| --- | --- | --- | --- | --- | --- |",
     ]
     for name, engine in ENGINES.items():
-        modes = [mode for mode in Mode if mode in engine.modes]
+        modes = [mode.value for mode in Mode if mode in engine.modes]
+        modes += [f"{mode} with `engine.image`" for mode in sorted(engine.modes_of_own_images)]
         kinds = [*sorted(engine.accelerator_types), *["cpu"] * engine.runs_on_cpu]
         loads = sorted(engine.formats) if engine.predictable else ["anything"]
         spans, packed = engine.spans_hosts, name in PACKAGES

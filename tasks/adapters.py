@@ -121,8 +121,10 @@ def tidy(model: str) -> None:
 async def _prove(release: Release, workload: Workload, name: str, key: str) -> str:
     """What the replica answers under the adapter's name."""
     text = ""
-    probes = adapter_probes(release.spec, release.profile, name) if release.profile else ()
-    for probe in probes:
+    if release.plan is None or release.profile is None:
+        return text
+    model = ENGINES[release.plan.engine].adapter_name(release.model, name)
+    for probe in adapter_probes(release.spec, release.profile, name, model):
         status, answer = await ask(workload.endpoint, probe, _seconds(release), key)
         wrong, text = judge(probe, status, answer)
         if wrong:

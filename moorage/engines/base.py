@@ -143,6 +143,10 @@ class Engine(EngineTraits):
         """
         return None
 
+    def adapter_name(self, model: str, adapter: str) -> str:  # noqa: ARG002
+        """What a request names as its model, to be answered with an adapter."""
+        return adapter
+
     def sleep(self, spec: ModelSpec) -> EngineSleep | None:  # noqa: ARG002
         """How it sleeps without ending, where the spec says so; None = it is stopped."""
         return None

@@ -10,8 +10,11 @@ from moorage.readiness.protocol import Phase, Probe, readiness_probes
 from moorage.spec import ModelSpec, RuntimeName
 
 DEADLINE = "warm_up_seconds"
-RANK_TOO_LARGE = "max_lora_rank"
-"""What vLLM names when an adapter's rank is beyond the buffers that it made at its start."""
+RANK_TOO_LARGE = ("max_lora_rank", "--max-lora-rank")
+"""What engines name when an adapter's rank is beyond the buffers that they made at their start."""
+
+UNKNOWN = {404: "{name}", 400: "LoRA with name {name} does not exist"}
+"""What vLLM and SGLang say of an adapter that they do not have, by HTTP status."""
 
 
 class AdapterUpdates(Value):
@@ -34,10 +37,26 @@ class AdapterUpdates(Value):
         return _post(self.unload, name, {"lora_name": name})
 
 
-def adapter_probes(spec: ModelSpec, profile: ModelProfile, name: str) -> tuple[Probe, ...]:
-    """How an adapter proves that it serves: it is listed, and it answers as the model does."""
-    probes = readiness_probes(spec.model_copy(update={"name": name}), profile, lists_models=True)
-    return tuple(probe for probe in probes if probe.phase in (Phase.LISTED, Phase.ANSWERED))
+def adapter_probes(
+    spec: ModelSpec, profile: ModelProfile, name: str, model: str
+) -> tuple[Probe, ...]:
+    """How an adapter proves that it serves: it is listed, and it answers as the model does.
+
+    Args:
+        spec: The spec of its base model.
+        profile: Of its base model.
+        name: Under which it is listed.
+        model: What a request for it names.
+    """
+    names = {Phase.LISTED: name, Phase.ANSWERED: model}
+    return tuple(
+        probe
+        for phase, one in names.items()
+        for probe in readiness_probes(
+            spec.model_copy(update={"name": one}), profile, lists_models=True
+        )
+        if probe.phase == phase
+    )
 
 
 def seen_by(container: ContainerSpec, folder: str, path: str) -> str:
@@ -62,7 +81,7 @@ def refusal(name: str, workload: str, status: int, answer: Any) -> Failure:
         return Failure(Cause.ADAPTERS_FIXED, detail)
     outcome = f"HTTP {status}" if status else "no answer"
     advice = None
-    if RANK_TOO_LARGE in message:
+    if any(words in message for words in RANK_TOO_LARGE):
         advice = "Raise `lora_updates.rank` to the adapter's rank and deploy the model again."
     detail = f"{workload}: {name}: {outcome}: {message}"
     return Failure(Cause.ADAPTER_REFUSED, detail, suggestion=advice)
@@ -70,7 +89,7 @@ def refusal(name: str, workload: str, status: int, answer: Any) -> Failure:
 
 def lacks_adapter(name: str, status: int, answer: Any) -> bool:
     """Whether an engine says that it has no adapter of that name, and not: no such endpoint."""
-    return status == 404 and name in _words(answer)
+    return status in UNKNOWN and UNKNOWN[status].format(name=name) in _words(answer)
 
 
 def _post(path: str, name: str, body: dict[str, Any]) -> Probe:
@@ -86,9 +105,10 @@ def _post(path: str, name: str, body: dict[str, Any]) -> Probe:
 
 
 def _words(answer: Any) -> str:
-    """The message of an error as vLLM and FastAPI write it; anything else as it is."""
+    """The message of an error as vLLM, FastAPI and SGLang write it; anything else as it is."""
     if isinstance(answer, dict):
         error = answer.get("error")
         inner = error.get("message") if isinstance(error, dict) else None
-        return str(inner or answer.get("message") or answer.get("detail") or answer)
+        named = (answer.get(key) for key in ("message", "detail", "error_message"))
+        return str(inner or next(filter(None, named), answer))
     return str(answer)

@@ -25,7 +25,17 @@ from moorage.spec import Mode, ModelSpec
 CONTEXT_WHEN_UNKNOWN = 2048
 EXTEND = "extend the model's rope scaling"
 
+TRANSCRIBERS = frozenset(
+    f"{name}ForConditionalGeneration"
+    for name in ("CohereAsr", "FireRedASR2", "FunASR", "MossTranscribeDiarize", "Whisper")
+)
+"""Architectures that turn speech into text and answer nothing else: no path for text is there.
+
+Source: `supports_transcription_only` in the models of vLLM 0.32.
+"""
+
 MODE_BY_ARCHITECTURE: tuple[tuple[str, Mode], ...] = (
+    *((name, Mode.TRANSCRIPTION) for name in sorted(TRANSCRIBERS)),
     ("ForSequenceClassification", Mode.RERANKING),
     ("ForRewardModel", Mode.RERANKING),
     ("EmbeddingModel", Mode.EMBEDDING),
@@ -43,15 +53,6 @@ MODE_BY_ARCHITECTURE: tuple[tuple[str, Mode], ...] = (
 LABELS_WHEN_UNKNOWN = 2
 """Of a classifier whose configuration names none (transformers)."""
 
-TRANSCRIBERS = frozenset(
-    f"{name}ForConditionalGeneration"
-    for name in ("CohereAsr", "FireRedASR2", "FunASR", "MossTranscribeDiarize", "Whisper")
-)
-"""Architectures that turn speech into text and answer nothing else: no path for text is there.
-
-Source: `supports_transcription_only` in the models of vLLM 0.32.
-"""
-
 LLM, EMBEDDING, RERANKER, IMAGE = "llm", "embedding", "reranker", "image"
 SPEECH_TO_TEXT, TEXT_TO_SPEECH = "speech_to_text", "text_to_speech"
 
@@ -59,6 +60,7 @@ BY_MODE = {
     Mode.EMBEDDING: EMBEDDING,
     Mode.RERANKING: RERANKER,
     Mode.CLASSIFICATION: RERANKER,
+    Mode.TRANSCRIPTION: SPEECH_TO_TEXT,
     Mode.IMAGE_GENERATION: IMAGE,
 }
 
@@ -120,11 +122,9 @@ def derive_profile(spec: ModelSpec, model: ResolvedModel) -> ModelProfile:
     text = text_config(config)
     warnings: list[str] = []
     mode, mode_origin = _mode(spec, model, config, warnings)
-    names = architectures(config)
-    transcribes = mode == Mode.COMPLETION and not TRANSCRIBERS.isdisjoint(names)
     context, origin, reason = _context(spec, config, warnings)
     return ModelProfile(
-        architectures=names,
+        architectures=architectures(config),
         model_type=str(config.get("model_type") or ""),
         mode=mode,
         mode_origin=mode_origin,
@@ -138,7 +138,7 @@ def derive_profile(spec: ModelSpec, model: ResolvedModel) -> ModelProfile:
         format=model.weights.family,
         weight_bytes=model.weights.bytes,
         has_chat_template=model.has_chat_template,
-        categories=(SPEECH_TO_TEXT if transcribes else BY_MODE.get(mode, LLM),),
+        categories=(BY_MODE.get(mode, LLM),),
         warnings=tuple(warnings),
     )
 

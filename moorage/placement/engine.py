@@ -43,10 +43,12 @@ class EngineTraits(ABC):
     """Formats of weights that it loads."""
 
     modes: ClassVar[frozenset[Mode]]
+    modes_of_own_images: ClassVar[frozenset[Mode]] = frozenset()
+    """Further modes, which no official image has: the spec names one in `engine.image`."""
 
-    def serves(self, spec: ModelSpec, mode: Mode) -> bool:  # noqa: ARG002
+    def serves(self, spec: ModelSpec, mode: Mode) -> bool:
         """Whether it serves a mode, as the spec starts it."""
-        return mode in self.modes
+        return mode in self.modes or (bool(spec.engine.image) and mode in self.modes_of_own_images)
 
     def services(self, spec: ModelSpec) -> tuple[str, ...]:  # noqa: ARG002
         """What it needs further ports for, beside the one that it serves on."""

@@ -20,7 +20,7 @@ OLDEST = {EngineName.CUSTOM: "2.40", EngineName.VLLM: "2.44"}
 OLDEST_ON_CPU = "2.60"
 """Oldest Ray with which Ray Serve LLM was seen to serve vLLM without accelerators."""
 
-MODES = frozenset({Mode.COMPLETION, Mode.EMBEDDING})
+MODES = frozenset({Mode.COMPLETION, Mode.EMBEDDING, Mode.TRANSCRIPTION})
 """What the ingress of Ray Serve LLM answers in the shape that readiness asks for."""
 
 ACCELERATED = "gpu"

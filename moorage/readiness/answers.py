@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from moorage.common.printable import printable
+from moorage.common.units import human_bytes
 from moorage.common.values import Value
+from moorage.readiness.media import decode_picture
 from moorage.readiness.protocol import Probe
 
-SHOWN, MOST_NAMES = 200, 10
-"""Characters of an answer, and names that a server lists, that a message quotes."""
+SHOWN, QUOTED, MOST_NAMES = 200, 40, 10
+"""Characters of an answer and of a picture, and names that a server lists, in a message."""
 
 MOST_TOKENS = 10**9
 """Of one answer; what claims more does not count."""
@@ -166,6 +168,27 @@ def _judge_labels(_probe: Probe, answer: Any) -> tuple[str, str]:
     return "", f"probabilities of {len(shares)} labels"
 
 
+def _judge_transcript(_probe: Probe, answer: Any) -> tuple[str, str]:
+    """The text may be empty: no word is spoken in a tone."""
+    text = answer.get("text") if isinstance(answer, dict) else None
+    if not isinstance(text, str):
+        return f"no transcript ({shorten(answer)})", ""
+    return "", f"{shorten(repr(text))} (transcript)"
+
+
+def _judge_picture(_probe: Probe, answer: Any) -> tuple[str, str]:
+    """Addresses are not fetched: an engine could make moorage ask other servers."""
+    entry = next(iter(_items(answer, "data")), {})
+    text = entry.get("b64_json") or entry.get("url")
+    if not isinstance(text, str):
+        return f"no picture ({shorten(answer)})", ""
+    try:
+        name, content = decode_picture(text)
+    except ValueError as error:
+        return f"no picture in base64: {shorten(error)} ({shorten(text, QUOTED)})", ""
+    return "", f"a {name} of {human_bytes(len(content))}"
+
+
 def _all_finite(numbers: list[Any]) -> bool:
     return all(isinstance(x, int | float) and math.isfinite(x) for x in numbers)
 
@@ -179,6 +202,8 @@ JUDGES = {
     "vector": _judge_vector,
     "scores": _judge_scores,
     "labels": _judge_labels,
+    "transcript": _judge_transcript,
+    "picture": _judge_picture,
 }
 
 

@@ -7,9 +7,17 @@ import json
 from enum import StrEnum
 from typing import Any
 
+from moorage.common.units import MIB
 from moorage.common.values import Value
 from moorage.models.profile import TRANSCRIBERS, ModelProfile
+from moorage.readiness.media import tone
 from moorage.spec import Mode, ModelSpec, ProbeSpec
+
+MOST_BYTES = 4 * MIB
+"""Of an answer, unless a caller says otherwise: a long completion has some hundred KiB."""
+
+MOST_PICTURE = 16 * MIB
+"""Of an answer with a picture: in base64, and maybe larger than was asked for."""
 
 
 class Phase(StrEnum):
@@ -30,8 +38,10 @@ class Probe(Value):
             `on_cluster_seconds`.
         method: HTTP method; empty = only a TCP connection.
         expects: Kind of answer: `running` (of the runtime, not the engine), `status`, `listed`,
-            `text`, `generated` (by Triton), `vector`, `scores`, `labels`.
+            `text`, `generated` (by Triton), `vector`, `scores`, `labels`, `transcript`, `picture`.
         patient: Whether a bad answer may still become a good one while the engine starts.
+        sound: A WAV file; with it the request is a form, and `body` its other fields.
+        most_bytes: How large the answer may be.
     """
 
     phase: Phase
@@ -42,6 +52,8 @@ class Probe(Value):
     expects: str = "status"
     name: str = ""
     patient: bool = True
+    sound: bytes = b""
+    most_bytes: int = MOST_BYTES
 
 
 class ProbeResult(Value):
@@ -109,23 +121,14 @@ def _answers(spec: ModelSpec, profile: ModelProfile, *, lists_models: bool) -> l
                 name=spec.name,
             )
         )
-    # No JSON request suits a model for pictures, and speech is sent as a file.
-    speech = profile.mode == Mode.COMPLETION and not TRANSCRIBERS.isdisjoint(profile.architectures)
-    takes_json = profile.mode != Mode.IMAGE_GENERATION and not speech
-    if spec.readiness.probe.request and takes_json:
+    if spec.readiness.probe.request:
         probes.append(_request(spec, profile))
     return probes
 
 
 def _request(spec: ModelSpec, profile: ModelProfile) -> Probe:
-    prompt, name = spec.readiness.probe.prompt, spec.name
-    pooling: dict[Mode, tuple[str, dict[str, Any], str]] = {
-        Mode.EMBEDDING: ("/v1/embeddings", {"input": prompt}, "vector"),
-        Mode.RERANKING: ("/rerank", {"query": prompt, "documents": [prompt, "no"]}, "scores"),
-        Mode.CLASSIFICATION: ("/classify", {"input": [prompt]}, "labels"),
-    }
-    text = (*generation(prompt, [], 1, chat=profile.has_chat_template), "text")
-    path, body, expects = pooling.get(profile.mode) or text
+    mode, name = _asked_mode(profile), spec.name
+    path, body, expects = _proof(mode, spec.readiness.probe.prompt, chat=profile.has_chat_template)
     return Probe(
         phase=Phase.ANSWERED,
         deadline="warm_up_seconds",
@@ -135,7 +138,30 @@ def _request(spec: ModelSpec, profile: ModelProfile) -> Probe:
         expects=expects,
         name=name,
         patient=False,
+        sound=tone() if mode == Mode.TRANSCRIPTION else b"",
+        most_bytes=MOST_PICTURE if mode == Mode.IMAGE_GENERATION else MOST_BYTES,
     )
+
+
+def _asked_mode(profile: ModelProfile) -> Mode:
+    """The mode; models that only transcribe have no path for text, whatever is stated."""
+    if profile.mode == Mode.COMPLETION and TRANSCRIBERS.intersection(profile.architectures):
+        return Mode.TRANSCRIPTION
+    return profile.mode
+
+
+def _proof(mode: Mode, prompt: str, *, chat: bool) -> tuple[str, dict[str, Any], str]:
+    """Path and body of the request that proves a mode, and the kind of its answer."""
+    sound = {"language": "en", "response_format": "json"}
+    picture = {"prompt": prompt, "n": 1, "size": "256x256", "response_format": "b64_json"}
+    requests: dict[Mode, tuple[str, dict[str, Any], str]] = {
+        Mode.EMBEDDING: ("/v1/embeddings", {"input": prompt}, "vector"),
+        Mode.RERANKING: ("/rerank", {"query": prompt, "documents": [prompt, "no"]}, "scores"),
+        Mode.CLASSIFICATION: ("/classify", {"input": [prompt]}, "labels"),
+        Mode.TRANSCRIPTION: ("/v1/audio/transcriptions", sound, "transcript"),
+        Mode.IMAGE_GENERATION: ("/v1/images/generations", picture, "picture"),
+    }
+    return requests.get(mode) or (*generation(prompt, [], 1, chat=chat), "text")
 
 
 def triton_request(model: str, prompt: str, sampling: dict[str, Any]) -> tuple[str, dict[str, Any]]:

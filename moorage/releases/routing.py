@@ -34,7 +34,8 @@ class Route(Value):
         state: `running`, or `unreachable`: its host does not answer, but it may still serve.
         endpoints: Base URLs, one for each replica; requests may go to any of them.
         base_path: Where their HTTP interface begins; gateways route `/v1` only.
-        adapters: Names of LoRA adapters that every replica serves in addition to the model.
+        adapters: LoRA adapters that every replica serves in addition to the model, as requests
+            name them.
         since: When the release was begun, UTC.
         keep_alive: How long it stays loaded without requests, as in its spec.
         routing: How gateways choose among its replicas.

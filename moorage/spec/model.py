@@ -37,6 +37,7 @@ class Mode(StrEnum):
     EMBEDDING = "embedding"
     RERANKING = "reranking"
     CLASSIFICATION = "classification"
+    TRANSCRIPTION = "transcription"
     IMAGE_GENERATION = "image-generation"
 
 
@@ -193,13 +194,15 @@ class ModelSpec(InputValue):
     )
     speculative: SpeculativeSpec | None = Field(None, description="Speculative decoding (vLLM).")
     lora: tuple[AdapterSpec, ...] = Field(
-        (), max_length=64, description="LoRA adapters that are loaded at the start (vLLM)."
+        (),
+        max_length=64,
+        description="LoRA adapters that are loaded at the start (vLLM, SGLang, Triton).",
     )
     lora_updates: AdapterUpdatesSpec | None = Field(
         None,
         description="Lets LoRA adapters be loaded and unloaded while the model serves, with"
-        " `moorage lora` (vLLM). Off by default: where they are on, vLLM opens endpoints through"
-        " which whoever may ask the model may also change what it serves.",
+        " `moorage lora` (vLLM, SGLang). Off by default: where they are on, the engine has"
+        " endpoints through which whoever may ask the model may also change what it serves.",
     )
     extended_kv_cache: ExtendedCacheSpec | None = Field(
         None, description="A second KV cache in RAM (vLLM on `cuda` and `rocm`)."

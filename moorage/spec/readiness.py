@@ -113,10 +113,12 @@ class ProbeSpec(InputValue):
     )
     request: bool = Field(
         True,
-        description="Also send one real request (a token, an embedding, a score) and check the"
-        " answer. Health alone does not prove that an engine serves.",
+        description="Also send one real request (for a token, an embedding, a score, a transcript,"
+        " a picture) and check the answer. Health alone does not prove that an engine serves.",
     )
-    prompt: str = Field("Say hello.", min_length=1, description="Text of that request.")
+    prompt: str = Field(
+        "Say hello.", min_length=1, description="Text of that request, where it has one."
+    )
 
 
 class ReadinessSpec(InputValue):

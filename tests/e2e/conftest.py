@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,20 @@ def tiny_gguf(tiny_llama: Path) -> Path:
     script = REPOSITORY / "scripts" / "make_tiny_gguf.py"
     subprocess.run([sys.executable, script, tiny_llama, out], check=True, capture_output=True)
     return out
+
+
+@pytest.fixture
+def make_lora(tmp_path: Path) -> Callable[..., Path]:
+    """Makes an adapter for the tiny llama."""
+
+    def make(name: str, *arguments: object) -> Path:
+        folder = tmp_path / name
+        script = REPOSITORY / "scripts" / "make_tiny_lora.py"
+        command = [sys.executable, str(script), str(folder), *map(str, arguments)]
+        subprocess.run(command, check=True, capture_output=True)
+        return folder
+
+    return make
 
 
 @pytest.fixture(scope="session")

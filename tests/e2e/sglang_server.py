@@ -3,7 +3,7 @@
     sglang_server.py WHEEL serve --model-path MODEL ...
 
 It is healthy from the second time on that it is asked, as a server that warms up; its models are
-listed at once.
+listed at once. An adapter answers to NAME:ADAPTER, with its own name.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from moorage.adapters.engines.sglang_parser import sglang_parser
 
@@ -25,13 +25,15 @@ class Handler(BaseHTTPRequestHandler):
 
     name = ""
     asked: Iterable[int] = count()
+    adapters: ClassVar[set[str]] = set()
 
     def do_GET(self) -> None:
         if self.path == "/health_generate":
             warm = next(iter(self.asked)) > 0
             self._reply(200 if warm else 503, {})
         elif self.path == "/v1/models":
-            self._reply(200, {"object": "list", "data": [{"id": self.name, "object": "model"}]})
+            listed = [{"id": one, "object": "model"} for one in (self.name, *self.adapters)]
+            self._reply(200, {"object": "list", "data": listed})
         elif self.path == "/metrics":
             self._reply(200, "sglang:num_running_reqs 0.0\nsglang:num_queue_reqs 0.0\n")
         else:
@@ -39,10 +41,25 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if self.path in ("/load_lora_adapter", "/unload_lora_adapter"):
+            return self._change(asked["lora_name"])
+        _, _, adapter = asked["model"].partition(":")
+        if adapter and adapter not in self.adapters:
+            return self._reply(400, {"message": f"LoRA adapters are not loaded: {adapter}"})
         usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
         said: dict[str, Any] = {"index": 0, "finish_reason": "length"}
-        said["message"] = {"role": "assistant", "content": "ok"}
-        self._reply(200, {"model": asked["model"], "choices": [said], "usage": usage})
+        said["message"] = {"role": "assistant", "content": adapter or "ok"}
+        return self._reply(200, {"model": asked["model"], "choices": [said], "usage": usage})
+
+    def _change(self, name: str) -> None:
+        if self.path == "/load_lora_adapter":
+            self.adapters.add(name)
+        elif name in self.adapters:
+            self.adapters.remove(name)
+        else:
+            words = f"LoRA with name {name} does not exist. Loaded LoRAs: {sorted(self.adapters)}"
+            return self._reply(400, {"success": False, "error_message": words})
+        return self._reply(200, {"success": True, "loaded_adapters": sorted(self.adapters)})
 
     def _reply(self, status: int, answer: Any) -> None:
         body = (answer if isinstance(answer, str) else json.dumps(answer)).encode()
@@ -57,6 +74,7 @@ def main() -> None:
     wheel, _, *arguments = sys.argv[1:]
     wanted: argparse.Namespace = sglang_parser(Path(wheel)).parse_args(arguments)
     Handler.name = wanted.served_model_name
+    Handler.adapters.update(one["lora_name"] for one in wanted.lora_paths or ())
     ThreadingHTTPServer((wanted.host, wanted.port), Handler).serve_forever()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import openai
@@ -59,6 +60,40 @@ def test_a_model_is_deployed_answers_is_replaced_and_retired(gpu_place: Workplac
     changed = gpu_place.json("deploy", gpu_place.spec(engine=ENGINE, context=64))
     assert changed["release"]["replaced"] == first["release"]["id"]
     assert gpu_place.running() == {f"moorage-{name}.v2-r0-leader"}
+
+    gpu_place.run("retire", name)
+    assert gpu_place.is_clean()
+
+
+def test_adapters_are_loaded_and_unloaded_while_it_serves(
+    gpu_place: Workplace, make_lora: Callable[..., Path]
+) -> None:
+    name, source = gpu_place.named("tiny"), f"file://{make_lora('poet')}"
+    spec = gpu_place.spec(
+        engine=ENGINE,
+        lora=[{"name": "poet", "source": source}],
+        lora_updates={"max": 2, "rank": 16},
+    )
+    release = gpu_place.json("deploy", spec)["release"]
+    client = openai.OpenAI(
+        base_url=f"{release['workloads'][0]['endpoint']}/v1", api_key="none", max_retries=0
+    )
+
+    def says(model: str) -> str | None:
+        answer = client.chat.completions.create(
+            model=model, messages=[{"role": "user", "content": "hello"}], max_tokens=1
+        )
+        return answer.choices[0].message.content
+
+    gpu_place.json("lora", "load", name, f"later={source}")
+    assert [says(f"{name}:{adapter}") for adapter in ("poet", "later")] == ["poet", "later"]
+    routes = gpu_place.json("endpoint", "--all")["data"]
+    assert [one["id"] for one in routes] == [name, f"{name}:later", f"{name}:poet"]
+
+    gpu_place.run("lora", "unload", name, "later")
+    with pytest.raises(openai.BadRequestError, match="not loaded: later"):
+        says(f"{name}:later")
+    assert [row["name"] for row in gpu_place.json("lora", "list", name)] == ["poet"]
 
     gpu_place.run("retire", name)
     assert gpu_place.is_clean()

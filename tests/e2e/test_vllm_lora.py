@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,26 +10,12 @@ import openai
 import pytest
 
 from tests.e2e.conftest import VLLM_VERSION
-from tests.e2e.workplace import REPOSITORY, Workplace
+from tests.e2e.workplace import Workplace
 from tests.hub.server import Hub
 
 pytestmark = [pytest.mark.vllm, pytest.mark.docker, pytest.mark.server]
 
 MODEL, POET = "acme/tiny", "acme/poet"
-
-
-@pytest.fixture
-def make_lora(tmp_path: Path) -> Callable[..., Path]:
-    """Makes an adapter for the tiny llama."""
-
-    def make(name: str, *arguments: object) -> Path:
-        folder = tmp_path / name
-        script = REPOSITORY / "scripts" / "make_tiny_lora.py"
-        command = [sys.executable, str(script), str(folder), *map(str, arguments)]
-        subprocess.run(command, check=True, capture_output=True)
-        return folder
-
-    return make
 
 
 @pytest.fixture

@@ -215,6 +215,7 @@ CASES: dict[str, Callable[[], LaunchPlan]] = {
     "vllm_embedding_on_cpu": lambda: planned(
         {"engine": {"name": "vllm"}, "placement": ON_CPU}, GPU, an_image(), mode=Mode.EMBEDDING
     ),
+    "vllm_transcription": lambda: planned({}, GPU, an_image(), mode=Mode.TRANSCRIPTION),
     "vllm_classification": lambda: planned({}, GPU, an_image(), mode=Mode.CLASSIFICATION),
     "vllm_stopping": lambda: planned(
         {"stopping": {"drain_seconds": 120, "grace_seconds": 90}}, GPU, an_image()

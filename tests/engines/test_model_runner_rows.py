@@ -34,10 +34,12 @@ def test_d1_every_name_that_says_an_engine_is_registered_once() -> None:
 
 
 MODES = {
-    EngineName.VLLM: {"completion", "embedding", "reranking", "classification"},
+    EngineName.VLLM: {
+        *("completion", "embedding", "reranking", "classification", "transcription"),
+    },
     EngineName.TRANSFORMERS: {"completion"},
     EngineName.LLAMA_CPP: {"completion", "embedding", "reranking"},
-    EngineName.SGLANG: {"completion", "embedding", "reranking"},
+    EngineName.SGLANG: {"completion", "embedding", "reranking", "transcription"},
     EngineName.TRITON: {"completion"},
     EngineName.CUSTOM: {mode.value for mode in Mode if mode.value != "auto"},
 }
@@ -46,6 +48,12 @@ MODES = {
 @pytest.mark.parametrize("name", MODES)
 def test_d6_an_engine_serves_its_modes_and_no_other(name: EngineName) -> None:
     assert {mode.value for mode in ENGINES[name].modes} == MODES[name]
+
+
+def test_d6_only_vllm_has_images_for_pictures() -> None:
+    others = {name: engine.modes_of_own_images for name, engine in ENGINES.items()}
+    assert others.pop(EngineName.VLLM) == {Mode.IMAGE_GENERATION}
+    assert not any(others.values())
 
 
 @pytest.mark.parametrize("word", ["chat", "Completion", "image_generation", ""])

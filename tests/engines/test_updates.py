@@ -32,16 +32,16 @@ def test_a_name_and_a_directory_are_posted() -> None:
 
 
 def test_an_adapter_is_proven_under_its_own_name() -> None:
-    probes = adapter_probes(a_spec(), a_profile(), "poet")
+    probes = adapter_probes(a_spec(), a_profile(), "poet", "tiny:poet")
     assert [probe.phase for probe in probes] == [Phase.LISTED, Phase.ANSWERED]
     assert probes[0].name == "poet"
     assert probes[1].body
-    assert probes[1].body["model"] == "poet"
+    assert probes[1].body["model"] == "tiny:poet"
 
 
 def test_without_a_request_in_the_spec_it_is_only_listed() -> None:
     silent = a_spec(readiness={"probe": {"request": False}})
-    (probe,) = adapter_probes(silent, a_profile(), "poet")
+    (probe,) = adapter_probes(silent, a_profile(), "poet", "poet")
     assert probe.phase == Phase.LISTED
 
 
@@ -67,6 +67,12 @@ def test_a_container_that_does_not_see_the_folder_takes_no_adapters() -> None:
             Cause.ADAPTER_REFUSED,
             "HTTP 500: LoRA rank 64",
         ),
+        (
+            400,
+            {"success": False, "error_message": "LoRA adapter poet with rank 64 is incompatible"},
+            Cause.ADAPTER_REFUSED,
+            "HTTP 400: LoRA adapter poet with rank 64",
+        ),
         (404, {"detail": "Not Found"}, Cause.ADAPTERS_FIXED, "no such endpoint: Not Found"),
         (
             404,
@@ -89,10 +95,19 @@ def test_an_adapter_that_is_gone_is_told_from_an_endpoint_that_is_not_there() ->
     assert lacks_adapter(
         "poet", 404, {"error": {"message": "The lora adapter 'poet' cannot be found."}}
     )
+    gone = {"error_message": "LoRA with name poet does not exist. Loaded LoRAs: dict_keys([])"}
+    assert lacks_adapter("poet", 400, gone)
+    assert not lacks_adapter("po", 400, gone)
     assert not lacks_adapter("poet", 404, {"detail": "Not Found"})
     assert not lacks_adapter("poet", 500, {"error": {"message": "poet"}})
 
 
-def test_a_rank_that_is_too_large_names_the_field_that_raises_it() -> None:
-    answer = {"error": {"message": "LoRA rank 64 is greater than max_lora_rank 16."}}
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"error": {"message": "LoRA rank 64 is greater than max_lora_rank 16."}},
+        {"error_message": "Please ensure that its rank is within the configured `--max-lora-rank`"},
+    ],
+)
+def test_a_rank_that_is_too_large_names_the_field_that_raises_it(answer: Any) -> None:
     assert "lora_updates.rank" in refusal("poet", "tiny-r0", 500, answer).suggestion

@@ -33,7 +33,6 @@ from moorage.spec import Mode, RuntimeName
 from tests.builders import LEDGER, a_profile, a_spec, an_image
 
 ASK_SECONDS = 1.0
-MODES = (Mode.COMPLETION, Mode.EMBEDDING, Mode.RERANKING, Mode.CLASSIFICATION)
 
 
 def run(name: str, *words: str) -> None:
@@ -63,7 +62,7 @@ def plan(spec_file: str, fleet_file: str) -> None:
 def ask_engine() -> None:
     """Ask an engine everything that a deploy, a release and a retirement ask it."""
     endpoint = os.environ["FUZZ_SERVER"]
-    for mode in MODES:
+    for mode in Mode:
         for probe in readiness_probes(a_spec(), a_profile(mode=mode), lists_models=True):
             status, answer = asyncio.run(ask(endpoint, probe, ASK_SECONDS))
             judge(probe, status, answer)

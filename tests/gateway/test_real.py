@@ -28,11 +28,12 @@ pytestmark = pytest.mark.process
 def test_each_model_is_answered_by_its_own_engine(gateway: RunningGateway) -> None:
     with TestEngine("one") as one, TestEngine("two") as two:
         gateway.serve(
-            model("llama", backend("llama-1", one.port), adapters=("sql",)),
+            model("llama", backend("llama-1", one.port), adapters=("sql", "llama:poet")),
             model("phi", backend("phi-1", two.port)),
         )
-        answers = [gateway.ask(name).json()["by"] for name in ("llama", "phi", "sql")]
-    assert answers == ["one", "two", "one"]
+        asked = ("llama", "phi", "sql", "llama:poet")
+        answers = [gateway.ask(name).json()["by"] for name in asked]
+    assert answers == ["one", "two", "one", "one"]
 
 
 def test_the_listing_names_models_and_adapters(gateway: RunningGateway) -> None:

@@ -53,6 +53,9 @@ def derived(config: Config, *, wish: Config | None = None, **model: Any) -> Mode
         ("T5EncoderModel", Mode.EMBEDDING),
         ("XLMRobertaForSequenceClassification", Mode.CLASSIFICATION),
         ("Qwen2ForRewardModel", Mode.RERANKING),
+        ("WhisperForConditionalGeneration", Mode.TRANSCRIPTION),
+        ("CohereAsrForConditionalGeneration", Mode.TRANSCRIPTION),
+        ("VoxtralForConditionalGeneration", Mode.COMPLETION),
     ],
 )
 def test_the_architecture_tells_the_mode(architecture: str, mode: Mode) -> None:

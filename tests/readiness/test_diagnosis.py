@@ -165,6 +165,11 @@ def diagnosed(log: str, engine: EngineName = EngineName.VLLM) -> Failure:
             Cause.PROGRAM_MISSING,
             "package metadata",
         ),
+        (
+            "ImportError: Please install vllm[audio] for audio support",
+            Cause.PROGRAM_MISSING,
+            "`engine.packages: [av, scipy, soundfile, soxr]`",
+        ),
         ("RuntimeError: Failed to infer device type", Cause.ENGINE_NO_DEVICE, "hardware"),
         (
             "ValueError: World size (4) is larger than the number of available GPUs (2) in this"

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import base64
+import io
 import math
+import wave
 from typing import Any
 
 import pytest
 
+from moorage.common.units import MIB
 from moorage.readiness.answers import JUDGES, Unreadable, is_final, judge
 from moorage.readiness.protocol import Phase, Probe, application_probes, readiness_probes
 from moorage.spec import Deadlines, Mode
@@ -71,22 +75,31 @@ def test_what_a_cluster_says_is_judged() -> None:
     assert judge(probe, 200, {"ready": True, "detail": runs}) == ("", runs)
 
 
-def test_no_picture_is_asked_for() -> None:
-    phases = [probe.phase for probe in probes_for(Mode.IMAGE_GENERATION)]
-    assert phases == [Phase.LISTENING, Phase.HEALTHY, Phase.LISTED]
-
-
 @pytest.mark.parametrize(
-    ("architecture", "last"),
+    ("architecture", "expects"),
     [
-        ("WhisperForConditionalGeneration", Phase.LISTED),
-        ("CohereAsrForConditionalGeneration", Phase.LISTED),
-        ("Qwen2AudioForConditionalGeneration", Phase.ANSWERED),
+        ("WhisperForConditionalGeneration", "transcript"),
+        ("CohereAsrForConditionalGeneration", "transcript"),
+        ("Qwen2AudioForConditionalGeneration", "text"),
     ],
 )
-def test_what_only_transcribes_is_not_asked_for_text(architecture: str, last: Phase) -> None:
-    profile = a_profile(architectures=(architecture,))
-    assert readiness_probes(a_spec(), profile, lists_models=True)[-1].phase == last
+def test_what_only_transcribes_is_not_asked_for_text(architecture: str, expects: str) -> None:
+    profile = a_profile(architectures=(architecture,), mode=Mode.COMPLETION)
+    assert readiness_probes(a_spec(), profile, lists_models=True)[-1].expects == expects
+
+
+def test_a_second_of_sound_is_sent_to_what_transcribes() -> None:
+    with wave.open(io.BytesIO(probes_for(Mode.TRANSCRIPTION)[-1].sound)) as sound:
+        assert sound.getnframes() == sound.getframerate() == 16_000
+        assert (sound.getnchannels(), sound.getsampwidth()) == (1, 2)
+        assert len(set(sound.readframes(16_000))) > 100
+    assert not any(probe.sound for mode in Mode for probe in probes_for(mode)[:-1])
+
+
+def test_only_a_picture_may_be_large() -> None:
+    sizes = {mode: probes_for(mode)[-1].most_bytes for mode in Mode}
+    assert sizes.pop(Mode.IMAGE_GENERATION) == 16 * MIB
+    assert set(sizes.values()) == {4 * MIB}
 
 
 def test_the_health_path_is_the_one_of_the_spec() -> None:
@@ -107,6 +120,20 @@ def test_the_health_path_is_the_one_of_the_spec() -> None:
         (Mode.EMBEDDING, True, "/v1/embeddings", {"input": "Hi?"}, "vector"),
         (Mode.RERANKING, True, "/rerank", {"query": "Hi?", "documents": ["Hi?", "no"]}, "scores"),
         (Mode.CLASSIFICATION, True, "/classify", {"input": ["Hi?"]}, "labels"),
+        (
+            Mode.TRANSCRIPTION,
+            False,
+            "/v1/audio/transcriptions",
+            {"language": "en", "response_format": "json"},
+            "transcript",
+        ),
+        (
+            Mode.IMAGE_GENERATION,
+            False,
+            "/v1/images/generations",
+            {"prompt": "Hi?", "n": 1, "size": "256x256", "response_format": "b64_json"},
+            "picture",
+        ),
     ],
 )
 def test_the_real_request_suits_the_mode(
@@ -121,6 +148,14 @@ def test_the_real_request_suits_the_mode(
 LISTED = {"data": [{"id": "other"}, {"id": "tiny"}]}
 CHAT = {"choices": [{"message": {"content": "Hello"}, "finish_reason": "length"}]}
 TEXT = {"choices": [{"text": "Hello", "finish_reason": "stop"}]}
+
+
+PNG, JPEG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", b"\xff\xd8\xff\xe0\0\x10JFIF"
+WEBP, WAVE = (b"RIFF\x1a\0\0\0" + kind for kind in (b"WEBPVP8 ", b"WAVEfmt "))
+
+
+def picture(content: bytes, field: str = "b64_json", prefix: str = "") -> dict[str, Any]:
+    return {"data": [{field: prefix + base64.b64encode(content).decode()}]}
 
 
 def choice(finish: str | None, text: str | None, **rest: Any) -> dict[str, Any]:
@@ -139,6 +174,11 @@ def choice(finish: str | None, text: str | None, **rest: Any) -> dict[str, Any]:
         ("scores", {"results": [{"relevance_score": 1}, {"relevance_score": 0.1}]}, "2 scores"),
         ("scores", [{"score": 1, "index": 0}, {"score": 0.1, "index": 1}], "2 scores"),
         ("labels", {"data": [{"label": "a", "probs": [0.1, 0.9]}]}, "probabilities of 2 labels"),
+        ("transcript", {"text": " Hello", "usage": {"seconds": 1}}, "' Hello' (transcript)"),
+        ("transcript", {"text": ""}, "'' (transcript)"),
+        ("picture", picture(PNG), "a PNG of 16 B"),
+        ("picture", picture(JPEG), "a JPEG of 10 B"),
+        ("picture", picture(WEBP, "url", "data:image/webp;base64,"), "a WebP of 16 B"),
     ],
 )
 def test_a_good_answer_is_kept(kind: str, answer: Any, kept: str) -> None:
@@ -172,6 +212,15 @@ def test_a_good_answer_is_kept(kind: str, answer: Any, kept: str) -> None:
         ("scores", [{"score": math.nan}] * 2, "not finite"),
         ("labels", {"data": []}, "the labels' probabilities are missing"),
         ("labels", {"data": [{"probs": [math.nan]}]}, "not finite"),
+        ("transcript", {"text": None}, "no transcript ({'text': None})"),
+        ("transcript", "Hello", "no transcript (Hello)"),
+        ("picture", {"data": []}, "no picture ({'data': []})"),
+        ("picture", {"data": [{"b64_json": 5}]}, "no picture"),
+        ("picture", picture(WAVE), "no PNG, JPEG, WebP begins like that (UklGRhoAAA"),
+        ("picture", picture(b""), "no picture"),
+        ("picture", picture(PNG, prefix="\n"), "no picture in base64"),
+        ("picture", {"data": [{"url": "http://10.0.0.1/a.png"}]}, "(http://10.0.0.1/a.png)"),
+        ("picture", {"data": [{"b64_json": "\u00e4"}]}, "no picture in base64"),
     ],
 )
 def test_an_answer_that_proves_nothing_is_told(kind: str, answer: Any, wrong: str) -> None:

@@ -17,13 +17,10 @@ from typing import Any, NamedTuple
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
-from moorage.common.strict_json import JsonError, NotJson, decode
+from moorage.common.strict_json import LIMITS, JsonError, JsonLimits, NotJson, decode
 from moorage.common.units import MIB, human_bytes
 from moorage.readiness.answers import Unreadable
-from moorage.readiness.protocol import Phase, Probe
-
-MOST_BYTES = 4 * MIB
-"""Of an answer, unless a caller says otherwise: a long completion has some hundred KiB."""
+from moorage.readiness.protocol import MOST_BYTES, Phase, Probe
 
 MOST_METRICS = 8 * MIB
 """Bytes of an answer with metrics. Hundreds of label sets take some MiB."""
@@ -72,9 +69,9 @@ class Answer(NamedTuple):
         """The body as text; what is no UTF-8 is replaced."""
         return self.content.decode(errors="replace")
 
-    def json(self) -> Any:
+    def json(self, most: int = LIMITS.size) -> Any:
         """The body as data; raises `JsonError` when it is no JSON, or more than is accepted."""
-        return decode(self.content)
+        return decode(self.content, JsonLimits(size=most))
 
 
 class Question(NamedTuple):
@@ -83,6 +80,7 @@ class Question(NamedTuple):
     Attributes:
         body: Sent as JSON; None = nothing.
         api_key: Sent as a bearer token when there is one.
+        sound: A WAV file; with it `body` is sent as the fields of a form.
     """
 
     url: str
@@ -90,6 +88,14 @@ class Question(NamedTuple):
     body: Any = None
     parameters: dict[str, str] | None = None
     api_key: str = ""
+    sound: bytes = b""
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """The body as httpx takes it."""
+        if not self.sound:
+            return {"json": self.body}
+        return {"data": self.body, "files": {"file": ("tone.wav", self.sound, "audio/wav")}}
 
 
 async def ask(
@@ -106,12 +112,13 @@ async def ask(
         if not probe.method:
             await connect(endpoint, timeout_seconds)
             return 200, "accepted"
-        question = Question(endpoint + probe.path, probe.method, probe.body, api_key=api_key)
-        answer = await ask_engine(question, timeout_seconds)
+        url = endpoint + probe.path
+        question = Question(url, probe.method, probe.body, api_key=api_key, sound=probe.sound)
+        answer = await ask_engine(question, timeout_seconds, probe.most_bytes)
     except NoAnswer as error:
         return 0, str(error)
     try:
-        return answer.status, answer.json()
+        return answer.status, answer.json(probe.most_bytes)
     except NotJson:
         return answer.status, answer.text
     except JsonError as error:
@@ -230,7 +237,7 @@ async def _answer(question: Question, most: int) -> Answer:
         client.stream(
             question.method,
             question.url,
-            json=question.body,
+            **question.content,
             params=question.parameters,
             headers=headers,
         ) as response,

@@ -11,7 +11,6 @@ from typing import Any
 import httpx
 
 from moorage.adapters.engines.engine_http import (
-    MOST_BYTES,
     Late,
     NoAnswer,
     Question,
@@ -20,6 +19,7 @@ from moorage.adapters.engines.engine_http import (
 )
 from moorage.common.strict_json import JsonError, decode
 from moorage.common.units import human_bytes
+from moorage.readiness.protocol import MOST_BYTES
 
 PAUSE_SECONDS = 60.0
 """Longest time between two pieces of an answer, and until the first one."""

@@ -8,10 +8,12 @@ from moorage.adapters.ledger.database import gate, reading
 from moorage.adapters.ledger.releases import Releases
 from moorage.adapters.ledger.tables import RELEASES, WORKLOADS
 from moorage.engines.launch import OPENAI
+from moorage.engines.registry import ENGINES
 from moorage.placement.placement import Role
 from moorage.releases.release import ASLEEP, STOPPED_FIRST, SUPERSEDED, Release, ReleaseState
 from moorage.releases.routing import Canary, Route
 from moorage.releases.states import SERVING, UNFINISHED
+from moorage.spec import EngineName
 from moorage.spec.keep_alive import NEVER
 from moorage.spec.model import Routing
 
@@ -139,13 +141,17 @@ def _route(rows: list[Any]) -> Route:
     leaders = [one for one in workloads if one.get("role", Role.LEADER) == Role.LEADER]
     loaded = [{pin["name"] for pin in one.get("adapters", ())} for one in leaders]
     named = {adapter["name"] for adapter in first.spec.get("lora", ())}
+    served = named.union(set.intersection(*loaded) if loaded else ())
+    engine = ENGINES.get(first.spec.get("engine", {}).get("name", EngineName.AUTO))
     return Route(
         model=first.model,
         release=first.id,
         state=ReleaseState(first.state),
         endpoints=tuple(one["endpoint"] for one in leaders if one["endpoint"]),
         base_path=next((one["base_path"] for one in leaders if one.get("base_path")), OPENAI),
-        adapters=tuple(sorted(named.union(set.intersection(*loaded) if loaded else ()))),
+        adapters=tuple(
+            sorted(engine.adapter_name(first.model, name) if engine else name for name in served)
+        ),
         since=first.created_at,
         canary=Canary.model_validate(first.canary) if first.canary else None,
         keep_alive=first.spec.get("keep_alive", NEVER),

@@ -87,21 +87,24 @@ def speculative_flags(speculative: SpeculativeSpec | None, draft: str) -> tuple[
 
 
 def adapter_flags(request: LaunchRequest) -> tuple[Flag, ...]:
-    """LoRA's switch, adapters, their number in a batch, and rank.
+    """LoRA's switch, adapters, their number in a batch, rank, and modules of later ones.
 
     SGLang counts requests without an adapter as one more.
     """
-    items = adapters(request)
-    if not items or request.spec.engine.arguments.states("--lora-paths"):
+    items, later = adapters(request), request.spec.lora_updates
+    if not (items or later) or request.spec.engine.arguments.states("--lora-paths"):
         return ()
-    listed = (json.dumps({"lora_name": item.name, "lora_path": item.path}) for item in items)
-    rank = max(item.rank or 0 for item in items)
-    number = f"{len(items)} adapters at once, and requests without one"
+    listed = [json.dumps({"lora_name": item.name, "lora_path": item.path}) for item in items]
+    rank = max([*(item.rank or 0 for item in items), later.rank if later else 0])
+    most = len(items) + (later.max if later else 0)
+    number = f"{most} adapters at once, and requests without one"
+    modules = "adapters that are loaded later may change any of them"
     return (
-        spec_flag("lora", "--enable-lora"),
-        spec_flag("lora", "--lora-paths", *listed),
-        derived_flag(number, "--max-loras-per-batch", str(len(items) + 1)),
+        spec_flag("lora" if items else "lora_updates", "--enable-lora"),
+        *([spec_flag("lora", "--lora-paths", *listed)] if items else []),
+        derived_flag(number, "--max-loras-per-batch", str(most + 1)),
         *([derived_flag("the largest rank", "--max-lora-rank", str(rank))] if rank else []),
+        *([derived_flag(modules, "--lora-target-modules", "all")] if later else []),
     )
 
 

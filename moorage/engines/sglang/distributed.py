@@ -34,6 +34,18 @@ def host_flags(request: LaunchRequest) -> tuple[Flag, ...]:
     return tuple(derived_flag(reason, name, value) for name, value in values.items())
 
 
+def copies_refusal(request: LaunchRequest) -> Failure | None:
+    """Data-parallel copies, of which only one would load an adapter; SGLang fails then."""
+    copies = request.spec.engine.arguments.whole_number(DATA) or 1
+    if request.spec.lora_updates is None or copies <= 1:
+        return None
+    return Failure(
+        Cause.BAD_SPEC,
+        f"lora_updates: SGLang does not load adapters later with {DATA} above 1",
+        suggestion=f"Leave {DATA} or `lora_updates` out; `replicas` serves more.",
+    )
+
+
 def spanning_refusal(request: LaunchRequest) -> Failure | None:
     """Sizes that SGLang refuses over several hosts, or that placement did not count with."""
     for name in (TENSOR, PIPELINE, DATA):

@@ -1,5 +1,7 @@
 """The SGLang server as an engine."""
 
+from typing import ClassVar
+
 from moorage.common.failures import Failure
 from moorage.common.values import Origin
 from moorage.engines.api_key import open_access_warning
@@ -10,8 +12,9 @@ from moorage.engines.request import LaunchRequest
 from moorage.engines.schema.argument import Rules
 from moorage.engines.sglang.arguments import IN_FLIGHT, derived_flags
 from moorage.engines.sglang.causes import LOG_CAUSES
-from moorage.engines.sglang.distributed import spanning_refusal
+from moorage.engines.sglang.distributed import copies_refusal, spanning_refusal
 from moorage.engines.sglang.options import ALIASES, RESERVED_OPTIONS
+from moorage.engines.updates import AdapterUpdates
 from moorage.engines.vllm.companions import base_warnings, companion_mounts
 from moorage.models.profile import ModelProfile
 from moorage.readiness.protocol import Phase, Probe
@@ -35,11 +38,14 @@ class Sglang(Engine):
     automatic = False
     reserves_cache = True
     spans_hosts = True
-    modes = frozenset({Mode.COMPLETION, Mode.EMBEDDING, Mode.RERANKING})
+    modes = frozenset({Mode.COMPLETION, Mode.EMBEDDING, Mode.RERANKING, Mode.TRANSCRIPTION})
     lists_models = True
     busy = IN_FLIGHT
     aliases = ALIASES
-    features = frozenset({"speculative", "lora"})
+    features = frozenset({"speculative", "lora", "lora_updates"})
+    updates: ClassVar[AdapterUpdates | None] = AdapterUpdates(
+        load="/load_lora_adapter", unload="/unload_lora_adapter"
+    )
     argument_rules = Rules(title="SGLang", reserved=RESERVED_OPTIONS)
     log_causes = LOG_CAUSES
 
@@ -83,21 +89,29 @@ class Sglang(Engine):
         )
 
     def refusal(self, request: LaunchRequest) -> Failure | None:
-        """Refuses sizes that SGLang cannot start with."""
-        return spanning_refusal(request)
+        """Refuses sizes that SGLang cannot start with, or load adapters with."""
+        return spanning_refusal(request) or copies_refusal(request)
 
     def warnings(self, request: LaunchRequest) -> tuple[str, ...]:
         """Warnings about adapters, their names, and a server that knows no key."""
-        names = [f"{request.spec.name}:{item.name}" for item in request.spec.lora]
+        spec = request.spec
+        names = [self.adapter_name(spec.name, item.name) for item in spec.lora]
+        names += [self.adapter_name(spec.name, "ADAPTER")] * (spec.lora_updates is not None)
         spoken = f"lora: requests name an adapter as {', '.join(names)}"
+        changed = "lora_updates: whoever reaches the port may change what is served"
         return (
             *base_warnings(request),
             *([spoken] if names else []),
+            *([changed] if spec.lora_updates else []),
             *(open_access_warning(request) if request.leads else ()),
         )
 
+    def adapter_name(self, model: str, adapter: str) -> str:
+        """The adapter's name alone is answered by the base model (`serving_base.py`, 0.5.23)."""
+        return f"{model}:{adapter}"
+
     def extra_mounts(self, request: LaunchRequest) -> tuple[Mount, ...]:
-        """Directories of adapters and draft model."""
+        """Directories of adapters, of later ones too, and of the draft model."""
         return companion_mounts(request)
 
     def probes(self, spec: ModelSpec, profile: ModelProfile) -> tuple[Probe, ...]:

@@ -39,6 +39,7 @@ OVERRIDING: dict[str, tuple[str, ...]] = {
     "mode": (EMBEDDING,),
     "placement.policy": (FRACTION,),
     "lora": ("--enable-lora", "--lora-paths", "--max-loras-per-batch", "--max-lora-rank"),
+    "lora_updates": ("--lora-target-modules",),
     "speculative": ("--speculative-algorithm", "--speculative-draft-model-path"),
     "trust_remote_code": ("--trust-remote-code",),
     "revision": ("--revision",),

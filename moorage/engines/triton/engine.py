@@ -51,6 +51,7 @@ class Triton(Vllm):
     spans_hosts = False
     automatic = False
     modes = frozenset({Mode.COMPLETION})
+    modes_of_own_images = frozenset()
     lists_models = False
     base_path = "/v2"
     api_key_variable = ""

@@ -11,6 +11,7 @@ from moorage.engines.vllm.context import LaunchContext, version_of
 from moorage.engines.vllm.distributed import distributed_flags, parallel_flags
 from moorage.engines.vllm.engine_caches import offload_flags
 from moorage.engines.vllm.environment import ascend_flags
+from moorage.memory.options import POOLING
 from moorage.models.profile import ModelProfile
 from moorage.spec import Mode, ModelSpec
 
@@ -72,7 +73,12 @@ def length_flags(context: LaunchContext) -> tuple[Flag, ...]:
 RUNNER_SINCE = "0.10.1"
 """First version with `--runner`, by its own list of arguments."""
 
-TASKS = {Mode.EMBEDDING: "embed", Mode.RERANKING: "score", Mode.CLASSIFICATION: "classify"}
+TASKS = {
+    Mode.EMBEDDING: "embed",
+    Mode.RERANKING: "score",
+    Mode.CLASSIFICATION: "classify",
+    Mode.TRANSCRIPTION: "transcription",
+}
 """Values of `--task` for older versions."""
 
 
@@ -93,9 +99,9 @@ def mode_flags(profile: ModelProfile, version: str) -> tuple[Flag, ...]:
         profile: The model.
         version: Version of the engine; empty = unknown, and taken to be a newer one.
     """
-    if profile.mode not in TASKS:
-        return ()
     newer = not version or at_least(version, RUNNER_SINCE)
+    if profile.mode not in (POOLING if newer else TASKS):
+        return ()
     tokens = ("--runner", "pooling") if newer else ("--task", TASKS[profile.mode])
     return (Flag(tokens=tokens, origin=profile.mode_origin, reason=f"mode {profile.mode}"),)
 

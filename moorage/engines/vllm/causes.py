@@ -103,7 +103,16 @@ MEMORY_CAUSES = (
 )
 
 
+SOUND_PACKAGES = "`engine.packages: [av, scipy, soundfile, soxr]`"
+"""Those of `vllm[audio]` (vLLM 0.32) that read sound."""
+
 MODEL_CAUSES = (
+    LogCause(
+        pattern=r"Please install vllm\[audio\]",
+        cause=Cause.PROGRAM_MISSING,
+        suggestion=f"The engine cannot read sound: {SOUND_PACKAGES} adds what it lacks, or use an"
+        " image with `vllm[audio]`.",
+    ),
     LogCause(
         pattern=r"Model architectures \[(?P<names>[^\]]*)\] (are not supported|failed)",
         cause=Cause.ENGINE_UNSUPPORTED_MODEL,

@@ -22,7 +22,7 @@ from moorage.engines.vllm.arguments import (
     derived_flags,
     serving_flags,
 )
-from moorage.engines.vllm.causes import LOG_CAUSES
+from moorage.engines.vllm.causes import LOG_CAUSES, SOUND_PACKAGES
 from moorage.engines.vllm.companions import (
     base_warnings,
     companion_mounts,
@@ -112,6 +112,15 @@ def exposure_warnings(request: LaunchRequest) -> tuple[str, ...]:
     return tuple(warnings)
 
 
+def sound_warnings(request: LaunchRequest) -> tuple[str, ...]:
+    """A warning about packages that official images leave out for their licences."""
+    engine = request.spec.engine
+    stated = engine.image or engine.packages or not request.in_container
+    if stated or request.profile.mode != Mode.TRANSCRIPTION:
+        return ()
+    return (f"official images cannot read sound: {SOUND_PACKAGES} adds what they lack",)
+
+
 def _in_dev_mode(request: LaunchRequest) -> bool:
     """As vLLM reads it: any whole number but 0 (`envs.py`). An unreadable value counts too."""
     if request.spec.sleep_level or DEV_MODE in request.spec.secrets:
@@ -138,7 +147,9 @@ class Vllm(Engine):
     runs_on_cpu = True
     reserves_cache = True
     spans_hosts = True
-    modes = frozenset({Mode.COMPLETION, Mode.EMBEDDING, Mode.RERANKING, Mode.CLASSIFICATION})
+    modes = frozenset(Mode) - {Mode.AUTO, Mode.IMAGE_GENERATION}
+    # It takes vllm-omni.
+    modes_of_own_images = frozenset({Mode.IMAGE_GENERATION})
     lists_models = True
     api_key_variable = API_KEY
     busy: ClassVar[Busy | None] = IN_FLIGHT
@@ -159,10 +170,6 @@ class Vllm(Engine):
         """Weights, the engine's processes and the key/value cache."""
         cache = _cpu_cache(profile)
         return int(profile.weight_bytes * 1.2) + PROCESSES + cache, cache
-
-    def serves(self, spec: ModelSpec, mode: Mode) -> bool:
-        """Image generation too, with an image in the spec: the official ones lack vllm-omni."""
-        return mode in self.modes or (mode == Mode.IMAGE_GENERATION and bool(spec.engine.image))
 
     def joined_by(self, spec: ModelSpec) -> Distributed:
         """vLLM itself, or Ray."""
@@ -261,13 +268,14 @@ class Vllm(Engine):
         )
 
     def warnings(self, request: LaunchRequest) -> tuple[str, ...]:
-        """Warnings about the extended cache, adapters, exposure and hosts of a replica."""
+        """Warnings about the extended cache, adapters, exposure, sound and hosts of a replica."""
         warning = offload_warning(request.spec.extended_kv_cache, request.seat.accelerator_type)
         return (
             *((warning,) if warning else ()),
             *base_warnings(request),
             *update_warnings(request, self.api_key_variable),
             *(exposure_warnings(request) if request.leads else ()),
+            *sound_warnings(request),
             *spanning_warnings(request),
         )
 

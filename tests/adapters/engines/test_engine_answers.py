@@ -72,6 +72,21 @@ async def test_a_body_is_sent_as_json(endpoint: str) -> None:
     assert await ask(endpoint, probe, 5) == (200, {"prompt": "x"})
 
 
+async def test_a_sound_is_sent_as_a_form(endpoint: str) -> None:
+    fields = {"method": "POST", "body": {"model": "tiny"}, "sound": b"RIFF"}
+    status, form = await ask(endpoint, get("/sound").model_copy(update=fields), 5)
+    assert status == 200
+    assert 'name="model"\r\n\r\ntiny\r\n' in form
+    assert 'name="file"; filename="tone.wav"\r\nContent-Type: audio/wav\r\n\r\nRIFF\r\n' in form
+
+
+@pytest.mark.parametrize(("most", "status"), [(15, 200), (14, 0)])
+async def test_a_probe_limits_its_answer(endpoint: str, most: int, status: int) -> None:
+    fields = {"method": "POST", "body": {"prompt": "xx"}, "most_bytes": most}
+    probe = get("/v1/completions").model_copy(update=fields)
+    assert (await ask(endpoint, probe, 5))[0] == status
+
+
 async def test_a_connection_that_is_accepted_counts(endpoint: str) -> None:
     listening = Probe(phase=Phase.LISTENING, deadline="load_seconds")
     assert (await ask(endpoint, listening, 5))[0] == 200

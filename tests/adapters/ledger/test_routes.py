@@ -158,10 +158,14 @@ def test_a_release_that_cannot_be_seen_keeps_its_name(ledger: Ledger) -> None:
     assert (route.state, route.endpoints) == (ReleaseState.UNREACHABLE, ("http://gpu-1:40000",))
 
 
+@pytest.mark.parametrize(
+    ("engine", "listed"), [("auto", ("both", "poet")), ("sglang", ("tiny:both", "tiny:poet"))]
+)
 def test_adapters_are_those_of_the_spec_and_those_that_every_replica_has_loaded(
-    ledger: Ledger,
+    ledger: Ledger, engine: str, listed: tuple[str, ...]
 ) -> None:
-    spec = a_spec(lora=[{"name": "poet", "source": "hf://org/poet"}])
+    adapters = [{"name": "poet", "source": "hf://org/poet"}]
+    spec = a_spec(lora=adapters, engine={"name": engine})
     identity = started(ledger, spec, replicas=2)
     pins = {
         name: Pin(role=AssetRole.ADAPTER, name=name, source="hf://org/x", revision="a")
@@ -172,4 +176,4 @@ def test_adapters_are_those_of_the_spec_and_those_that_every_replica_has_loaded(
         loaded = tuple(pins[name] for name in names)
         ledger.workloads.put(identity, workload.model_copy(update={"adapters": loaded}))
     switch(ledger, identity)
-    assert ledger.routes.routes()[0].adapters == ("both", "poet")
+    assert ledger.routes.routes()[0].adapters == listed

@@ -70,11 +70,19 @@ def test_short_names_of_sizes_are_refused(arguments: str, told: str) -> None:
     assert told in (refused.value.suggestion or "")
 
 
-def test_adapters_that_are_loaded_later_are_refused() -> None:
-    wish = {"engine": {"name": "sglang"}, "lora_updates": {"max": 2, "rank": 16}}
+def test_adapters_that_are_loaded_later_are_refused_for_data_parallel_copies() -> None:
+    engine = {"name": "sglang", "args": ["--data-parallel-size 2"]}
+    wish = {"engine": engine, "lora_updates": {"max": 2, "rank": 16}}
 
-    with pytest.raises(Failure, match="lora_updates: sglang cannot do that"):
-        planned(wish, a_host(gpus=1), IMAGE)
+    with pytest.raises(Failure, match="does not load adapters later with --data-parallel-size"):
+        planned(wish, a_host(gpus=2), IMAGE)
+
+
+def test_requests_name_an_adapter_behind_its_model() -> None:
+    warnings = plan_of("lora_and_updates").warnings
+
+    assert "lora: requests name an adapter as tiny:poet, tiny:ADAPTER" in warnings
+    assert "lora_updates: whoever reaches the port may change what is served" in warnings
 
 
 def test_it_is_taken_only_by_its_name() -> None:

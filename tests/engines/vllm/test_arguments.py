@@ -20,6 +20,8 @@ from tests.engines.vllm.contexts import a_context, line
         ("embedding", "0.10.0", "--task embed"),
         ("reranking", "0.9.2", "--task score"),
         ("classification", "0.9.2", "--task classify"),
+        ("transcription", "0.32.0", ""),
+        ("transcription", "0.9.2", "--task transcription"),
     ],
 )
 def test_the_mode_is_told_in_the_words_of_the_version(mode: str, version: str, words: str) -> None:

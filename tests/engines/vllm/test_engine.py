@@ -10,7 +10,7 @@ from moorage.engines.api_key import key_name, key_secret
 from moorage.engines.launch import LaunchPlan
 from moorage.inventory.snapshot import Program
 from moorage.placement.placement import Role
-from moorage.spec import EngineName
+from moorage.spec import EngineName, Mode
 from tests.builders import ON_CPU, a_host, an_image
 from tests.engines.plan_cases import CASES
 from tests.engines.planning import planned
@@ -113,3 +113,19 @@ def test_of_a_replica_on_several_hosts_who_answers_asks_for_the_key(case: str) -
     }
     assert keys[Role.LEADER] == ["moorage-key-tiny"]
     assert keys[Role.FOLLOWER] == [], "it has no port that others could ask"
+
+
+@pytest.mark.parametrize(
+    ("engine", "mode", "warned"),
+    [
+        ({}, Mode.TRANSCRIPTION, True),
+        ({}, Mode.COMPLETION, False),
+        ({"packages": ["soundfile"]}, Mode.TRANSCRIPTION, False),
+        ({"image": "acme/vllm-audio:1"}, Mode.TRANSCRIPTION, False),
+    ],
+)
+def test_official_images_cannot_read_sound(
+    engine: dict[str, Any], mode: Mode, warned: bool
+) -> None:
+    plan = planned({"engine": engine}, a_host(), an_image(), mode=mode)
+    assert any("cannot read sound" in warning for warning in plan.warnings) is warned

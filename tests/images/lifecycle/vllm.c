@@ -185,11 +185,12 @@ static void list_models(int fd) {
   reply(fd, "200 OK", "{\"object\":\"list\",\"data\":[%s]}", list);
 }
 
-/* The "model" of a request: any of the served names, or none given. */
+/* The "model" of a request, JSON or a form: any of the served names, or none given. */
 static int serves(const char *body) {
   char wanted[256];
   const char *key = strstr(body, "\"model\"");
-  if (!key || sscanf(key + 7, " : \"%255[^\"]", wanted) != 1) return 1;
+  int found = key && (sscanf(key + 7, " : \"%255[^\"]", wanted) == 1 || sscanf(key + 7, " %255[^\r]", wanted) == 1);
+  if (!found) return 1;
   for (int i = 0; i < name_count; i++)
     if (strcmp(names[i], wanted) == 0) return 1;
   return 0;
@@ -201,6 +202,20 @@ static void complete(int fd, const char *object, const char *message) {
         "\"logprobs\":null,\"finish_reason\":\"%s\"}],"
         "\"usage\":{\"prompt_tokens\":1,\"completion_tokens\":%d,\"total_tokens\":%d}}",
         object, (long)time(NULL), names[0], message, is("mute") ? "abort" : "length", !is("mute"), 1 + !is("mute"));
+}
+
+/* A form with a sound in it. vLLM answers so to anything that it cannot read as one. */
+static void transcribe(int fd, const char *body, size_t size) {
+  if (!memmem(body, size, "WAVEfmt ", 8))
+    reply(fd, "400 Bad Request", "{\"error\":{\"message\":\"Invalid or unsupported audio file.\",\"code\":400}}");
+  else if (is("mute")) reply(fd, "200 OK", "{\"text\":null}");
+  else reply(fd, "200 OK", "{\"text\":\"ok\",\"usage\":{\"type\":\"duration\",\"seconds\":1}}");
+}
+
+/* A PNG of one pixel. */
+static void draw(int fd) {
+  reply(fd, "200 OK", "{\"created\":%ld,\"data\":[{\"b64_json\":\"%s\"}]}", (long)time(NULL), is("mute") ? "bm8gcGljdHVyZQ==" :
+        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg==");
 }
 
 static int in_dev_mode(void) {
@@ -225,7 +240,7 @@ static int answer_sleep(int fd, const char *path) {
   return 1;
 }
 
-static void answer(int fd, const char *path, const char *body) {
+static void answer(int fd, const char *path, const char *body, size_t size) {
   int mute = is("mute");
   if (in_dev_mode() && answer_sleep(fd, path)) return;
   if (*asleep && strstr(path, "completions")) {
@@ -253,6 +268,8 @@ static void answer(int fd, const char *path, const char *body) {
     reply(fd, "200 OK",
           "{\"id\":\"rerank-1\",\"model\":\"%s\",\"results\":[{\"index\":0,\"relevance_score\":0.9},"
           "{\"index\":1,\"relevance_score\":0.1}],\"usage\":{\"total_tokens\":2}}", names[0]);
+  else if (strcmp(path, "/v1/audio/transcriptions") == 0) transcribe(fd, body, size);
+  else if (strcmp(path, "/v1/images/generations") == 0) draw(fd);
   else reply(fd, "404 Not Found", "{\"detail\":\"Not Found\"}");
 }
 
@@ -280,7 +297,7 @@ static void handle(int fd) {
   }
   if (sscanf(request, "%7s %255[^ ?]", method, path) != 2) return;
   printf("INFO:     \"%s %s HTTP/1.1\"\n", method, path);
-  if (has_key(request, path)) answer(fd, path, end + 4);
+  if (has_key(request, path)) answer(fd, path, end + 4, request + size - (end + 4));
   else reply(fd, "401 Unauthorized", "{\"error\":\"Unauthorized\"}");
 }
 

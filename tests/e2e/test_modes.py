@@ -1,0 +1,94 @@
+"""Models that hear or draw: each is deployed after a real request of its mode, or not at all."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.conftest import process_engine
+from tests.e2e.workplace import Workplace
+from tests.hub.tiny import safetensors
+
+pytestmark = [pytest.mark.process, pytest.mark.server]
+
+WHISPER = {
+    "architectures": ["WhisperForConditionalGeneration"],
+    "model_type": "whisper",
+    "d_model": 64,
+    "decoder_layers": 2,
+    "decoder_attention_heads": 2,
+    "max_target_positions": 448,
+    "vocab_size": 512,
+}
+
+
+@pytest.fixture
+def whisper(tmp_path: Path) -> Path:
+    """A model that is Whisper by its configuration."""
+    model = tmp_path / "whisper"
+    model.mkdir()
+    (model / "config.json").write_text(json.dumps(WHISPER))
+    weights = safetensors({"model.decoder.embed_tokens.weight": ("F32", [512, 64])})
+    (model / "model.safetensors").write_bytes(weights)
+    return model
+
+
+def engine(program: Path, behaviour: str, **fields: Any) -> dict[str, Any]:
+    return {"engine": process_engine(program, behaviour) | fields, "placement": {"ram": "64MiB"}}
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "code", "cause", "tells"),
+    [("ok", 0, "", "'ok' (transcript)"), ("mute", 6, "bad-answer", "no transcript")],
+)
+def test_a_whisper_transcribes_a_second_of_sound(
+    workplace: Workplace,
+    lifecycle_program: Path,
+    whisper: Path,
+    behaviour: str,
+    code: int,
+    cause: str,
+    tells: str,
+) -> None:
+    fields = engine(lifecycle_program, behaviour)
+    spec = workplace.spec(source=f"file://{whisper}", context=448, **fields)
+
+    answer = workplace.json("deploy", spec, code=code)
+
+    assert_proven(workplace, answer, cause, tells)
+    (row,) = workplace.releases()
+    assert row.release is not None
+    assert row.release.profile is not None
+    assert row.release.profile.mode == "transcription"
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "code", "cause", "tells"),
+    [("ok", 0, "", "a PNG of 67 B"), ("mute", 6, "bad-answer", "no picture in base64")],
+)
+def test_a_custom_engine_draws_a_picture(
+    workplace: Workplace,
+    lifecycle_program: Path,
+    behaviour: str,
+    code: int,
+    cause: str,
+    tells: str,
+) -> None:
+    fields = engine(lifecycle_program, behaviour, name="custom")
+    spec = workplace.spec(mode="image-generation", **fields)
+
+    assert_proven(workplace, workplace.json("deploy", spec, code=code), cause, tells)
+
+
+def assert_proven(workplace: Workplace, answer: Any, cause: str, tells: str) -> None:
+    """The last probe of a deploy, or why it failed."""
+    if cause:
+        assert answer["error"]["cause"] == cause
+        assert tells in answer["error"]["detail"]
+        assert workplace.is_clean()
+    else:
+        last = answer["release"]["readiness"][0]["probes"][-1]
+        assert (last["phase"], last["detail"]) == ("answered", tells)
