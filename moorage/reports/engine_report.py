@@ -88,12 +88,7 @@ def engine_report(
         formats=tuple(sorted(engine.formats)) if engine.predictable else (),
         accelerators=(*sorted(engine.accelerator_types), *["cpu"] * engine.runs_on_cpu),
         runs_in=tuple(_places(engine)),
-        images={
-            row.accelerator_type: row.reference(engine.default_version)
-            # The first row of a type is its newest runtime, so it comes last here and stays.
-            for row in reversed(CATALOGUE)
-            if row.engine == engine.name and row.has(engine.default_version)
-        },
+        images=_images(engine),
         hosts={
             host.name: HostReport(
                 status=status[host.name],
@@ -114,6 +109,13 @@ def _places(engine: Engine) -> Iterator[str]:
         yield "process"
     if engine.name in ON_CLUSTERS:
         yield "cluster"
+
+
+def _images(engine: Engine) -> dict[str, str]:
+    version = engine.default_version
+    # The first row of a type is its newest runtime, so it comes last here and stays.
+    rows = [row for row in reversed(CATALOGUE) if row.engine == engine.name and row.has(version)]
+    return {row.accelerator_type: row.reference(version) for row in rows}
 
 
 ENGINE_COLUMNS = ("engine", "host", "status", "disk", "used by")
