@@ -84,6 +84,9 @@ class Engine(EngineTraits):
     features: ClassVar[frozenset[str]] = frozenset()
     """Optional fields of the spec that it supports."""
 
+    names_adapters: ClassVar[bool] = True
+    """Whether a request takes an adapter by naming it as its `model`."""
+
     updates: ClassVar[AdapterUpdates | None] = None
     """How it takes adapters while it serves; None = it does not."""
 

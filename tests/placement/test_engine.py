@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -11,15 +12,18 @@ from moorage.inventory.fleet_engines import EngineVersions
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.models.assets import assets_of
 from moorage.models.rope import RopeRule, rope_rule
+from moorage.models.source import WeightSummary
 from moorage.placement.engine import (
     choose_engine,
     other_engines,
+    require_adapter_format,
     require_configured,
     require_format,
 )
 from moorage.spec import EngineName, Mode
 from tests.builders import (
     ON_CPU,
+    a_companion,
     a_cpu_host,
     a_fleet,
     a_host,
@@ -156,3 +160,29 @@ def test_a_command_of_an_engine_that_nobody_names_is_refused(more: dict[str, Any
     assert caught.value.cause is Cause.BAD_SPEC
     known = "`vllm`, `transformers`, `llama.cpp`, `sglang`, `triton`, `custom`"
     assert f"`engine.name` ({known})" in caught.value.suggestion
+
+
+@pytest.mark.parametrize(
+    ("name", "family", "advice"),
+    [
+        ("vllm", "safetensors", ""),
+        ("llama.cpp", "gguf", ""),
+        ("vllm", "gguf", "as PEFT saves it"),
+        ("sglang", "gguf", "as PEFT saves it"),
+        ("llama.cpp", "safetensors", "convert_lora_to_gguf.py"),
+    ],
+)
+def test_an_adapter_has_the_format_that_its_engine_loads(
+    name: EngineName, family: str, advice: str
+) -> None:
+    spec = a_spec(
+        lora=[{"name": "poet", "source": "hf://org/poet"}],
+        speculative={"method": "draft_model", "tokens": 2, "model": "hf://org/small"},
+    )
+    weights = WeightSummary(family=family, bytes=1)
+    _, adapter, draft = assets_of(spec)
+    companions = (a_companion(adapter, weights=weights), a_companion(draft))
+    refused = pytest.raises(Failure, match=f"lora: poet is {family}; {name} loads")
+    with refused if advice else nullcontext() as caught:
+        require_adapter_format(ENGINES[name], companions)
+    assert advice in str(caught and caught.value.suggestion)

@@ -69,6 +69,7 @@ class TableReader:
         self._ledger, self._clock = ledger, clock
         self._place: EnvoyFolder = place or LocalFolder(folder)
         self._files: dict[str, _KeyFile] = {}
+        self._names: dict[str, bool] = {}
 
     def forget(self) -> None:
         """Write the keys of engines again, for the files are gone."""
@@ -80,7 +81,9 @@ class TableReader:
         Raises:
             Failure: When the ledger does not answer.
         """
-        routes, shared, asleep, making_room = self._ledger.routes.current()
+        routes, shared, asleep, making_room = (
+            [self._with_names(route) for route in part] for part in self._ledger.routes.current()
+        )
         canaries = {route.model: route for route in shared}
         asked = {route.release for route in (*routes, *shared)}
         self._files = {name: file for name, file in self._files.items() if name in asked}
@@ -104,6 +107,15 @@ class TableReader:
         limits = [(key.name, key.tokens) for key in keys if key.tokens]
         today = f"{now:%Y-%m-%d}"
         return spent(limits, self._ledger.usage.since(today)) if limits else ()
+
+    def _with_names(self, route: Route) -> Route:
+        """The route without adapters that its engine would answer as the model itself."""
+        if not route.adapters:
+            return route
+        if route.release not in self._names:
+            plan = self._ledger.releases.get(route.release).plan
+            self._names[route.release] = plan is None or ENGINES[plan.engine].names_adapters
+        return route if self._names[route.release] else route.model_copy(update={"adapters": ()})
 
     def _model(self, route: Route, canary: Route | None) -> ModelRoute:
         file = self._key(route.release)

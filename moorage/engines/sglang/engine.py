@@ -39,6 +39,7 @@ class Sglang(Engine):
     lists_models = True
     busy = IN_FLIGHT
     aliases = ALIASES
+    names_adapters = False
     features = frozenset({"speculative", "lora"})
     argument_rules = Rules(title="SGLang", reserved=RESERVED_OPTIONS)
     log_causes = LOG_CAUSES

@@ -207,6 +207,23 @@ def test_a_gateway_on_another_host_does_not_ask_its_own_loopback(
     assert (model.backends, "on another one" in model.problem) == ((), True)
 
 
+@pytest.mark.parametrize(
+    ("engine", "names"),
+    [("vllm", ("tiny", "poet")), ("llama.cpp", ("tiny",)), ("sglang", ("tiny",))],
+)
+def test_adapters_are_names_of_models_where_their_engine_takes_them_so(
+    ledger: Ledger, tmp_path: Path, engine: EngineName, names: tuple[str, ...]
+) -> None:
+    spec = a_spec(lora=[{"name": "poet", "source": "hf://org/poet"}])
+    identity = started(ledger, spec)
+    plan = LaunchPlan(release=identity, engine=engine, engine_version="1", containers=())
+    created = ledger.releases.get(identity).created_at
+    record = a_release(identity, spec=spec, plan=plan, created_at=created)
+    ledger.routes.switch(record)
+    [model] = TableReader(ledger, tmp_path).read(GatewayOptions()).models
+    assert model.names == names
+
+
 def test_an_engine_with_another_protocol_gets_no_requests(ledger: Ledger, tmp_path: Path) -> None:
     switch(ledger, started(ledger))
     near = a_workload("near", release="tiny.v1", base_path="/v2", replica=0)
