@@ -9,7 +9,7 @@ from moorage.adapters.system.threads import run_shielded, run_uninterrupted
 from moorage.common.saga import Saga
 from moorage.models.assets import Pin, adapter_asset
 from moorage.models.source import Companion
-from moorage.releases.loaded_adapters import lacking, require_updates
+from moorage.releases.loaded_adapters import lacking, require_loadable, require_updates
 from moorage.releases.requester import Claim
 from moorage.spec import AdapterSpec, Name
 from tasks.adapters import load, record_workloads, running_release, served_adapters, tidy, undo_load
@@ -37,6 +37,7 @@ async def load_adapter(model: Name, adapter: AdapterSpec, requested_by: Claim = 
         asset = adapter_asset(adapter)
         found = await resolve_asset(release.spec, asset)
         companion = Companion(role=asset.role, name=asset.name, model=found)
+        require_loadable(release, companion)
         missing = lacking(row, companion.pin, await served_adapters(row, release))
         if not missing:
             message = f"unchanged: {row.id} already serves {adapter.name} at this revision"

@@ -74,9 +74,9 @@ def a_companion(asset: Asset, **changes: Any) -> Companion:
     return Companion(role=asset.role, name=asset.name, model=model)
 
 
-def with_companions(model: ResolvedModel, spec: ModelSpec) -> ResolvedModel:
+def with_companions(model: ResolvedModel, spec: ModelSpec, **changes: Any) -> ResolvedModel:
     """The model with all companions that its spec wants."""
-    companions = tuple(a_companion(asset) for asset in assets_of(spec)[1:])
+    companions = tuple(a_companion(asset, **changes) for asset in assets_of(spec)[1:])
     folder = f"/home/loaded/{spec.name}" if spec.lora_updates else ""
     return model.model_copy(update={"companions": companions, "updates_folder": folder})
 

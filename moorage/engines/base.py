@@ -144,7 +144,7 @@ class Engine(EngineTraits):
         return None
 
     def adapter_name(self, model: str, adapter: str) -> str:  # noqa: ARG002
-        """What a request names as its model, to be answered with an adapter."""
+        """What a request names as its model to reach an adapter; empty = no name does."""
         return adapter
 
     def sleep(self, spec: ModelSpec) -> EngineSleep | None:  # noqa: ARG002

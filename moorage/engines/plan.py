@@ -19,6 +19,7 @@ from moorage.engines.seat import isolation_warnings
 from moorage.engines.vllm.ray_application import vllm_application
 from moorage.images.image import Image
 from moorage.models.source import on_host
+from moorage.placement.engine import require_adapter_format
 from moorage.placement.placement import Placed, Seat
 from moorage.placement.seating import overcommit_warnings
 from moorage.readiness.diagnosis import LogCause
@@ -47,6 +48,7 @@ def plan_launch(
     """
     engine = ENGINES[placed.placement.engine]
     _require_features(placed.spec, engine)
+    require_adapter_format(engine, placed.model.companions)
     _require_own_store(placed)
     requests = [
         _request(placed, seat, image, ledger, caches).model_copy(update={"arguments": arguments})

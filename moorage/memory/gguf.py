@@ -16,6 +16,7 @@ from moorage.common.units import MIB
 from moorage.memory.estimates import CONTEXT
 from moorage.memory.need import Batch, CpuNeed, MemoryQuery, Need, Term, largest
 from moorage.memory.refusal import unknown
+from moorage.models.assets import AssetRole
 from moorage.models.gguf import BLOCKS
 from moorage.models.gguf_config import GGUF
 from moorage.models.profile import ModelProfile
@@ -57,20 +58,27 @@ class GgufMemory:
         sizes: Entries of the header, without the architecture's name before the keys.
         weights: Bytes of all tensors.
         arguments: The user's own.
+        adapters: Bytes of the tensors of its LoRA adapters, which are loaded all along.
     """
 
-    def __init__(self, sizes: Mapping[str, Any], weights: int, arguments: EngineArguments) -> None:
+    def __init__(
+        self,
+        sizes: Mapping[str, Any],
+        weights: int,
+        arguments: EngineArguments,
+        adapters: int = 0,
+    ) -> None:
         self._sizes, self._weights, self._arguments = sizes, weights, arguments
+        self._adapters = adapters
 
     def need(self, query: MemoryQuery) -> Need | Refusal:
         """Memory of one of the accelerators that share the layers."""
         try:
-            weights, cache, compute = self._terms(query.tokens, query.concurrency)
+            *divided, compute = self._terms(query.tokens, query.concurrency)
         except Refusal as refusal:
             return refusal.with_traceback(None)
         shared = tuple(
-            term.model_copy(update={"bytes": -(-term.bytes // query.ranks)})
-            for term in (weights, cache)
+            term.model_copy(update={"bytes": -(-term.bytes // query.ranks)}) for term in divided
         )
         driver = _estimate("context", CONTEXT, "the driver's context of one process", inside=False)
         return Need.for_query(query, (*shared, compute, driver), batch=self._batch(query.tokens))
@@ -88,7 +96,7 @@ class GgufMemory:
     def cpu_need(self, *, tokens: int, concurrency: int = 1, ranks: int = 1) -> CpuNeed | Refusal:  # noqa: ARG002
         """What it needs of a host's RAM; a replica has one host."""
         try:
-            weights, cache, compute = self._terms(tokens, concurrency)
+            terms = self._terms(tokens, concurrency)
         except Refusal as refusal:
             return refusal.with_traceback(None)
         prompts = _estimate("prompt_cache", PROMPT_CACHE, "beginnings of prompts: --cache-ram")
@@ -97,17 +105,18 @@ class GgufMemory:
             tokens=tokens,
             concurrency=concurrency,
             batch=self._batch(tokens),
-            terms=(weights, cache, compute, prompts, process),
-            cache_bytes=cache.bytes,
+            terms=(*terms, prompts, process),
+            cache_bytes=terms[1].bytes,
         )
 
-    def _terms(self, tokens: int, slots: int) -> tuple[Term, Term, Term]:
-        """Weights, KV cache and compute buffer of the whole model, for so many slots."""
+    def _terms(self, tokens: int, slots: int) -> tuple[Term, ...]:
+        """Weights, KV cache, adapters and compute buffer of the whole model, for so many slots."""
         total = self._arguments.whole_number(*LENGTH)
         length = -(-(total // slots if total else tokens) // CELLS) * CELLS
         token = self._token_bytes()
         files = f"{self._weights} B of tensors"
         cache = f"{slots} x {length} tokens x {token:g} B"
+        lora, adapters = self._adapters, f"{self._adapters} B of tensors of LoRA adapters"
         batch = self._batch(length).tokens
         row, why = self._row_bytes()
         compute = batch * (row + INDEXES + MASK * length)
@@ -115,6 +124,7 @@ class GgufMemory:
         return (
             Term(name="weights", bytes=self._weights, exact=True, reason=files),
             Term(name="kv_cache", bytes=int(slots * length * token), exact=True, reason=cache),
+            *([Term(name="lora", bytes=lora, exact=True, reason=adapters)] if lora else []),
             _estimate("activation", compute, formula),
         )
 
@@ -169,7 +179,9 @@ def gguf_memory(spec: ModelSpec, model: ResolvedModel, profile: ModelProfile) ->
     """The memory of a resolved GGUF model, as its spec wants it served."""
     sizes = model.config.get(GGUF)
     known = sizes if isinstance(sizes, Mapping) else {}
-    return GgufMemory(known, profile.weight_bytes, spec.engine.arguments)
+    loras = (one.model for one in model.companions if one.role == AssetRole.ADAPTER)
+    adapters = sum(lora.weights.bytes for lora in loras)
+    return GgufMemory(known, profile.weight_bytes, spec.engine.arguments, adapters)
 
 
 def _estimate(name: str, size: int, reason: str, *, inside: bool = True) -> Term:

@@ -103,6 +103,7 @@ def adapter_asset(adapter: AdapterSpec) -> Asset:
         source=adapter.source,
         revision=adapter.revision,
         rank=adapter.rank,
+        files=adapter.files,
     )
 
 

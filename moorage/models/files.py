@@ -116,24 +116,45 @@ def projector_file(files: Iterable[ModelFile]) -> str:
     return min(found, default="")
 
 
-def choose_adapter_files(files: Sequence[ModelFile], pattern: str = "") -> Choice:  # noqa: ARG001
-    """Split the files of a LoRA adapter: engines read its configuration and its weights.
+def choose_adapter_files(files: Sequence[ModelFile], pattern: str = "") -> Choice:
+    """Split the files of a LoRA adapter: its configuration and its weights, or one GGUF file.
+
+    Args:
+        pattern: Of the GGUF file to have; empty = the adapter as PEFT saves it, else the only one.
 
     Raises:
-        Failure: `SOURCE_INCOMPLETE` when one of the two is not there.
+        Failure: `SOURCE_INCOMPLETE` when neither is there, or several GGUF files are meant.
     """
-    needed = (ADAPTER_CONFIG, ADAPTER_WEIGHTS)
+    needed: tuple[str, ...] = (ADAPTER_CONFIG, ADAPTER_WEIGHTS)
     present = sorted(file.name for file in files)
+    others = [name for name in present if name.endswith(f".{GGUF}")]
+    if pattern or (others and not set(needed) <= set(present)):
+        needed = (_gguf_adapter(others, pattern),)
     for name in needed:
         if name not in present:
             found = ", ".join(present[:NAMES_SHOWN]) or "nothing"
             raise Failure(
                 Cause.SOURCE_INCOMPLETE,
                 f"there is no {name}; found {found}",
-                suggestion="A LoRA adapter is a folder with both, as PEFT saves it.",
+                suggestion="A LoRA adapter is a folder with both, as PEFT saves it, or one GGUF"
+                " file for llama.cpp.",
             )
     reasons = {name: "no part of the adapter" for name in present if name not in needed}
-    return "safetensors", *_split(files, reasons)
+    return _family_of(needed[-1]), *_split(files, reasons)
+
+
+def _gguf_adapter(found: Sequence[str], pattern: str) -> str:
+    named = [name for name in found if fnmatchcase(name, pattern or "*")]
+    if len(named) == 1:
+        return named[0]
+    if not named:
+        detail = f"no GGUF file is named like {pattern}; found {_listed(found) or 'none'}"
+        raise Failure(Cause.SOURCE_INCOMPLETE, detail, suggestion="Change `files`.")
+    raise Failure(
+        Cause.SOURCE_INCOMPLETE,
+        f"which of several GGUF adapters is meant: {_listed(named)}",
+        suggestion='Choose one with `files`, such as `files: "*F16*"`.',
+    )
 
 
 @dataclass(frozen=True, slots=True)

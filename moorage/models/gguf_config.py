@@ -7,12 +7,14 @@ So all that follows (mode, context, sizes) reads one kind of configuration. Sour
 from collections.abc import Mapping
 from typing import Any
 
+from moorage.common.failures import Cause, Failure
 from moorage.models.config import Config
 from moorage.models.gguf import Metadata, Scalar
 
 GGUF = "gguf"
 """Key of the configuration under which the header's own numbers are kept."""
 
+ARCHITECTURE = "general.architecture"
 TEMPLATE = "tokenizer.chat_template"
 TOKENS = "tokenizer.ggml.tokens"
 PROJECTOR = "clip"
@@ -51,7 +53,7 @@ def gguf_config(metadata: Metadata, sizes: Mapping[str, int]) -> Config:
         metadata: Entries of the header of the first file.
         sizes: Bytes of the tensors by type, of all files.
     """
-    architecture = str(metadata.get("general.architecture") or "unknown")
+    architecture = str(metadata.get(ARCHITECTURE) or "unknown")
     prefix = f"{architecture}."
     own = {
         key.removeprefix(prefix): value
@@ -69,6 +71,22 @@ def gguf_config(metadata: Metadata, sizes: Mapping[str, int]) -> Config:
         "num_labels": 1,
         GGUF: own,
     }
+
+
+def gguf_adapter_config(metadata: Metadata) -> Config:
+    """The configuration that the header of a LoRA adapter stands for.
+
+    Raises:
+        Failure: `SOURCE_INCOMPLETE` when the file is no LoRA adapter.
+    """
+    kind = metadata.get("general.type") or "model"
+    if (kind, metadata.get("adapter.type")) != ("adapter", "lora"):
+        raise Failure(
+            Cause.SOURCE_INCOMPLETE,
+            f"the GGUF header says general.type {kind!r}; only a LoRA adapter can be served",
+            suggestion="llama.cpp's convert_lora_to_gguf.py makes one of an adapter of PEFT.",
+        )
+    return {"model_type": str(metadata.get(ARCHITECTURE) or "unknown")}
 
 
 def _elements(kind: str) -> Config:

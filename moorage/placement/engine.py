@@ -9,7 +9,10 @@ from moorage.common.versions import version_key
 from moorage.inventory.fleet_engines import EngineVersion
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.memory.options import LoraOptions
+from moorage.models.assets import AssetRole
+from moorage.models.files import GGUF
 from moorage.models.profile import ModelProfile
+from moorage.models.source import Companion
 from moorage.spec import Distributed, EngineName, EngineSpec, Mode, ModelSpec, RuntimeName
 
 SAFETENSORS = "safetensors"
@@ -41,6 +44,9 @@ class EngineTraits(ABC):
 
     formats: ClassVar[frozenset[str]] = frozenset({SAFETENSORS, "bin", "pt"})
     """Formats of weights that it loads."""
+
+    adapter_format: ClassVar[str] = SAFETENSORS
+    """Format of the LoRA adapters that it loads."""
 
     modes: ClassVar[frozenset[Mode]]
     modes_of_own_images: ClassVar[frozenset[Mode]] = frozenset()
@@ -134,6 +140,24 @@ def require_format(engine: EngineTraits, profile: ModelProfile) -> None:
             f"engine.name: {engine.name} does not load {profile.format} weights, only {able}",
             suggestion="Choose another engine, or a source with such weights (see `files`).",
         )
+
+
+ADAPTER_ADVICE = {
+    GGUF: "llama.cpp's convert_lora_to_gguf.py makes a GGUF file of an adapter of PEFT.",
+    SAFETENSORS: "Name the adapter as PEFT saves it, with adapter_model.safetensors.",
+}
+
+
+def require_adapter_format(engine: EngineTraits, companions: Iterable[Companion]) -> None:
+    """Refuse LoRA adapters in a format that an engine does not load; raises `BAD_SPEC`."""
+    for one in companions:
+        found, able = one.model.weights.family, engine.adapter_format
+        if one.role == AssetRole.ADAPTER and found != able:
+            raise Failure(
+                Cause.BAD_SPEC,
+                f"lora: {one.name} is {found}; {engine.name} loads {able} adapters only",
+                suggestion=ADAPTER_ADVICE[able],
+            )
 
 
 OTHER_ENGINE = "Choose an engine that serves this mode, or set `mode`."

@@ -4,7 +4,10 @@ from collections.abc import Mapping, Set
 
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import Workload
+from moorage.engines.registry import ENGINES
 from moorage.models.assets import Pin
+from moorage.models.source import Companion
+from moorage.placement.engine import require_adapter_format
 from moorage.releases.release import Release, ReleaseRow
 
 Listed = Mapping[str, Set[str]]
@@ -20,6 +23,12 @@ def require_updates(row: ReleaseRow) -> Release:
     if row.release is None or row.plan is None or row.release.spec.lora_updates is None:
         raise Failure(Cause.ADAPTERS_FIXED, f"{row.id} was deployed without `lora_updates`")
     return row.release
+
+
+def require_loadable(release: Release, companion: Companion) -> None:
+    """Refuse an adapter in a format that the release's engine does not load; `BAD_SPEC`."""
+    if release.plan:
+        require_adapter_format(ENGINES[release.plan.engine], (companion,))
 
 
 def loaded(row: ReleaseRow) -> tuple[Pin, ...]:

@@ -54,7 +54,8 @@ class AdapterSpec(InputValue):
     name: Name = Field(description="Name under which the adapter is served.")
     source: Source = Field(
         description="Where the adapter comes from: `hf://org/repo`, `s3://...` or `file://...`, as"
-        " for the model. It has `adapter_config.json` and `adapter_model.safetensors`.",
+        " for the model. It has `adapter_config.json` and `adapter_model.safetensors`, or is one"
+        " GGUF file for llama.cpp.",
     )
     revision: Revision | None = Field(
         None,
@@ -66,6 +67,11 @@ class AdapterSpec(InputValue):
         ge=1,
         description="Rank to make room for; it is rounded up to one that the engine takes."
         " Empty = the adapter's own, which is the least that is taken.",
+    )
+    files: FilesPattern | None = Field(
+        None,
+        description="Pattern of the GGUF file that is taken. Empty = the adapter as PEFT saves it,"
+        " else the only GGUF file.",
     )
 
 
@@ -194,9 +200,7 @@ class ModelSpec(InputValue):
     )
     speculative: SpeculativeSpec | None = Field(None, description="Speculative decoding (vLLM).")
     lora: tuple[AdapterSpec, ...] = Field(
-        (),
-        max_length=64,
-        description="LoRA adapters that are loaded at the start (vLLM, SGLang, Triton).",
+        (), max_length=64, description="LoRA adapters that are loaded at the start."
     )
     lora_updates: AdapterUpdatesSpec | None = Field(
         None,

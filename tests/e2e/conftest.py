@@ -119,6 +119,16 @@ def tiny_model(folder: Path, kind: str) -> Path:
     return model
 
 
+def tiny_adapter(folder: Path, name: str, *arguments: object) -> tuple[Path, Path]:
+    """A LoRA adapter for the tiny llama: as PEFT saves it, and as a GGUF file."""
+    saved, file = folder / name, folder / f"{name}-F32.gguf"
+    scripts = {"make_tiny_lora.py": arguments, "make_tiny_lora_gguf.py": (file,)}
+    for script, more in scripts.items():
+        command = [sys.executable, *map(str, (REPOSITORY / "scripts" / script, saved, *more))]
+        subprocess.run(command, check=True, capture_output=True)
+    return saved, file
+
+
 def vllm_engine(image: str, *args: str, **more: Any) -> dict[str, Any]:
     """`engine` of a spec: the real vLLM, as small and quick as it gets."""
     return {

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from safetensors.numpy import load_file, save_file
 
 from moorage.memory.gguf import PROMPT_CACHE
-from tests.e2e.workplace import Workplace
+from moorage.models.files import ADAPTER_CONFIG, ADAPTER_WEIGHTS
+from tests.e2e.conftest import tiny_adapter
+from tests.e2e.workplace import REPOSITORY, Workplace
 
 pytestmark = [pytest.mark.process, pytest.mark.server]
 
@@ -66,6 +72,73 @@ def test_a_gguf_file_is_served_from_a_container(
     assert workplace.is_clean()
 
 
+def test_requests_take_an_adapter_or_none_and_answer_as_the_merged_model(
+    workplace: Workplace, tiny_llama: Path, tiny_gguf: Path, tmp_path: Path
+) -> None:
+    (merged, poet), pirate = adapters(tmp_path, tiny_llama)
+    lora = [named("poet", poet), named("pirate", pirate)]
+    spec = workplace.spec(source=f"file://{tiny_gguf}", engine=AS_PROGRAM, lora=lora)
+    release = workplace.json("deploy", spec)["release"]
+    assert "0 is poet, 1 is pirate" in release["plan"]["warnings"][0]
+    assert [pin["name"] for pin in release["companions"]] == ["poet", "pirate"]
+    (seat,) = release["placement"]["seats"]
+    terms = {term["name"]: term["bytes"] for term in seat["cpu_need"]["terms"]}
+    assert terms["lora"] > 0
+
+    plain = completion(workplace, release)
+    said = [completion(workplace, release, lora=[{"id": id, "scale": 1}]) for id in (0, 1)]
+    assert len({plain, *said}) == 3
+    # What one request computed is not what the next one continues, whatever adapter it takes.
+    assert completion(workplace, release) == plain
+    assert completion(workplace, release, lora=[{"id": 0, "scale": 1}]) == said[0]
+
+    alone = workplace.spec("merged", source=f"file://{merged}", engine=AS_PROGRAM)
+    assert completion(workplace, workplace.json("deploy", alone)["release"], "merged") == said[0]
+    workplace.run("retire", workplace.named("merged"))
+    workplace.run("retire", workplace.named("tiny"))
+
+
+@pytest.mark.docker
+def test_adapters_are_mounted_read_only(
+    workplace: Workplace, tiny_gguf: Path, tmp_path: Path, llama_image: str
+) -> None:
+    _, poet = tiny_adapter(tmp_path, "poet")
+    spec = workplace.spec(
+        source=f"file://{tiny_gguf}",
+        engine={"name": "llama.cpp", "runtime": "docker", "image": llama_image, "shm": "64MiB"},
+        placement={"accelerators": 0},
+        lora=[named("poet", poet)],
+    )
+    release = workplace.json("deploy", spec)["release"]
+    (container,) = release["plan"]["containers"]
+    mounts = {one["target"]: one for one in container["mounts"]}
+    mount = mounts[f"/adapters/poet/{poet.name}"]
+    assert (mount["source"], mount["read_only"]) == (str(poet), True)
+    poem = completion(workplace, release, lora=[{"id": 0, "scale": 1}])
+    assert completion(workplace, release) != poem
+    workplace.run("retire", workplace.named("tiny"))
+    assert workplace.is_clean()
+
+
+def test_adapters_that_cannot_be_loaded_are_refused_before_a_start(
+    workplace: Workplace, tiny_llama: Path, tiny_gguf: Path, tmp_path: Path
+) -> None:
+    saved, file = tiny_adapter(tmp_path, "poet")
+    with_comma = Path(shutil.copy(file, tmp_path / "a,b.gguf"))
+    other = tiny_llama.with_name("qwen3.gguf")
+    script = REPOSITORY / "scripts" / "make_tiny_gguf.py"
+    subprocess.run([sys.executable, script, tiny_llama, other, "--arch", "qwen3"], check=True)
+    for source, adapter, why in (
+        (tiny_gguf, saved, "lora: poet is safetensors; llama.cpp loads gguf adapters only"),
+        (tiny_gguf, with_comma, "llama-server does not take the path of poet"),
+        (other, file, "poet was made for a model of the architecture llama, and qwen3 is served"),
+        (tiny_gguf, tiny_gguf, "general.type 'model'"),
+    ):
+        lora = [named("poet", adapter)]
+        spec = workplace.spec(source=f"file://{source}", engine=AS_PROGRAM, lora=lora)
+        assert why in workplace.json("plan", spec, code=None)["error"]["detail"]
+
+
 def test_greedy_text_is_that_of_transformers(workplace: Workplace, tiny_gguf: Path) -> None:
     spec = workplace.spec("gguf", source=f"file://{tiny_gguf}", engine=LLAMA)
     ours = workplace.json("deploy", spec)["release"]
@@ -114,7 +187,35 @@ def test_what_the_server_does_not_take_is_refused_before_it_starts(
     assert error["detail"].startswith("engine.args: --")
 
 
-def completion(workplace: Workplace, release: dict[str, Any], name: str = "tiny") -> str:
+def adapters(folder: Path, model: Path) -> tuple[tuple[Path, Path], Path]:
+    """The model with an adapter merged into it, that adapter, and another one."""
+    saved, poet = tiny_adapter(folder, "poet")
+    _, pirate = tiny_adapter(folder, "pirate", "--seed", 3, "--rank", 4)
+    merged = folder / "merged"
+    shutil.copytree(model, merged)
+    weights, factors = (
+        load_file(place) for place in (merged / "model.safetensors", saved / ADAPTER_WEIGHTS)
+    )
+    config = json.loads((saved / ADAPTER_CONFIG).read_text())
+    for name, inner in factors.items():
+        if "lora_A" in name:
+            outer = factors[name.replace("lora_A", "lora_B")]
+            target = name.removeprefix("base_model.model.").replace("lora_A.", "")
+            weights[target] = weights[target] + config["lora_alpha"] / config["r"] * (outer @ inner)
+    save_file(weights, merged / "model.safetensors")
+    script = REPOSITORY / "scripts" / "make_tiny_gguf.py"
+    out = folder / "merged.gguf"
+    subprocess.run([sys.executable, script, merged, out], check=True, capture_output=True)
+    return (out, poet), pirate
+
+
+def named(name: str, file: Path) -> dict[str, str]:
+    return {"name": name, "source": f"file://{file}"}
+
+
+def completion(
+    workplace: Workplace, release: dict[str, Any], name: str = "tiny", **more: Any
+) -> str:
     answer = httpx.post(
         f"{release['workloads'][0]['endpoint']}/v1/completions",
         json={
@@ -122,6 +223,7 @@ def completion(workplace: Workplace, release: dict[str, Any], name: str = "tiny"
             "prompt": PROMPT,
             "max_tokens": 12,
             "temperature": 0,
+            **more,
         },
         timeout=60,
     )

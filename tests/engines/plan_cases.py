@@ -320,6 +320,13 @@ CASES: dict[str, Callable[[], LaunchPlan]] = {
         },
         a_cpu_host(programs=(LLAMA_INSTALLED,), cpus=8),
     ),
+    "llama_lora": lambda: llama_planned(
+        {"lora": LORA, "placement": {"accelerators": 1}}, GPU, image=an_image(**LLAMA_IMAGE)
+    ),
+    "llama_lora_process": lambda: llama_planned(
+        {"lora": LORA[1:], "engine": {"runtime": "process"}, "placement": ON_CPU},
+        a_cpu_host(programs=(LLAMA_INSTALLED,)),
+    ),
     "llama_embedding": lambda: llama_planned(
         {"placement": ON_CPU}, a_host(gpus=0), image=an_image(**LLAMA_IMAGE), mode=Mode.EMBEDDING
     ),

@@ -12,7 +12,7 @@ from moorage.engines.registry import ENGINES
 from moorage.images.image import Image
 from moorage.inventory.fleet_engines import EngineVersion, EngineVersions
 from moorage.inventory.snapshot import HostSnapshot, Program
-from moorage.models.source import ModelFile, ResolvedModel
+from moorage.models.source import ModelFile, ResolvedModel, WeightSummary
 from moorage.placement.demand import Subject
 from moorage.placement.placement import Placed
 from moorage.placement.propose import propose
@@ -78,13 +78,20 @@ LLAMA_INSTALLED = Program(
     engine=EngineName.LLAMA_CPP, path="/opt/bin/moorage-llama-server", version="2026.10.11549"
 )
 
+AS_GGUF: Wish = {
+    "config": {"model_type": "llama"},
+    "files": (ModelFile(name="lora-F16.gguf", size=1024),),
+    "weights": WeightSummary(family="gguf", bytes=1024),
+}
+"""What companions are of a GGUF model."""
+
 
 def llama_planned(
     wish: Wish, host: HostSnapshot, *files: str, image: Image | None = None, **profile: Any
 ) -> LaunchPlan:
     """The plan for a GGUF model."""
     chosen = tuple(ModelFile(name=name, size=GIB) for name in files or ("m-Q4_K_M.gguf",))
-    model = with_companions(a_model(files=chosen), a_spec(**wish))
+    model = with_companions(a_model(files=chosen), a_spec(**wish), **AS_GGUF)
     return planned(wish, host, image, model, format="gguf", **profile)
 
 

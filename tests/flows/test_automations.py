@@ -195,5 +195,5 @@ def kill_run(workplace: Workplace) -> None:
     for supervisor in supervisors:
         run = supervisor.parent()
         assert run
-        assert "spawn_main" in str(run.cmdline())
+        assert "forkserver" in str(run.cmdline())
         run.kill()

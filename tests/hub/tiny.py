@@ -37,14 +37,23 @@ def with_header(header: bytes, data: bytes = b"") -> bytes:
     return len(header).to_bytes(8, "little") + header + data
 
 
-def gguf(tensors: Mapping[str, tuple[int, list[int]]], size: int, words: int = 3) -> bytes:
-    """A GGUF file: tensors by type number and shape, a vocabulary, and so many bytes of data."""
+def gguf(
+    tensors: Mapping[str, tuple[int, list[int]]],
+    size: int,
+    words: int = 3,
+    more: Mapping[str, str] | None = None,
+) -> bytes:
+    """A GGUF file: tensors by type number and shape, a vocabulary, and so many bytes of data.
+
+    `more` are further texts of its metadata.
+    """
+    texts = {"general.architecture": "llama", **(more or {})}
 
     def text(value: str) -> bytes:
         return struct.pack("<Q", len(value)) + value.encode()
 
-    parts = [b"GGUF", struct.pack("<IQQ", 3, len(tensors), 4)]
-    parts += [text("general.architecture"), struct.pack("<I", 8), text("llama")]
+    parts = [b"GGUF", struct.pack("<IQQ", 3, len(tensors), 3 + len(texts))]
+    parts += [text(key) + struct.pack("<I", 8) + text(value) for key, value in texts.items()]
     parts += [text("layers"), struct.pack("<II", 4, 2)]
     parts += [text("words"), struct.pack("<IIQ", 9, 8, words), text("word") * words]
     parts += [text("scores"), struct.pack("<IIQ", 9, 6, words), b"\0" * (4 * words)]

@@ -17,10 +17,12 @@ from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import GIB, MIB
 from moorage.memory.gguf import GgufMemory
 from moorage.memory.need import CpuNeed, MemoryQuery, Need
+from moorage.models.assets import Asset, AssetRole
+from moorage.models.files import ADAPTER
 from moorage.models.gguf_config import GGUF
 from moorage.spec import ModelSpec
 from moorage.spec.arguments import parse_words
-from tests.e2e.conftest import tiny_model
+from tests.e2e.conftest import tiny_adapter, tiny_model
 from tests.prefect_server import free_port
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
@@ -72,6 +74,19 @@ def test_the_prediction_is_what_the_server_logs(
         found = float(re.findall(pattern, log)[-1]) * MIB
         slack = 0.1 * found if name == "activation" else ROUNDING
         assert abs(predicted - found) <= slack, (name, predicted, found)
+
+
+@pytest.mark.process
+def test_the_tensors_of_an_adapter_are_what_the_server_logs(
+    tiny_llama: Path, tmp_path: Path
+) -> None:
+    path = made(tiny_llama, tmp_path / "model.gguf", "llama", "")
+    adapters = [tiny_adapter(tmp_path, f"rank{rank}", "--rank", rank)[1] for rank in (16, 64)]
+    log = logged(path, f"--lora-scaled {','.join(f'{file}:0' for file in adapters)}")
+    buffers = [float(size) * MIB for size in re.findall(r"LoRA buffer size = *([\d.]+) MiB", log)]
+    for file, found in zip(adapters, buffers, strict=True):
+        asset = Asset(role=AssetRole.ADAPTER, name="poet", source=f"file://{file}")
+        assert abs(LocalSource(ADAPTER).resolve(asset).weights.bytes - found) <= ROUNDING
 
 
 SIZES = {
@@ -144,10 +159,11 @@ def test_a_longer_context_fits_a_larger_accelerator() -> None:
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 4])
-def test_accelerators_share_weights_and_cache(ranks: int) -> None:
-    memory = GgufMemory(SIZES, 8 * GIB, parse_words(()))
+def test_accelerators_share_weights_cache_and_adapters(ranks: int) -> None:
+    memory = GgufMemory(SIZES, 8 * GIB, parse_words(()), adapters=GIB)
     need = memory.need(MemoryQuery(total=24 * GIB, tokens=4096, tensor=ranks))
     assert isinstance(need, Need)
     sizes = {term.name: term.bytes for term in need.terms}
     assert sizes["weights"] == 8 * GIB // ranks
     assert sizes["kv_cache"] == 2 * 2 * 16 * 2 * 2 * 4096 // ranks
+    assert sizes["lora"] == GIB // ranks

@@ -203,6 +203,7 @@ def test_of_an_adapter_its_configuration_and_its_weights_are_taken() -> None:
         (("config.json", "model.safetensors"), "no adapter_config.json; found config.json"),
         (("checkpoint-1/adapter_config.json",), "there is no adapter_config.json"),
         ((), "found nothing"),
+        (("a-F16.gguf", "a-F32.gguf"), "which of several GGUF adapters is meant: a-F16.gguf, a-F3"),
     ],
 )
 def test_what_is_no_whole_adapter_is_refused_with_what_is_there(
@@ -211,6 +212,34 @@ def test_what_is_no_whole_adapter_is_refused_with_what_is_there(
     with pytest.raises(Failure, match=detail) as caught:
         choose_adapter_files(listing(" ".join(names)))
     assert caught.value.cause is Cause.SOURCE_INCOMPLETE
+
+
+@pytest.mark.parametrize(
+    ("names", "pattern", "taken"),
+    [
+        (("README.md", "a-F16.gguf"), "", "a-F16.gguf"),
+        (("adapter_config.json", "a-F16.gguf"), "", "a-F16.gguf"),
+        (("a-F16.gguf", "b-F32.gguf"), "*F32*", "b-F32.gguf"),
+        ((*SAVED, "a-F16.gguf"), "*F16*", "a-F16.gguf"),
+    ],
+)
+def test_of_an_adapter_for_llama_cpp_one_gguf_file_is_taken(
+    names: tuple[str, ...], pattern: str, taken: str
+) -> None:
+    family, chosen, skipped = choose_adapter_files(listing(" ".join(names)), pattern)
+    assert (family, names_of(chosen)) == ("gguf", taken)
+    assert len(skipped) == len(names) - 1
+
+
+def test_an_adapter_as_peft_saves_it_is_preferred() -> None:
+    family, _, skipped = choose_adapter_files(listing(" ".join((*SAVED, "a-F16.gguf"))))
+    assert family == "safetensors"
+    assert "a-F16.gguf" in {file.name for file in skipped}
+
+
+def test_a_pattern_that_names_no_gguf_adapter_is_refused() -> None:
+    with pytest.raises(Failure, match=r"no GGUF file is named like \*Q8\*; found a-F16.gguf"):
+        choose_adapter_files(listing("a-F16.gguf"), "*Q8*")
 
 
 @pytest.mark.parametrize("role", AssetRole)

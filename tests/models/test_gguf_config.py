@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from moorage.common.failures import Cause, Failure
 from moorage.models.gguf import Metadata
-from moorage.models.gguf_config import GGUF, gguf_config, has_template
+from moorage.models.gguf_config import GGUF, gguf_adapter_config, gguf_config, has_template
 
 LLAMA: Metadata = {
     "general.architecture": "llama",
@@ -60,3 +61,24 @@ def test_architecture_and_pooling_say_what_it_is_for(
     if pooling is not None:
         metadata[f"{architecture}.pooling_type"] = pooling
     assert gguf_config(metadata, {"F16": 1})["architectures"] == [name]
+
+
+LORA: Metadata = {
+    "general.architecture": "llama",
+    "general.type": "adapter",
+    "adapter.type": "lora",
+    "adapter.lora.alpha": 16.0,
+}
+
+
+def test_the_header_of_an_adapter_tells_what_it_was_made_for() -> None:
+    assert gguf_adapter_config(LORA) == {"model_type": "llama"}
+
+
+@pytest.mark.parametrize(
+    ("header", "kind"), [(LLAMA, "'model'"), ({**LORA, "adapter.type": "vector"}, "'adapter'")]
+)
+def test_what_is_no_lora_is_no_adapter(header: Metadata, kind: str) -> None:
+    with pytest.raises(Failure, match=f"general.type {kind}; only a LoRA adapter") as caught:
+        gguf_adapter_config(header)
+    assert caught.value.cause is Cause.SOURCE_INCOMPLETE

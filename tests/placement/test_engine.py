@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -7,12 +8,16 @@ import pytest
 from moorage.common.failures import Cause, Failure
 from moorage.engines.registry import ENGINES
 from moorage.inventory.fleet_engines import EngineVersions
+from moorage.models.assets import assets_of
+from moorage.models.source import WeightSummary
 from moorage.placement.engine import (
+    require_adapter_format,
     require_configured,
     require_format,
 )
 from moorage.spec import EngineName
 from tests.builders import (
+    a_companion,
     a_fleet,
     a_host,
     a_profile,
@@ -88,3 +93,29 @@ def test_an_engine_that_does_not_load_the_weights_is_refused(
         require_format(ENGINES[name], a_profile(format=form))
     assert caught.value.cause is Cause.BAD_SPEC
     require_format(ENGINES[EngineName.CUSTOM], a_profile(format=form))
+
+
+@pytest.mark.parametrize(
+    ("name", "family", "advice"),
+    [
+        ("vllm", "safetensors", ""),
+        ("llama.cpp", "gguf", ""),
+        ("vllm", "gguf", "as PEFT saves it"),
+        ("sglang", "gguf", "as PEFT saves it"),
+        ("llama.cpp", "safetensors", "convert_lora_to_gguf.py"),
+    ],
+)
+def test_an_adapter_has_the_format_that_its_engine_loads(
+    name: EngineName, family: str, advice: str
+) -> None:
+    spec = a_spec(
+        lora=[{"name": "poet", "source": "hf://org/poet"}],
+        speculative={"method": "draft_model", "tokens": 2, "model": "hf://org/small"},
+    )
+    weights = WeightSummary(family=family, bytes=1)
+    _, adapter, draft = assets_of(spec)
+    companions = (a_companion(adapter, weights=weights), a_companion(draft))
+    refused = pytest.raises(Failure, match=f"lora: poet is {family}; {name} loads")
+    with refused if advice else nullcontext() as caught:
+        require_adapter_format(ENGINES[name], companions)
+    assert advice in str(caught and caught.value.suggestion)

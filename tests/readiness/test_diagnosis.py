@@ -239,6 +239,18 @@ def test_a_suggestion_uses_only_what_its_pattern_names(entry: LogCause) -> None:
     assert entry.suggestion or entry.cause.suggestion
 
 
+def test_an_adapter_that_does_not_fit_its_model_is_named() -> None:
+    log = (
+        "0.00.096.274 E llama_adapter_lora_init_from_file_ptr: failed to apply lora adapter: tensor"
+        " 'blk.0.attn_output.weight' has incorrect shape (hint: maybe wrong base model?)\n"
+        "0.00.096.317 E cmn  common_init_: failed to load lora adapter '/adapters/poet/p.gguf'\n"
+        "0.00.096.978 E srv          init: exiting due to model loading error"
+    )
+    failure = diagnosed(log, EngineName.LLAMA_CPP)
+    assert failure.cause is Cause.ENGINE_UNSUPPORTED_MODEL
+    assert "The adapter /adapters/poet/p.gguf does not fit" in str(failure.suggestion)
+
+
 HEALTHY_START = """\
 WARNING 03-01 11:59:58 [interface.py:197] Failed to import from vllm._C: \
 ModuleNotFoundError("No module named 'vllm._C'")

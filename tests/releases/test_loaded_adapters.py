@@ -6,17 +6,27 @@ import pytest
 
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import LaunchPlan, Workload
-from moorage.models.assets import AssetRole, Pin
+from moorage.models.assets import Asset, AssetRole, Pin
+from moorage.models.source import WeightSummary
 from moorage.releases.loaded_adapters import (
     holding,
     lacking,
     loaded,
+    require_loadable,
     require_updates,
     with_adapter,
     without_adapter,
 )
 from moorage.releases.release import ReleaseRow, ReleaseState
-from tests.builders import NOON, REVISION, a_container, a_release, a_spec, a_workload
+from tests.builders import (
+    NOON,
+    REVISION,
+    a_companion,
+    a_container,
+    a_release,
+    a_spec,
+    a_workload,
+)
 
 UPDATES = {
     "lora": [{"name": "judge", "source": "file:///adapters/judge"}],
@@ -133,3 +143,13 @@ def test_workloads_remember_each_name_once() -> None:
     assert given.adapters == (pin(revision="b2"),)
     assert without_adapter(given, "poet").adapters == ()
     assert loaded(row(*two(pin(), pin("a"), second=(pin(),)))) == (pin(), pin("a"))
+
+
+def test_an_adapter_in_a_format_of_another_engine_is_refused() -> None:
+    release = row().release
+    assert release
+    poet = Asset(role=AssetRole.ADAPTER, name="poet", source="hf://org/poet")
+    require_loadable(release, a_companion(poet))
+    weights = WeightSummary(family="gguf", bytes=1)
+    with pytest.raises(Failure, match="poet is gguf; vllm loads safetensors adapters only"):
+        require_loadable(release, a_companion(poet, weights=weights))

@@ -151,6 +151,7 @@ def test_a_spec_is_frozen() -> None:
         {"lora": [{"name": "poet", "source": "poet"}]},
         {"lora": [{"name": "poet", "source": "file://poet"}]},
         {"lora": [{"name": "poet", "source": "hf://org/poet", "revision": "../x"}]},
+        {"lora": [{"name": "poet", "source": "hf://org/poet", "files": ""}]},
         {"lora": [{"name": "tiny", "source": "file:///poet"}]},
         {"lora_updates": {"max": 0}},
         {"lora_updates": {"rank": 513}},

@@ -110,8 +110,18 @@ def _read(before: Any, text: str) -> Any:
         return set(text.split(","))
     if isinstance(before, list):
         parts = text.split(",")
+        if not before:
+            return [_adapter(part) for part in parts]
         return [float(part) for part in parts] if isinstance(before[0], float) else parts
     return text
+
+
+def _adapter(text: str) -> Any:
+    """An adapter and its scale; the only list that begins empty is that of adapters."""
+    import xllamacpp  # noqa: PLC0415  (an extra)
+
+    path, _, scale = text.rpartition(":")
+    return xllamacpp.CommonAdapterLoraInfo(path, float(scale))
 
 
 def _member(kind: type[Enum], text: str) -> Enum:

@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Engine, and_, or_, select, update
+from sqlalchemy import ColumnElement, Engine, and_, case, or_, select, update
 
 from moorage.adapters.ledger.database import gate, reading
 from moorage.adapters.ledger.releases import Releases
@@ -112,6 +112,7 @@ class Routes:
                 RELEASES.c.spec,
                 WORKLOADS.c.workload,
                 _makes_room().label("makes_room"),
+                _engine_of_adapters().label("engine"),
             )
             .outerjoin(WORKLOADS, WORKLOADS.c.release == RELEASES.c.id)
             .where(where)
@@ -135,6 +136,18 @@ def _makes_room() -> ColumnElement[bool]:
     return and_(RELEASES.c.state == ReleaseState.STOPPING, gives_way)
 
 
+def _engine_of_adapters() -> ColumnElement[str | None]:
+    """The engine of a release that may serve adapters; the records of others are not read."""
+    spec = RELEASES.c.spec
+    adapters = or_(spec["lora"].as_string() != "[]", spec["lora_updates"].as_string().is_not(None))
+    return case((adapters, RELEASES.c.record["plan"]["engine"].as_string()))
+
+
+def _adapter_name(engine: str | None, model: str, adapter: str) -> str:
+    known = ENGINES.get(EngineName(engine)) if engine else None
+    return known.adapter_name(model, adapter) if known else adapter
+
+
 def _route(rows: list[Any]) -> Route:
     first = rows[0]
     workloads = [row.workload for row in rows if row.workload]
@@ -142,16 +155,14 @@ def _route(rows: list[Any]) -> Route:
     loaded = [{pin["name"] for pin in one.get("adapters", ())} for one in leaders]
     named = {adapter["name"] for adapter in first.spec.get("lora", ())}
     served = named.union(set.intersection(*loaded) if loaded else ())
-    engine = ENGINES.get(first.spec.get("engine", {}).get("name", EngineName.AUTO))
+    names = (_adapter_name(first.engine, first.model, name) for name in served)
     return Route(
         model=first.model,
         release=first.id,
         state=ReleaseState(first.state),
         endpoints=tuple(one["endpoint"] for one in leaders if one["endpoint"]),
         base_path=next((one["base_path"] for one in leaders if one.get("base_path")), OPENAI),
-        adapters=tuple(
-            sorted(engine.adapter_name(first.model, name) if engine else name for name in served)
-        ),
+        adapters=tuple(sorted(filter(None, names))),
         since=first.created_at,
         canary=Canary.model_validate(first.canary) if first.canary else None,
         keep_alive=first.spec.get("keep_alive", NEVER),

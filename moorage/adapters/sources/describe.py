@@ -28,7 +28,13 @@ from moorage.models.files import (
     read_index,
 )
 from moorage.models.gguf import GgufHeader, NeedsMore, read_gguf
-from moorage.models.gguf_config import PROJECTOR, gguf_config, has_template
+from moorage.models.gguf_config import (
+    ARCHITECTURE,
+    PROJECTOR,
+    gguf_adapter_config,
+    gguf_config,
+    has_template,
+)
 from moorage.models.source import ModelFile, SkippedFile
 from moorage.models.weights import FileWeights, from_size, header_end, read_header
 
@@ -47,6 +53,7 @@ MOST_TENSORS = 300_000
 TOKENIZER_LIMITS = JsonLimits(size=24 * MIB, entries=1_000_000, constants=True)
 """It lists all tokens that were added, 65,000 in models of speech."""
 
+HEADER = "GGUF header"
 CHAT_TEMPLATES = ("chat_template.jinja", "chat_template.json")
 
 
@@ -93,6 +100,8 @@ def describe(
             and any(isinstance(one, dict) and "Pooling" in str(one.get("type")) for one in modules),
             "has_chat_template": known.get("has_chat_template") or _has_chat_template(directory),
         }
+    if header := next((part.metadata for part in weights if part.metadata), None):
+        return {"config": gguf_adapter_config(dict(header)), "config_origin": HEADER}
     config = _optional(directory / ADAPTER.config)
     if not isinstance(config, dict):
         raise Failure(Cause.CONFIG_UNREADABLE, f"{ADAPTER.config} is not a JSON object")
@@ -177,7 +186,7 @@ def _gguf_fields(weights: Sequence[FileWeights]) -> dict[str, Any]:
     """What the headers of a GGUF model tell; empty for a model of another format."""
     # Of a split model, only the first part tells the sizes; a projector for pictures is no model.
     known = [dict(part.metadata) for part in weights if part.metadata]
-    headers = [one for one in known if one.get("general.architecture") not in (None, PROJECTOR)]
+    headers = [one for one in known if one.get(ARCHITECTURE) not in (None, PROJECTOR)]
     if not headers:
         return {}
     sizes = Counter[str]()
@@ -187,7 +196,7 @@ def _gguf_fields(weights: Sequence[FileWeights]) -> dict[str, Any]:
     require_limits(config, "the GGUF header", Cause.SOURCE_CORRUPT)
     return {
         "config": config,
-        "config_origin": "GGUF header",
+        "config_origin": HEADER,
         "has_chat_template": has_template(headers[0]),
     }
 

@@ -48,7 +48,7 @@ class LocalSource:
         root = Path(wanted.source.removeprefix(SCHEME)).expanduser().absolute()
         try:
             pattern = wanted.files or ""
-            if self._layout is MODEL and root.name.endswith(".gguf") and root.is_file():
+            if root.name.endswith(".gguf") and root.is_file():
                 root, listed = root.parent, _parts_of(root)
             elif self._anything and root.is_dir() and not _has(root, self._layout.config):
                 return _model_of_files(wanted.source, root)
@@ -106,8 +106,7 @@ def _require_config(root: Path, layout: Layout) -> None:
             suggestion=_similar(root),
         )
     # Before the listing: a wrong path such as / would be listed for long.
-    alone = layout is MODEL and any(root.glob("*.gguf"))
-    if not alone and not _has(root, layout.config):
+    if not any(root.glob("*.gguf")) and not _has(root, layout.config):
         raise Failure(Cause.SOURCE_INCOMPLETE, f"there is no {layout.config} in {root}")
 
 

@@ -20,6 +20,11 @@ LOG_CAUSES = (
         " `engine.version`, or a file that was converted for it.",
     ),
     LogCause(
+        pattern=r"failed to load lora adapter '(?P<name>[^']*)'",
+        cause=Cause.ENGINE_UNSUPPORTED_MODEL,
+        suggestion="The adapter {name} does not fit this model: take one that was made for it.",
+    ),
+    LogCause(
         pattern=r"cudaMalloc failed: out of memory|failed to allocate (?:CUDA|ROCm|MUSA)\d* buffer"
         r"|unable to allocate (?:CUDA|ROCm|MUSA)\d* buffer|failed to allocate buffer for kv cache",
         cause=Cause.ENGINE_OUT_OF_MEMORY,

@@ -10,11 +10,15 @@ from moorage.common.values import Origin
 from moorage.engines.base import Busy, Engine
 from moorage.engines.flags import Flag, Variable, default_flag, derived_flag, spec_flag
 from moorage.engines.launch import Mount
+from moorage.engines.llama_cpp.adapters import (
+    adapter_flags,
+    adapter_refusal,
+    adapter_warnings,
+)
 from moorage.engines.llama_cpp.causes import LOG_CAUSES
 from moorage.engines.llama_cpp.options import ALIASES, check_options
 from moorage.engines.request import LaunchRequest
-from moorage.engines.seat import mounts_of
-from moorage.engines.vllm.companions import DRAFT_FOLDER, draft_path
+from moorage.engines.vllm.companions import companion_mounts, draft_path
 from moorage.memory.gguf import CELLS, PROCESS, PROMPT_CACHE
 from moorage.memory.options import wanted_concurrency
 from moorage.models.assets import AssetRole
@@ -50,9 +54,14 @@ class LlamaCpp(Engine):
         progress=("llamacpp:tokens_predicted_total", "llamacpp:prompt_tokens_total"),
     )
     aliases = ALIASES
-    features = frozenset({"speculative", "speculative.min_acceptance"})
+    adapter_format = GGUF
+    features = frozenset({"lora", "speculative", "speculative.min_acceptance"})
     model_paths = ("/detokenize", "/rerank", "/tokenize")
     log_causes = LOG_CAUSES
+
+    def adapter_name(self, model: str, adapter: str) -> str:  # noqa: ARG002
+        """None: a request lists adapters in its field `lora`."""
+        return ""
 
     def ram_on_cpu(self, profile: ModelProfile) -> tuple[int, int]:
         """Weights, a cache of two-byte elements, and the server."""
@@ -76,6 +85,7 @@ class LlamaCpp(Engine):
             *_layers(request),
             *_threads(request),
             *_draft(request),
+            *adapter_flags(request),
             *_mode(request.profile),
             derived_flag("its share of the claim", "--cache-ram", str(PROMPT_CACHE // MIB)),
             default_flag("requests in flight and tokens are read there", "--metrics"),
@@ -101,7 +111,7 @@ class LlamaCpp(Engine):
         return ()
 
     def refusal(self, request: LaunchRequest) -> Failure | None:
-        """Refuses options that the server does not have, and drafts that it cannot make."""
+        """Refuses options that the server does not have, and drafts and adapters of other kinds."""
         wanted = request.spec.speculative
         if wanted and wanted.method != DraftMethod.DRAFT_MODEL:
             return Failure(
@@ -109,16 +119,16 @@ class LlamaCpp(Engine):
                 f"speculative.method: llama.cpp does not make drafts by {wanted.method}",
                 suggestion="Take `draft_model` with a GGUF model of the same vocabulary.",
             )
-        return check_options(request.spec.engine.arguments, wheel=not request.in_container)
+        wrong = check_options(request.spec.engine.arguments, wheel=not request.in_container)
+        return wrong or adapter_refusal(request)
+
+    def warnings(self, request: LaunchRequest) -> tuple[str, ...]:
+        """How requests name the adapters."""
+        return adapter_warnings(request)
 
     def extra_mounts(self, request: LaunchRequest) -> tuple[Mount, ...]:
-        """The draft model."""
-        return tuple(
-            mount
-            for item in request.companions
-            if item.role == AssetRole.DRAFT
-            for mount in mounts_of(item.model.path, item.model.files, DRAFT_FOLDER)
-        )
+        """Adapters and draft model."""
+        return companion_mounts(request)
 
 
 def _projector(request: LaunchRequest) -> tuple[Flag, ...]:

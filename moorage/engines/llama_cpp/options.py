@@ -130,6 +130,7 @@ OPTIONS: tuple[ServerOption, ...] = (
         --logit-bias -l:
         --slot-prompt-similarity -sps:
         --spec-draft-model --model-draft -md: speculative.draft.mparams.path
+        --lora-scaled: lora_adapters
         --load-mode -lm:
         """,
     ),
@@ -189,6 +190,7 @@ RULES = Rules(
         "--spec-draft-model": ReservedOption(
             field="speculative.model", refused="the draft model comes with the spec"
         ),
+        "--lora-scaled": ReservedOption(field="lora", refused="the adapters come with the spec"),
         "--ctx-size": ReservedOption(field="context"),
         "--parallel": ReservedOption(field="concurrency"),
     },
@@ -199,7 +201,7 @@ REFUSED = {
     **dict.fromkeys(("--mcp-servers-config", "--mcp-servers-json", "--ui-mcp-proxy"), PROGRAMS),
     **dict.fromkeys(("--hf-repo", "-hf", "-hfr", "--model-url", "-mu", "--docker-repo"), FETCHES),
     **dict.fromkeys(("--hf-file", "--mmproj-url", "--models-dir", "--models-preset"), FETCHES),
-    **dict.fromkeys(("--lora", "--lora-scaled", "--control-vector", "--log-file"), OWN_FILES),
+    **dict.fromkeys(("--lora", "--control-vector", "--log-file"), OWN_FILES),
     **dict.fromkeys(("--slot-save-path", "--media-path", "--path", "--grammar-file"), OWN_FILES),
 }
 """Options that no spec may use, and why."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from moorage.adapters.ledger import Ledger
 from moorage.common.failures import Cause, Failure
+from moorage.engines.launch import LaunchPlan
 from moorage.models.assets import AssetRole, Pin
 from moorage.placement.placement import Role
 from moorage.releases.release import STOPPED_FIRST, SUPERSEDED, Release, ReleaseState
 from moorage.releases.routing import Canary, Route
-from moorage.spec import ModelSpec
+from moorage.spec import EngineName, ModelSpec
 from tests.builders import REVISION, a_release, a_spec, a_workload
 
 STARTING = (ReleaseState.SCHEDULED, ReleaseState.STARTING)
@@ -31,9 +34,9 @@ def started(ledger: Ledger, spec: ModelSpec | None = None, replicas: int = 1) ->
     return identity
 
 
-def switch(ledger: Ledger, identity: str, replaced: str = "") -> Release:
+def switch(ledger: Ledger, identity: str, replaced: str = "", **more: Any) -> Release:
     row = ledger.releases.get(identity)
-    record = a_release(identity, replaced=replaced, created_at=row.created_at)
+    record = a_release(identity, replaced=replaced, created_at=row.created_at, **more)
     return ledger.routes.switch(record)
 
 
@@ -159,13 +162,18 @@ def test_a_release_that_cannot_be_seen_keeps_its_name(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize(
-    ("engine", "listed"), [("auto", ("both", "poet")), ("sglang", ("tiny:both", "tiny:poet"))]
+    ("engine", "listed"),
+    [
+        ("vllm", ("both", "poet")),
+        ("sglang", ("tiny:both", "tiny:poet")),
+        ("llama.cpp", ()),  # a request for one names the model
+    ],
 )
 def test_adapters_are_those_of_the_spec_and_those_that_every_replica_has_loaded(
-    ledger: Ledger, engine: str, listed: tuple[str, ...]
+    ledger: Ledger, engine: EngineName, listed: tuple[str, ...]
 ) -> None:
-    adapters = [{"name": "poet", "source": "hf://org/poet"}]
-    spec = a_spec(lora=adapters, engine={"name": engine})
+    """The names are those by which requests reach them on the engine that was chosen."""
+    spec = a_spec(lora=[{"name": "poet", "source": "hf://org/poet"}])
     identity = started(ledger, spec, replicas=2)
     pins = {
         name: Pin(role=AssetRole.ADAPTER, name=name, source="hf://org/x", revision="a")
@@ -175,5 +183,6 @@ def test_adapters_are_those_of_the_spec_and_those_that_every_replica_has_loaded(
     for workload, names in zip(leaders, (("both", "half"), ("both",)), strict=True):
         loaded = tuple(pins[name] for name in names)
         ledger.workloads.put(identity, workload.model_copy(update={"adapters": loaded}))
-    switch(ledger, identity)
+    plan = LaunchPlan(release=identity, engine=engine, engine_version="1", containers=())
+    switch(ledger, identity, spec=spec, plan=plan)
     assert ledger.routes.routes()[0].adapters == listed

@@ -16,7 +16,7 @@ from moorage.models.assets import Asset, AssetRole
 from moorage.models.source import ResolvedModel
 from tests.builders import a_spec
 from tests.hub.server import Hub
-from tests.hub.tiny import model, safetensors
+from tests.hub.tiny import gguf, model, safetensors
 
 POET = "org/poet"
 CONFIG = {"peft_type": "LORA", "r": 4, "base_model_name_or_path": "org/tiny"}
@@ -137,6 +137,32 @@ def test_a_local_adapter_has_a_fingerprint(settings: Settings, tmp_path: Path) -
     after = resolve_one(asset(f"file://{directory}"), settings)
     assert before.revision.startswith("local-")
     assert before.revision != after.revision
+
+
+AS_GGUF = gguf(
+    {"blk.0.attn_q.weight.lora_a": (1, [64, 4])},
+    512,
+    more={"general.type": "adapter", "adapter.type": "lora"},
+)
+
+
+def test_an_adapter_may_be_a_gguf_file_of_a_hub_a_folder_or_a_file(
+    poets: Hub, settings: Settings, tmp_path: Path
+) -> None:
+    files = {"poet-F16.gguf": AS_GGUF, "poet-F32.gguf": b"larger", **adapter()}
+    poets.push(POET, files)
+    directory = tmp_path / "poet"
+    directory.mkdir()
+    for name, content in files.items():
+        (directory / name).write_bytes(content)
+    file = asset(f"file://{directory}/poet-F16.gguf")
+    folder = asset(f"file://{directory}", files="*F16*")
+    for wanted in (asset(files="*F16*"), folder, file):
+        there = staged(wanted, settings)
+        assert (there.config, there.config_origin) == ({"model_type": "llama"}, "GGUF header")
+        assert (there.weights.family, there.weights.bytes) == ("gguf", 512)
+        assert [one.name for one in there.files] == ["poet-F16.gguf"]
+        assert Path(there.path, "poet-F16.gguf").read_bytes() == AS_GGUF
 
 
 def test_a_stated_rank_that_does_not_hold_the_adapter_is_refused(settings: Settings) -> None:

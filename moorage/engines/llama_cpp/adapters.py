@@ -1,0 +1,68 @@
+"""LoRA adapters of llama.cpp: one GGUF file each, which a request takes by its number."""
+
+from collections.abc import Iterator
+
+from moorage.common.failures import Cause, Failure
+from moorage.engines.flags import Flag, derived_flag, spec_flag
+from moorage.engines.request import LaunchRequest
+from moorage.engines.vllm.companions import adapters
+from moorage.models.assets import AssetRole
+from moorage.models.source import Companion
+
+SEPARATORS = ':,"'
+"""Characters with which `--lora-scaled` separates files and scales."""
+
+
+def adapter_flags(request: LaunchRequest) -> tuple[Flag, ...]:
+    """The files, each with a scale of 0: a request that takes none is answered by the model alone.
+
+    llama-server (build 11549) keeps the beginning of a prompt whatever adapter computed it, and
+    continues it for a request without one.
+    """
+    files = ",".join(f"{path}:0" for _, path in _files(request))
+    if not files:
+        return ()
+    return (
+        spec_flag("lora: applied where a request says so", "--lora-scaled", files),
+        derived_flag("what an adapter computed is not the model's own", "--no-cache-prompt"),
+    )
+
+
+def adapter_refusal(request: LaunchRequest) -> Failure | None:
+    """Why an adapter cannot be loaded: it is for another architecture, or its path is not taken."""
+    served = request.profile.model_type
+    for item, path in _files(request):
+        made_for = item.model.config.get("model_type")
+        if made_for != served:
+            return Failure(
+                Cause.BAD_SPEC,
+                f"lora: {item.name} was made for a model of the architecture {made_for}, and"
+                f" {served} is served",
+                suggestion="Take an adapter that was made for this model.",
+            )
+        if any(character in path for character in SEPARATORS):
+            return Failure(
+                Cause.BAD_SPEC,
+                f"lora: llama-server does not take the path of {item.name}: {path}",
+                suggestion="Rename what has a colon, a comma or a quote in its name.",
+            )
+    return None
+
+
+def adapter_warnings(request: LaunchRequest) -> tuple[str, ...]:
+    """How requests take the adapters, and stated ranks that have no effect."""
+    names = [item.name for item, _ in _files(request)]
+    ranks = [item.name for item in request.spec.lora if item.rank is not None]
+    listed = ", ".join(f"{number} is {name}" for number, name in enumerate(names))
+    how = f'lora: requests take an adapter by `"lora": [{{"id": 0, "scale": 1}}]`; {listed}'
+    unused = (
+        f"lora: `rank` of {', '.join(ranks)} has no effect, llama.cpp takes adapters as they are"
+    )
+    return (*[how] * bool(names), *[unused] * bool(ranks))
+
+
+def _files(request: LaunchRequest) -> Iterator[tuple[Companion, str]]:
+    """The adapters, with their files as the engine sees them."""
+    items = (item for item in request.companions if item.role == AssetRole.ADAPTER)
+    for item, adapter in zip(items, adapters(request), strict=True):
+        yield item, f"{adapter.path}/{item.model.files[0].name}"
