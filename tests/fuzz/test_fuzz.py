@@ -86,6 +86,7 @@ def judge_all(codes: Sequence[str], folder: str) -> None:
         chains.CHAINS["code"] = lambda code=code: exec(code)
         place = Path(folder) / str(number)
         place.mkdir()
-        verdict = judged(Case(["chain", "code"]), place, address, 2, whole=False)
+        seconds = 2 if "time.sleep" in code else PATIENCE
+        verdict = judged(Case(["chain", "code"]), place, address, seconds, whole=False)
         print("; ".join(verdict.faults))
     os.kill(server, 9)
