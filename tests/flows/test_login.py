@@ -35,6 +35,8 @@ pytestmark = [pytest.mark.server, pytest.mark.process]
 
 ENGINE = {"name": "transformers", "runtime": "process"}
 NOBODY = 65534
+ANSWER_SECONDS = 60
+"""How long the server may take; it shares the machine with other tests."""
 EVIL = "evil.example"
 OPEN = {("get", "/api/health"), ("get", "/api/ready")}
 """What anybody may ask: whether it is there."""
@@ -78,6 +80,7 @@ class Served:
             headers=headers,
             auth=(user, password),
             json={} if method == "POST" else None,
+            timeout=ANSWER_SECONDS,
         )
 
 
@@ -151,7 +154,7 @@ class TestOtherUsers:
         assert "moorage serve --show-login" in served.log.read_text()
 
     def test_nothing_of_the_api_answers_who_has_no_login(self, served: Served) -> None:
-        schema = httpx.get(f"{served.site}/openapi.json").json()["paths"]
+        schema = httpx.get(f"{served.site}/openapi.json", timeout=ANSWER_SECONDS).json()["paths"]
         routes = [(method, path) for path, methods in schema.items() for method in methods]
         assert len(routes) > 150
         with httpx.Client(base_url=served.site) as client:

@@ -6,6 +6,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
+NEWEST = "0011"
+"""Revision of the last migration."""
+
 
 class Utc(sa.TypeDecorator[datetime]):
     """A time in UTC. SQLite returns it without a zone, PostgreSQL in the zone of the session."""

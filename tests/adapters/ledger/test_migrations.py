@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -16,10 +17,11 @@ from sqlalchemy import Engine, create_engine, inspect, text
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.ledger.database import open_database
 from moorage.adapters.ledger.migrations import MIGRATIONS
-from moorage.adapters.ledger.tables import METADATA
+from moorage.adapters.ledger.tables import METADATA, NEWEST
 from moorage.common.failures import Cause, Failure
 from tests.adapters.ledger.team import Team
 from tests.builders import REVISION, a_spec
+from tests.e2e.workplace import REPOSITORY
 
 
 @pytest.fixture
@@ -42,8 +44,18 @@ def test_the_two_partial_indexes_are_there(engine: Engine) -> None:
 
 def test_the_migrations_are_one_line_with_one_head() -> None:
     script = ScriptDirectory(str(MIGRATIONS))
-    assert len(script.get_heads()) == 1
+    assert script.get_heads() == [NEWEST]
     assert [r.revision for r in script.walk_revisions()][-1] == "0001"
+
+
+@pytest.mark.usefixtures("engine")
+def test_a_ledger_of_this_version_is_opened_without_alembic(url: str) -> None:
+    program = (
+        "import sys; from moorage.adapters.ledger import Ledger;"
+        f" Ledger({url!r}).releases.latest(); sys.exit('alembic' in sys.modules)"
+    )
+    opened = subprocess.run([sys.executable, "-c", program], cwd=REPOSITORY, check=False)
+    assert opened.returncode == 0
 
 
 def test_opening_again_changes_nothing(engine: Engine, opened: Callable[[], Ledger]) -> None:
