@@ -55,8 +55,11 @@ class LlamaCpp(Engine):
     )
     aliases = ALIASES
     adapter_format = GGUF
+    offloads_layers = True
     names_adapters = False
-    features = frozenset({"lora", "speculative", "speculative.min_acceptance"})
+    features = frozenset(
+        {"lora", "placement.partial_offload", "speculative", "speculative.min_acceptance"}
+    )
     model_paths = ("/detokenize", "/rerank", "/tokenize")
     log_causes = LOG_CAUSES
 
@@ -153,9 +156,14 @@ def _layers(request: LaunchRequest) -> tuple[Flag, ...]:
     seat = request.seat
     if seat.accelerator_type == CPU:
         return (derived_flag("placed on CPU", "--n-gpu-layers", "0"),)
-    found = [derived_flag("the claim holds the whole model", "--n-gpu-layers", "999")]
-    found.append(derived_flag("the claim decides, not what is free", "--fit", "off"))
-    return tuple(found)
+    why, layers = "the claim holds the whole model", 999
+    if seat.layers:
+        why = f"{seat.layers} of {request.profile.layers} layers fit, and the output counts as one"
+        layers = seat.layers + 1
+    return (
+        derived_flag(why, "--n-gpu-layers", str(layers)),
+        derived_flag("the claim decides, not what is free", "--fit", "off"),
+    )
 
 
 def _threads(request: LaunchRequest) -> tuple[Flag, ...]:
