@@ -151,7 +151,7 @@ def _require_features(spec: ModelSpec, engine: Engine) -> None:
     for field in sorted(every - engine.features):
         outer, _, inner = field.partition(".")
         stated = getattr(spec, outer)
-        if (getattr(stated, inner) is not None) if stated and inner else stated:
+        if (getattr(stated, inner) not in (None, False)) if stated and inner else stated:
             able = ", ".join(name for name, other in ENGINES.items() if field in other.features)
             raise Failure(
                 Cause.BAD_SPEC,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from math import ceil
 from typing import Any
 
 from moorage.common.refusal import Refusal
@@ -18,7 +19,7 @@ from moorage.memory.need import Batch, CpuNeed, MemoryQuery, Need, Term, largest
 from moorage.memory.refusal import unknown
 from moorage.models.assets import AssetRole
 from moorage.models.gguf import BLOCKS
-from moorage.models.gguf_config import GGUF
+from moorage.models.gguf_config import GGUF, GGUF_PARTS
 from moorage.models.profile import ModelProfile
 from moorage.models.source import ResolvedModel
 from moorage.spec import ModelSpec
@@ -59,6 +60,8 @@ class GgufMemory:
         weights: Bytes of all tensors.
         arguments: The user's own.
         adapters: Bytes of the tensors of its LoRA adapters, which are loaded all along.
+        parts: Bytes of the tensors by the part of the model; empty = not known.
+        offloaded: Layers on the accelerators, the last ones; 0 = the whole model.
     """
 
     def __init__(
@@ -67,14 +70,28 @@ class GgufMemory:
         weights: int,
         arguments: EngineArguments,
         adapters: int = 0,
+        parts: Mapping[str, int] | None = None,
+        offloaded: int = 0,
     ) -> None:
         self._sizes, self._weights, self._arguments = sizes, weights, arguments
-        self._adapters = adapters
+        self._adapters, self._parts, self._offloaded = adapters, parts or {}, offloaded
+
+    @property
+    def layers(self) -> int:
+        """Layers of which some may stay in RAM; 0 = it is not known what they take."""
+        count = self._optional("block_count")
+        known = all(f"blk.{layer}" in self._parts for layer in range(count))
+        return count if known and not isinstance(self.cpu_need(tokens=1), Refusal) else 0
+
+    def with_layers(self, offloaded: int) -> GgufMemory:
+        """The same model with so many of its layers on the accelerators."""
+        known = (self._sizes, self._weights, self._arguments, self._adapters, self._parts)
+        return GgufMemory(*known, offloaded)
 
     def need(self, query: MemoryQuery) -> Need | Refusal:
         """Memory of one of the accelerators that share the layers."""
         try:
-            *divided, compute = self._terms(query.tokens, query.concurrency)
+            *divided, compute = self._on_accelerators(query.tokens, query.concurrency)
         except Refusal as refusal:
             return refusal.with_traceback(None)
         shared = tuple(
@@ -109,6 +126,35 @@ class GgufMemory:
             cache_bytes=terms[1].bytes,
         )
 
+    def ram_beside(self, tokens: int, slots: int) -> int:
+        """Bytes of RAM for the layers that are not on the accelerators, and for the input."""
+        there = self._on_accelerators(tokens, slots)[1].bytes
+        _, cache, *others = self._terms(tokens, slots)
+        weights = self._weights - sum(self._layer_bytes()[-self._offloaded :])
+        return weights + cache.bytes - there + sum(term.bytes for term in others)
+
+    def _on_accelerators(self, tokens: int, slots: int) -> tuple[Term, ...]:
+        """The parts of the memory that accelerators hold: of the whole model, or of some layers.
+
+        Weights in RAM are copied to an accelerator where it computes a long prompt with them.
+        """
+        weights, cache, *adapters, compute = self._terms(tokens, slots)
+        if not self._offloaded:
+            return weights, cache, *adapters, compute
+        every, number = self._layer_bytes(), self._offloaded
+        head = self._parts.get("output") or self._parts.get("token_embd", 0)
+        share = self._token_bytes(number) / self._token_bytes()
+        part, largest = f"the last {number} of {len(every)} layers", max(every)
+        return (
+            _part(weights, sum(every[-number:]) + head, f"{part}, and the output"),
+            _part(cache, ceil(cache.bytes * share), f"{part}: {cache.reason}"),
+            *adapters,
+            _part(compute, compute.bytes + largest, f"{compute.reason} + a layer of {largest} B"),
+        )
+
+    def _layer_bytes(self) -> list[int]:
+        return [self._parts[f"blk.{layer}"] for layer in range(self.layers)]
+
     def _terms(self, tokens: int, slots: int) -> tuple[Term, ...]:
         """Weights, KV cache, adapters and compute buffer of the whole model, for so many slots."""
         total = self._arguments.whole_number(*LENGTH)
@@ -128,8 +174,8 @@ class GgufMemory:
             _estimate("activation", compute, formula),
         )
 
-    def _token_bytes(self) -> float:
-        """Bytes of the cache for one token, over all layers."""
+    def _token_bytes(self, last: int = 0) -> float:
+        """Bytes of the cache for one token, over all layers, or only so many of the last."""
         layers, heads = self._number("block_count"), self._list("attention.head_count_kv")
         heads = heads if len(heads) > 1 else heads * layers
         width = self._number("embedding_length") // max(self._list("attention.head_count"))
@@ -139,7 +185,7 @@ class GgufMemory:
             if kind not in ELEMENT_BYTES:
                 raise unknown(f"the size of the cache type {kind} is not known")
             each += (self._optional(f"attention.{key}_length") or width) * ELEMENT_BYTES[kind]
-        return sum(heads[:layers]) * each
+        return sum(heads[:layers][-last:]) * each
 
     def _row_bytes(self) -> tuple[int, str]:
         """Bytes of the intermediate results of one token, in the widest part of a layer."""
@@ -181,7 +227,12 @@ def gguf_memory(spec: ModelSpec, model: ResolvedModel, profile: ModelProfile) ->
     known = sizes if isinstance(sizes, Mapping) else {}
     loras = (one.model for one in model.companions if one.role == AssetRole.ADAPTER)
     adapters = sum(lora.weights.bytes for lora in loras)
-    return GgufMemory(known, profile.weight_bytes, spec.engine.arguments, adapters)
+    parts = model.config.get(GGUF_PARTS)
+    return GgufMemory(known, profile.weight_bytes, spec.engine.arguments, adapters, parts)
+
+
+def _part(term: Term, size: int, reason: str) -> Term:
+    return term.model_copy(update={"bytes": size, "reason": reason})
 
 
 def _estimate(name: str, size: int, reason: str, *, inside: bool = True) -> Term:

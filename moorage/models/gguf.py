@@ -3,8 +3,10 @@
 Source: the format's specification (`docs/gguf.md` of ggml), versions 2 and 3.
 """
 
+import re
 import struct
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -64,6 +66,9 @@ LONGEST_TEXT = 256
 LONGEST_LIST = 1024
 """Numbers of an array that is kept: there may be one for each layer."""
 
+PART = re.compile(r"blk\.\d{1,3}(?=\.)|token_embd(?=\.)|output(?=\.)|")
+"""The beginning of a tensor's name; of any other part it is empty."""
+
 Scalar = int | float | bool | str
 Metadata = dict[str, Scalar | list[Scalar]]
 """Entries of a header. A longer text is kept as empty, a longer array as its number of values."""
@@ -81,10 +86,12 @@ class GgufHeader:
 
     Attributes:
         metadata: Its entries by key.
+        parts: Bytes of the tensors by the part of the model: `blk.0`, `token_embd`, `output`, ...
     """
 
     summary: WeightSummary
     metadata: Metadata
+    parts: Mapping[str, int]
 
 
 def read_gguf(data: bytes | bytearray, file: ModelFile) -> GgufHeader:
@@ -105,15 +112,17 @@ def read_gguf(data: bytes | bytearray, file: ModelFile) -> GgufHeader:
         key = reader.text()
         metadata[key] = reader.value(reader.number("I"))
     sizes: Counter[str] = Counter()
+    parts: Counter[str] = Counter()
     for _ in range(count):
-        kind, size = reader.tensor()
+        name, kind, size = reader.tensor()
         sizes[kind] += size
+        parts[part.group() if (part := PART.match(name)) else ""] += size
     if sizes.total() > reader.room:
         raise _malformed(file, f"{reader.room:,} bytes cannot hold {sizes.total():,} of tensors")
     summary = WeightSummary(
         family="gguf", bytes=sizes.total(), tensors=count, bytes_by_dtype=dict(sizes)
     )
-    return GgufHeader(summary, metadata)
+    return GgufHeader(summary, metadata, parts)
 
 
 class _Reader:
@@ -202,9 +211,9 @@ class _Reader:
         self._at = at
         self.skip(0)
 
-    def tensor(self) -> tuple[str, int]:
-        """Type and bytes of the next tensor."""
-        self.skip(self.number("Q"))
+    def tensor(self) -> tuple[str, str, int]:
+        """Name, type and bytes of the next tensor."""
+        title = self.text()
         dimensions = self.number("I")
         if dimensions > MOST_DIMENSIONS:
             raise _malformed(self._file, f"a tensor has {dimensions} dimensions")
@@ -214,7 +223,7 @@ class _Reader:
         if kind not in BLOCKS:
             raise _malformed(self._file, f"a tensor has the unknown type {kind}")
         name, block, size = BLOCKS[kind]
-        return name, -(-elements // block) * size
+        return title, name, -(-elements // block) * size
 
 
 def _require_count(number: int, most: int, what: str, file: ModelFile) -> None:

@@ -15,6 +15,9 @@ GGUF = "gguf"
 """Key of the configuration under which the header's own numbers are kept."""
 
 ARCHITECTURE = "general.architecture"
+GGUF_PARTS = "gguf_parts"
+"""Key of the bytes of its tensors by the part of the model."""
+
 TEMPLATE = "tokenizer.chat_template"
 TOKENS = "tokenizer.ggml.tokens"
 PROJECTOR = "clip"
@@ -46,12 +49,15 @@ SIZES = {
 ENCODERS = ("bert", "nomic-bert", "jina-bert", "jina-bert-v2", "modern-bert", "t5encoder")
 
 
-def gguf_config(metadata: Metadata, sizes: Mapping[str, int]) -> Config:
+def gguf_config(
+    metadata: Metadata, sizes: Mapping[str, int], parts: Mapping[str, int] | None = None
+) -> Config:
     """The configuration that a header stands for.
 
     Args:
         metadata: Entries of the header of the first file.
         sizes: Bytes of the tensors by type, of all files.
+        parts: Bytes of the tensors by the part of the model, of all files.
     """
     architecture = str(metadata.get(ARCHITECTURE) or "unknown")
     prefix = f"{architecture}."
@@ -70,6 +76,7 @@ def gguf_config(metadata: Metadata, sizes: Mapping[str, int]) -> Config:
         **_elements(max(sizes, key=lambda kind: sizes[kind])),
         "num_labels": 1,
         GGUF: own,
+        GGUF_PARTS: dict(parts or {}),
     }
 
 

@@ -60,12 +60,14 @@ class FileWeights:
         folder: Folder of the model in which it lies, empty at the top: what is there belongs to a
             module behind the model.
         metadata: Entries of the header of a GGUF file; empty for other formats.
+        parts: Bytes of the tensors of a GGUF file, by the part of the model.
     """
 
     summary: WeightSummary
     tensors: Mapping[str, tuple[str, tuple[int, ...]]]
     folder: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    parts: Mapping[str, int] = field(default_factory=dict)
 
 
 def header_end(start: bytes, file: ModelFile) -> int:

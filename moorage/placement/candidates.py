@@ -22,6 +22,7 @@ class Candidate:
         kind: The kind of accelerator; None on CPU.
         needed: Bytes that are taken of each accelerator, or of RAM on CPU.
         is_full: Whether the whole context fits.
+        layers: Layers on the accelerators while the others stay in RAM; 0 = all are there.
     """
 
     views: tuple[HostView, ...]
@@ -30,6 +31,7 @@ class Candidate:
     split: Split
     needed: int
     is_full: bool = True
+    layers: int = 0
 
     @property
     def budget(self) -> int:

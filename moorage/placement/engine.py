@@ -45,6 +45,9 @@ class EngineTraits(ABC):
     formats: ClassVar[frozenset[str]] = frozenset({SAFETENSORS, "bin", "pt"})
     """Formats of weights that it loads."""
 
+    offloads_layers: ClassVar[bool] = False
+    """Whether some layers of a model can stay in RAM while the others are on accelerators."""
+
     adapter_format: ClassVar[str] = SAFETENSORS
     """Format of the LoRA adapters that it loads."""
 

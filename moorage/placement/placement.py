@@ -74,6 +74,7 @@ class Seat(Value):
         utilization: Share of each accelerator's memory that the engine may take.
         tokens: Context that it serves.
         need: What the memory of one accelerator is for; None where nobody worked it out.
+        layers: Layers on the accelerators while the others stay in RAM; 0 = all are there.
         cache_bytes: Bytes of the KV cache on CPU; 0 = the engine decides.
         cpu_need: What the RAM is for; None where it is only estimated.
         reason: Why here, with numbers.
@@ -97,6 +98,7 @@ class Seat(Value):
     tensor: int = 1
     pipeline: int = 1
     need: Need | None = None
+    layers: int = 0
     cache_bytes: int = 0
     cpu_need: CpuNeed | None = None
     reason: str

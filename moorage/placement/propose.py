@@ -92,18 +92,33 @@ def _place_with_engine(
 ) -> Placement:
     """Alongside what runs, else instead of the model's own running release, else nowhere.
 
-    Where the user allows it, accelerators are overcommitted before the model is given up.
+    Where the user allows it, layers stay in RAM and accelerators are overcommitted before the model
+    is given up.
     """
+    whole = _place_in_turn(request.within_limits, fleet, running, origin, why)
+    if whole.fits or request.within_limits is request:
+        return whole
+    if request.divisible_layers:
+        part = request.with_placement(overcommit=False)
+        divided = _place_in_turn(part, fleet, running, origin, why)
+        if divided.fits:
+            return divided
+    return place(request, fleet, origin, why) if request.may_overcommit else whole
+
+
+def _place_in_turn(
+    request: Request, fleet: FleetSnapshot, running: str, origin: Origin, why: str
+) -> Placement:
     policy = ReplacementPolicy(request.spec.replace.strategy, running)
-    alongside = place(request.within_limits, fleet, origin, why)
+    alongside = place(request, fleet, origin, why)
     if alongside.fits and policy.may_overlap:
         return alongside
     if policy.may_stop_first:
-        instead = place(request.within_limits, fleet.without(running), origin, why)
+        instead = place(request, fleet.without(running), origin, why)
         if instead.fits:
             reason = policy.stop_reason(explain(alongside.verdicts))
             return instead.model_copy(update={"stop_first": reason})
-    return place(request, fleet, origin, why) if request.may_overcommit else alongside
+    return alongside
 
 
 def _place_replicas(

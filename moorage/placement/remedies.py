@@ -76,6 +76,7 @@ def remedies(trial: Trial) -> tuple[str, ...]:
         _smaller_cache,
         _options,
         _more_accelerators,
+        _partial_offload,
         _without_a_release,
         _checkpoint,
         _empty_or_extended_host,
@@ -106,6 +107,14 @@ def _smaller_requests(request: Request) -> Iterator[tuple[str, MemoryRequest]]:
         yield setting, shorter
         if at_once > 1:
             yield f"{setting} and {one}", replace(shorter, concurrency=1)
+
+
+def _partial_offload(trial: Trial) -> Iterator[str]:
+    divided = trial.request.with_placement(partial_offload=True)
+    if not trial.request.divisible_layers and divided.divisible_layers:
+        for seat in trial.seats(divided)[:1]:
+            layers = f"{seat.layers} of {divided.divisible_layers} layers fit"
+            yield f"Set `placement.partial_offload: true`: {layers}, the others stay in RAM."
 
 
 def _options(trial: Trial) -> Iterator[str]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.snapshot import FleetSnapshot
+from moorage.memory.gguf import GgufMemory
 from moorage.models.profile import ModelProfile
 from moorage.placement.baseline.terms import (
     Key,
@@ -24,13 +25,21 @@ MOST_HOSTS = 64
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One replica that needs a place; `stated` is the parallelism that the user's arguments fix."""
+    """One replica that needs a place.
+
+    Attributes:
+        stated: The parallelism that the user's arguments fix; None = they fix none.
+        ram_beside: Bytes of RAM for layers that are not on its accelerators.
+        layers: Layers on its accelerators; 0 = all.
+    """
 
     subject: Subject
     engine: EngineTraits
     demand: Demand
     cpu_demand: CpuDemand
     stated: Parallelism | None = None
+    ram_beside: int = 0
+    layers: int = 0
 
     @property
     def spec(self) -> ModelSpec:
@@ -81,7 +90,7 @@ class Request:
 
     def ram_for(self, accelerator_type: str, claimed: int) -> int:
         """Bytes of RAM that go with so many bytes of accelerators of a type on one host."""
-        ram = self.ram + self.engine.ram_asleep(self.spec, self.profile)
+        ram = self.ram + self.ram_beside + self.engine.ram_asleep(self.spec, self.profile)
         return ram + self.engine.ram_on_accelerators(self.spec, accelerator_type, claimed)
 
     @property
@@ -120,9 +129,31 @@ class Request:
         return bool(self.listed_accelerators) and self.spec.placement.overcommit
 
     @property
+    def divisible_layers(self) -> int:
+        """Layers of which some may stay in RAM; 0 = the model has to be on accelerators whole."""
+        memory = self.subject.memory
+        may = self.spec.placement.partial_offload and self.engine.offloads_layers
+        return memory.layers if may and isinstance(memory, GgufMemory) else 0
+
+    def with_layers(self, layers: int) -> Request:
+        """The same request with so many layers on accelerators, and the shortest context."""
+        memory, wanted = self.subject.memory, self.demand.request
+        assert isinstance(memory, GgufMemory)
+        wanted = replace(wanted, context=wanted.least_context, stated=True)
+        part = memory.with_layers(layers)
+        return replace(
+            self,
+            demand=Demand(part, wanted),
+            ram_beside=part.ram_beside(wanted.context, wanted.concurrency),
+            layers=layers,
+        )
+
+    @property
     def within_limits(self) -> Request:
-        """The same request, without leave to overcommit."""
-        return self.with_placement(overcommit=False) if self.may_overcommit else self
+        """The same request, without leave to overcommit, or to leave layers in RAM."""
+        if not (self.may_overcommit or self.divisible_layers):
+            return self
+        return self.with_placement(overcommit=False, partial_offload=False)
 
     @property
     def on_cpu(self) -> bool:

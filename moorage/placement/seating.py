@@ -19,6 +19,7 @@ from moorage.spec import Policy, Strategy
 
 def seats_of(request: Request, candidate: Candidate, replica: int) -> tuple[Seat, ...]:
     """One seat for each host of a candidate, the leader's first."""
+    request = _for_candidate(request, candidate)
     number = len(candidate.views)
     if candidate.kind is None:
         seats = [_cpu_seat(request, candidate, at, replica) for at in range(number)]
@@ -32,7 +33,7 @@ def tokens_on(request: Request, candidate: Candidate) -> int:
     """The context that is served on a candidate."""
     if candidate.kind is None:
         return request.cpu_demand.fitted(candidate.budget, candidate.split.tensor).tokens
-    return _ask(request, candidate).tokens
+    return _ask(_for_candidate(request, candidate), candidate).tokens
 
 
 def with_seats(views: Sequence[HostView], seats: Sequence[Seat]) -> list[HostView]:
@@ -42,6 +43,10 @@ def with_seats(views: Sequence[HostView], seats: Sequence[Seat]) -> list[HostVie
         view_of(_taken(view.host, by_host[view.host.name])) if view.host.name in by_host else view
         for view in views
     ]
+
+
+def _for_candidate(request: Request, candidate: Candidate) -> Request:
+    return request.with_layers(candidate.layers) if candidate.layers else request
 
 
 def _ask(request: Request, candidate: Candidate) -> Allocation:
@@ -95,9 +100,19 @@ def _seat(request: Request, candidate: Candidate, at: int, ask: Allocation, repl
         tensor=candidate.split.tensor,
         pipeline=candidate.split.pipeline,
         need=ask.need,
+        layers=candidate.layers,
         reason=f"{len(chosen)} x {candidate.kind}, {human_bytes(ask.bytes)} of each for"
-        f" {ask.tokens} tokens{_cut(request, ask.tokens)}{warning if ask.bytes > left else ''}",
+        f" {ask.tokens} tokens{_cut(request, ask.tokens)}{warning if ask.bytes > left else ''}"
+        f"{_in_ram(request)}",
     )
+
+
+def _in_ram(request: Request) -> str:
+    """How many layers are on accelerators, where some are not."""
+    if not request.layers:
+        return ""
+    every, ram = request.divisible_layers, human_bytes(request.ram_beside)
+    return f"; {request.layers} of {every} layers, as many as fit, the others take {ram} of RAM"
 
 
 def _cut(request: Request, tokens: int) -> str:

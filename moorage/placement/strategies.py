@@ -1,6 +1,7 @@
 """The strategies that look for candidates, and their order."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from moorage.placement.candidates import (
     Candidate,
@@ -27,6 +28,7 @@ def strategies(request: Request) -> tuple[Search, ...]:
         (alone and not request.on_cpu, one_host),
         (spans and not request.on_cpu, many_hosts),
         (request.may_overcommit, overcommitted),
+        (alone and not request.on_cpu and request.divisible_layers > 1, partly_offloaded),
         (alone and not request.count, on_cpu),
         (spans and not request.count, on_many_cpus),
     )
@@ -86,6 +88,20 @@ def _candidates(
             elif left >= least:
                 candidates.append(Candidate((view,), (chosen,), kind, split, left, is_full=False))
     return candidates
+
+
+def partly_offloaded(request: Request, views: Sequence[HostView]) -> list[Candidate]:
+    """The hosts that can take as many layers as any can, and the others in their RAM."""
+    for layers in range(request.divisible_layers - 1, 0, -1):
+        part = request.with_layers(layers)
+        roomy = [
+            view
+            for view in views
+            if all(part.ram_for(kind.type, 0) <= view.room.ram for kind in view.groups)
+        ]
+        if candidates := one_host(part, roomy):
+            return [replace(candidate, layers=layers) for candidate in candidates]
+    return []
 
 
 def on_cpu(request: Request, views: Sequence[HostView]) -> list[Candidate]:

@@ -87,6 +87,11 @@ class PlacementSpec(InputValue):
         description="Take accelerators that are listed by hand even when they are too full. The"
         " engine may then fail to start.",
     )
+    partial_offload: bool = Field(
+        False,
+        description="Let some layers stay in RAM where a model does not fit on accelerators whole"
+        " (llama.cpp). It then answers several times slower.",
+    )
     cores: Literal["auto"] | Annotated[int, Field(ge=1, le=4096)] = Field(
         "auto",
         description="Processor cores reserved for each replica on CPU; `auto` reserves none and"

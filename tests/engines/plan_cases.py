@@ -10,6 +10,7 @@ from tests.builders import (
     ON_CPU,
     a_cpu_host,
     a_host,
+    an_accelerator,
     an_image,
 )
 from tests.engines.planning import (
@@ -41,6 +42,7 @@ from tests.engines.planning import (
     over_hosts,
     planned,
 )
+from tests.placement.test_partial_offload import MEMORY as DIVISIBLE
 
 CASES: dict[str, Callable[[], LaunchPlan]] = {
     "hosts_native_tp8": lambda: over_hosts(
@@ -319,6 +321,13 @@ CASES: dict[str, Callable[[], LaunchPlan]] = {
             "secrets": {"LLAMA_API_KEY": "key"},
         },
         a_cpu_host(programs=(LLAMA_INSTALLED,), cpus=8),
+    ),
+    "llama_partial": lambda: llama_planned(
+        {"placement": {"partial_offload": True}},
+        a_host(accelerators=(an_accelerator(gib=24),)),
+        image=an_image(**LLAMA_IMAGE),
+        memory=DIVISIBLE,
+        layers=40,
     ),
     "llama_lora": lambda: llama_planned(
         {"lora": LORA, "placement": {"accelerators": 1}}, GPU, image=an_image(**LLAMA_IMAGE)

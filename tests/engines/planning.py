@@ -14,6 +14,7 @@ from moorage.inventory.fleet_engines import EngineVersion, EngineVersions
 from moorage.inventory.snapshot import HostSnapshot, Program
 from moorage.models.source import ModelFile, ResolvedModel, WeightSummary
 from moorage.placement.demand import Subject
+from moorage.placement.memory import ExactMemory
 from moorage.placement.placement import Placed
 from moorage.placement.propose import propose
 from moorage.spec import EngineName
@@ -104,11 +105,12 @@ def planned(
     image: Image | None = None,
     model: ResolvedModel | None = None,
     caches: str = "",
+    memory: ExactMemory | None = None,
     **profile: Any,
 ) -> LaunchPlan:
     spec, snapshot = a_spec(**wish), a_fleet(host)
     model = model or with_companions(a_model(), spec)
-    placement = propose(Subject(spec, a_profile(**profile)), snapshot, ENGINES)
+    placement = propose(Subject(spec, a_profile(**profile), memory), snapshot, ENGINES)
     known, release = a_profile(**profile), f"{spec.name}.v1"
     placed = Placed(spec, model, known, placement, snapshot, release)
     return plan_launch(placed, image, LEDGER, caches)

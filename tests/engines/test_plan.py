@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -183,12 +184,18 @@ def test_a_context_that_the_memory_does_not_hold_is_shortened_with_its_reason() 
     assert "of 10000000 tokens" in cut.reason
 
 
-def test_what_an_engine_cannot_do_is_refused() -> None:
-    wish = {"lora": LORA, "engine": {"name": "transformers"}}
-    with pytest.raises(Failure, match="lora: transformers cannot do that") as caught:
-        planned(wish, CPU)
+@pytest.mark.parametrize(
+    ("wish", "field", "able"),
+    [
+        ({"lora": LORA}, "lora", "vllm"),
+        ({"placement": {"partial_offload": True}}, "placement.partial_offload", "llama.cpp"),
+    ],
+)
+def test_what_an_engine_cannot_do_is_refused(wish: dict[str, Any], field: str, able: str) -> None:
+    with pytest.raises(Failure, match=f"{field}: transformers cannot do that") as caught:
+        planned({"engine": {"name": "transformers"}, **wish}, CPU)
     assert caught.value.cause is Cause.BAD_SPEC
-    assert "vllm" in caught.value.suggestion
+    assert able in caught.value.suggestion
 
 
 def test_a_wish_that_the_accelerator_cannot_meet_is_told() -> None:

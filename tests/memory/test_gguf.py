@@ -19,7 +19,7 @@ from moorage.memory.gguf import GgufMemory
 from moorage.memory.need import CpuNeed, MemoryQuery, Need
 from moorage.models.assets import Asset, AssetRole
 from moorage.models.files import ADAPTER
-from moorage.models.gguf_config import GGUF
+from moorage.models.gguf_config import GGUF, GGUF_PARTS
 from moorage.spec import ModelSpec
 from moorage.spec.arguments import parse_words
 from tests.e2e.conftest import tiny_adapter, tiny_model
@@ -69,6 +69,7 @@ def test_the_prediction_is_what_the_server_logs(
     assert isinstance(need, CpuNeed)
     cells = -(-tokens // 256) * 256 * slots
     log = logged(path, f"-c {cells} -np {slots} {arguments}")
+    assert memory_of(path, arguments).layers
     for name, pattern in LOG.items():
         predicted = next(term.bytes for term in need.terms if term.name == name)
         found = float(re.findall(pattern, log)[-1]) * MIB
@@ -96,6 +97,7 @@ SIZES = {
     "attention.head_count": 4,
     "attention.head_count_kv": 2,
 }
+PARTS = {"blk.0": 5 * GIB, "blk.1": 2 * GIB, "token_embd": GIB}
 
 
 @given(st.integers(1, 10**6), st.integers(1, 10**6), st.integers(1, 64))
@@ -123,7 +125,9 @@ def made(model: Path, out: Path, arch: str, sizes: str) -> Path:
 def memory_of(path: Path, arguments: str) -> GgufMemory:
     spec = ModelSpec.model_validate({"name": "tiny", "source": f"file://{path}"})
     model = LocalSource().resolve(spec)
-    return GgufMemory(model.config[GGUF], model.weights.bytes, parse_words(arguments.split()))
+    parts, words = model.config[GGUF_PARTS], parse_words(arguments.split())
+    assert sum(parts.values()) == model.weights.bytes
+    return GgufMemory(model.config[GGUF], model.weights.bytes, words, parts=parts)
 
 
 def logged(path: Path, arguments: str) -> str:
@@ -156,6 +160,32 @@ def test_a_longer_context_fits_a_larger_accelerator() -> None:
         fitting = memory.need(replace(query, total=size, tokens=tokens))
         assert isinstance(fitting, Need)
         assert fitting.fits(size, size)
+
+
+@pytest.mark.parametrize("head", [{}, {"output": GIB // 2}])
+def test_layers_that_stay_in_ram_take_their_weights_and_cache_there(head: dict[str, int]) -> None:
+    whole = GgufMemory(SIZES, 8 * GIB, parse_words(()), parts={**PARTS, **head})
+    assert whole.layers == 2
+    memory = whole.with_layers(1)
+    need, other = (
+        one.need(MemoryQuery(total=24 * GIB, tokens=4096, concurrency=2)) for one in (memory, whole)
+    )
+    assert isinstance(need, Need)
+    assert isinstance(other, Need)
+    sizes, before = ({term.name: term.bytes for term in one.terms} for one in (need, other))
+    # Without an output of its own, the last step works on a copy of the embedding.
+    assert sizes["weights"] == 2 * GIB + head.get("output", GIB)
+    assert sizes["kv_cache"] == before["kv_cache"] // 2
+    assert sizes["activation"] == before["activation"] + 5 * GIB
+    ram = 6 * GIB + before["kv_cache"] // 2 + before["activation"]
+    assert memory.ram_beside(4096, 2) == ram
+
+
+@pytest.mark.parametrize("parts", [{}, {"blk.1": GIB}])
+def test_a_header_without_all_layers_is_not_divided(parts: dict[str, int]) -> None:
+    assert GgufMemory(SIZES, 8 * GIB, parse_words(()), parts=parts).layers == 0
+    unknown = GgufMemory({"block_count": 2}, 8 * GIB, parse_words(()), parts=PARTS)
+    assert unknown.layers == 0
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 4])

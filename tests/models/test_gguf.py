@@ -26,6 +26,14 @@ def test_a_header_tells_tensors_and_bytes_by_type() -> None:
     )
 
 
+def test_a_header_tells_the_bytes_of_each_layer() -> None:
+    names = ("token_embd.weight", "output.weight", "output_norm.weight", "blk.0.attn_q.weight")
+    tensors = {name: (F32, [5]) for name in (*names, "blk.0.ffn_up.weight", "blk.12.x", "blk.1x.y")}
+    content = gguf(tensors, 200)
+    found = read_gguf(content, ModelFile(name="m.gguf", size=len(content))).parts
+    assert found == {"token_embd": 20, "output": 20, "blk.0": 40, "blk.12": 20, "": 40}
+
+
 @pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, (name, _, _) in BLOCKS.items()])
 def test_every_type_has_its_block(kind: int, name: str) -> None:
     _, block, size = BLOCKS[kind]

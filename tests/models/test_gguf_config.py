@@ -4,7 +4,13 @@ import pytest
 
 from moorage.common.failures import Cause, Failure
 from moorage.models.gguf import Metadata
-from moorage.models.gguf_config import GGUF, gguf_adapter_config, gguf_config, has_template
+from moorage.models.gguf_config import (
+    GGUF,
+    GGUF_PARTS,
+    gguf_adapter_config,
+    gguf_config,
+    has_template,
+)
 
 LLAMA: Metadata = {
     "general.architecture": "llama",
@@ -22,8 +28,9 @@ LLAMA: Metadata = {
 
 
 def test_a_header_becomes_a_configuration() -> None:
-    config = dict(gguf_config(LLAMA, {"F32": 10, "Q4_K": 4000, "Q6_K": 500}))
+    config = dict(gguf_config(LLAMA, {"F32": 10, "Q4_K": 4000, "Q6_K": 500}, {"blk.0": 7}))
     own = config.pop(GGUF)
+    assert config.pop(GGUF_PARTS) == {"blk.0": 7}
     assert config == {
         "architectures": ["LlamaForCausalLM"],
         "model_type": "llama",

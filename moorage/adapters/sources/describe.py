@@ -152,7 +152,7 @@ def weigh(
     """
     if file.name.endswith(".gguf"):
         header = _read_gguf(file, read, budget)
-        return FileWeights(header.summary, {}, metadata=header.metadata)
+        return FileWeights(header.summary, {}, metadata=header.metadata, parts=header.parts)
     if not file.name.endswith(".safetensors"):
         return from_size(family, file)
     start = read(0, min(FIRST_READ, file.size))
@@ -189,10 +189,12 @@ def _gguf_fields(weights: Sequence[FileWeights]) -> dict[str, Any]:
     headers = [one for one in known if one.get(ARCHITECTURE) not in (None, PROJECTOR)]
     if not headers:
         return {}
-    sizes = Counter[str]()
+    sizes, parts = Counter[str](), Counter[str]()
     for part in weights:
         sizes.update(part.summary.bytes_by_dtype)
-    config = gguf_config(headers[0], sizes)
+        if part.metadata.get(ARCHITECTURE) != PROJECTOR:
+            parts.update(part.parts)
+    config = gguf_config(headers[0], sizes, parts)
     require_limits(config, "the GGUF header", Cause.SOURCE_CORRUPT)
     return {
         "config": config,

@@ -55,7 +55,10 @@ class LlamaCpp(Engine):
     )
     aliases = ALIASES
     adapter_format = GGUF
-    features = frozenset({"lora", "speculative", "speculative.min_acceptance"})
+    offloads_layers = True
+    features = frozenset(
+        {"lora", "placement.partial_offload", "speculative", "speculative.min_acceptance"}
+    )
     model_paths = ("/detokenize", "/rerank", "/tokenize")
     log_causes = LOG_CAUSES
 
@@ -156,9 +159,14 @@ def _layers(request: LaunchRequest) -> tuple[Flag, ...]:
     seat = request.seat
     if seat.accelerator_type == CPU:
         return (derived_flag("placed on CPU", "--n-gpu-layers", "0"),)
-    found = [derived_flag("the claim holds the whole model", "--n-gpu-layers", "999")]
-    found.append(derived_flag("the claim decides, not what is free", "--fit", "off"))
-    return tuple(found)
+    why, layers = "the claim holds the whole model", 999
+    if seat.layers:
+        why = f"{seat.layers} of {request.profile.layers} layers fit, and the output counts as one"
+        layers = seat.layers + 1
+    return (
+        derived_flag(why, "--n-gpu-layers", str(layers)),
+        derived_flag("the claim decides, not what is free", "--fit", "off"),
+    )
 
 
 def _threads(request: LaunchRequest) -> tuple[Flag, ...]:
