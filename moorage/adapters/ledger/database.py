@@ -104,9 +104,10 @@ def _is_newest(engine: Engine) -> bool:
     """Whether the schema is the newest. Asking that of Alembic takes half a second of imports."""
     with engine.connect().execution_options(writes=False) as connection:
         try:
-            return connection.scalar(text("SELECT version_num FROM alembic_version")) == NEWEST
+            found = connection.scalar(text("SELECT version_num FROM alembic_version"))
         except DBAPIError:
             return False
+    return bool(found == NEWEST)
 
 
 def _migrate(engine: Engine, shown: str) -> None:
