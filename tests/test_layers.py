@@ -25,6 +25,7 @@ COMPUTING = (
         "typing",
     }
     | {
+        "base64",
         "bisect",
         "difflib",
         "fractions",

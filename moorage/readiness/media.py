@@ -1,15 +1,16 @@
 """Sound that a probe sends, and pictures that engines answer with."""
 
 import base64
-import io
 import math
 import re
 import struct
-import wave
 from functools import cache
 
 RATE, PITCH, LOUDNESS = 16_000, 440, 8_000
 """Samples a second, as models of speech take them, and a tone: its hertz and its amplitude."""
+
+INTEGERS, WIDTH = 1, 2
+"""Format of the samples in a WAV file, and the bytes of each."""
 
 PICTURES = {
     "PNG": re.compile(rb"\x89PNG\r\n\x1a\n.{4}IHDR", re.DOTALL),
@@ -26,13 +27,10 @@ def tone() -> bytes:
     """One second of a tone, as a WAV file of 16 bits and one channel."""
     turn = 2 * math.pi * PITCH / RATE
     samples = (round(LOUDNESS * math.sin(turn * at)) for at in range(RATE))
-    file = io.BytesIO()
-    with wave.open(file, "wb") as sound:
-        sound.setnchannels(1)
-        sound.setsampwidth(2)
-        sound.setframerate(RATE)
-        sound.writeframes(struct.pack(f"<{RATE}h", *samples))
-    return file.getvalue()
+    data = struct.pack(f"<{RATE}h", *samples)
+    form = struct.pack("<HHIIHH", *(INTEGERS, 1, RATE, RATE * WIDTH, WIDTH, WIDTH * 8))
+    chunks = _chunk(b"fmt ", form) + _chunk(b"data", data)
+    return _chunk(b"RIFF", b"WAVE" + chunks)
 
 
 def decode_picture(text: str) -> tuple[str, bytes]:
@@ -47,3 +45,7 @@ def decode_picture(text: str) -> tuple[str, bytes]:
         if beginning.match(content):
             return name, content
     raise ValueError(f"no {', '.join(PICTURES)} begins like that")
+
+
+def _chunk(name: bytes, content: bytes) -> bytes:
+    return name + struct.pack("<I", len(content)) + content
