@@ -1,7 +1,6 @@
 """Processes of served runs, forked off one that has imported everything.
 
-Prefect starts an interpreter for each run, which imports for seconds before the run begins: the
-reconciling of every minute cost a tenth of a core by that alone.
+Prefect itself starts an interpreter for each run, which imports for seconds before the run begins.
 """
 
 import multiprocessing
