@@ -23,7 +23,7 @@ from tests.waiting import PATIENCE_SECONDS, until
 KILLED = -signal.SIGKILL
 ASK_SECONDS = 10
 PAUSE_SECONDS = 0.1
-"""Between two requests of a caller, so that asking takes less of the machine than what is killed."""
+"""Between two requests of a caller: asking takes less of the machine than what is killed."""
 
 HALF = ("*.partial", "*.incomplete", ".incomplete", "*.tmp", "*.part-*")
 
