@@ -10,8 +10,8 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from flows.flow_context import NO_RESULT, FlowContext, flow_context, keep_result, unchanged
-from flows.plan_model import ReleaseSource, require_approval
+from flows.dry_run import ReleaseSource, require_approval, unchanged
+from flows.flow_context import NO_RESULT, FlowContext, ending, flow_context, keep_result
 from moorage.adapters.prefect.task_runner import task_runner
 from moorage.adapters.system.threads import run_shielded, run_uninterrupted
 from moorage.common.failures import Cause, Failure
@@ -88,7 +88,7 @@ async def deploy_model(
         submission = current_submission()
         fleet = await require_allowed(spec, fleet, applied_from)
         await check_early(spec, fleet)
-        await require_approval(spec, fleet, force=force)
+        await require_approval(context, spec, fleet, force=force)
         async with sole_flow(spec.name, context.flow_run_id):
             if reason := await superseded_since(spec.name):
                 return Completed(name="Unchanged", message=f"unchanged: {reason}")
@@ -99,7 +99,7 @@ async def deploy_model(
                 model = (await source.resolve_and_derive()).model
                 if old.is_of(spec, model.revision, model.pins):
                     await revise(old, spec, fleet)
-                    return unchanged(old, await image_drift(old, fleet))
+                    return ending(unchanged(old, await image_drift(old, fleet)))
             release = await roll_out(context, source, fleet, old)
     return Completed(message=announcement(release), data=release)
 

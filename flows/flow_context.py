@@ -1,4 +1,10 @@
-"""What every flow does around its chain: requester, journal, failure artifact, result."""
+"""What every flow does around its chain: requester, journal, failure artifact, result.
+
+Importing it closes the parameter schemas of the flows: the API refuses a name that a flow has not.
+Prefect's own schemas leave other names open, and a run that has one crashes before its flow begins.
+Both `moorage serve` and `prefect deploy` import the flows and then make their schemas; neither lets
+a schema be given (Prefect 3.8, `generate_parameter_schema`).
+"""
 
 import functools
 import hashlib
@@ -18,7 +24,9 @@ from prefect.context import FlowRunContext
 from prefect.runtime import flow_run
 from prefect.settings import get_current_settings
 from prefect.states import Completed
+from prefect.utilities import callables
 
+from flows.dry_run import RunContext
 from moorage.adapters.ledger.transitions import Author, writing_as
 from moorage.adapters.prefect.events import emit_transition
 from moorage.adapters.prefect.termination import cancelled_by_sigterm
@@ -26,9 +34,10 @@ from moorage.adapters.system.process import command_line_user
 from moorage.adapters.system.threads import variable_scope
 from moorage.common.failures import Failure
 from moorage.common.units import human_seconds
-from moorage.releases.release import Release, ReleaseRow, StepRecord
+from moorage.operations.flow_result import FlowResult
+from moorage.releases.release import Release, StepRecord
 from moorage.releases.requester import Requester, one_line
-from tasks.journal import Journal, failure_of, journal
+from tasks.journal import failure_of, journal
 from tasks.policy import is_from_command_line
 from tasks.release import publish_failure
 
@@ -55,13 +64,10 @@ _REQUESTER: ContextVar[Requester | None] = ContextVar("requester", default=None)
 
 
 @dataclass
-class FlowContext:
-    """One flow run: its journal, its requester, and the release that it makes, once begun."""
+class FlowContext(RunContext):
+    """One flow run: also its requester, and the release that it makes, once begun."""
 
-    journal: Journal
-    flow_run_id: str
     requester: Requester
-    begun: datetime
     release: str = ""
 
     def undone(self, label: str, error: BaseException | None) -> None:
@@ -73,7 +79,7 @@ class FlowContext:
 async def flow_context(model: str, requested_by: str = "") -> AsyncIterator[FlowContext]:
     """Keep the journal of a flow run; a failure becomes an artifact before it ends the run."""
     with journal(RunLog(get_run_logger())) as opened, requested_run(requested_by) as requester:
-        context = FlowContext(opened, str(flow_run.id or ""), requester, datetime.now(UTC))
+        context = FlowContext(opened, str(flow_run.id or ""), datetime.now(UTC), requester)
         author = Author(context.flow_run_id, emit_transition, requester.summary)
         try:
             with writing_as(author):
@@ -99,11 +105,9 @@ def requested_run(requested_by: str = "") -> Iterator[Requester]:
         yield requester
 
 
-def unchanged(old: ReleaseRow, drift: str = "") -> State[Release]:
-    """The end of a run that has nothing to do, and what is worth knowing all the same."""
-    message = f"unchanged: {old.id} already serves this spec at this revision"
-    noted = f"{message}; {drift}" if drift else message
-    return Completed(name="Unchanged", message=noted, data=old.release)
+def ending(result: FlowResult[R]) -> State[R]:
+    """The final state of a flow run with this result."""
+    return Completed(name=result.name, message=result.message, data=result.result)
 
 
 def keep_result(work: Work[P, R]) -> Work[P, R]:
@@ -147,6 +151,19 @@ def unreported_failure() -> Failure | None:
     """The failure of the run that ended last, where Prefect's server did not take that end."""
     end = next(reversed(_ends.values()), None)
     return end if isinstance(end, Failure) else None
+
+
+class ClosedParameterSchema(callables.ParameterSchema):
+    """The schema of a flow's parameters, without room for others."""
+
+    additionalProperties: bool
+
+    def __init__(self, **schema: Any) -> None:
+        # Set here and not left to a default: Prefect sends only the fields that were set.
+        super().__init__(**{"additionalProperties": False, **schema})
+
+
+callables.ParameterSchema = ClosedParameterSchema  # type: ignore[misc]
 
 
 class RunLog:

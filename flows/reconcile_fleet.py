@@ -8,7 +8,15 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from flows.deploy_model import deploy_model
-from flows.flow_context import NO_RESULT, FlowContext, flow_context, keep_result, with_result
+from flows.dry_run import plan_reconcile, reconciled
+from flows.flow_context import (
+    NO_RESULT,
+    FlowContext,
+    ending,
+    flow_context,
+    keep_result,
+    with_result,
+)
 from moorage.adapters.ledger.locks import LockHeld
 from moorage.adapters.system.threads import in_thread
 from moorage.inventory.fleet import Fleet
@@ -57,10 +65,9 @@ async def reconcile_fleet(
         requested_by: Who wants it, for the record; nobody checks it.
     """
     async with flow_context("fleet", requested_by) as context:
-        fleet = await settled_fleet(fleet)
         if dry_run:
-            cluster = await observe_fleet(fleet, keep=False)
-            return _final_state(cluster, _not_done(decide(cluster), "not done: dry run"))
+            return ending(await plan_reconcile(context, fleet))
+        fleet = await settled_fleet(fleet)
         try:
             async with sole_reconciler(f"flow run {context.flow_run_id}"):
                 cluster, actions, outcomes = await _observe_and_repair(context, fleet)
@@ -70,7 +77,7 @@ async def reconcile_fleet(
         moves = (action for action in actions if action.kind == ActionKind.REPLACE)
         outcomes = (*outcomes, *[await _replace(action, fleet) for action in moves])
         await _publish(cluster, outcomes)
-    return _final_state(cluster, outcomes)
+    return ending(reconciled(cluster, outcomes))
 
 
 async def _observe_and_repair(
@@ -113,10 +120,3 @@ async def _publish(cluster: ClusterState, outcomes: Sequence[ActionOutcome]) -> 
     if rows:
         table = [dict(zip(RECONCILE_COLUMNS, row, strict=True)) for row in rows]
         await show_table("reconcile", table, description)
-
-
-def _final_state(
-    cluster: ClusterState, outcomes: tuple[ActionOutcome, ...]
-) -> State[tuple[ActionOutcome, ...]]:
-    name = None if changing(outcomes) else "Unchanged"
-    return Completed(name=name, message=reconcile_summary(cluster, outcomes), data=outcomes)

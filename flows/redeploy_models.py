@@ -14,6 +14,7 @@ from prefect.states import Completed, Failed
 from prefect.utilities.urls import url_for
 from pydantic import Field
 
+from flows.dry_run import would_be
 from flows.flow_context import NO_RESULT, RunLog, keep_result, requested_run
 from flows.subflows import DEPLOY, deploy_subflow
 from moorage.adapters.prefect.events import DRIFTED, STOPPED_EARLY, emit_model_event
@@ -110,10 +111,10 @@ class Rollout:
         self, found: Sequence[Intent], wave: str, requested_by: str, *, dry_run: bool
     ) -> State[Any]:
         """Deploy what has moved, wave by wave; the final state of the flow run."""
+        if dry_run:
+            return await self._finish(would_be(found))
         todo = [one for one in found if one.action == OnDrift.REDEPLOY]
         self._others = [one.as_it_is for one in found if one.action != OnDrift.REDEPLOY]
-        if dry_run:
-            return await self._finish([one.if_it_were_done for one in todo])
         for one in self._others:
             if one.outcome == ModelOutcome.NOTIFIED:
                 emit_model_event(DRIFTED, [one.model], release=one.before, why=one.why)

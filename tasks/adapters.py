@@ -3,8 +3,6 @@
 import asyncio
 from collections.abc import Sequence
 
-from prefect import task
-
 from moorage.adapters.engines.engine_folders import (
     install_adapter,
     remove_empty_folder,
@@ -22,7 +20,8 @@ from moorage.readiness.answers import judge
 from moorage.releases.loaded_adapters import loaded, with_adapter, without_adapter
 from moorage.releases.release import Release, ReleaseRow
 from moorage.releases.states import KEPT
-from tasks.context import PLAIN, ledger, settings
+from tasks.context import ledger, settings
+from tasks.flow_task import flow_task
 from tasks.journal import step
 from tasks.map_hosts import gather_all
 from tasks.verify import api_key
@@ -57,7 +56,7 @@ async def served_adapters(row: ReleaseRow, release: Release) -> dict[str, frozen
     return found
 
 
-@task(name="load", task_run_name="load {companion.name}", **PLAIN)
+@flow_task("load", "load {companion.name}")
 async def load(
     release: Release, companion: Companion, workloads: Sequence[Workload]
 ) -> tuple[Workload, ...]:
@@ -84,7 +83,7 @@ async def load(
         return tuple(with_adapter(workload, pin) for workload in workloads)
 
 
-@task(name="unload", task_run_name="unload {name}", **PLAIN)
+@flow_task("unload", "unload {name}")
 async def unload(release: Release, name: str, workloads: Sequence[Workload]) -> None:
     """Unload an adapter from replicas, each struck out at once; all are tried."""
     with step("unload") as note:

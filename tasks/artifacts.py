@@ -1,25 +1,19 @@
 """Pages and progress bars of a run: artifacts in Prefect's UI, shown where its API answers.
 
-A page that cannot be shown is noted in the journal, and nothing fails.
+A page that cannot be shown is noted in the journal, and nothing fails. Without a flow run there are
+no pages, and Prefect is not imported.
 """
 
 import asyncio
 import threading
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, TypeVar
 from uuid import UUID
 
-from prefect.artifacts import (
-    acreate_markdown_artifact,
-    acreate_progress_artifact,
-    acreate_table_artifact,
-    aupdate_progress_artifact,
-)
-from prefect.client.orchestration import get_client
-from prefect.client.schemas.actions import ArtifactUpdate
-
 from moorage.adapters.prefect.api_errors import server_failure
+from moorage.adapters.prefect.current_run import flow_run_context
 from tasks.journal import Note, tell
 
 R = TypeVar("R")
@@ -39,21 +33,34 @@ EVERY_SECONDS = 5.0
 
 async def show_table(key: str, rows: list[dict[str, Any]], description: str) -> None:
     """Show a table, row by row."""
-    await if_possible(acreate_table_artifact(table=rows, key=key, description=description), key)
+
+    async def show() -> None:
+        from prefect.artifacts import acreate_table_artifact  # noqa: PLC0415  (imports Prefect)
+
+        await acreate_table_artifact(table=rows, key=key, description=description)
+
+    await if_possible(show, key)
 
 
 async def show_markdown(key: str, markdown: str, description: str) -> None:
     """Show a document."""
-    made = acreate_markdown_artifact(markdown=markdown, key=key, description=description)
-    await if_possible(made, key)
+
+    async def show() -> None:
+        from prefect.artifacts import acreate_markdown_artifact  # noqa: PLC0415  (imports Prefect)
+
+        await acreate_markdown_artifact(markdown=markdown, key=key, description=description)
+
+    await if_possible(show, key)
 
 
-async def if_possible(showing: Awaitable[R], key: str) -> R | None:
-    """Show a page; None, and a note, where Prefect's API does not take it."""
+async def if_possible(show: Callable[[], Awaitable[R]], key: str) -> R | None:
+    """Show a page; None without a flow run, and, with a note, where the API does not take it."""
+    if flow_run_context() is None:
+        return None
     seconds = min(PAGE_SECONDS, AFTER_TROUBLE_SECONDS) if _away.is_set() else PAGE_SECONDS
     try:
         async with asyncio.timeout(seconds):
-            shown = await showing
+            shown = await show()
         _away.clear()
         return shown
     except Exception as error:
@@ -78,7 +85,7 @@ class Bar:
 
     async def move(self, percent: float) -> None:
         """Make it, or move it."""
-        await if_possible(self._move(percent), self._key)
+        await if_possible(partial(self._move, percent), self._key)
 
     async def finish(self) -> None:
         """Move it to the end, if there is one to be seen."""
@@ -86,6 +93,11 @@ class Bar:
             await self.move(100.0)
 
     async def _move(self, percent: float) -> None:
+        from prefect.artifacts import (  # noqa: PLC0415  (imports Prefect)
+            acreate_progress_artifact,
+            aupdate_progress_artifact,
+        )
+
         fields: dict[str, Any] = {"progress": percent, "description": self.description}
         if self._artifact is None:
             self._artifact = await acreate_progress_artifact(key=self._key, **fields)
@@ -133,12 +145,16 @@ class LivePage:
         """Write both; nothing fails where Prefect's server does not take them."""
         self._writing, self._bar.description = True, description
         try:
-            await if_possible(self._write(markdown, description), self._key)
+            await if_possible(partial(self._write, markdown, description), self._key)
             await self._bar.move(percent)
         finally:
             self._written_at, self._writing = time.monotonic(), False
 
     async def _write(self, markdown: str, description: str) -> None:
+        from prefect.artifacts import acreate_markdown_artifact  # noqa: PLC0415  (imports Prefect)
+        from prefect.client.orchestration import get_client  # noqa: PLC0415  (as above)
+        from prefect.client.schemas.actions import ArtifactUpdate  # noqa: PLC0415  (as above)
+
         if self._page is None:
             self._page = await acreate_markdown_artifact(
                 markdown=markdown, key=self._key, description=description

@@ -4,8 +4,6 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from contextvars import ContextVar
 
-from prefect import task
-
 from moorage.adapters.engines.engine_http import ask
 from moorage.adapters.hosts.runtime import runtime_for
 from moorage.adapters.system.threads import (
@@ -21,7 +19,8 @@ from moorage.releases.release import ReleaseRow, ReleaseState
 from moorage.releases.states import SERVING
 from moorage.spec import ModelSpec
 from tasks.cleanup import recover_all
-from tasks.context import PLAIN, ledger, settings
+from tasks.context import ledger, settings
+from tasks.flow_task import flow_task
 from tasks.journal import step, tell
 
 HEALTH_SECONDS = 5.0
@@ -47,7 +46,7 @@ async def sole_flow(model: str, flow_run_id: str) -> AsyncIterator[None]:
         yield
 
 
-@task(name="compare", task_run_name="compare with what serves {spec.name}", **PLAIN)
+@flow_task("compare", "compare with what serves {spec.name}")
 async def serving(
     spec: ModelSpec, avoided: frozenset[str] = frozenset()
 ) -> tuple[ReleaseRow | None, bool]:

@@ -1,19 +1,17 @@
 """Step derive: what the model is."""
 
-from prefect import task
-
 from moorage.common.units import human_bytes
 from moorage.models.profile import ModelProfile, derive_profile
 from moorage.models.source import ResolvedModel
 from moorage.reports.record import profile_document
 from moorage.spec import ModelSpec, slug
 from tasks.artifacts import show_markdown
-from tasks.context import PLAIN
+from tasks.flow_task import flow_task
 from tasks.journal import step
 from tasks.smoke_test import must_talk
 
 
-@task(name="derive", task_run_name="derive {spec.name}", **PLAIN)
+@flow_task("derive", "derive {spec.name}")
 async def derive(spec: ModelSpec, model: ResolvedModel) -> ModelProfile:
     """Read architecture, mode, context length and sizes from the configuration."""
     with step("derive") as note:

@@ -3,8 +3,6 @@
 import asyncio
 from functools import partial
 
-from prefect import task
-
 from moorage.adapters.docker.images import DockerImages, ensure_image
 from moorage.adapters.registry.pinning import credentials, current_digest, identify_image, pin_image
 from moorage.adapters.system.threads import in_thread
@@ -19,12 +17,13 @@ from moorage.releases.release import Release, ReleaseRow
 from moorage.spec import ModelSpec, RuntimeName, slug
 from moorage.spec.image_reference import parse_reference
 from tasks.artifacts import Progress, with_progress
-from tasks.context import PLAIN, RETRIED, settings
+from tasks.context import settings
+from tasks.flow_task import flow_task
 from tasks.journal import step, within
 from tasks.map_hosts import HostCall, map_hosts
 
 
-@task(name="image", task_run_name="choose the image for {placed.spec.name}", **PLAIN)
+@flow_task("image", "choose the image for {placed.spec.name}")
 async def choose_image(placed: Placed) -> Image | None:
     """Which image will run, and its digest; None without containers. Nothing is pulled."""
     with step("image") as note:
@@ -35,7 +34,7 @@ async def choose_image(placed: Placed) -> Image | None:
         return image
 
 
-@task(name="image", task_run_name="have the image for {placed.spec.name}", **PLAIN)
+@flow_task("image", "have the image for {placed.spec.name}")
 async def pull_image(placed: Placed, target: Release | None = None) -> Image | None:
     """Have the image on every placed host, by its digest; the very one of an earlier release.
 
@@ -80,13 +79,13 @@ async def _have_again(image: Image, hosts: list[HostSnapshot], spec: ModelSpec) 
     return image
 
 
-@task(name="pin", task_run_name="pin the image on {host.name}", **RETRIED)
+@flow_task("pin", "pin the image on {host.name}", retried=True)
 async def pin(image: Image, host: HostSnapshot) -> Image:
     """The image by its digest, as the registries of a host know it."""
     return await in_thread(pin_image, image, host)
 
 
-@task(name="pull", task_run_name="pull on {host.name}", **RETRIED)
+@flow_task("pull", "pull on {host.name}", retried=True)
 async def pull_on(spec: ModelSpec, image: Image, host: HostSnapshot, alone: bool) -> str:
     """Have the image on one host; of several hosts, each is a step of the journal."""
     deadline = spec.readiness.deadlines.image_seconds
@@ -117,7 +116,7 @@ async def pull_on(spec: ModelSpec, image: Image, host: HostSnapshot, alone: bool
         return image.pinned
 
 
-@task(name="image", task_run_name="look whether the image of {row.id} moved", **PLAIN)
+@flow_task("image", "look whether the image of {row.id} moved")
 async def image_drift(row: ReleaseRow, fleet: Fleet) -> str:
     """What to do where the image tag of a release means another image now.
 

@@ -2,8 +2,6 @@
 
 from asyncio import CancelledError
 
-from prefect import task
-
 from moorage.adapters.docker.images import DockerImages
 from moorage.adapters.engines.installations import Installation, Installations, Installer
 from moorage.adapters.system.threads import in_thread
@@ -18,7 +16,8 @@ from moorage.inventory.fleet import Fleet
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.operations.engine_installation import HOLDING, is_meant, users_of
 from moorage.spec import EngineName, ModelSpec
-from tasks.context import PLAIN, ledger, settings
+from tasks.context import ledger, settings
+from tasks.flow_task import flow_task
 from tasks.image import pin, pull_on
 from tasks.journal import step, tell
 from tasks.survey import take_snapshot
@@ -45,7 +44,7 @@ async def host_named(fleet: Fleet, name: str) -> HostSnapshot:
     return seen
 
 
-@task(name="install", task_run_name="install the packages of {engine}", **PLAIN)
+@flow_task("install", "install the packages of {engine}")
 async def install_packages(engine: EngineName, version: str) -> Installation:
     """Install an engine as a program of this machine, in an environment of its own."""
     with step("install") as note:

@@ -109,9 +109,18 @@ def listen_as(name: str) -> AbstractContextManager[None]:
 
 
 @contextmanager
-def journal(own: Listener) -> Iterator[Journal]:
+def journal(*own: Listener) -> Iterator[Journal]:
     """Open the journal of a flow run, whose own listener writes the run's log."""
-    opened = Journal([own, *_LISTENERS.get()])
+    opened = Journal([*own, *_LISTENERS.get()])
+    with variable_scope(_JOURNAL, opened):
+        yield opened
+
+
+@contextmanager
+def separate_journal() -> Iterator[Journal]:
+    """Let the steps inside the block be heard as before, but belong to a journal of their own."""
+    current = _JOURNAL.get()
+    opened = Journal(current.listeners if current else [])
     with variable_scope(_JOURNAL, opened):
         yield opened
 

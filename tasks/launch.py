@@ -6,8 +6,6 @@ import uuid
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 
-from prefect import task
-
 from moorage.adapters.hosts.runtime import runtime_for
 from moorage.adapters.ledger import locks
 from moorage.adapters.ledger.locks import Owner, this_process
@@ -20,7 +18,8 @@ from moorage.placement.placement import Placement
 from moorage.releases.release import ReleaseRow, ReleaseState
 from moorage.spec import Deadlines
 from tasks.cleanup import recover_others
-from tasks.context import PLAIN, ledger, settings
+from tasks.context import ledger, settings
+from tasks.flow_task import flow_task
 from tasks.journal import step, tell
 from tasks.map_hosts import HostCall, map_hosts
 from tasks.restart import answers, lease_of, lock_names
@@ -36,7 +35,7 @@ LEASE_SECONDS = locks.LEASE_SECONDS + 2 * locks.RENEW_SECONDS
 lock over therefore finds the model unlocked, and stops what the killed flow was starting."""
 
 
-@task(name="launch", task_run_name="launch {plan.release}", timeout_seconds=600, **PLAIN)
+@flow_task("launch", "launch {plan.release}", timeout_seconds=600)
 async def launch(plan: LaunchPlan) -> tuple[Workload, ...]:
     """Start every container of a plan, each written down before it is started.
 
@@ -50,7 +49,7 @@ async def launch(plan: LaunchPlan) -> tuple[Workload, ...]:
         return workloads
 
 
-@task(name="launch on a host", task_run_name="launch {release} on {specs[0].host}", **PLAIN)
+@flow_task("launch on a host", "launch {release} on {specs[0].host}")
 async def launch_on(release: str, specs: tuple[ContainerSpec, ...]) -> tuple[Workload, ...]:
     """Start the containers of one host, one after the other."""
     return tuple([await run_uninterrupted(start, release, spec) for spec in specs])
@@ -84,7 +83,7 @@ async def _start_on_hosts(release: str, specs: Sequence[ContainerSpec]) -> dict[
     return {workload.name: workload for workloads in started for workload in workloads}
 
 
-@task(name="correct", task_run_name="correct {part.release}", **PLAIN)
+@flow_task("correct", "correct {part.release}")
 async def correct(part: LaunchPlan, correction: Correction) -> None:
     """Stop and remove what the first try of a part has started; its names are used again."""
     with step("correct") as note:

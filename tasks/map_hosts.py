@@ -1,18 +1,15 @@
 """Map a task over hosts: a task run for each, here or in a Ray cluster, so many at once."""
 
 import asyncio
-from collections.abc import Awaitable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
-from prefect import Task
-from prefect.context import FlowRunContext
-from prefect.futures import PrefectFuture
-
-from moorage.adapters.prefect.task_runner import is_elsewhere, without_processors
+from moorage.adapters.prefect.current_run import flow_run_context
 from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Failure, combine
 from moorage.inventory.access import parse_access
+from tasks.flow_task import FlowTask
 from tasks.journal import step
 
 R = TypeVar("R")
@@ -24,7 +21,7 @@ class HostCall:
 
     Attributes:
         address: How its daemon is reached. What is this machine is never done elsewhere.
-        arguments: Of the task; kept small, for Prefect walks through them.
+        arguments: Of the task.
         step: Step of the journal that the task writes; empty = none.
     """
 
@@ -34,9 +31,7 @@ class HostCall:
     step: str = ""
 
 
-async def map_hosts(
-    work: Task[..., Coroutine[Any, Any, R]], calls: Sequence[HostCall], at_once: int
-) -> list[R]:
+async def map_hosts(work: FlowTask[..., R], calls: Sequence[HostCall], at_once: int) -> list[R]:
     """Run a task for several hosts, so many at the same time; returns their results in order.
 
     Each call is a task run of its own, in this process or where the flow's task runner runs tasks.
@@ -83,12 +78,9 @@ async def gather_all(*jobs: Awaitable[Any]) -> list[Any]:
     return ended
 
 
-async def _call(work: Task[..., Coroutine[Any, Any, R]], call: HostCall) -> R:
-    flow_run = FlowRunContext.get()
-    if flow_run is None:  # outside a flow there is no task run to be seen
-        return await work.fn(**call.arguments)
-    if not is_elsewhere(flow_run.task_runner) or not parse_access(call.address).is_remote:
-        return cast(R, await work(**call.arguments))
+async def _call(work: FlowTask[..., R], call: HostCall) -> R:
+    if not (_runs_tasks_elsewhere() and parse_access(call.address).is_remote):
+        return await work(**call.arguments)
     if not call.step:
         return await _submit(work, call)
     # The journal does not reach there; the result of the task is the line of its step.
@@ -98,7 +90,20 @@ async def _call(work: Task[..., Coroutine[Any, Any, R]], call: HostCall) -> R:
         return result
 
 
-async def _submit(work: Task[..., Coroutine[Any, Any, R]], call: HostCall) -> R:
+def _runs_tasks_elsewhere() -> bool:
+    """Whether the flow around this runs tasks in other processes."""
+    context = flow_run_context()
+    if context is None:
+        return False
+    from moorage.adapters.prefect.task_runner import is_elsewhere  # noqa: PLC0415  (imports Prefect)
+
+    return is_elsewhere(context.task_runner)
+
+
+async def _submit(work: FlowTask[..., R], call: HostCall) -> R:
+    from moorage.adapters.prefect.task_runner import without_processors  # noqa: PLC0415  (as above)
+
     with without_processors():
-        future: PrefectFuture[R] = work.submit(**call.arguments)
-    return await in_thread(future.result)
+        future = work.submit(**call.arguments)
+    result: R = await in_thread(future.result)
+    return result

@@ -3,8 +3,6 @@
 import asyncio
 from datetime import UTC, datetime
 
-from prefect import task
-
 from moorage.adapters.engines.engine_http import ask
 from moorage.adapters.hosts.runtime import runtime_for
 from moorage.adapters.system.threads import in_thread
@@ -24,7 +22,8 @@ from moorage.readiness.engine_facts import (
 )
 from moorage.readiness.protocol import Phase, Probe
 from moorage.releases.release import Release
-from tasks.context import PLAIN, ledger, settings
+from tasks.context import ledger, settings
+from tasks.flow_task import flow_task
 from tasks.journal import step, tell
 from tasks.verify import api_key
 
@@ -35,7 +34,7 @@ READ_SECONDS = 30.0
 ASK_SECONDS = 5.0
 
 
-@task(name="measure", task_run_name="measure {plan.release}", **PLAIN)
+@flow_task("measure", "measure {plan.release}")
 async def measure(
     placed: Placed, plan: LaunchPlan, workloads: tuple[Workload, ...]
 ) -> tuple[Measurement, ...]:
@@ -105,7 +104,7 @@ def _summary(measured: Measured | None) -> str:
     return ", ".join(f"{name} {human_bytes(size)}" for name, size in sizes if size is not None)
 
 
-@task(name="facts", task_run_name="facts {plan.release}", **PLAIN)
+@flow_task("facts", "facts {plan.release}")
 async def read_facts(
     plan: LaunchPlan, measured: tuple[Measurement, ...]
 ) -> tuple[EngineFacts, ...]:

@@ -3,8 +3,6 @@
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
-from prefect import task
-
 from moorage.adapters.hosts.runtime import list_workloads
 from moorage.adapters.system.parallel import map_parallel
 from moorage.adapters.system.threads import in_thread
@@ -23,14 +21,15 @@ from moorage.releases.release import ReleaseRow, successor_of
 from moorage.releases.states import SERVING, ReleaseState
 from moorage.spec import RuntimeName
 from tasks.cleanup import took_over
-from tasks.context import RETRIED, ledger, settings
+from tasks.context import ledger, settings
+from tasks.flow_task import flow_task
 from tasks.journal import step
 
 OBSERVE_SECONDS = 20.0
 """How long one place may take; one that is silent for so long is out of sight."""
 
 
-@task(name="look", task_run_name="look at ledger and hosts", timeout_seconds=120, **RETRIED)
+@flow_task("look", "look at ledger and hosts", timeout_seconds=120, retried=True)
 async def observe_fleet(fleet: Fleet, *, keep: bool = True) -> ClusterState:
     """Compare what the ledger says with what the hosts show.
 

@@ -2,8 +2,6 @@
 
 from dataclasses import replace
 
-from prefect import task
-
 from moorage.adapters.system.process import paused_collector
 from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Cause, Failure
@@ -22,7 +20,8 @@ from moorage.releases.release import Release
 from moorage.reports.plan_report import placement_document
 from moorage.spec import ModelSpec, slug
 from tasks.artifacts import show_markdown
-from tasks.context import PLAIN, ledger
+from tasks.context import ledger
+from tasks.flow_task import flow_task
 from tasks.journal import step, tell
 from tasks.survey import take_snapshot
 
@@ -30,7 +29,7 @@ CLAIM_ATTEMPTS = 12
 """Somebody wins each round, so more than deploy at once by default (8) need never give up."""
 
 
-@task(name="place", task_run_name="place {analyzed.spec.name}", **PLAIN)
+@flow_task("place", "place {analyzed.spec.name}")
 async def dry_place(
     analyzed: Analyzed, snapshot: FleetSnapshot, running: str, target: Release | None = None
 ) -> Placement:
@@ -42,7 +41,7 @@ async def dry_place(
         return placement
 
 
-@task(name="place", task_run_name="place {analyzed.spec.name}", timeout_seconds=120, **PLAIN)
+@flow_task("place", "place {analyzed.spec.name}", timeout_seconds=120)
 async def place(
     analyzed: Analyzed,
     fleet: Fleet,

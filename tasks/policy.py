@@ -9,11 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 
-from prefect import get_run_logger
-from prefect.client.schemas.objects import FlowRun
-from prefect.context import FlowRunContext
-from prefect.settings import get_current_settings
-
 from moorage.adapters.files.policy_file import (
     folders_of_adapter,
     load_policy,
@@ -21,7 +16,7 @@ from moorage.adapters.files.policy_file import (
     request_of,
     roots_of,
 )
-from moorage.adapters.prefect.approvals import ask_on_server
+from moorage.adapters.prefect.current_run import current_flow_run, run_logger
 from moorage.adapters.prefect.events import ASKED, GRANTED, REFUSED, emit_model_event
 from moorage.adapters.system.process import command_line_user
 from moorage.adapters.system.threads import in_thread, threaded, variable_scope
@@ -164,7 +159,7 @@ def _require_own_environment(channel: Channel) -> None:
     A worker passes `job_variables` of a run to its process. Those of the deployment and of the work
     pool are the site's own.
     """
-    run = _this_run()
+    run = current_flow_run()
     brought = (run.job_variables if run else None) or {}
     variables = brought.get("env") or {}
     found = {*brought} - {"env"} | {f"env.{name}" for name in {*variables} - HARMLESS}
@@ -184,13 +179,8 @@ def _owner() -> str:
     """
     if is_from_command_line():
         return command_line_user().account
-    run = _this_run()
+    run = current_flow_run()
     return (run.created_by.display_value if run and run.created_by else None) or "api"
-
-
-def _this_run() -> FlowRun | None:
-    context = FlowRunContext.get()
-    return context.flow_run if context else None
 
 
 def asking(asker: Asker) -> AbstractContextManager[None]:
@@ -215,6 +205,10 @@ async def ask(question: Question) -> None:
         Failure: `APPROVAL_REFUSED`, `APPROVAL_TIMED_OUT`, or `APPROVAL_IMPOSSIBLE` where there is
             neither a server that others can reach nor a terminal.
     """
+    from prefect.settings import get_current_settings  # noqa: PLC0415  (imports Prefect)
+
+    from moorage.adapters.prefect.approvals import ask_on_server  # noqa: PLC0415  (as above)
+
     emit_model_event(ASKED, question.models, seconds=question.seconds, why="waits for approval")
     if get_current_settings().api.url:
         answer = await ask_on_server(question)
@@ -229,4 +223,4 @@ async def ask(question: Question) -> None:
         emit_model_event(REFUSED, question.models, why=f"refused{note}")
         raise Failure(Cause.APPROVAL_REFUSED, f"{', '.join(question.models)}{note}")
     emit_model_event(GRANTED, question.models, why=f"approved{note}")
-    get_run_logger().info("approved%s", note)
+    run_logger().info("approved%s", note)

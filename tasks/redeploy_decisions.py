@@ -4,8 +4,6 @@ import asyncio
 from collections import Counter
 from pathlib import Path
 
-from prefect import task
-
 from moorage.adapters.files.specs import load_specs
 from moorage.adapters.registry.pinning import current_digest
 from moorage.adapters.system.threads import in_thread
@@ -24,13 +22,14 @@ from moorage.releases.release import Release
 from moorage.releases.states import SERVING, ReleaseState
 from moorage.spec import ModelSpec, OnDrift
 from tasks.compare import serving
-from tasks.context import PLAIN, ledger, settings
+from tasks.context import ledger, settings
+from tasks.flow_task import flow_task
 from tasks.image import tracked_image
 from tasks.journal import mute_steps, step
 from tasks.resolve import resolve_untracked
 
 
-@task(name="look", task_run_name="look at what serves", **PLAIN)
+@flow_task("look", "look at what serves")
 async def find_intents(
     names: list[str],
     labels: dict[str, str],
@@ -90,7 +89,7 @@ async def _find_drift(
     digest = await in_thread(current_digest, image, fleet.registries) if image else ""
     drifts = (*file_drift(release, spec), *branch_drift(release, model.revision, model.pins))
     drifts += image_drift(release, digest)
-    if whether_it_serves and not (await serving.fn(spec))[1]:
+    if whether_it_serves and not (await serving.untracked(spec))[1]:
         gone = Drift(kind=DriftKind.GONE, what=release.id, before="served", after="does not")
         drifts += (gone,)
     return drifts

@@ -5,9 +5,6 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-from prefect import task
-
-from moorage.adapters.prefect.termination import is_terminating
 from moorage.adapters.system.threads import (
     in_thread,
     run_shielded,
@@ -28,14 +25,15 @@ from moorage.releases.states import outage, stays
 from moorage.reports.record import failure_document, plan_document, release_document
 from moorage.spec import ModelSpec, slug
 from tasks.artifacts import show_markdown
-from tasks.context import PLAIN, ledger, routes
+from tasks.context import ledger, routes
+from tasks.flow_task import flow_task
 from tasks.journal import Journal, failure_of, step, tell
 from tasks.measure import measure, read_facts, record_measurements
 from tasks.schedules import fleet_parameter, has_schedule, set_schedules
 from tasks.smoke_test import is_canary
 
 
-@task(name="release", task_run_name="release {release.id}", **PLAIN)
+@flow_task("release", "release {release.id}")
 async def publish(release: Release) -> Release:
     """Write the record and send requests to the release, in one step; the record as written."""
     with step("release") as note:
@@ -228,5 +226,9 @@ def cause_of(error: BaseException) -> str:
     """Why a release ends that raised this: a cause of ours, or what went wrong inside."""
     if failure := failure_of(error):
         return failure.cause
+    from moorage.adapters.prefect.termination import (  # noqa: PLC0415  (imports Prefect)
+        is_terminating,
+    )
+
     interrupted = was_interrupted(error) or is_terminating()
     return Cause.INTERRUPTED if interrupted else f"internal: {error!r}"

@@ -5,8 +5,6 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from datetime import UTC, datetime
 
-from prefect import task
-
 from moorage.adapters.gateway.followed_routes import revive_services
 from moorage.adapters.hosts.runtime import remove_workload, runtime_for
 from moorage.adapters.ledger.locks import LockHeld
@@ -18,7 +16,8 @@ from moorage.releases.release import Release, ReleaseRow, ReleaseState, claims_o
 from moorage.releases.states import SERVING
 from tasks.cleanup import made_room, recover
 from tasks.compare import mark
-from tasks.context import PLAIN, ledger, settings
+from tasks.context import ledger, settings
+from tasks.flow_task import flow_task
 from tasks.journal import step, tell
 from tasks.replace import restore_release, stop_sleeper
 from tasks.restart import count_attempt, lease_accelerators, lease_of, probe, restart
@@ -37,7 +36,7 @@ LOCK = "reconcile:fleet"
 """No model can have this name."""
 
 
-@task(name="repair", task_run_name="repair", **PLAIN)
+@flow_task("repair", "repair")
 async def repair(actions: Sequence[Action], note: str) -> tuple[ActionOutcome, ...]:
     """Carry out what was decided, the actions of one model in order; what becomes of each.
 

@@ -2,8 +2,6 @@
 
 import asyncio
 
-from prefect import task
-
 from moorage.adapters.secrets import read_secrets
 from moorage.adapters.sources import read_keys, resolve_one
 from moorage.adapters.system.threads import in_thread
@@ -11,7 +9,8 @@ from moorage.common.units import human_bytes
 from moorage.models.assets import Asset, assets_of
 from moorage.models.source import ResolvedModel, join_companions
 from moorage.spec import ModelSpec
-from tasks.context import RETRIED, settings, with_retries
+from tasks.context import settings
+from tasks.flow_task import flow_task
 from tasks.journal import step
 
 RESOLVE_SECONDS = 300
@@ -27,21 +26,12 @@ async def resolve(spec: ModelSpec) -> ResolvedModel:
 
 async def resolve_untracked(spec: ModelSpec) -> ResolvedModel:
     """The same without task runs: of many models in one run they would be too many to read."""
-
-    async def found(asset: Asset) -> ResolvedModel:
-        async with asyncio.timeout(RESOLVE_SECONDS):
-            return await with_retries()(resolve_asset.fn, spec, asset)
-
     assets = assets_of(spec)
-    return join_companions(assets, await asyncio.gather(*map(found, assets)))
+    found = await asyncio.gather(*(resolve_asset.untracked(spec, asset) for asset in assets))
+    return join_companions(assets, found)
 
 
-@task(
-    name="resolve",
-    task_run_name="resolve {asset.source}",
-    timeout_seconds=RESOLVE_SECONDS,
-    **RETRIED,
-)
+@flow_task("resolve", "resolve {asset.source}", timeout_seconds=RESOLVE_SECONDS, retried=True)
 async def resolve_asset(spec: ModelSpec, asset: Asset) -> ResolvedModel:
     """Find one of a spec's assets at its source."""
     with step(f"resolve{asset.step}") as note:

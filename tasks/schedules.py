@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Sequence
 
-from moorage.adapters.prefect.schedules import change_schedules, scheduled_deployments
 from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Failure
 from moorage.inventory.fleet import Fleet
@@ -40,6 +39,11 @@ async def set_schedules(models: Collection[str] | None, wanted: Sequence[ModelSc
 
     Models serve without them, too: what fails here is only told, and reconciling does it.
     """
+    from moorage.adapters.prefect.schedules import (  # noqa: PLC0415  (imports Prefect)
+        change_schedules,
+        scheduled_deployments,
+    )
+
     try:
         deployments = await scheduled_deployments()
         for one in deployments:

@@ -3,8 +3,6 @@
 import asyncio
 import time
 
-from prefect import task
-
 from moorage.adapters.engines.engine_http import ask
 from moorage.adapters.system.process import has_match
 from moorage.adapters.system.threads import in_thread, run_uninterrupted
@@ -27,7 +25,8 @@ from moorage.readiness.smoke_test import (
 from moorage.releases.release import Release
 from moorage.releases.routing import Canary
 from moorage.spec import Mode, ModelSpec, PromptSpec, ReplaceStrategy
-from tasks.context import PLAIN, routes
+from tasks.context import routes
+from tasks.flow_task import flow_task
 from tasks.journal import step, tell
 from tasks.verify import Watch, api_key
 
@@ -37,7 +36,7 @@ ROUNDS = 3
 POLL_SECONDS = 1.0
 
 
-@task(name="gate", task_run_name="gate {plan.release}", **PLAIN)
+@flow_task("gate", "gate {plan.release}")
 async def gate(
     spec: ModelSpec,
     profile: ModelProfile,
@@ -134,7 +133,7 @@ def is_canary(draft: Release, before: Release | None) -> bool:
     return wanted and before is not None and not draft.rolled_back_to
 
 
-@task(name="canary", task_run_name="canary of {plan.release}", **PLAIN)
+@flow_task("canary", "canary of {plan.release}")
 async def canary(
     spec: ModelSpec, profile: ModelProfile, plan: LaunchPlan, workloads: tuple[Workload, ...]
 ) -> None:

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from prefect import task
-
 from moorage.adapters.docker.helper import PULL_SECONDS, ensure_helper_image
 from moorage.adapters.docker.images import DockerImages
 from moorage.adapters.engines.engine_folders import has_caches, make_remote_cache_folders
@@ -33,7 +31,8 @@ from moorage.spec import ModelSpec, slug
 from moorage.spec.image_reference import familiar, parse_reference
 from tasks.adapters import tidy
 from tasks.artifacts import Progress, with_progress
-from tasks.context import RETRIED, ledger, settings
+from tasks.context import ledger, settings
+from tasks.flow_task import flow_task
 from tasks.image import wanted_image
 from tasks.journal import step, tell
 from tasks.map_hosts import HostCall, gather_all, map_hosts
@@ -95,7 +94,7 @@ async def fetch_undos(placed: Placed, fleet: Fleet) -> list[tuple[str, Callable[
     return undos
 
 
-@task(name="stage", task_run_name="stage {asset.source}", **RETRIED)
+@flow_task("stage", "stage {asset.source}", retried=True)
 async def stage_asset(spec: ModelSpec, asset: Asset, found: ResolvedModel) -> ResolvedModel:
     """Download what is missing of one asset; a download that was cut goes on where it ended."""
     with step(f"stage{asset.step}") as note:
@@ -115,7 +114,7 @@ async def stage_asset(spec: ModelSpec, asset: Asset, found: ResolvedModel) -> Re
         return staged
 
 
-@task(name="stage", task_run_name="stage {asset.source} on {host.name}", **RETRIED)
+@flow_task("stage", "stage {asset.source} on {host.name}", retried=True)
 async def stage_remotely(
     spec: ModelSpec, asset: Asset, found: ResolvedModel, host: HostSnapshot, fleet: FleetSnapshot
 ) -> str:
@@ -170,7 +169,7 @@ async def make_caches(plan: LaunchPlan, snapshot: FleetSnapshot) -> None:
     await asyncio.gather(*(make_caches_on(host, plan, snapshot) for host in sorted(hosts)))
 
 
-@task(name="keep", task_run_name="have folders to keep things in on {host}", **RETRIED)
+@flow_task("keep", "have folders to keep things in on {host}", retried=True)
 async def make_caches_on(host: str, plan: LaunchPlan, snapshot: FleetSnapshot) -> None:
     """Have them on one host."""
     with step(f"keep on {host}") as note:

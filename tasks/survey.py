@@ -1,7 +1,5 @@
 """Step survey: the fleet as it is now."""
 
-from prefect import task
-
 from moorage.adapters.hosts.survey import HOST_SECONDS, fleet_snapshot, survey_hosts
 from moorage.adapters.ray.cluster_survey import survey_cluster
 from moorage.adapters.system.threads import in_thread
@@ -10,12 +8,13 @@ from moorage.inventory.fleet import Fleet
 from moorage.inventory.snapshot import FleetSnapshot, HostSnapshot
 from moorage.spec import ModelSpec
 from tasks.cleanup import abandoned
-from tasks.context import PLAIN, RETRIED, ledger, settings
+from tasks.context import ledger, settings
+from tasks.flow_task import flow_task
 from tasks.journal import step
 from tasks.map_hosts import HostCall, map_hosts
 
 
-@task(name="survey", task_run_name="survey the fleet", timeout_seconds=120, **RETRIED)
+@flow_task("survey", "survey the fleet", timeout_seconds=120, retried=True)
 async def survey(fleet: Fleet, cluster: str | None = None) -> FleetSnapshot:
     """Look at every host, and at what the ledger has reserved there; or at one Ray cluster."""
     with step("survey") as note:
@@ -53,7 +52,7 @@ async def take_snapshot(fleet: Fleet) -> FleetSnapshot:
     return await in_thread(fleet_snapshot, hosts, fleet, claims, settings().models)
 
 
-@task(name="look", task_run_name="survey {alone.hosts[0].name}", **PLAIN)
+@flow_task("look", "survey {alone.hosts[0].name}")
 async def survey_host(alone: Fleet) -> HostSnapshot:
     """Look at one host, given as a fleet of its own; one that does not answer is no failure."""
     (seen,) = await in_thread(survey_hosts, alone, HOST_SECONDS)

@@ -5,8 +5,6 @@ import time
 from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any, Protocol, TypeVar
 
-from prefect import task
-
 from moorage.adapters.engines.engine_http import ask
 from moorage.adapters.hosts.observation import Observation
 from moorage.adapters.hosts.runtime import runtime_for
@@ -26,7 +24,8 @@ from moorage.readiness.protocol import Phase, Probe, ProbeResult, Readiness, app
 from moorage.reports.record import readiness_document
 from moorage.spec import ModelSpec, RuntimeName, slug
 from tasks.artifacts import show_markdown
-from tasks.context import PLAIN, settings
+from tasks.context import settings
+from tasks.flow_task import flow_task
 from tasks.journal import step
 
 R = TypeVar("R")
@@ -66,7 +65,7 @@ TIMEOUT_CAUSES = {
 }
 
 
-@task(name="verify", task_run_name="verify {plan.release}", **PLAIN)
+@flow_task("verify", "verify {plan.release}")
 async def verify(
     spec: ModelSpec,
     profile: ModelProfile,

@@ -5,10 +5,15 @@ from __future__ import annotations
 import importlib.util
 import re
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
+import typer
 from ruamel.yaml import YAML
+from typer.core import TyperGroup
 
+from moorage.cli.app import app
+from moorage.cli.commands import LazyCommand
 from moorage.common.failures import Cause
 from moorage.policy.rules import Policy, Rules
 
@@ -49,13 +54,18 @@ def test_every_claim_about_security_names_tests_that_are_there() -> None:
 
 def test_the_readme_names_every_command() -> None:
     readme = (REPOSITORY / "README.md").read_text()
-    from moorage.cli.app import app  # noqa: PLC0415  (the test is about its commands)
+    for name in _names(typer.main.get_group(app)):
+        assert f"moorage {name}" in readme
 
-    groups = [(f"{group.name} ", group.typer_instance or app) for group in app.registered_groups]
-    for prefix, commands in (("", app), *groups):
-        for command in commands.registered_commands:
-            assert command.callback
-            assert f"moorage {prefix}{command.name or command.callback.__name__}" in readme
+
+def _names(group: TyperGroup, prefix: str = "") -> Iterator[str]:
+    """The words of every command of a group and of the groups in it."""
+    for name, command in group.commands.items():
+        loaded = command.load() if isinstance(command, LazyCommand) else command
+        if isinstance(loaded, TyperGroup):
+            yield from _names(loaded, f"{name} ")
+        else:
+            yield f"{prefix}{name}"
 
 
 def test_the_example_of_a_policy_has_every_rule_with_its_default() -> None:

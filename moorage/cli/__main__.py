@@ -1,8 +1,9 @@
 """The command `moorage`. Ctrl-C during the imports exits silently."""
 
 import io
-import signal
 import sys
+
+from moorage.cli import silently_interrupted
 
 
 def main() -> None:
@@ -10,13 +11,9 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A path may hold bytes that are no text.
         sys.stdout.reconfigure(errors="backslashreplace")
-    heard = signal.getsignal(signal.SIGINT)
-    if heard is signal.default_int_handler:
-        # Importing the commands takes a second, in which nothing has been begun.
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-    from moorage.cli.app import app  # noqa: PLC0415
+    with silently_interrupted():
+        from moorage.cli.app import app  # noqa: PLC0415
 
-    signal.signal(signal.SIGINT, heard)
     app()
 
 

@@ -1,58 +1,78 @@
-"""The commands; those that deploy and retire a model are here."""
+"""The commands by name. Each is imported when it runs, so that the list is there at once."""
 
 import importlib.metadata
-from pathlib import Path
 from typing import Annotated
 
 import typer
-from pydantic import TypeAdapter
 
-from moorage.adapters.engines.schemas import check_early
-from moorage.adapters.files.pretrained import warm
-from moorage.adapters.files.specs import load_fleet, load_spec
-from moorage.adapters.system.settings import Settings
-from moorage.cli import (
-    apply,
-    endpoint,
-    engines,
-    fleet,
-    gateway,
-    keys,
-    ledger,
-    lora,
-    machine,
-    memory,
-    models,
-    policy,
-    pull,
-    redeploy,
-    releases,
-    run,
-    status,
-    usage,
-)
-from moorage.cli.flows import FlowResult, call_flow
-from moorage.cli.options import AsJson, Commands, ModelName, SpecFile, existing, fleet_of
-from moorage.cli.output import print_answer, say, show_record
-from moorage.releases.release import Release
-from moorage.spec import Name
+from moorage.cli.commands import Commands, Target
+
+COMMANDS = {
+    "Deploy a model": {
+        "deploy": ("deploy:deploy", "Download, place, launch, and prove that it answers."),
+        "plan": ("deploy:plan", "Show exactly what `deploy` would run, and why."),
+        "memory": ("memory:memory", "Predict the accelerator memory that a model needs."),
+        "run": ("run:run", "Run a model here for an answer or a talk; leave nothing."),
+        "pull": ("pull:pull", "Download a model and what goes with it."),
+        "retire": ("deploy:retire", "Stop a model and free what it holds."),
+    },
+    "See what runs": {
+        "status": ("status:status", "Show every model, its state and its endpoint."),
+        "logs": ("status:logs", "Print the log of a model's engine."),
+        "endpoint": ("endpoint:endpoint", "Print the base URL of a model for OpenAI clients."),
+        "chat": ("endpoint:chat", "Send a prompt to a model."),
+        "usage": ("usage:usage", "Show requests and tokens by day, model and key."),
+        "history": ("releases:history", "Show all releases of a model."),
+        "show": ("releases:show", "Show the record of a release: what was decided, and why."),
+        "diff": ("releases:diff", "Compare two releases."),
+    },
+    "Change what runs": {
+        "rollback": ("releases:rollback", "Deploy an earlier release again."),
+        "redeploy": ("redeploy:redeploy", "Redeploy models whose branch, image or file changed."),
+        "reconcile": ("redeploy:reconcile", "Repair what is dead, left over or out of sight."),
+        "unload": ("deploy:unload", "Put a model to sleep; a request wakes it."),
+        "load": ("deploy:load", "Wake a model that sleeps."),
+        "lora": ("lora:app", "Load and unload LoRA adapters of a running model."),
+        "apply": ("apply:apply", "Make the running models match files."),
+        "export": ("apply:export", "Write the running models as files."),
+        "import": ("apply:import_models", "Deploy the models of an exported folder."),
+        "approvals": ("redeploy:approvals", "Show the runs that wait for approval."),
+        "approve": ("redeploy:approve", "Approve or refuse a run."),
+    },
+    "Machines and site": {
+        "serve": ("deploy:serve", "Serve the flows to the Prefect UI, schedules and API."),
+        "doctor": ("machine:doctor", "Check what this machine can run."),
+        "fleet": ("fleet:commands", "Show the hosts, or check them."),
+        "engines": ("engines:commands", "Show, install, update and remove engines."),
+        "models": ("models:commands", "Show, prune and verify stored models."),
+        "list": ("models:list_models", "Show stored models, as `models` does."),
+        "gateway": ("gateway:app", "One address for all models: up, down, status."),
+        "key": ("keys:app", "Make and revoke API keys."),
+        "policy": ("policy:app", "Show what the site allows, and check specs with it."),
+        "ledger": ("ledger:commands", "Back the ledger up, restore and check it."),
+        "schema": ("machine:schema", "Read the arguments that a version of vLLM accepts."),
+    },
+}
+"""By heading, in the order of a day: where each command is in this folder, and what it does."""
+
+_LAZY = {
+    name: Target(f"moorage.cli.{place}", text, panel)
+    for panel, named in COMMANDS.items()
+    for name, (place, text) in named.items()
+}
 
 app = Commands(
+    _LAZY,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     help="Finds every model a berth: deploys LLM inference servers, and keeps a record of why.",
 )
 
-FleetFile = Annotated[
-    Path | None,
-    typer.Option("--fleet", help="Fleet file; else fleet.yaml next to it, else this machine."),
-]
-
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        say(f"moorage {importlib.metadata.version('moorage')}")
+        typer.echo(f"moorage {importlib.metadata.version('moorage')}")
         raise typer.Exit
 
 
@@ -64,128 +84,6 @@ def main(
     ] = False,
 ) -> None:
     """Options of every command."""
-
-
-@app.command()
-def deploy(spec: SpecFile, fleet: FleetFile = None, as_json: AsJson = False) -> None:
-    """Deploy a model: download, place, launch, and prove that it answers."""
-    outcome = _run_on_spec("deploy_model", spec, fleet, as_json=as_json)
-    releases.show_deployment(outcome, as_json=as_json)
-
-
-@app.command()
-def plan(spec: SpecFile, fleet: FleetFile = None, as_json: AsJson = False) -> None:
-    """Show exactly what `deploy` would run, and why. Nothing is claimed or started."""
-    outcome = _run_on_spec("plan_model", spec, fleet, as_json=as_json)
-    if outcome.name == "Unchanged" and not as_json:
-        return say(f"{outcome.message}: a deploy would change nothing")
-    return show_record(outcome.result, as_json=as_json)
-
-
-def _run_on_spec(
-    flow: str, spec: Path, fleet: Path | None, *, as_json: bool
-) -> FlowResult[Release]:
-    path = existing(spec)
-    wanted, hosts = load_spec(path), load_fleet(fleet, path)
-    check_early(wanted, hosts, Settings().root)
-    return call_flow(flow, wanted, hosts, as_json=as_json, meanwhile=warm)
-
-
-@app.command()
-def retire(name: ModelName, as_json: AsJson = False) -> None:
-    """Stop the running release of a model and free its claims."""
-    TypeAdapter(Name).validate_python(name)
-    _show_release(name, call_flow("retire_model", name, as_json=as_json), as_json=as_json)
-
-
-def _show_release(model: str, outcome: FlowResult[str], *, as_json: bool) -> None:
-    content = {"model": model, "release": outcome.result or None, "message": outcome.message}
-    print_answer(content, outcome.message, as_json=as_json)
-
-
-@app.command()
-def unload(
-    name: ModelName,
-    reason: Annotated[str, typer.Option(help="Why, for the record.")] = "requested",
-    as_json: AsJson = False,
-) -> None:
-    """Put a model to sleep: free its claims, but keep its release, which a request wakes."""
-    TypeAdapter(Name).validate_python(name)
-    _show_release(name, call_flow("sleep_model", name, reason, as_json=as_json), as_json=as_json)
-
-
-@app.command()
-def load(name: ModelName, fleet: FleetFile = None, as_json: AsJson = False) -> None:
-    """Wake a model that sleeps: it serves again where it ran, exactly as it was planned."""
-    TypeAdapter(Name).validate_python(name)
-    hosts = fleet_of(fleet)
-    _show_release(name, call_flow("wake_model", name, hosts, as_json=as_json), as_json=as_json)
-
-
-@app.command()
-def serve(
-    limit: Annotated[int, typer.Option(min=1, max=1024, help="Flow runs at the same time.")] = 8,
-    no_login: Annotated[
-        bool,
-        typer.Option(
-            "--no-login",
-            help="Let every user of this machine deploy through the API, without a login.",
-        ),
-    ] = False,
-    show_login: Annotated[
-        bool, typer.Option("--show-login", help="Print user:password of the server and exit.")
-    ] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Serve all flows: ready for the Prefect UI, schedules and the API.
-
-    Uses the server of PREFECT_API_URL, or starts one on this machine. That server requires a login.
-    The first start creates the login in MOORAGE_HOME, where commands read it.
-    """
-    from moorage.cli import serve  # noqa: PLC0415  (imports Prefect, see run_flow)
-
-    if show_login:
-        serve.show_login(as_json=as_json)
-    else:
-        serve.serve_flows(limit, no_login=no_login)
-
-
-for command in (
-    memory.memory,
-    status.status,
-    status.logs,
-    releases.history,
-    releases.show,
-    releases.diff,
-    releases.rollback,
-    endpoint.endpoint,
-    endpoint.chat,
-    run.run,
-    pull.pull,
-    usage.usage,
-    apply.apply,
-    apply.export,
-    redeploy.redeploy,
-    redeploy.approvals,
-    redeploy.approve,
-    redeploy.reconcile,
-    machine.doctor,
-    machine.schema,
-):
-    app.command()(command)
-app.command("import")(apply.import_models)
-app.command("list")(models.list_models)
-for name, commands in (
-    ("engines", engines.commands),
-    ("fleet", fleet.commands),
-    ("gateway", gateway.app),
-    ("key", keys.app),
-    ("ledger", ledger.commands),
-    ("lora", lora.app),
-    ("models", models.commands),
-    ("policy", policy.app),
-):
-    app.add_typer(commands, name=name)
 
 
 if __name__ == "__main__":

@@ -18,13 +18,14 @@ from moorage.adapters.files.specs import (
 )
 from moorage.adapters.system.settings import Settings
 from moorage.cli import options
-from moorage.cli.flows import FlowResult, call_flow
+from moorage.cli.flows import call_flow
 from moorage.cli.options import DEPLOYMENTS, AsJson, AtOnce, DryRun, open_ledger
 from moorage.cli.output import dump, print_answer, print_table
 from moorage.cli.status import liveness
 from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.common.units import counted
 from moorage.inventory.fleet import Fleet
+from moorage.operations.flow_result import FlowResult
 from moorage.operations.history.desired import IDLE, Action, Applied, Intent, intents
 from moorage.operations.history.rollback import pinned_spec
 from moorage.releases.states import DEPLOYED, SERVING

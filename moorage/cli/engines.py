@@ -10,8 +10,9 @@ from moorage.adapters.engines.disk_usage import measure_disks
 from moorage.adapters.engines.installations import Installations
 from moorage.adapters.hosts.survey import survey_hosts
 from moorage.adapters.system.settings import Settings
-from moorage.cli.flows import FlowResult, call_flow
-from moorage.cli.options import AsJson, Commands, FleetFile, fleet_of, open_ledger
+from moorage.cli.commands import Commands
+from moorage.cli.flows import call_flow
+from moorage.cli.options import AsJson, FleetFile, fleet_of, open_ledger
 from moorage.cli.output import dump, print_answer, print_table, show_document
 from moorage.engines.base import Engine
 from moorage.engines.registry import ENGINES
@@ -19,6 +20,7 @@ from moorage.engines.status import EngineState, EngineStatus, engine_status
 from moorage.inventory.access import parse_access
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.operations.engine_installation import HOLDING, no_engine
+from moorage.operations.flow_result import FlowResult
 from moorage.reports.engine_report import (
     ENGINE_COLUMNS,
     EngineReport,

@@ -14,7 +14,8 @@ from moorage.adapters.hosts.fleet_check import check_fleet
 from moorage.adapters.hosts.survey import HOST_SECONDS, fleet_snapshot, survey_hosts
 from moorage.adapters.ray.cluster_survey import check_clusters, survey_clusters
 from moorage.adapters.system.settings import Settings
-from moorage.cli.options import AsJson, Commands, FleetFile, fleet_of, open_ledger
+from moorage.cli.commands import Commands
+from moorage.cli.options import AsJson, FleetFile, fleet_of, open_ledger
 from moorage.cli.output import dump, err, out, print_table, say
 from moorage.common.failures import ExitCode, Failure
 from moorage.common.units import counted, human_bytes

@@ -9,10 +9,10 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import typer
 from rich import progress
@@ -22,6 +22,7 @@ from rich.markup import escape
 from moorage.cli.output import LostApi, err, leave
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import human_seconds
+from moorage.operations.flow_result import FlowResult
 from moorage.operations.redeploy.intent import Answer, Question
 from moorage.policy.request import Channel
 from moorage.releases.release import StepRecord
@@ -44,15 +45,6 @@ PREFECT_DEFAULTS = {
 """Set before Prefect is imported, where the user has not set them."""
 
 
-@dataclass(frozen=True)
-class FlowResult(Generic[R]):
-    """How a flow run ended: the name and message of its final state, and its result."""
-
-    name: str
-    message: str
-    result: R
-
-
 def call_flow(
     name: str,
     *parameters: Any,
@@ -71,6 +63,33 @@ def call_flow(
         return cast("Awaitable[Any]", flow(*parameters, return_state=True))
 
     return run_flow(start, as_json=as_json, failed_too=failed_too)
+
+
+def call_dry_run(
+    name: str, *parameters: Any, as_json: bool, meanwhile: Callable[[], None] = lambda: None
+) -> FlowResult[Any]:
+    """Call `flows.dry_run.NAME` with its parameters: no flow run, no server, no Prefect."""
+    with _nothing_begun(as_json=as_json):
+        meanwhile()
+        from flows import dry_run  # noqa: PLC0415  (imports all steps)
+        from tasks.journal import failure_of, journal, listening  # noqa: PLC0415  (as above)
+        from tasks.policy import channel_scope  # noqa: PLC0415  (as above)
+
+    async def main() -> FlowResult[Any]:
+        with _cancelled_by_sigterm(), journal() as opened:
+            context = dry_run.RunContext(opened, "", datetime.now(UTC))
+            try:
+                return cast("FlowResult[Any]", await getattr(dry_run, name)(context, *parameters))
+            except Exception as error:
+                if (failure := failure_of(error)) is None:
+                    raise
+                raise failure from None
+
+    with channel_scope(Channel.CLI):
+        if as_json:
+            return asyncio.run(main())
+        with StepPrinter(err) as printer, listening(printer):
+            return asyncio.run(main())
 
 
 def run_flow(

@@ -10,7 +10,8 @@ from moorage.adapters.files.specs import FLEET_FILE, load_fleet
 from moorage.adapters.gateway.envoy_image import fleet_host, present_envoy_image, this_machine
 from moorage.adapters.gateway.lifecycle import bring_up, gateway_state, take_down
 from moorage.adapters.system.settings import Settings
-from moorage.cli.options import DEPLOYMENTS, AsJson, Commands, FleetFile, open_ledger
+from moorage.cli.commands import Commands
+from moorage.cli.options import DEPLOYMENTS, AsJson, FleetFile, open_ledger
 from moorage.cli.output import dump, print_table, say
 from moorage.common.failures import Cause, Failure
 from moorage.gateway.gateway import Gateway, GatewayHost, GatewayOptions

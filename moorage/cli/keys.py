@@ -12,8 +12,9 @@ from pydantic import TypeAdapter
 from moorage.adapters.gateway.followed_routes import FOLLOW_SECONDS, await_gateways
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.system.settings import Settings
+from moorage.cli.commands import Commands
 from moorage.cli.endpoint import show_key
-from moorage.cli.options import AsJson, Commands, open_ledger
+from moorage.cli.options import AsJson, open_ledger
 from moorage.cli.output import dump, err, print_answer, print_table
 from moorage.common.failures import Cause, Failure
 from moorage.gateway.table import ApiKey

@@ -15,7 +15,8 @@ from moorage.adapters.ledger.copies import back_up
 from moorage.adapters.ledger.copies import restore as restore_ledger
 from moorage.adapters.ledger.database import shown_url
 from moorage.adapters.system.settings import Settings
-from moorage.cli.options import AsJson, Commands
+from moorage.cli.commands import Commands
+from moorage.cli.options import AsJson
 from moorage.cli.output import dump, print_answer, say
 from moorage.common.failures import ExitCode
 

@@ -9,12 +9,14 @@ from pydantic import TypeAdapter, ValidationError
 
 from moorage.adapters.engines.engine_http import served_names
 from moorage.adapters.files.specs import InvalidFile, absolute
+from moorage.cli.commands import Commands
 from moorage.cli.endpoint import key_of, running_release
-from moorage.cli.flows import FlowResult, call_flow
-from moorage.cli.options import ApiKey, AsJson, Commands, ModelName
+from moorage.cli.flows import call_flow
+from moorage.cli.options import ApiKey, AsJson, ModelName
 from moorage.cli.output import dump, print_answer, print_table
 from moorage.common.failures import Cause
 from moorage.models.assets import AssetRole, Pin
+from moorage.operations.flow_result import FlowResult
 from moorage.releases.loaded_adapters import loaded
 from moorage.releases.release import ReleaseRow
 from moorage.reports.problems import problems_of

@@ -12,7 +12,8 @@ import typer
 from moorage.adapters.system.parallel import map_parallel
 from moorage.adapters.system.settings import Settings
 from moorage.adapters.transfer.store_cleanup import WORK_SECONDS, Store, prune, stores_of
-from moorage.cli.options import AsJson, Commands, FleetFile, fleet_of, open_ledger
+from moorage.cli.commands import Commands
+from moorage.cli.options import AsJson, FleetFile, fleet_of, open_ledger
 from moorage.cli.output import dump, err, out, print_table
 from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.common.units import human_bytes, parse_bytes

@@ -1,25 +1,19 @@
-"""What commands share: options, arguments, and how failures end them."""
+"""What commands share: options and arguments."""
 
-from collections.abc import Callable
 from contextlib import suppress
 from difflib import get_close_matches
-from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
 
 from moorage.adapters.files.specs import OTHER_FILES, load_fleet
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.system.settings import Settings
-from moorage.cli.output import exit_on_failure
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.fleet import Fleet
 from moorage.operations.history.rollback import one_of
 from moorage.releases.release import Release, ReleaseRow
-
-C = TypeVar("C", bound=Callable[..., Any])
 
 DEPLOYMENTS = Path("deployments")
 SpecFile = Annotated[
@@ -36,39 +30,6 @@ ApiKey = Annotated[
     str,
     typer.Option(envvar="MOORAGE_API_KEY", help="API key. Default: that of `moorage key show`."),
 ]
-
-
-HELP = {"help_option_names": ["-h", "--help"]}
-
-
-class Commands(typer.Typer):
-    """Commands whose failures are shown and become exit codes."""
-
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(cls=_Group, context_settings=HELP, **settings)
-
-    def command(self, name: str | None = None, **settings: Any) -> Callable[[C], C]:
-        """Register a command, as `typer.Typer` does."""
-        return super().command(name, cls=_Command, **settings)
-
-
-class _Group(TyperGroup):
-    def invoke(self, ctx: Any) -> Any:
-        return exit_on_failure(partial(super().invoke, ctx), as_json=_is_json(ctx))
-
-
-class _Command(TyperCommand):
-    """Options before its name count too: `models --fleet X prune` must prune no other fleet."""
-
-    def invoke(self, ctx: Any) -> Any:
-        before = ctx.parent.params if ctx.parent else {}
-        for name, value in ctx.params.items():
-            ctx.params[name] = value or before.get(name, value)
-        return exit_on_failure(partial(super().invoke, ctx), as_json=_is_json(ctx))
-
-
-def _is_json(context: Any) -> bool:
-    return bool(context.params.get("as_json"))
 
 
 def fleet_of(file: Path | None) -> Fleet:

@@ -9,7 +9,8 @@ from pydantic import BaseModel
 from moorage.adapters.files.policy_file import load_policy, load_site_fleet, request_of
 from moorage.adapters.files.specs import load_fleet, load_spec
 from moorage.adapters.system.settings import Settings
-from moorage.cli.options import AsJson, Commands, existing
+from moorage.cli.commands import Commands
+from moorage.cli.options import AsJson, existing
 from moorage.cli.output import dump, print_table, say
 from moorage.policy.judge import parameter_violations, violations
 from moorage.policy.request import Channel, PolicyRefused, Submission, Violation

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 from pydantic import TypeAdapter, ValidationError
 
-from moorage.cli.flows import call_flow
+from moorage.cli.flows import call_dry_run, call_flow
 from moorage.cli.options import AsJson, AtOnce, DryRun, FleetFile, fleet_of
 from moorage.cli.output import dump, print_answer, print_table, say
 from moorage.common.failures import Cause, ExitCode, Failure
@@ -53,8 +53,11 @@ def redeploy(
     _check_choice(names or [], label or [], every=every)
     _check_shares(wave, stop_at)
     chosen = (names or [], _labels(label or []), fleet_of(fleet), _folder(files))
-    how = (by_policy, force, wave, at_once, pause, stop_at, dry_run)
-    ended = call_flow("redeploy_models", *chosen, *how, as_json=as_json, failed_too=True)
+    if dry_run:
+        ended = call_dry_run("plan_redeployment", *chosen, by_policy, force, as_json=as_json)
+    else:
+        how = (by_policy, force, wave, at_once, pause, stop_at)
+        ended = call_flow("redeploy_models", *chosen, *how, as_json=as_json, failed_too=True)
     _show(ended.result, as_json=as_json)
 
 
@@ -148,7 +151,11 @@ def approve(
 
 def reconcile(fleet: FleetFile = None, dry_run: DryRun = False, as_json: AsJson = False) -> None:
     """Repair dead, leftover or unreachable releases; show each action and its reason."""
-    ended = call_flow("reconcile_fleet", fleet_of(fleet), dry_run, as_json=as_json)
+    hosts = fleet_of(fleet)
+    if dry_run:
+        ended = call_dry_run("plan_reconcile", hosts, as_json=as_json)
+    else:
+        ended = call_flow("reconcile_fleet", hosts, as_json=as_json)
     if as_json:
         content = {"outcome": ended.name.lower(), "message": ended.message}
         return dump({**content, "actions": [_data(one) for one in ended.result]})

@@ -9,7 +9,7 @@ import typer
 from pydantic import TypeAdapter
 
 from moorage.cli.endpoint import gateway_addresses
-from moorage.cli.flows import FlowResult, call_flow
+from moorage.cli.flows import call_dry_run, call_flow
 from moorage.cli.options import (
     AsJson,
     DryRun,
@@ -23,6 +23,7 @@ from moorage.cli.options import (
     row_json,
 )
 from moorage.cli.output import dump, print_table, say, show_document, show_record, surprises
+from moorage.operations.flow_result import FlowResult
 from moorage.operations.history.comparison import compare
 from moorage.operations.history.rollback import last_two
 from moorage.releases.release import Release
@@ -122,9 +123,10 @@ def rollback(
     """Deploy an earlier release again, with the same revision, image and plan."""
     TypeAdapter(Name).validate_python(name)
     releases_of(open_ledger(), name)
-    outcome = call_flow("rollback_model", name, to, fleet_of(fleet), dry_run, as_json=as_json)
-    if dry_run and outcome.name != "Unchanged":
-        return _show_dry_run(outcome, as_json=as_json)
+    if dry_run:
+        planned = call_dry_run("plan_rollback", name, to, fleet_of(fleet), as_json=as_json)
+        return _show_dry_run(planned, as_json=as_json)
+    outcome = call_flow("rollback_model", name, to, fleet_of(fleet), as_json=as_json)
     if not as_json:
         _show_move(outcome.result)
     return show_deployment(outcome, as_json=as_json)

@@ -27,16 +27,11 @@ __all__ = ["prefect_server", "tiny_llama", "workplace"]
 
 WHERE = """\
 import asyncio, json, os
-from prefect import flow, task
-from moorage.common.failures import Cause, Failure
+from prefect import flow
+from moorage.common.failures import Failure
 from tasks.map_hosts import HostCall, map_hosts
+from tests.fleet.ray_tasks import where
 from moorage.adapters.prefect.task_runner import task_runner
-
-@task(persist_result=False)
-async def where(host: str) -> int:
-    if host == "wrong":
-        raise Failure(Cause.DISK_FULL, "no room", log_tail="the end")
-    return os.getpid()
 
 @flow(task_runner=task_runner(), persist_result=False)
 async def ask() -> dict:

@@ -31,6 +31,11 @@ class Heard:
         self.notes.append(text)
 
 
+@pytest.fixture(autouse=True)
+def _in_a_flow_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "flow_run_context", object)
+
+
 @pytest.fixture
 def heard() -> Iterator[Heard]:
     listener = Heard()
@@ -53,8 +58,8 @@ def test_a_page_that_is_not_taken_is_told(
     heard: Heard, monkeypatch: pytest.MonkeyPatch, api: Any, detail: str
 ) -> None:
     monkeypatch.setattr(pages, "PAGE_SECONDS", 0.01)
-    monkeypatch.setattr(pages, "acreate_table_artifact", api)
-    monkeypatch.setattr(pages, "acreate_progress_artifact", api)
+    monkeypatch.setattr("prefect.artifacts.acreate_table_artifact", api)
+    monkeypatch.setattr("prefect.artifacts.acreate_progress_artifact", api)
 
     async def show() -> None:
         await pages.show_table("readiness-tiny", [], "")
@@ -73,7 +78,16 @@ def test_what_is_wrong_with_a_page_itself_is_not_hidden(
     async def wrong(**_: Any) -> None:
         raise ValueError("key")
 
-    monkeypatch.setattr(pages, "acreate_markdown_artifact", wrong)
+    monkeypatch.setattr("prefect.artifacts.acreate_markdown_artifact", wrong)
     with pytest.raises(ValueError, match="key"):
         asyncio.run(pages.show_markdown("No Key", "", ""))
+    assert heard.notes == []
+
+
+async def test_without_a_flow_run_there_are_no_pages(
+    heard: Heard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "flow_run_context", lambda: None)
+    monkeypatch.setattr("prefect.artifacts.acreate_markdown_artifact", refused)
+    await pages.show_markdown("plan-tiny", "", "")
     assert heard.notes == []

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from prefect import task
 
 from moorage.common.failures import Cause, Failure
+from tasks.flow_task import flow_task
 from tasks.map_hosts import HostCall, gather_all, map_hosts
 
 HOSTS = tuple(f"gpu-{number}" for number in range(1, 7))
@@ -39,7 +39,7 @@ def away(what: str) -> Failure:
 
 async def run(crew: Crew, at_once: int = 8, hosts: tuple[str, ...] = HOSTS) -> list[str]:
     calls = [HostCall(host, "local", {"host": host}) for host in hosts]
-    return await map_hosts(task(crew.work), calls, at_once)
+    return await map_hosts(flow_task("work", "work on {host}")(crew.work), calls, at_once)
 
 
 async def test_results_are_in_the_order_of_the_hosts() -> None:
@@ -58,7 +58,7 @@ async def test_so_many_are_at_work_at_once(at_once: int, most: int) -> None:
 async def test_a_slow_host_holds_up_nobody_but_the_end() -> None:
     release, done = asyncio.Event(), list[str]()
 
-    @task
+    @flow_task("work", "work on {host}")
     async def work(host: str) -> str:
         if host == "gpu-1":
             await release.wait()
@@ -107,7 +107,7 @@ async def test_what_is_no_failure_of_a_host_is_never_hidden(error: Exception) ->
 async def test_who_is_cancelled_ends_what_it_began() -> None:
     begun = asyncio.Event()
 
-    @task
+    @flow_task("work", "work on {host}")
     async def work(host: str) -> str:
         begun.set()
         await asyncio.sleep(3600)

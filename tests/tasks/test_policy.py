@@ -68,7 +68,7 @@ def test_a_run_of_the_api_sets_nothing_of_its_process(
     monkeypatch: pytest.MonkeyPatch, brought: dict[str, Any], named: str
 ) -> None:
     context = SimpleNamespace(flow_run=SimpleNamespace(job_variables=brought, created_by=None))
-    monkeypatch.setattr("tasks.policy.FlowRunContext.get", lambda: context)
+    monkeypatch.setattr("prefect.context.FlowRunContext.get", lambda: context)
     with pytest.raises(Failure, match=named) as raised:
         asyncio.run(policy.settled_fleet(Fleet()))
     assert raised.value.cause is Cause.POLICY_REFUSED

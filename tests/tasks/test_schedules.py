@@ -10,6 +10,7 @@ from tasks import schedules
 from tasks.release import set_schedule
 from tests.builders import a_spec
 
+SCHEDULED = "moorage.adapters.prefect.schedules.scheduled_deployments"
 SPEC = a_spec(schedule={"awake": "0 7 * * *"})
 
 
@@ -26,7 +27,7 @@ async def test_a_model_is_deployed_before_anybody_serves_the_flows(
     async def no_deployments() -> tuple[()]:
         return ()
 
-    monkeypatch.setattr(schedules, "scheduled_deployments", no_deployments)
+    monkeypatch.setattr(SCHEDULED, no_deployments)
     await set_schedule(SPEC, Fleet(), None)
     (message,) = messages
     assert "moorage serve" in message
@@ -39,11 +40,11 @@ async def test_a_server_that_does_not_answer_fails_no_deploy(
     async def away() -> tuple[()]:
         raise Failure(Cause.SERVER_UNAVAILABLE, "no answer")
 
-    monkeypatch.setattr(schedules, "scheduled_deployments", away)
+    monkeypatch.setattr(SCHEDULED, away)
     await set_schedule(SPEC, Fleet(), None)
     assert "reconciling tries again" in messages[0]
 
 
 async def test_without_a_schedule_prefect_is_asked_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(schedules, "scheduled_deployments", None)
+    monkeypatch.setattr(SCHEDULED, None)
     await set_schedule(a_spec(), Fleet(), None)

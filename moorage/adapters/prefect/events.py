@@ -1,12 +1,12 @@
-"""Prefect events about releases, models and approvals, for automations and for those who watch."""
+"""Prefect events about releases, models and approvals, for automations and for those who watch.
+
+Prefect is imported when an event is emitted: without a flow run there is nothing to emit.
+"""
 
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
-
-from prefect.events import emit_event
-from prefect.runtime import flow_run
 
 from moorage.adapters.ledger.transitions import author
 from moorage.releases.release import ReleaseRow
@@ -44,6 +44,8 @@ def emit_model_event(event: str, models: Sequence[str], **payload: Any) -> None:
 
     Its resource is the model where it is one, else the flow run.
     """
+    from prefect.runtime import flow_run  # noqa: PLC0415  (imports Prefect)
+
     one = models[0] if len(models) == 1 else ""
     identity = f"moorage.model.{one}" if one else f"moorage.run.{flow_run.id}"
     name = one or str(flow_run.name)
@@ -91,5 +93,7 @@ def _emit(event: str, **content: Any) -> None:
 
     Prefect adds the flow run, its flow and its deployment.
     """
+    from prefect.events import emit_event  # noqa: PLC0415  (imports Prefect)
+
     with suppress(Exception):
         emit_event(event=event, **content)

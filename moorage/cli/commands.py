@@ -1,0 +1,101 @@
+"""Commands that are imported when they run, and whose failures become exit codes."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from moorage.cli import silently_interrupted
+
+C = TypeVar("C", bound=Callable[..., Any])
+
+HELP = {"help_option_names": ["-h", "--help"]}
+
+
+class Target(NamedTuple):
+    """Where a command is, and what the list of commands says of it.
+
+    Attributes:
+        place: `module:name` of a function or of a group of commands.
+        help: The first line of its docstring: the list is shown without importing it.
+        panel: Heading under which the list has it.
+    """
+
+    place: str
+    help: str
+    panel: str
+
+    def load(self, name: str) -> Any:
+        """The command itself, under this name."""
+        module, _, attribute = self.place.partition(":")
+        with silently_interrupted():
+            found = getattr(importlib.import_module(module), attribute)
+        if isinstance(found, typer.Typer):
+            return typer.main.get_group(found)
+        alone = Commands()
+        alone.command(name)(found)
+        return typer.main.get_command(alone)
+
+
+class Commands(typer.Typer):
+    """Commands whose failures are shown and become exit codes.
+
+    Args:
+        lazy: Commands by name that are imported when they run.
+    """
+
+    def __init__(self, lazy: Mapping[str, Target] | None = None, **settings: Any) -> None:
+        group = type("_LazyGroup", (_Group,), {"lazy": lazy}) if lazy else _Group
+        super().__init__(cls=group, context_settings=HELP, **settings)
+
+    def command(self, name: str | None = None, **settings: Any) -> Callable[[C], C]:
+        """Register a command, as `typer.Typer` does."""
+        return super().command(name, cls=_Command, **settings)
+
+
+class _Group(TyperGroup):
+    lazy: Mapping[str, Target] = {}
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands.update((name, LazyCommand(name, one)) for name, one in self.lazy.items())
+
+    def invoke(self, ctx: Any) -> Any:
+        return _exit_on_failure(partial(super().invoke, ctx), ctx)
+
+
+class _Command(TyperCommand):
+    """Options before its name count too: `models --fleet X prune` must prune no other fleet."""
+
+    def invoke(self, ctx: Any) -> Any:
+        before = ctx.parent.params if ctx.parent else {}
+        for name, value in ctx.params.items():
+            ctx.params[name] = value or before.get(name, value)
+        return _exit_on_failure(partial(super().invoke, ctx), ctx)
+
+
+class LazyCommand(TyperCommand):
+    """Stands in the list for a command that is imported once its context is asked for."""
+
+    def __init__(self, name: str, target: Target) -> None:
+        super().__init__(name, help=target.help, rich_help_panel=target.panel)
+        self._target = target
+
+    def load(self) -> Any:
+        """The command itself."""
+        return self._target.load(str(self.name))
+
+    def make_context(self, info_name: Any, args: Any, parent: Any = None, **extra: Any) -> Any:
+        """The context of the command itself, which whoever has it invokes."""
+        return self.load().make_context(info_name, args, parent, **extra)
+
+
+def _exit_on_failure(action: Callable[[], Any], context: Any) -> Any:
+    from moorage.cli.output import exit_on_failure  # noqa: PLC0415  (the list needs none of it)
+
+    return exit_on_failure(action, as_json=bool(context.params.get("as_json")))

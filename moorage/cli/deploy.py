@@ -1,0 +1,102 @@
+"""`moorage deploy`, `plan`, `retire`, `load`, `unload` and `serve`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from pydantic import TypeAdapter
+
+from moorage.adapters.engines.schemas import check_early
+from moorage.adapters.files.pretrained import warm
+from moorage.adapters.files.specs import load_fleet, load_spec
+from moorage.adapters.system.settings import Settings
+from moorage.cli.flows import call_dry_run, call_flow
+from moorage.cli.options import AsJson, ModelName, SpecFile, existing, fleet_of
+from moorage.cli.output import print_answer, say, show_record
+from moorage.cli.releases import show_deployment
+from moorage.inventory.fleet import Fleet
+from moorage.operations.flow_result import FlowResult
+from moorage.spec import ModelSpec, Name
+
+FleetFile = Annotated[
+    Path | None,
+    typer.Option("--fleet", help="Fleet file; else fleet.yaml next to it, else this machine."),
+]
+
+
+def deploy(spec: SpecFile, fleet: FleetFile = None, as_json: AsJson = False) -> None:
+    """Deploy a model: download, place, launch, and prove that it answers."""
+    wanted, hosts = _checked(spec, fleet)
+    outcome = call_flow("deploy_model", wanted, hosts, as_json=as_json, meanwhile=warm)
+    show_deployment(outcome, as_json=as_json)
+
+
+def plan(spec: SpecFile, fleet: FleetFile = None, as_json: AsJson = False) -> None:
+    """Show exactly what `deploy` would run, and why. Nothing is claimed or started."""
+    wanted, hosts = _checked(spec, fleet)
+    outcome = call_dry_run("plan_deploy", wanted, hosts, as_json=as_json, meanwhile=warm)
+    if outcome.name == "Unchanged" and not as_json:
+        return say(f"{outcome.message}: a deploy would change nothing")
+    return show_record(outcome.result, as_json=as_json)
+
+
+def _checked(spec: Path, fleet: Path | None) -> tuple[ModelSpec, Fleet]:
+    path = existing(spec)
+    wanted, hosts = load_spec(path), load_fleet(fleet, path)
+    check_early(wanted, hosts, Settings().root)
+    return wanted, hosts
+
+
+def retire(name: ModelName, as_json: AsJson = False) -> None:
+    """Stop the running release of a model and free its claims."""
+    TypeAdapter(Name).validate_python(name)
+    _show_release(name, call_flow("retire_model", name, as_json=as_json), as_json=as_json)
+
+
+def _show_release(model: str, outcome: FlowResult[str], *, as_json: bool) -> None:
+    content = {"model": model, "release": outcome.result or None, "message": outcome.message}
+    print_answer(content, outcome.message, as_json=as_json)
+
+
+def unload(
+    name: ModelName,
+    reason: Annotated[str, typer.Option(help="Why, for the record.")] = "requested",
+    as_json: AsJson = False,
+) -> None:
+    """Put a model to sleep: free its claims, but keep its release, which a request wakes."""
+    TypeAdapter(Name).validate_python(name)
+    _show_release(name, call_flow("sleep_model", name, reason, as_json=as_json), as_json=as_json)
+
+
+def load(name: ModelName, fleet: FleetFile = None, as_json: AsJson = False) -> None:
+    """Wake a model that sleeps: it serves again where it ran, exactly as it was planned."""
+    TypeAdapter(Name).validate_python(name)
+    hosts = fleet_of(fleet)
+    _show_release(name, call_flow("wake_model", name, hosts, as_json=as_json), as_json=as_json)
+
+
+def serve(
+    limit: Annotated[int, typer.Option(min=1, max=1024, help="Flow runs at the same time.")] = 8,
+    no_login: Annotated[
+        bool,
+        typer.Option(
+            "--no-login",
+            help="Let every user of this machine deploy through the API, without a login.",
+        ),
+    ] = False,
+    show_login: Annotated[
+        bool, typer.Option("--show-login", help="Print user:password of the server and exit.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Serve all flows: ready for the Prefect UI, schedules and the API.
+
+    Uses the server of PREFECT_API_URL, or starts one on this machine. That server requires a login.
+    The first start creates the login in MOORAGE_HOME, where commands read it.
+    """
+    from moorage.cli import serve  # noqa: PLC0415  (imports Prefect, see run_flow)
+
+    if show_login:
+        serve.show_login(as_json=as_json)
+    else:
+        serve.serve_flows(limit, no_login=no_login)

@@ -1,0 +1,157 @@
+"""Steps as tasks: a task run of Prefect where a flow runs, a plain call elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast
+
+from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_exponential_jitter
+
+from moorage.adapters.prefect.current_run import flow_run_context
+from moorage.common.failures import Failure
+
+if TYPE_CHECKING:
+    from prefect import Task
+    from prefect.client.schemas.objects import State, TaskRun
+    from prefect.futures import PrefectFuture
+    from prefect.tasks import TaskRunNameCallbackWithParameters
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+RETRIES = 3
+"""How often a task whose other side may be away is tried again: after 1, 2, 4 s, with jitter."""
+
+
+class FlowTask(Generic[P, R]):
+    """An async function that is a task of the flow run around it.
+
+    Commands that change nothing call it without a flow run: then Prefect is not even imported.
+    Time-out and retries are the same.
+
+    Attributes:
+        fn: The function itself, called without time-out and retries.
+    """
+
+    def __init__(
+        self,
+        fn: Callable[P, Coroutine[Any, Any, R]],
+        name: str,
+        run_name: str,
+        timeout_seconds: float | None,
+        retried: bool,
+    ) -> None:
+        functools.update_wrapper(self, fn)
+        self.fn = fn
+        self._name, self._run_name = name, run_name
+        self._timeout_seconds, self._retried = timeout_seconds, retried
+        self._signature = inspect.signature(fn)
+
+    async def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run it as a task run of this flow run, or plainly where there is none."""
+        if flow_run_context() is None:
+            return await self.untracked(*args, **kwargs)
+        return await self._task(_Call(self, args, kwargs))
+
+    def submit(self, *args: P.args, **kwargs: P.kwargs) -> PrefectFuture[Any]:
+        """Run it as a task run where the flow's task runner runs tasks."""
+        return self._task.submit(_Call(self, args, kwargs))
+
+    async def untracked(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run it without a task run, which nobody would want to see."""
+
+        async def attempt() -> R:
+            async with asyncio.timeout(self._timeout_seconds):
+                return await self.fn(*args, **kwargs)
+
+        return await (with_retries()(attempt) if self._retried else attempt())
+
+    @functools.cached_property
+    def _task(self) -> Task[[_Call], Coroutine[Any, Any, R]]:
+        from prefect import task  # noqa: PLC0415  (imported by whoever runs the flow)
+        from prefect.cache_policies import NO_CACHE  # noqa: PLC0415  (as above)
+        from prefect.tasks import exponential_backoff  # noqa: PLC0415  (as above)
+
+        retries: dict[str, Any] = {
+            "retries": RETRIES,
+            "retry_delay_seconds": exponential_backoff(1),
+            "retry_jitter_factor": 0.5,
+            "retry_condition_fn": _is_retryable,
+        }
+        return task(
+            name=self._name,
+            task_run_name=cast("TaskRunNameCallbackWithParameters", _run_name),
+            timeout_seconds=self._timeout_seconds,
+            cache_policy=NO_CACHE,
+            persist_result=False,
+            **(retries if self._retried else {}),
+        )(_run)
+
+    def run_name(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+        """The name of a task run with these arguments."""
+        return self._run_name.format(**self._signature.bind(*args, **kwargs).arguments)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled by name: the task runner may be in another process."""
+        return _find, (self.fn.__module__, self.fn.__qualname__)
+
+
+def flow_task(
+    name: str, run_name: str, *, timeout_seconds: float | None = None, retried: bool = False
+) -> Callable[[Callable[P, Coroutine[Any, Any, R]]], FlowTask[P, R]]:
+    """Decorator of a step.
+
+    Args:
+        name: Name of the task in Prefect.
+        run_name: Name of its runs, a format of the function's arguments.
+        timeout_seconds: Of one attempt; None = none.
+        retried: Whether its other side may be away, so that a retryable failure is tried again.
+    """
+    return lambda fn: FlowTask(fn, name, run_name, timeout_seconds, retried)
+
+
+def with_retries() -> AsyncRetrying:
+    """Retry what is called; as a task with `retried`."""
+    return AsyncRetrying(
+        stop=stop_after_attempt(RETRIES + 1),
+        wait=wait_exponential_jitter(1),
+        retry=retry_if_exception(_may_pass),
+        reraise=True,
+    )
+
+
+class _Call:
+    """The arguments of a call as one value, which Prefect hands on without looking into it.
+
+    It would walk through all that it is given, twice a call, and draw an edge in the run's graph
+    from each task to each later one.
+    """
+
+    def __init__(
+        self, called: FlowTask[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
+        self.called, self.args, self.kwargs = called, args, kwargs
+
+
+async def _run(call: _Call) -> Any:
+    return await call.called.fn(*call.args, **call.kwargs)
+
+
+def _run_name(parameters: dict[str, Any]) -> str:
+    call: _Call = parameters["call"]
+    return call.called.run_name(call.args, call.kwargs)
+
+
+def _is_retryable(_task: Task[..., Any], _run: TaskRun, state: State[Any]) -> bool:
+    return _may_pass(getattr(state.data, "result", state.data))
+
+
+def _may_pass(error: object) -> bool:
+    return isinstance(error, Failure) and error.cause.retryable
+
+
+def _find(module: str, name: str) -> Any:
+    return getattr(__import__(module, fromlist=[name]), name)
