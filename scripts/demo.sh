@@ -13,16 +13,21 @@ unset PREFECT_API_URL PREFECT_PROFILE
 say() { printf '\n\033[1m$ %s\033[0m\n' "$*"; }
 run() { say "$*"; "$@"; }
 
+# The Prefect server that the commands keep ends with the demo.
+trap 'moorage server stop' EXIT
+
 retire() {
   status=$?
   if [ -n "${KEEP:-}" ] && [ "$status" -eq 0 ]; then
     printf '\nLeft running. In this shell: export MOORAGE_HOME=%q PREFECT_HOME=%q PATH=%q:$PATH\n' \
       "$MOORAGE_HOME" "$PREFECT_HOME" "$PWD/.venv/bin"
-    printf 'and end it with: moorage retire tiny-llama; moorage retire tiny-poet; moorage gateway down\n'
+    printf 'and end it with: moorage retire tiny-llama; moorage retire tiny-poet; moorage gateway down;'
+    printf ' moorage server stop\n'
   else
     run moorage retire tiny-llama || true
     run moorage retire tiny-poet || true
     run moorage gateway down || true
+    run moorage server stop || true
   fi
   exit "$status"
 }
@@ -30,7 +35,7 @@ retire() {
 run python scripts/make_tiny_model.py models/tiny-llama
 if [ "${ENGINE:-}" = llama.cpp ]; then
   run python scripts/make_tiny_gguf.py models/tiny-llama models/tiny.gguf
-  trap 'run moorage retire tiny-gguf' EXIT
+  trap 'run moorage retire tiny-gguf; run moorage server stop' EXIT
   run moorage deploy deployments/tiny-gguf.yaml
   run moorage chat tiny-gguf "Hello!" --max-tokens 16
   run moorage status

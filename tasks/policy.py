@@ -18,6 +18,7 @@ from moorage.adapters.files.policy_file import (
 )
 from moorage.adapters.prefect.current_run import current_flow_run, run_logger
 from moorage.adapters.prefect.events import ASKED, GRANTED, REFUSED, emit_model_event
+from moorage.adapters.secrets import has_api
 from moorage.adapters.system.process import command_line_user
 from moorage.adapters.system.threads import in_thread, threaded, variable_scope
 from moorage.common.failures import Cause, Failure
@@ -205,12 +206,10 @@ async def ask(question: Question) -> None:
         Failure: `APPROVAL_REFUSED`, `APPROVAL_TIMED_OUT`, or `APPROVAL_IMPOSSIBLE` where there is
             neither a server that others can reach nor a terminal.
     """
-    from prefect.settings import get_current_settings  # noqa: PLC0415  (imports Prefect)
-
-    from moorage.adapters.prefect.approvals import ask_on_server  # noqa: PLC0415  (as above)
+    from moorage.adapters.prefect.approvals import ask_on_server  # noqa: PLC0415  (imports Prefect)
 
     emit_model_event(ASKED, question.models, seconds=question.seconds, why="waits for approval")
-    if get_current_settings().api.url:
+    if has_api():
         answer = await ask_on_server(question)
     else:
         asker = _asker.get()

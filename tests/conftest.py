@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from collections.abc import Generator
 from typing import Any
 
@@ -14,9 +16,18 @@ LOGINS = (
     "PREFECT_SERVER_CORS_ALLOWED_ORIGINS",
 )
 
+# Tests leave the user's home alone, and their commands leave no server behind.
+os.environ["MOORAGE_HOME"] = tempfile.mkdtemp(prefix="moorage-tests-")
+os.environ["MOORAGE_SERVER"] = "temporary"
+
 # A busy machine is no failure.
 settings.register_profile("moorage", deadline=None)
 settings.load_profile("moorage")
+
+
+def pytest_unconfigure() -> None:
+    """Remove the home of tests that have none of their own."""
+    shutil.rmtree(os.environ["MOORAGE_HOME"], ignore_errors=True)
 
 
 @pytest.hookimpl(wrapper=True)

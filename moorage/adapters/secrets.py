@@ -13,13 +13,14 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
-import httpx
-
-from moorage.adapters.prefect.api_errors import server_failure
 from moorage.adapters.system.settings import Settings
 from moorage.common.failures import Cause, Failure
 from moorage.common.redaction import Redactor
 from moorage.engines.api_key import is_generated
+
+KEPT_VARIABLE = "MOORAGE_KEPT_SERVER"
+"""Holds the address of the Prefect API that this process took without being told to: the server
+that commands keep. It may be gone tomorrow, so keys are files all the same."""
 
 KEY_BYTES = 32
 FOLDER = "keys"
@@ -97,17 +98,19 @@ def provide_key(name: str) -> str:
 
 
 def has_api() -> bool:
-    """Whether a Prefect API is configured. A temporary one, for one command, stores nothing."""
+    """Whether a Prefect API is configured. One that commands start by themselves stores nothing."""
     from prefect.settings import get_current_settings  # noqa: PLC0415  (takes seconds)
 
-    return bool(get_current_settings().api.url)
+    url = get_current_settings().api.url
+    return bool(url) and url != os.environ.get(KEPT_VARIABLE)
 
 
 def read_block(name: str) -> str | None:
     """The Prefect Secret block of a name; None = there is none. Raises `SERVER_UNAVAILABLE`."""
     from prefect.blocks.system import Secret  # noqa: PLC0415  (takes seconds)
 
-    from moorage.adapters.prefect.api_login import sign_in  # noqa: PLC0415
+    from moorage.adapters.prefect.api_errors import server_failure  # noqa: PLC0415  (as above)
+    from moorage.adapters.prefect.api_login import sign_in  # noqa: PLC0415  (as above)
 
     sign_in()
     try:
@@ -122,6 +125,7 @@ def read_block(name: str) -> str | None:
 
 def _save_block(name: str, key: str) -> str:
     """Store a key. If another process stored one first, that one is returned."""
+    import httpx  # noqa: PLC0415  (Prefect needs it)
     from prefect.blocks.system import Secret  # noqa: PLC0415  (takes seconds)
 
     try:

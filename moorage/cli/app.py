@@ -1,6 +1,7 @@
 """The commands by name. Each is imported when it runs, so that the list is there at once."""
 
 import importlib.metadata
+import os
 from typing import Annotated
 
 import typer
@@ -40,6 +41,7 @@ COMMANDS = {
         "approve": ("redeploy:approve", "Approve or refuse a run."),
     },
     "Machines and site": {
+        "server": ("server:app", "The Prefect server that commands keep: status, logs, stop."),
         "serve": ("deploy:serve", "Serve the flows to the Prefect UI, schedules and API."),
         "doctor": ("machine:doctor", "Check what this machine can run."),
         "fleet": ("fleet:commands", "Show the hosts, or check them."),
@@ -55,14 +57,14 @@ COMMANDS = {
 }
 """By heading, in the order of a day: where each command is in this folder, and what it does."""
 
-_LAZY = {
+TARGETS = {
     name: Target(f"moorage.cli.{place}", text, panel)
     for panel, named in COMMANDS.items()
     for name, (place, text) in named.items()
 }
 
 app = Commands(
-    _LAZY,
+    TARGETS,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -82,8 +84,13 @@ def main(
         bool,
         typer.Option("--version", is_eager=True, callback=_show_version, help="Print the version."),
     ] = False,
+    ephemeral: Annotated[
+        bool, typer.Option("--ephemeral", help="Use a Prefect server that ends with this command.")
+    ] = False,
 ) -> None:
     """Options of every command."""
+    if ephemeral and not version:
+        os.environ["MOORAGE_SERVER"] = "temporary"
 
 
 if __name__ == "__main__":

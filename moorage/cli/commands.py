@@ -36,7 +36,9 @@ class Target(NamedTuple):
         with silently_interrupted():
             found = getattr(importlib.import_module(module), attribute)
         if isinstance(found, typer.Typer):
-            return typer.main.get_group(found)
+            group = typer.main.get_group(found)
+            group.name = name
+            return group
         alone = Commands()
         alone.command(name)(found)
         return typer.main.get_command(alone)

@@ -7,13 +7,12 @@ import typer
 from pydantic import TypeAdapter
 
 from moorage.adapters.engines.schemas import check_early
-from moorage.adapters.files.pretrained import warm
 from moorage.adapters.files.specs import load_fleet, load_spec
 from moorage.adapters.system.settings import Settings
 from moorage.cli.flows import call_dry_run, call_flow
 from moorage.cli.options import AsJson, ModelName, SpecFile, existing, fleet_of
-from moorage.cli.output import print_answer, say, show_record
-from moorage.cli.releases import show_deployment
+from moorage.cli.output import print_answer, say
+from moorage.cli.releases import show_deployment, show_record
 from moorage.inventory.fleet import Fleet
 from moorage.operations.flow_result import FlowResult
 from moorage.spec import ModelSpec, Name
@@ -27,14 +26,14 @@ FleetFile = Annotated[
 def deploy(spec: SpecFile, fleet: FleetFile = None, as_json: AsJson = False) -> None:
     """Deploy a model: download, place, launch, and prove that it answers."""
     wanted, hosts = _checked(spec, fleet)
-    outcome = call_flow("deploy_model", wanted, hosts, as_json=as_json, meanwhile=warm)
+    outcome = call_flow("deploy_model", wanted, hosts, as_json=as_json)
     show_deployment(outcome, as_json=as_json)
 
 
 def plan(spec: SpecFile, fleet: FleetFile = None, as_json: AsJson = False) -> None:
     """Show exactly what `deploy` would run, and why. Nothing is claimed or started."""
     wanted, hosts = _checked(spec, fleet)
-    outcome = call_dry_run("plan_deploy", wanted, hosts, as_json=as_json, meanwhile=warm)
+    outcome = call_dry_run("plan_deploy", wanted, hosts, as_json=as_json)
     if outcome.name == "Unchanged" and not as_json:
         return say(f"{outcome.message}: a deploy would change nothing")
     return show_record(outcome.result, as_json=as_json)

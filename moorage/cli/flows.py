@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib import import_module
@@ -19,6 +20,8 @@ from rich import progress
 from rich.console import Console
 from rich.markup import escape
 
+from moorage.adapters.prefect.home_server import kept_server
+from moorage.adapters.system.settings import Settings
 from moorage.cli.output import LostApi, err, leave
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import human_seconds
@@ -50,27 +53,19 @@ def call_flow(
     *parameters: Any,
     as_json: bool,
     failed_too: bool = False,
-    meanwhile: Callable[[], None] = lambda: None,
 ) -> FlowResult[Any]:
-    """Run the flow `flows.NAME.NAME` with its parameters; see `run_flow`.
-
-    `meanwhile` is called once its module is imported. It must not block.
-    """
+    """Run the flow `flows.NAME.NAME` with its parameters; see `run_flow`."""
 
     def start() -> Awaitable[Any]:
         flow = getattr(import_module(f"flows.{name}"), name)
-        meanwhile()
         return cast("Awaitable[Any]", flow(*parameters, return_state=True))
 
     return run_flow(start, as_json=as_json, failed_too=failed_too)
 
 
-def call_dry_run(
-    name: str, *parameters: Any, as_json: bool, meanwhile: Callable[[], None] = lambda: None
-) -> FlowResult[Any]:
+def call_dry_run(name: str, *parameters: Any, as_json: bool) -> FlowResult[Any]:
     """Call `flows.dry_run.NAME` with its parameters: no flow run, no server, no Prefect."""
     with _nothing_begun(as_json=as_json):
-        meanwhile()
         from flows import dry_run  # noqa: PLC0415  (imports all steps)
         from tasks.journal import failure_of, journal, listening  # noqa: PLC0415  (as above)
         from tasks.policy import channel_scope  # noqa: PLC0415  (as above)
@@ -95,7 +90,7 @@ def call_dry_run(
 def run_flow(
     start: Callable[[], Awaitable[State[R]]], *, as_json: bool, failed_too: bool = False
 ) -> FlowResult[R]:
-    """Run a flow in this process, on the server of PREFECT_API_URL or on a temporary one.
+    """Run a flow in this process, on the server of PREFECT_API_URL or on this home's own.
 
     Args:
         start: Called after Prefect's settings are in place; returns the flow's final state.
@@ -103,14 +98,11 @@ def run_flow(
         failed_too: Whether a run that failed has a result too, which is not raised.
     """
     _prepare_prefect()
-    with _nothing_begun(as_json=as_json):
+    with _nothing_begun(as_json=as_json), _server():
         # Importing Prefect takes longer than refusing a bad spec should.
         from flows.flow_context import with_result  # noqa: PLC0415
-        from moorage.adapters.prefect.api_login import sign_in  # noqa: PLC0415
         from tasks.journal import listening  # noqa: PLC0415
         from tasks.policy import asking, channel_scope  # noqa: PLC0415
-
-        sign_in()
 
     async def main() -> FlowResult[R]:
         with _cancelled_by_sigterm():
@@ -127,6 +119,25 @@ def run_flow(
             return asyncio.run(main())
         with StepPrinter(err) as printer, listening(printer), asking(printer.ask):
             return asyncio.run(main())
+
+
+@contextmanager
+def _server() -> Iterator[None]:
+    """Sign in to the server once the block has imported the flow; it may start meanwhile."""
+    from prefect.settings import get_current_settings  # noqa: PLC0415  (imports Prefect)
+
+    settings = Settings()
+    if get_current_settings().api.url or settings.server == "temporary":
+        yield
+        from moorage.adapters.prefect.api_login import sign_in  # noqa: PLC0415  (as above)
+
+        return sign_in()
+    with ThreadPoolExecutor(1) as beside:
+        server = beside.submit(kept_server, settings.root, settings.server_idle_seconds)
+        yield
+        from moorage.adapters.prefect.api_login import use_kept_server  # noqa: PLC0415  (as above)
+
+        use_kept_server(server.result())
 
 
 @contextmanager

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import typer
 
-from moorage.adapters.files.specs import OTHER_FILES, load_fleet
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.system.settings import Settings
 from moorage.common.failures import Cause, Failure
@@ -34,12 +33,16 @@ ApiKey = Annotated[
 
 def fleet_of(file: Path | None) -> Fleet:
     """The fleet of a file, or of the one among the usual specs."""
+    from moorage.adapters.files.specs import load_fleet  # noqa: PLC0415  (others read no YAML)
+
     return load_fleet(file, DEPLOYMENTS / "any.yaml")
 
 
 def existing(path: Path) -> Path:
     """The path as the user gave it; a bare model name means its file under deployments/."""
     if not _is_there(path) and path.suffix not in (".yaml", ".yml") and path.name == str(path):
+        from moorage.adapters.files.specs import OTHER_FILES  # noqa: PLC0415  (as above)
+
         candidate = DEPLOYMENTS / f"{path}.yaml"
         if _is_there(candidate):
             return candidate

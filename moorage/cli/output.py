@@ -13,15 +13,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from moorage.adapters.files.specs import InvalidFile
-from moorage.adapters.system.settings import Settings
 from moorage.common.failures import Cause, Failure
-from moorage.placement.propose import NoFit
-from moorage.policy.request import PolicyRefused
-from moorage.releases.release import Release
 from moorage.reports.document import Document
-from moorage.reports.problems import PATTERNS_IN_WORDS
-from moorage.reports.record import plan_document, release_document
 
 R = TypeVar("R")
 
@@ -85,20 +78,6 @@ def show_document(document: Document) -> None:
             say(section.code, style="dim")
 
 
-def show_record(release: Release, *, as_json: bool) -> None:
-    """Print a whole record or plan."""
-    if as_json:
-        return dump(release)
-    planned = not (release.readiness or release.failure)
-    return show_document(plan_document(release) if planned else release_document(release))
-
-
-def surprises(release: Release) -> tuple[str, ...]:
-    """How a release that serves differs from its plan."""
-    corrected = (f"second try: {one.summary}" for one in release.corrections)
-    return (*corrected, *(text for one in release.facts for text in one.surprises))
-
-
 class LostApi(Failure):
     """Prefect's API did not answer as it should while a flow ran, or as it ended."""
 
@@ -155,6 +134,9 @@ def leave(failure: Failure, *, as_json: bool, at_once: bool = False) -> NoReturn
 
 def _bad_setting(error: ValidationError) -> Failure:
     """The failure for what `Settings` refuses, or the type of an argument, such as `Name`."""
+    from moorage.adapters.system.settings import Settings  # noqa: PLC0415  (only failures need it)
+    from moorage.reports.problems import PATTERNS_IN_WORDS  # noqa: PLC0415  (as above)
+
     first = error.errors(include_url=False)[0]
     found = repr(first["input"])
     found = found if len(found) <= LONGEST_SHOWN else f"{found[: LONGEST_SHOWN - 3]}..."
@@ -169,7 +151,7 @@ def _bad_setting(error: ValidationError) -> Failure:
 
 
 def _failure_json(failure: Failure) -> dict[str, Any]:
-    content: dict[str, Any] = {
+    content = {
         "cause": failure.cause,
         "summary": failure.cause.summary,
         "detail": failure.detail,
@@ -178,13 +160,7 @@ def _failure_json(failure: Failure) -> dict[str, Any]:
         "evidence": failure.evidence,
         "log_tail": failure.log_tail,
     }
-    if isinstance(failure, InvalidFile):
-        content["problems"] = failure.problems
-    if isinstance(failure, PolicyRefused):
-        content["violations"] = failure.violations
-    if isinstance(failure, NoFit):
-        content["placement"] = failure.placement
-    return {"error": content}
+    return {"error": {**content, **failure.content}}
 
 
 def _print_failure(failure: Failure) -> None:

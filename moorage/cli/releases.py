@@ -8,6 +8,8 @@ from typing import Annotated, Any
 import typer
 from pydantic import TypeAdapter
 
+from moorage.adapters.prefect.home_server import running_server
+from moorage.adapters.system.settings import Settings
 from moorage.cli.endpoint import gateway_addresses
 from moorage.cli.flows import call_dry_run, call_flow
 from moorage.cli.options import (
@@ -22,7 +24,7 @@ from moorage.cli.options import (
     releases_of,
     row_json,
 )
-from moorage.cli.output import dump, print_table, say, show_document, show_record, surprises
+from moorage.cli.output import dump, print_table, say, show_document
 from moorage.operations.flow_result import FlowResult
 from moorage.operations.history.comparison import compare
 from moorage.operations.history.rollback import last_two
@@ -30,7 +32,7 @@ from moorage.releases.release import Release
 from moorage.releases.states import Stay, stays
 from moorage.reports.document import Document
 from moorage.reports.operations_report import comparison_document
-from moorage.reports.record import release_document, timeline_section
+from moorage.reports.record import plan_document, release_document, timeline_section
 from moorage.spec import Name
 
 
@@ -132,6 +134,14 @@ def rollback(
     return show_deployment(outcome, as_json=as_json)
 
 
+def show_record(release: Release, *, as_json: bool) -> None:
+    """Print a whole record or plan."""
+    if as_json:
+        return dump(release)
+    planned = not (release.readiness or release.failure)
+    return show_document(plan_document(release) if planned else release_document(release))
+
+
 def show_deployment(outcome: FlowResult[Release], *, as_json: bool) -> None:
     """What a deploy did, and where the release answers."""
     release = outcome.result
@@ -146,7 +156,7 @@ def show_deployment(outcome: FlowResult[Release], *, as_json: bool) -> None:
         say(f"  {address} (gateway)")
     for workload in release.serving:
         say(f"  {workload.url}")
-    for line in surprises(release):
+    for line in release.surprises:
         say(f"  {line}", style="yellow")
     hint = f"`moorage show {release.id}` shows why; `moorage retire {release.model}` stops it"
     return say(hint, style="dim")
@@ -178,8 +188,9 @@ def _states(line: Sequence[Stay]) -> list[dict[str, Any]]:
 
 
 def _run_url(flow_run_id: str) -> str:
-    """Prefect's page of a flow run; empty where no server is set: a temporary one has none."""
-    api = os.environ.get("PREFECT_API_URL", "")
+    """Prefect's page of a flow run; empty where no server is configured, and none of ours runs."""
+    kept = running_server(Settings().root)
+    api = os.environ.get("PREFECT_API_URL") or (kept.url if kept else "")
     pages = os.environ.get("PREFECT_UI_URL") or api.rstrip("/").removesuffix("/api")
     base = pages.rstrip("/")
     return f"{base}/runs/flow-run/{flow_run_id}" if base and flow_run_id else ""

@@ -16,7 +16,6 @@ from filelock import FileLock, Timeout
 from moorage.adapters.engines.engine_http import Question
 from moorage.adapters.engines.engine_stream import NoAnswer, stream_text
 from moorage.adapters.engines.schemas import check_early
-from moorage.adapters.files.pretrained import warm
 from moorage.adapters.files.specs import load_spec, validated
 from moorage.adapters.hosts.local_host import installed_program, nvidia_accelerators
 from moorage.adapters.secrets import redact
@@ -153,7 +152,7 @@ def _deployed(spec: ModelSpec, *, as_json: bool) -> Iterator[Release]:
     folder.mkdir(parents=True, exist_ok=True)
     with FileLock(folder / spec.name), _ended_by_signals():
         try:
-            yield call_flow("deploy_model", spec, Fleet(), as_json=as_json, meanwhile=warm).result
+            yield call_flow("deploy_model", spec, Fleet(), as_json=as_json).result
         finally:
             _retire(spec.name)
             (folder / spec.name).unlink(missing_ok=True)

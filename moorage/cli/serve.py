@@ -19,7 +19,7 @@ from prefect.settings import get_current_settings
 import flows
 from flows.serving import deployments_of, serve_all
 from moorage.adapters.files.policy_file import PROJECT_FILE, load_policy, load_site_fleet
-from moorage.adapters.prefect import api_login, api_server
+from moorage.adapters.prefect import api_login, api_server, home_server
 from moorage.adapters.prefect.api_server import is_loopback
 from moorage.adapters.system.settings import Settings
 from moorage.cli.endpoint import gateway_addresses
@@ -102,6 +102,8 @@ def _server(*, no_login: bool) -> Iterator[str]:
         say(f"UI  {url.removesuffix('/api')}")
         yield url
         return
+    if kept := home_server.stop_server(Settings().root):
+        say(f"ended {kept.url}, which commands had started")
     address = get_current_settings().server.api
     login, is_new = api_login.login_of_own(address.host, no_login=no_login)
     with _own_server(address.host, address.port, login) as url:
@@ -139,10 +141,10 @@ def _own_server(host: str, port: int, login: str) -> Iterator[str]:
     home, url = Settings().root, _near_url(host, port)
     try:
         _wait(url, server)
-        api_login.record_server(home, url, server.pid)
+        home_server.record_server(home, url, server.pid)
         yield url
     finally:
-        api_login.forget_server(home)
+        home_server.forget_server(home)
         server.terminate()
         try:
             server.wait(STOP_SECONDS)
@@ -193,7 +195,7 @@ def _wait(url: str, server: subprocess.Popen[bytes] | None) -> None:
 
 def _is_healthy(url: str, server: subprocess.Popen[bytes] | None) -> bool:
     # Whoever else has taken the port meanwhile must not be taken for ours, and get the login.
-    if server is not None and not api_login.is_listening(server.pid, urlsplit(url).port):
+    if server is not None and not home_server.is_listening(server.pid, urlsplit(url).port):
         return False
     try:
         return httpx.get(f"{url}/health", timeout=2).status_code == 200

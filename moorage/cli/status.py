@@ -9,10 +9,9 @@ from typing import Annotated, NamedTuple
 import typer
 
 from moorage.adapters.hosts.runtime import runtime_for
-from moorage.adapters.secrets import learn_secrets
 from moorage.adapters.system.settings import Settings
 from moorage.cli.options import AsJson, open_ledger, release_of, row_json, unknown_release
-from moorage.cli.output import dump, err, print_table, surprises
+from moorage.cli.output import dump, err, print_table
 from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.common.printable import printable
 from moorage.common.units import human_seconds
@@ -94,6 +93,8 @@ def logs(
 ) -> None:
     """Print the engine's log, or the recorded last lines of a failed release."""
     row = release_of(open_ledger(), name)
+    from moorage.adapters.secrets import learn_secrets  # noqa: PLC0415  (`status` needs none)
+
     # Only secrets that are known can be taken out of its log.
     learn_secrets(secrets_of(row.release.plan if row.release else None))
     shown = _log_text(row, tail, container)
@@ -121,7 +122,7 @@ def _use(gateways: Sequence[Gateway], row: ReleaseRow) -> Use:
 
 def _lines(row: ReleaseRow, seen: Liveness, use: Use) -> Iterator[str]:
     yield seen.detail
-    yield from surprises(row.release) if row.release else ()
+    yield from row.release.surprises if row.release else ()
     now = datetime.now(UTC)
     if use.last:
         idle = (now - use.last).total_seconds()

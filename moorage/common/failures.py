@@ -54,6 +54,11 @@ class Failure(Exception):
     def __str__(self) -> str:
         return f"{self.cause.summary}: {self.detail}"
 
+    @property
+    def content(self) -> dict[str, Any]:
+        """What programs get beside the texts; each kind of failure adds its own."""
+        return {}
+
     def at(self, place: str) -> Failure:
         """The same failure with the place where it happened."""
         return Failure(self.cause, f"{place}: {self.detail}", **self._context)

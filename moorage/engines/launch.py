@@ -19,6 +19,8 @@ LABEL_MODEL = "moorage.model"
 LABEL_RELEASE = "moorage.release"
 LABEL_ROLE = "moorage.role"
 LABEL_REPLICA = "moorage.replica"
+LABEL_HELPER = "moorage.helper"
+"""On every helper container, with its purpose."""
 
 OPENAI = "/v1"
 """Where an interface like OpenAI's begins."""

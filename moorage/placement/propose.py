@@ -1,6 +1,7 @@
 """The proposal: which engine, where, and whether the running release has to stop first."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from moorage.common.failures import Cause, Failure
 from moorage.common.refusal import Reason
@@ -40,6 +41,11 @@ class NoFit(Failure):
         why += [f"trouble: {trouble}" for trouble in placement.troubles]
         super().__init__(cause, "\n".join(why), suggestion="\n".join(placement.remedies))
         self.placement = placement
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """The placement, with the verdict on every host."""
+        return {"placement": self.placement}
 
 
 def propose(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
+from typing import Any
 
 from moorage.common.failures import Cause, Failure
 from moorage.common.redaction import Redactor
@@ -126,6 +127,11 @@ class PolicyRefused(Failure):
 
     def __reduce__(self) -> tuple[object, ...]:
         return PolicyRefused, (self.violations,)
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """The violations."""
+        return {"violations": self.violations}
 
 
 def excerpt(found: object) -> str:

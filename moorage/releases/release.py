@@ -137,6 +137,12 @@ class Release(Value):
         return self.failure is None and self.plan is not None and bool(self.readiness)
 
     @property
+    def surprises(self) -> tuple[str, ...]:
+        """How it differs from its plan now that it serves."""
+        corrected = (f"second try: {one.summary}" for one in self.corrections)
+        return (*corrected, *(text for one in self.facts for text in one.surprises))
+
+    @property
     def serving(self) -> tuple[Workload, ...]:
         """The leader of each replica, which answers requests."""
         return serving(self.workloads)

@@ -34,7 +34,12 @@ def interrupted_at(module: str, home: Path, *arguments: str) -> subprocess.Compl
     """Run a command that gets a Ctrl-C as it begins to import a module."""
     return subprocess.run(
         [sys.executable, "-c", PROGRAM, module, *arguments],
-        env={"MOORAGE_HOME": str(home), "PATH": "", "PYTHONPATH": ":".join(sys.path)},
+        env={
+            "MOORAGE_HOME": str(home),
+            "MOORAGE_SERVER": "temporary",
+            "PATH": "",
+            "PYTHONPATH": ":".join(sys.path),
+        },
         capture_output=True,
         text=True,
         timeout=PATIENCE_SECONDS,

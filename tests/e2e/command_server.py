@@ -9,7 +9,7 @@ from __future__ import annotations
 import atexit
 import json
 import os
-import selectors
+import select
 import signal
 import socket
 import subprocess
@@ -18,20 +18,26 @@ import tempfile
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
 from moorage.cli.flows import PREFECT_DEFAULTS
 
 REPOSITORY = Path(__file__).parents[2]
 MESSAGE_BYTES = 1 << 20
 EARLY = (
-    *("PREFECT_", "MOORAGE_TASK_RUNNER", "RAY_", "HF_", "HUGGINGFACE_", "TRANSFORMERS_"),
+    *("MOORAGE_TASK_RUNNER", "RAY_", "HF_", "HUGGINGFACE_", "TRANSFORMERS_"),
     *("PYTHON", "HOME", "XDG_", "LANG", "TZ"),
 )
 """How variables begin that are read while modules are imported; a command reads all others."""
 
+PREFECT = "PREFECT_"
+"""How Prefect's variables begin: those of the first command are read while modules are imported,
+and a command that has others reads them again."""
+
 SERVERS = 3
-"""So many are kept at a time; a process of pytest needs one for each Prefect server it talks to."""
+"""So many are kept at a time."""
 
 NOTHING = ""
 KILLS, FAILS, STOPS = "kills itself", "fails", "gets SIGTERM"
@@ -86,6 +92,27 @@ class CommandServer:
         Raises:
             subprocess.TimeoutExpired: It took longer.
         """
+        command = self.begin(
+            arguments, environment, point=point, victim=victim, how=how, signals=signals
+        )
+        try:
+            command.wait(seconds)
+        except subprocess.TimeoutExpired:
+            command.kill()
+            raise
+        return subprocess.CompletedProcess(arguments, command.wait(), *command.communicate())
+
+    def begin(
+        self,
+        arguments: list[str],
+        environment: Mapping[str, str],
+        *,
+        point: str = NOTHING,
+        victim: int = 0,
+        how: str = KILLS,
+        signals: Mapping[int, float] = {},
+    ) -> ForkedCommand:
+        """Start a command, see `run`."""
         order = {
             "arguments": arguments,
             "environment": dict(environment),
@@ -94,31 +121,62 @@ class CommandServer:
             "how": how,
             "signals": list(signals.items()),
         }
-        with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
-            code = self._ended(order, seconds, out.fileno(), err.fileno())
-            out.seek(0)
-            err.seek(0)
-            return subprocess.CompletedProcess(arguments, code, out.read(), err.read())
+        out, err = (tempfile.TemporaryFile("w+") for _ in "oe")  # noqa: SIM115  (the command's)
+        answers, theirs = socket.socketpair()
+        with theirs:
+            files = [theirs.fileno(), out.fileno(), err.fileno()]
+            socket.send_fds(self._orders, [json.dumps(order).encode()], files)
+        return ForkedCommand(arguments, answers, out, err)
 
     def close(self) -> None:
         """End it; its commands have ended."""
         self._orders.close()
         self._process.wait()
 
-    def _ended(self, order: dict[str, object], seconds: float, *files: int) -> int:
-        """Exit status of a command, once it has one; minus the number of a signal that ended it."""
-        answers, theirs = socket.socketpair()
-        with answers, answers.makefile() as lines:
-            with theirs:
-                message = [json.dumps(order).encode()]
-                socket.send_fds(self._orders, message, [theirs.fileno(), *files])
-            number = int(lines.readline())
-            with selectors.DefaultSelector() as ready:
-                ready.register(answers, selectors.EVENT_READ)
-                if not ready.select(seconds):
-                    os.kill(number, signal.SIGKILL)
-                    raise subprocess.TimeoutExpired(str(order["arguments"]), seconds)
-            return int(lines.readline())
+
+class ForkedCommand:
+    """A command under way, asked as a `subprocess.Popen` is."""
+
+    def __init__(
+        self, arguments: list[str], answers: socket.socket, out: IO[str], err: IO[str]
+    ) -> None:
+        self.args = arguments
+        self._answers, self._out, self._err = answers, out, err
+        # Unbuffered: what is left to be read is seen by `select`.
+        self._lines = answers.makefile("rb", buffering=0)
+        self.pid = int(self._lines.readline())
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        """Its exit status, minus the number of a signal that ended it; None = it runs."""
+        with suppress(subprocess.TimeoutExpired):
+            self.wait(0)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Its exit status, once it has one; raises `subprocess.TimeoutExpired`."""
+        if self.returncode is None:
+            if not select.select([self._answers], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired(self.args, timeout or 0)
+            self.returncode = int(self._lines.readline())
+            self._answers.close()
+        return self.returncode
+
+    def communicate(self, timeout: float | None = None) -> tuple[str, str]:
+        """All that it has written, once it has ended."""
+        self.wait(timeout)
+        for file in (self._out, self._err):
+            file.seek(0)
+        return self._out.read(), self._err.read()
+
+    def send_signal(self, number: int) -> None:
+        """Send it a signal, unless it has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """Kill it."""
+        self.send_signal(signal.SIGKILL)
 
 
 _SERVERS: OrderedDict[frozenset[tuple[str, str]], CommandServer] = OrderedDict()
@@ -128,13 +186,14 @@ _TURN = threading.Lock()
 def server_for(environment: Mapping[str, str]) -> CommandServer:
     """The server whose modules were imported with these variables, started where it is missing."""
     counting = {name: value for name, value in environment.items() if name.startswith(EARLY)}
+    prefect = {name: value for name, value in environment.items() if name.startswith(PREFECT)}
     own = {name: value for name, value in os.environ.items() if not name.startswith(EARLY)}
     key = frozenset(counting.items())
     with _TURN:
         if key not in _SERVERS:
             if len(_SERVERS) == SERVERS:
                 _SERVERS.popitem(last=False)[1].close()
-            _SERVERS[key] = CommandServer(own | counting)
+            _SERVERS[key] = CommandServer(own | prefect | counting)
         _SERVERS.move_to_end(key)
         return _SERVERS[key]
 

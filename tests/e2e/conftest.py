@@ -137,6 +137,7 @@ def vllm_engine(image: str, *args: str, **more: Any) -> dict[str, Any]:
         "version": VLLM_VERSION,
         "image": image,
         "args": ["--enforce-eager", *args],
+        "keep_cache": False,  # the image has what a start needs
         "shm": "512MiB",
         **more,
     }

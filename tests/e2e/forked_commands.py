@@ -18,14 +18,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from prefect.context import refresh_global_settings_context
+
 import flows.deploy_model
 import flows.reconcile_fleet
 import flows.retire_model  # noqa: F401  (so that no command has to)
 from moorage.adapters.files.pretrained import read_config
 from moorage.adapters.prefect.run_processes import LATE_IMPORTS
-from moorage.cli.app import app
+from moorage.cli.app import TARGETS, app
 from moorage.common.failures import Cause, Failure
-from tests.e2e.command_server import FAILS, KILLS, MESSAGE_BYTES, STOPS
+from tests.e2e.command_server import FAILS, KILLS, MESSAGE_BYTES, PREFECT, STOPS
 from tests.e2e.interrupted import arm
 from tests.e2e.outages import kill_whole
 
@@ -38,6 +40,8 @@ def main(number: int) -> None:
     """
     for name in ("flows.rollback_model", *LATE_IMPORTS):
         import_module(name)
+    for name, target in TARGETS.items():
+        target.load(name)
     with TemporaryDirectory() as folder:
         Path(folder, "config.json").write_text('{"model_type": "llama"}')
         read_config(Path(folder), trust_remote_code=False)
@@ -94,8 +98,11 @@ def _become(order: dict[str, Any], answers: int, out: int, err: int) -> None:
     for number, file in ((1, out), (2, err)):
         os.dup2(file, number)
         os.close(file)
+    before = _prefect_variables()
     os.environ.clear()
     os.environ.update(order["environment"])
+    if _prefect_variables() != before:
+        refresh_global_settings_context()
     if order["point"]:
         victim = order["victim"]
         arm(order["point"], (lambda: kill_whole(victim)) if victim else HAPPENS[order["how"]])
@@ -104,6 +111,10 @@ def _become(order: dict[str, Any], answers: int, out: int, err: int) -> None:
         clock.daemon = True
         clock.start()
     _leave(_ended(order["arguments"]))
+
+
+def _prefect_variables() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name.startswith(PREFECT)}
 
 
 def _ended(arguments: list[str]) -> int:

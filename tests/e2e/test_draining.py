@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.clients import Clients
+from tests.e2e.command_server import ForkedCommand
 from tests.e2e.conftest import process_engine
 from tests.e2e.workplace import Workplace
 from tests.waiting import PATIENCE_SECONDS
@@ -54,7 +54,7 @@ def states(workplace: Workplace) -> list[str]:
     return [row.state for row in workplace.releases()]
 
 
-def interrupted(command: subprocess.Popen[str]) -> None:
+def interrupted(command: ForkedCommand) -> None:
     """End a command with Ctrl-C; that takes no longer than its next look at the engine."""
     command.send_signal(signal.SIGINT)
     command.communicate(timeout=PATIENCE_SECONDS)

@@ -69,7 +69,7 @@ def test_of_two_deploys_of_one_model_the_second_finds_the_work_done(
 def test_a_deploy_that_is_stopped_undoes_what_it_did(
     workplace: Workplace, lifecycle_program: Path, number: signal.Signals
 ) -> None:
-    run = workplace.start(
+    run = workplace.spawn(
         "deploy", workplace.spec(engine=process_engine(lifecycle_program, "deaf"))
     )
     until(workplace.processes)

@@ -13,7 +13,6 @@ from tests.api_proxy import ANSWERS, ApiProxy, Moment, always
 from tests.e2e.conftest import process_engine
 from tests.e2e.workplace import Workplace
 from tests.prefect_server import PrefectServer
-from tests.waiting import PATIENCE_SECONDS
 
 pytestmark = [pytest.mark.process, pytest.mark.server]
 
@@ -48,12 +47,11 @@ def broken(
     with ApiProxy(server.url, ANSWERS[answer], since) as proxy:
         workplace.environment["PREFECT_API_URL"] = proxy.url
         workplace.environment["PREFECT_CLIENT_MAX_RETRIES"] = "0"
-        done = workplace.start(*command, "--json")
-        out, err = done.communicate(timeout=PATIENCE_SECONDS)
+        done = workplace.run(*command, "--json", code=None)
         assert proxy.is_broken
-    assert "Traceback" not in err
+    assert "Traceback" not in done.stderr
     assert done.returncode not in (0, ExitCode.INTERNAL)
-    reply: dict[str, Any] = json.loads(out)["error"]
+    reply: dict[str, Any] = json.loads(done.stdout)["error"]
     assert reply["exit_code"] == done.returncode
     return reply
 

@@ -66,7 +66,7 @@ def test_a_model_that_does_not_start_leaves_nothing_and_says_why(
 
 def served(workplace: Workplace, model: Path) -> tuple[subprocess.Popen[str], dict[str, Any]]:
     """`moorage run --serve`, once it tells where it answers."""
-    command = workplace.start("run", model, "--serve", "--json")
+    command = workplace.spawn("run", model, "--serve", "--json")
     assert command.stdout
     line = command.stdout.readline()
     assert line, command.communicate()[1]

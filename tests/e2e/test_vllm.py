@@ -53,15 +53,17 @@ def shared(
 @pytest.fixture(scope="module")
 def first(shared: Workplace, vllm_image: str, snapshot: Path) -> dict[str, Any]:
     """A release that serves until the last test that takes it has retired it."""
-    spec = spec_of(shared, "first", vllm_image, source=f"file://{snapshot}")
+    usual = {"keep_cache": True, "env": {"VLLM_ENABLE_V1_MULTIPROCESSING": "1"}}
+    engine = vllm_engine(vllm_image, **usual)
+    spec = spec_of(shared, "first", vllm_image, source=f"file://{snapshot}", engine=engine)
     release: dict[str, Any] = shared.json("deploy", spec)["release"]
     return release
 
 
 def spec_of(place: Workplace, name: str, image: str, **fields: Any) -> Path:
     cpu = {"accelerators": 0}
-    engine = vllm_engine(image)
-    return place.spec(name, engine=engine, placement=cpu, context=CONTEXT, concurrency=2, **fields)
+    usual = {"engine": vllm_engine(image), "placement": cpu, "context": CONTEXT, "concurrency": 2}
+    return place.spec(name, **{**usual, **fields})
 
 
 def client_of(place: Workplace, name: str, release: dict[str, Any]) -> openai.OpenAI:

@@ -7,7 +7,7 @@ from pathlib import Path
 import openai
 import pytest
 
-from tests.e2e.conftest import VLLM_VERSION
+from tests.e2e.conftest import vllm_engine
 from tests.e2e.workplace import Workplace
 from tests.hub.server import Hub
 
@@ -24,14 +24,7 @@ def test_a_model_is_served_with_a_draft_model_of_its_own_revision(
         hub.push(DRAFT, files, branch="v1")
         workplace.environment |= {"HF_ENDPOINT": hub.url}
         spec = workplace.spec(
-            engine={
-                "name": "vllm",
-                "runtime": "docker",
-                "version": VLLM_VERSION,
-                "image": vllm_image,
-                "args": ["--enforce-eager"],
-                "shm": "512MiB",
-            },
+            engine=vllm_engine(vllm_image),
             placement={"accelerators": 0},
             context=1024,
             speculative={

@@ -9,7 +9,7 @@ from typing import Any
 import openai
 import pytest
 
-from tests.e2e.conftest import VLLM_VERSION
+from tests.e2e.conftest import vllm_engine
 from tests.e2e.workplace import Workplace
 from tests.hub.server import Hub
 
@@ -34,14 +34,7 @@ def test_adapters_of_the_spec_and_adapters_that_come_and_go(
     workplace.environment |= {"HF_ENDPOINT": hub.url}
     spec = workplace.spec(
         source=f"hf://{MODEL}",
-        engine={
-            "name": "vllm",
-            "runtime": "docker",
-            "version": VLLM_VERSION,
-            "image": vllm_image,
-            "args": ["--enforce-eager"],
-            "shm": "512MiB",
-        },
+        engine=vllm_engine(vllm_image),
         placement={"accelerators": 0},
         context=1024,
         lora=[{"name": "poet", "source": f"hf://{POET}", "revision": "v1"}],

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.e2e.conftest import VLLM_VERSION
+from tests.e2e.conftest import VLLM_VERSION, vllm_engine
 from tests.e2e.workplace import Workplace
 
 pytestmark = [pytest.mark.vllm, pytest.mark.docker, pytest.mark.server]
@@ -48,8 +48,7 @@ def context_too_long(workplace: Workplace, image: str) -> Path:
 
 
 def engine(image: str, **more: Any) -> dict[str, Any]:
-    fixed = {"name": "vllm", "runtime": "docker", "version": VLLM_VERSION, "image": image}
-    return {**fixed, "shm": "512MiB", "args": ["--enforce-eager", "--max-num-seqs 4"], **more}
+    return {**vllm_engine(image, "--max-num-seqs 4"), **more}
 
 
 def test_a_context_that_its_cache_does_not_hold(

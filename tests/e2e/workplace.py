@@ -25,7 +25,7 @@ from moorage.adapters.ledger import Ledger
 from moorage.engines.launch import LABEL_MODEL
 from moorage.inventory.claims import Claim
 from moorage.releases.release import ReleaseRow
-from tests.e2e.command_server import REPOSITORY, server_for
+from tests.e2e.command_server import REPOSITORY, ForkedCommand, server_for
 from tests.policies import open_policy
 from tests.waiting import until
 
@@ -92,8 +92,13 @@ class Workplace:
         assert code is None or done.returncode == code, f"{done.stdout}\n{done.stderr}"
         return done
 
-    def start(self, *arguments: object) -> subprocess.Popen[str]:
-        """Start a command as users do, and go on."""
+    def start(self, *arguments: object) -> ForkedCommand:
+        """Start a command as `run` does, and go on."""
+        words = list(map(str, arguments))
+        return server_for(self.environment).begin(words, self.environment)
+
+    def spawn(self, *arguments: object) -> subprocess.Popen[str]:
+        """Start a command as users do, in an interpreter of its own, and go on."""
         return subprocess.Popen(
             self.argv(*arguments),
             env=self.environment,
@@ -146,9 +151,7 @@ class Workplace:
         )
         return [name for name in listed.stdout.split() if f"-{self.prefix}-" in name]
 
-    def wait_until(
-        self, happened: Callable[[], bool], by: subprocess.Popen[str] | None = None
-    ) -> None:
+    def wait_until(self, happened: Callable[[], bool], by: ForkedCommand | None = None) -> None:
         """Wait for something that a command in the background will do."""
         until(happened, unless=lambda: by and by.poll() is not None and by.communicate())
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from moorage.engines.launch import LABEL_MODEL
+from tests.e2e.command_server import ForkedCommand
 from tests.e2e.conftest import container_engine
 from tests.e2e.workplace import Workplace
 from tests.fleet.fleet import FleetHost, TestFleet
@@ -30,7 +30,7 @@ def pinned(image: str, behaviour: str = "ok", host: str = "w1") -> dict[str, Any
 
 def befalls(
     place: Workplace, spec: str, when: Callable[[], bool], what: Callable[[], None]
-) -> subprocess.Popen[str]:
+) -> ForkedCommand:
     """Deploy, and let something happen once something else has."""
     running = place.start("deploy", spec, "--json")
     place.wait_until(lambda: when() or running.poll() is not None)
@@ -38,10 +38,10 @@ def befalls(
     return running
 
 
-def ended(running: subprocess.Popen[str]) -> tuple[int, str]:
+def ended(running: ForkedCommand) -> tuple[int, str]:
     """How a command ended, and all that it printed."""
     output, errors = running.communicate(timeout=END_SECONDS)
-    return running.returncode, output + errors
+    return running.wait(), output + errors
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from moorage.adapters.docker.client import forget_clients
-from moorage.adapters.docker.helper import LABEL_HELPER
+from moorage.engines.launch import LABEL_HELPER
 from tests.e2e.conftest import docker, lifecycle_image, lifecycle_program
 from tests.e2e.workplace import REPOSITORY, Workplace
 from tests.fleet.commands import missing

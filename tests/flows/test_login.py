@@ -223,8 +223,9 @@ class TestItsUser:
     def test_commands_need_no_other_step(self, served: Served) -> None:
         place = served.place
         place.environment["PREFECT_API_URL"] = f"http://localhost:{served.port}/api"
-        planned = place.json("plan", place.spec("seen", engine=ENGINE))
-        assert served.api.get(f"/flow_runs/{planned['flow_run_id']}")["deployment_id"] is None
+        place.run("reconcile")
+        own = {"flow_runs": {"deployment_id": {"is_null_": True}}}
+        assert [run["name"] for run in served.api.post("/flow_runs/filter", own)] == ["reconcile"]
         place.environment["PREFECT_API_URL"] = f"{served.site}/api"
         assert place.run("approvals").stdout.strip() == "No flow run waits for approval."
 

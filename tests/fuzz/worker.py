@@ -20,7 +20,7 @@ from urllib.parse import quote
 
 from moorage.adapters.engines.engine_http import trusted_authorities
 from moorage.adapters.engines.schemas import shipped_schemas
-from moorage.cli.app import app
+from moorage.cli.app import TARGETS, app
 from moorage.common.failures import ExitCode
 from tests.fuzz import chains
 from tests.fuzz.targets import Case
@@ -44,6 +44,8 @@ def prepare() -> None:
     """Import and read what every case needs, before the first fork."""
     for name in LATE:
         import_module(name)
+    for name, target in TARGETS.items():
+        target.load(name)
     trusted_authorities()
     shipped_schemas()
     assert threading.active_count() == 1, "what has threads cannot be forked"
@@ -131,6 +133,7 @@ def _surroundings(server: str, folder: Path) -> None:
         "PWD": str(folder),
         "MOORAGE_HOME": str(folder / "home"),
         "MOORAGE_HUB_ENDPOINT": server,
+        "MOORAGE_SERVER": "temporary",
         "FUZZ_SERVER": server,
         "DOCKER_HOST": "unix:///nowhere.sock",
         "hf-team": "a-token",

@@ -2,9 +2,9 @@
 
 from docker.errors import APIError
 
-from moorage.adapters.registry.connection import CONNECTION
 from moorage.adapters.system.os_errors import (
     NETWORK_ERRORS,
+    REGISTRY_ERRORS,
     ErrorText,
     failure_of,
     innermost_message,
@@ -79,7 +79,7 @@ DOCKER_DISK = (
 )
 
 PULL_ERRORS = (
-    *CONNECTION,
+    *REGISTRY_ERRORS,
     ErrorText("no basic auth credentials", Cause.REGISTRY_UNAUTHORIZED),
     ErrorText("http 401 response", Cause.REGISTRY_UNAUTHORIZED),
     ErrorText("http 403 response", Cause.REGISTRY_UNAUTHORIZED),

@@ -21,13 +21,11 @@ from moorage.adapters.system.settings import Settings
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import MIB
 from moorage.common.values import Origin
+from moorage.engines.launch import LABEL_HELPER
 from moorage.images.image import Image
 from moorage.inventory.access import Access
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.inventory.survey.vendors import NOTHING, Handed
-
-LABEL_HELPER = "moorage.helper"
-"""On every helper container, with its purpose."""
 
 MEMORY = 512 * MIB
 

@@ -1,17 +1,23 @@
-"""Reading a model's configuration, with the help of transformers where it knows the model type."""
+"""Reading a model's configuration, with the help of transformers where it knows the model type.
 
+Importing transformers takes seconds. What it makes of a configuration is kept in the home.
+"""
+
+import hashlib
 import importlib
 import json
 import os
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
+from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from moorage.adapters.files.safe_files import read_json
+from moorage.adapters.files.safe_files import read_json, write_private
+from moorage.adapters.system.settings import Settings
 from moorage.common.failures import Cause, Failure
 from moorage.common.printable import short
 from moorage.common.strict_json import JsonLimits
@@ -56,15 +62,34 @@ def read_config(directory: Path, *, trust_remote_code: bool) -> tuple[Config, st
             malformed, or a field of it is beyond the limits of any model.
     """
     written = _read_file(directory)
+    place = None if trust_remote_code else _place(written)
+    if place and (kept := _kept(place)) is not None:
+        return _merge(kept, written), "transformers"
     completed = _completed(directory, written, trust_remote_code)
     if isinstance(completed, str):
         return written, CONFIG
+    if place:
+        _keep(place, completed)
     return _merge(completed, written), "transformers"
 
 
-def warm() -> None:
-    """Import transformers in the background, while the caller waits for something else anyway."""
-    threading.Thread(target=_import_transformers, daemon=True).start()
+def _place(written: Config) -> Path:
+    """Where the completed configuration is kept: it depends on nothing else."""
+    said = json.dumps([version("transformers"), _checked(written)], sort_keys=True)
+    return Settings().configs / f"{hashlib.sha256(said.encode()).hexdigest()}.json"
+
+
+def _kept(place: Path) -> Config | None:
+    """What was kept; None where there is nothing that can be read."""
+    with suppress(OSError, Failure):
+        content = read_json(place, LIMITS)
+        return content if isinstance(content, dict) else None
+    return None
+
+
+def _keep(place: Path, completed: Config) -> None:
+    with suppress(Failure):  # then the next command asks transformers again
+        write_private(place, json.dumps(completed), over=True)
 
 
 def _import_transformers() -> None:
@@ -120,9 +145,13 @@ def _checked_folder(directory: Path, written: Config, trusted: bool) -> Iterator
         yield directory
         return
     with TemporaryDirectory(prefix="moorage-config-") as alone:
-        checked = {key: value for key, value in written.items() if key != OTHER_FILES}
-        Path(alone, CONFIG).write_text(json.dumps(checked))
+        Path(alone, CONFIG).write_text(json.dumps(_checked(written)))
         yield Path(alone)
+
+
+def _checked(written: Config) -> Config:
+    """What transformers sees of a configuration."""
+    return {key: value for key, value in written.items() if key != OTHER_FILES}
 
 
 @contextmanager

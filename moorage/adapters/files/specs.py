@@ -39,6 +39,11 @@ class InvalidFile(Failure):
     def __reduce__(self) -> tuple[object, ...]:
         return InvalidFile, (self.cause, self.problems)
 
+    @property
+    def content(self) -> dict[str, Any]:
+        """The problems."""
+        return {"problems": self.problems}
+
 
 def load_spec(path: Path) -> ModelSpec:
     """Read a model spec. Relative `file://` sources start at the file's folder.

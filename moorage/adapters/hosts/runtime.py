@@ -1,22 +1,37 @@
-"""Runtimes of hosts: start, observe, read logs, stop, and list the workloads of a ledger."""
+"""Runtimes of hosts: start, observe, read logs, stop, and list the workloads of a ledger.
+
+Each kind is imported when something of it is there: a command that looks at one process needs no
+Docker client.
+"""
+
+from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from docker.errors import NotFound
-
-from moorage.adapters.docker.client import daemon
-from moorage.adapters.docker.containers import DockerRuntime, remove_container
-from moorage.adapters.docker.helper import LABEL_HELPER
-from moorage.adapters.hosts.processes import ProcessRuntime
 from moorage.adapters.ledger import Ledger
-from moorage.adapters.ray.applications import RayRuntime
 from moorage.adapters.system.settings import Settings
-from moorage.engines.launch import LABEL_LEDGER, LABEL_MODEL, LABEL_RELEASE, ContainerSpec, Workload
+from moorage.engines.launch import (
+    LABEL_HELPER,
+    LABEL_LEDGER,
+    LABEL_MODEL,
+    LABEL_RELEASE,
+    ContainerSpec,
+    Workload,
+)
 from moorage.operations.reconcile.cluster_state import ObservedWorkload, Place
 from moorage.spec import RuntimeName
+
+if TYPE_CHECKING:
+    from moorage.adapters.docker.containers import DockerRuntime
+    from moorage.adapters.hosts.processes import ProcessRuntime
+    from moorage.adapters.ray.applications import RayRuntime
+
+    Runtime = DockerRuntime | ProcessRuntime | RayRuntime
+    """Starts and stops engines on one host or cluster. Every method is idempotent: `start` returns
+    what already runs for the same release, and to `stop` a missing workload is no error."""
 
 CONFIG_WAIT_SECONDS = 180.0
 """How long to wait for another change of a cluster's config. It takes a second or two; the first
@@ -27,18 +42,23 @@ RUNS = {"running", "paused", "restarting"}
 STOP_SECONDS = 10.0
 
 
-Runtime = DockerRuntime | ProcessRuntime | RayRuntime
-"""Starts and stops engines on one host or cluster. Every method is idempotent: `start` returns what
-already runs for the same release, and to `stop` a missing workload is no error."""
-
-
 def runtime_for(one: ContainerSpec | Workload | Place, settings: Settings) -> Runtime:
     """The runtime that starts, or has started, what is there."""
     if one.runtime == RuntimeName.PROCESS:
-        return ProcessRuntime(settings.root / "run")
+        return _processes(settings)
     if one.runtime == RuntimeName.RAY:
+        from moorage.adapters.ray.applications import RayRuntime  # noqa: PLC0415  (see above)
+
         return RayRuntime(one.address, lambda: _config_lock(one.address, settings))
+    from moorage.adapters.docker.containers import DockerRuntime  # noqa: PLC0415  (see above)
+
     return DockerRuntime(one.address)
+
+
+def _processes(settings: Settings) -> ProcessRuntime:
+    from moorage.adapters.hosts.processes import ProcessRuntime  # noqa: PLC0415  (see above)
+
+    return ProcessRuntime(settings.root / "run")
 
 
 @contextmanager
@@ -60,9 +80,11 @@ def list_workloads(
     A Ray cluster has no labels: only the known workloads, which should run there, are queried.
     """
     if place.runtime == RuntimeName.PROCESS:
-        return tuple(ProcessRuntime(settings.root / "run").workloads(ledger))
+        return tuple(_processes(settings).workloads(ledger))
     if place.runtime == RuntimeName.RAY:
         return tuple(_application(one, settings) for one in known)
+    from moorage.adapters.docker.client import daemon  # noqa: PLC0415  (see above)
+
     with daemon(place.address, LIST_SECONDS) as client:
         own = client.api.containers(all=True, filters={"label": f"{LABEL_LEDGER}={ledger}"})
         helpers = client.api.containers(all=True, filters={"label": LABEL_HELPER})
@@ -72,9 +94,7 @@ def list_workloads(
 def remove_workload(place: Place, found: ObservedWorkload, ledger: str, settings: Settings) -> None:
     """Remove an observed workload, unless another one has its name now."""
     if found.helper:
-        with daemon(place.address, LIST_SECONDS) as client, suppress(NotFound):
-            remove_container(client.containers.get(found.identity))
-        return
+        return _remove_helper(place, found)
     workload = Workload(
         name=found.name,
         release=found.release,
@@ -84,7 +104,17 @@ def remove_workload(place: Place, found: ObservedWorkload, ledger: str, settings
         runtime=place.runtime,
         identity=found.identity,
     )
-    runtime_for(place, settings).stop(workload, STOP_SECONDS)
+    return runtime_for(place, settings).stop(workload, STOP_SECONDS)
+
+
+def _remove_helper(place: Place, found: ObservedWorkload) -> None:
+    from docker.errors import NotFound  # noqa: PLC0415  (see above)
+
+    from moorage.adapters.docker.client import daemon  # noqa: PLC0415  (see above)
+    from moorage.adapters.docker.containers import remove_container  # noqa: PLC0415  (see above)
+
+    with daemon(place.address, LIST_SECONDS) as client, suppress(NotFound):
+        remove_container(client.containers.get(found.identity))
 
 
 def _application(workload: Workload, settings: Settings) -> ObservedWorkload:

@@ -1,35 +1,25 @@
-"""Logins at Prefect APIs. That of this home's server is made once and sent to it alone.
+"""Logins at Prefect APIs: which one this process uses, and what a server asks for."""
 
-Two files of this user alone, in `MOORAGE_HOME/api`: `login` holds `user:password`, `server` the
-process and its address. A client uses the login only if that process listens at the address, so
-that a later owner of the port does not get it.
-"""
-
-import contextlib
 import os
-import re
 import secrets
 from functools import cache
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
-import psutil
 from prefect.context import refresh_global_settings_context
 from prefect.settings import get_current_settings
-from pydantic import ValidationError
 
-from moorage.adapters.files.safe_files import read_private, unsafe, write_private
-from moorage.adapters.ledger.locks import Owner
 from moorage.adapters.prefect.api_server import is_loopback
-from moorage.adapters.secrets import remember
+from moorage.adapters.prefect.home_server import (
+    USER,
+    RunningServer,
+    find_login,
+    login_for,
+    provide_login,
+)
+from moorage.adapters.secrets import KEPT_VARIABLE, remember
 from moorage.adapters.system.settings import Settings
 from moorage.common.failures import Cause, Failure
-from moorage.common.values import Value
-
-FOLDER, LOGIN, SERVER = "api", "login", "server"
-USER, PASSWORD_BYTES = "moorage", 32
-LOGIN_FORMAT = re.compile(r"[!-9;-~]+:[!-~]+")
 
 CLIENT_VARIABLE, SERVER_VARIABLE = "PREFECT_API_AUTH_STRING", "PREFECT_SERVER_API_AUTH_STRING"
 ORIGINS = "PREFECT_SERVER_CORS_ALLOWED_ORIGINS"
@@ -52,87 +42,6 @@ SUGGESTION = (
 )
 
 
-class RunningServer(Value):
-    """A server of this home: the address of its API, and the process that listens there."""
-
-    url: str
-    process: Owner
-
-
-def find_login(home: Path) -> str | None:
-    """The login of this home's server; None = none was made.
-
-    Raises:
-        Failure: `BAD_SETTING` when others could have read or written it.
-    """
-    written = read_private(home / FOLDER / LOGIN)
-    if written is None:
-        return None
-    if not LOGIN_FORMAT.fullmatch(written.strip()):
-        raise unsafe(home / FOLDER / LOGIN, "does not hold user:password")
-    return written.strip()
-
-
-def provide_login(home: Path) -> tuple[str, bool]:
-    """The login of this home's server, and whether it was made just now.
-
-    Raises:
-        Failure: `BAD_SETTING`; `STORE_UNWRITABLE` when it cannot be kept.
-    """
-    if found := find_login(home):
-        return found, False
-    login = f"{USER}:{secrets.token_urlsafe(PASSWORD_BYTES)}"
-    made = write_private(home / FOLDER / LOGIN, login, over=False)
-    return find_login(home) or login, made
-
-
-def record_server(home: Path, url: str, pid: int) -> None:
-    """Record which process answers at an address, for clients of this home."""
-    server = RunningServer(url=url, process=Owner.of(pid))
-    write_private(home / FOLDER / SERVER, server.model_dump_json(), over=True)
-
-
-def forget_server(home: Path) -> None:
-    """Remove the record of the server."""
-    with contextlib.suppress(OSError):
-        (home / FOLDER / SERVER).unlink(missing_ok=True)
-
-
-def login_for(home: Path, url: str) -> tuple[str, str] | None:
-    """The login for an address, and the address to send it to; None = it is not for that one.
-
-    Raises:
-        Failure: `BAD_SETTING`.
-    """
-    try:
-        server = RunningServer.model_validate_json(read_private(home / FOLDER / SERVER) or "")
-    except ValidationError:
-        return None
-    same = _place(url) == _place(server.url) and server.process.is_running
-    if not same or not is_listening(server.process.pid, urlsplit(server.url).port):
-        return None
-    login = find_login(home)
-    return (login, server.url) if login else None
-
-
-def is_listening(pid: int, port: int | None) -> bool:
-    """Whether a process listens on a port of this machine."""
-    try:
-        sockets = psutil.Process(pid).net_connections("tcp")
-    except psutil.Error:
-        return False
-    listening = (one.laddr for one in sockets if one.status == psutil.CONN_LISTEN and one.laddr)
-    return any(address.port == port for address in listening)
-
-
-def _place(url: str) -> tuple[str, int | None, str]:
-    """An API's address, normalized: all names of the loopback are equal."""
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    near = "here" if host in ("localhost", "127.0.0.1", "::1") else host
-    return f"{parts.scheme}://{near}", parts.port, parts.path.rstrip("/")
-
-
 def sign_in() -> None:
     """Use the login of the configured server, unless the user has set one.
 
@@ -149,6 +58,12 @@ def sign_in() -> None:
     elif not api.auth_string and not api.key and (found := login_for(Settings().root, api.url)):
         login, url = found
         use_login(login, {"PREFECT_API_URL": url})
+
+
+def use_kept_server(server: RunningServer) -> None:
+    """Use the server of this home in this process, as if it were configured."""
+    url, login = server.url, find_login(Settings().root) or ""
+    use_login(login, {"PREFECT_API_URL": url, KEPT_VARIABLE: url})
 
 
 def use_login(login: str, more: dict[str, str]) -> None:

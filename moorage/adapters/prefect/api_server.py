@@ -8,7 +8,11 @@ A program of its own, with nothing of moorage: compose.yaml gives this file to P
 
 import argparse
 import ipaddress
+import os
 import re
+import signal
+import threading
+import time
 from collections.abc import (
     AsyncGenerator,
     Awaitable,
@@ -34,6 +38,34 @@ NO_FRAMES = (
     (b"content-security-policy", b"frame-ancestors 'none'"),
 )
 """No other page may show this one inside itself and have its user click there unaware."""
+
+
+class IdleWatch:
+    """Ends the server once nobody has asked it anything for so many seconds.
+
+    Questions about its health do not count.
+    """
+
+    def __init__(self, app: App, seconds: float) -> None:
+        self._app, self._seconds = app, seconds
+        self._open, self._last = 0, time.monotonic()
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Answer one connection."""
+        if scope["type"] == "lifespan" or scope["path"].endswith("/health"):
+            return await self._app(scope, receive, send)
+        self._open += 1
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._open -= 1
+            self._last = time.monotonic()
+
+    def _watch(self) -> None:
+        while self._open or time.monotonic() - self._last < self._seconds:
+            time.sleep(min(self._seconds / 10, 10.0))
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 class Guard:
@@ -100,10 +132,12 @@ def is_loopback(host: str) -> bool:
         return host.lower() == "localhost"
 
 
-def serve(host: str, port: int, names: Collection[str]) -> None:
+def serve(host: str, port: int, names: Collection[str], idle_seconds: float = 0) -> None:
     """Serve Prefect's API, pages and services until a signal ends it.
 
-    `names` are those of this server besides those of the loopback.
+    Args:
+        names: Of this server besides those of the loopback.
+        idle_seconds: So long after the last request it ends by itself; 0 = never.
     """
     import uvicorn  # noqa: PLC0415  (with Prefect it takes seconds, and Guard needs neither)
     from prefect.server.api.server import create_app  # noqa: PLC0415
@@ -120,8 +154,9 @@ def serve(host: str, port: int, names: Collection[str]) -> None:
         temporary_settings({PREFECT_SERVER_CORS_ALLOWED_ORIGINS: ",".join(origins)}),
         _sqlite_writers_in_turn(),
     ):
+        guarded: App = Guard(create_app(final=True), names, origins, exposed=not is_loopback(host))
         uvicorn.run(
-            Guard(create_app(final=True), names, origins, exposed=not is_loopback(host)),
+            IdleWatch(guarded, idle_seconds) if idle_seconds else guarded,
             host=host,
             port=port,
             timeout_keep_alive=settings.api.keepalive_timeout,
@@ -137,8 +172,9 @@ def main() -> None:
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=4200)
     parser.add_argument("--name", action="append", default=[], help="another name of this server")
+    parser.add_argument("--idle-seconds", type=float, default=0, help="0 = it never ends")
     given = parser.parse_args()
-    serve(given.host, given.port, given.name)
+    serve(given.host, given.port, given.name, given.idle_seconds)
 
 
 @contextmanager

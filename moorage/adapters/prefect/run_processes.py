@@ -11,7 +11,11 @@ from types import SimpleNamespace
 from prefect import flow_engine
 
 LATE_IMPORTS = (
+    "moorage.adapters.docker.containers",
+    "moorage.adapters.hosts.processes",
     "moorage.adapters.ledger.migrations",
+    "moorage.adapters.prefect.schedules",
+    "prefect.artifacts",
     "prefect.engine",
     "prefect.task_engine",
     "prefect.utilities.visualization",

@@ -8,7 +8,6 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from moorage.adapters.system.os_errors import ErrorText
 from moorage.common.failures import Cause, Failure
 from moorage.common.strict_json import JsonError, decode
 from moorage.common.units import MIB, human_bytes
@@ -31,15 +30,6 @@ SCHEME = re.compile(r"(?i)(?:^|,)\s*([a-z][\w-]*)(?=\s*(?:,|$)|\s+[\w-]+=)")
 
 PARAMETER = re.compile(r'(\w+)=(?:"([^"]*)"|([^\s",]+))')
 MANIFEST_PATH = re.compile(r"/v2/(?P<name>.+)/manifests/")
-
-CLOCK = (
-    "Compare the host's clock (`date -u`) with the dates of the registry's certificate; set the"
-    " clock, or have the certificate renewed."
-)
-PLAIN_HTTP = (
-    "It speaks plain HTTP: list it under `registries.insecure` in the fleet file and under"
-    " `insecure-registries` of the host's Docker daemon, or give it a certificate."
-)
 
 
 class Endpoint(NamedTuple):
@@ -159,20 +149,3 @@ def bounded_request(client: httpx.Client, method: str, url: str, **options: Any)
         return httpx.Response(
             answer.status_code, headers=headers, content=bytes(body), request=answer.request
         )
-
-
-CONNECTION: tuple[ErrorText, ...] = (
-    ErrorText("toomanyrequests", Cause.REGISTRY_RATE_LIMITED),
-    ErrorText("429 too many requests", Cause.REGISTRY_RATE_LIMITED),
-    ErrorText("http 429 response", Cause.REGISTRY_RATE_LIMITED),
-    ErrorText("certificate has expired", Cause.REGISTRY_UNTRUSTED, CLOCK),
-    ErrorText("not yet valid", Cause.REGISTRY_UNTRUSTED, CLOCK),
-    ErrorText("http response to https client", Cause.REGISTRY_UNTRUSTED, PLAIN_HTTP),
-    ErrorText("wrong_version_number", Cause.REGISTRY_UNTRUSTED, PLAIN_HTTP),
-    ErrorText("record_layer_failure", Cause.REGISTRY_UNTRUSTED, PLAIN_HTTP),
-    ErrorText("certificate_verify_failed", Cause.REGISTRY_UNTRUSTED),
-    ErrorText("_alert_", Cause.REGISTRY_UNTRUSTED),
-    ErrorText("x509: ", Cause.REGISTRY_UNTRUSTED),
-    ErrorText("tls: ", Cause.REGISTRY_UNTRUSTED),
-)
-"""Messages about the connection to a registry; the first match counts."""

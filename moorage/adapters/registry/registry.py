@@ -15,7 +15,6 @@ import httpx
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_exponential
 
 from moorage.adapters.registry.connection import (
-    CONNECTION,
     Credentials,
     Endpoint,
     authorization,
@@ -23,7 +22,7 @@ from moorage.adapters.registry.connection import (
     endpoints,
 )
 from moorage.adapters.system.guarded_http import guarded_client, thread_deadline
-from moorage.adapters.system.os_errors import failure_of
+from moorage.adapters.system.os_errors import REGISTRY_ERRORS, failure_of
 from moorage.adapters.transfer.redirects import Guard
 from moorage.common.failures import Cause, Failure
 from moorage.common.printable import short
@@ -179,7 +178,7 @@ class RegistryClient:
 
     def _unavailable(self, reference: Reference, reason: str) -> Failure:
         detail = f"{reference}: {self.host}: {reason}"
-        return failure_of(reason, detail, CONNECTION, Cause.REGISTRY_UNAVAILABLE)
+        return failure_of(reason, detail, REGISTRY_ERRORS, Cause.REGISTRY_UNAVAILABLE)
 
 
 class RegistryImage(Value):

@@ -1,14 +1,16 @@
-"""Sources of models: a hub, a bucket or a directory."""
+"""Sources of models: a hub, a bucket or a directory.
+
+Clients of remote ones are imported where one is asked.
+"""
+
+from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from moorage.adapters.secrets import read_secrets, remember
-from moorage.adapters.sources.hub_client import HubClient
 from moorage.adapters.sources.local import LocalSource
-from moorage.adapters.sources.remote_source import RemoteClient, RemoteSource
-from moorage.adapters.sources.s3_client import S3Client
 from moorage.adapters.sources.store import ModelStore
 from moorage.adapters.system.settings import Settings
 from moorage.inventory.model_store import (
@@ -23,6 +25,9 @@ from moorage.models.assets import Asset, AssetRole, SourceRequest, assets_of, re
 from moorage.models.files import layout_of
 from moorage.models.source import ResolvedModel, join_companions
 from moorage.spec import ModelSpec
+
+if TYPE_CHECKING:
+    from moorage.adapters.sources.remote_source import RemoteClient, RemoteSource
 
 HUB_TOKEN = "HF_TOKEN"
 S3_KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
@@ -98,14 +103,15 @@ def source_for(
     layout = layout_of(role)
     if is_local(wanted.source):
         return LocalSource(layout, anything=anything)
-    client = client_for(wanted.source, settings, keys)
+    from moorage.adapters.sources.remote_source import RemoteSource  # noqa: PLC0415  (see above)
+
     # A repository may hold an adapter and a model: each is chosen and stored separately.
     folder = settings.adapters if role == AssetRole.ADAPTER else settings.models
     return RemoteSource(
-        client,
+        client_for(wanted.source, settings, keys),
         ModelStore(folder, folder_name(selection(wanted.source, wanted.files))),
         workers=settings.download_workers,
-        offline=settings.hub_offline and isinstance(client, HubClient),
+        offline=settings.hub_offline and not repository(wanted.source).startswith(S3),
         layout=layout,
     )
 
@@ -114,7 +120,11 @@ def client_for(source: str, settings: Settings, keys: Keys) -> RemoteClient:
     """Client for a remote source."""
     source = repository(source)
     if source.startswith(S3):
+        from moorage.adapters.sources.s3_client import S3Client  # noqa: PLC0415  (see above)
+
         return S3Client(source.removeprefix(S3), settings.s3_endpoint, keys.s3)
+    from moorage.adapters.sources.hub_client import HubClient  # noqa: PLC0415  (see above)
+
     return HubClient(source.removeprefix(HUB), settings.hub_endpoint, keys.hub)
 
 

@@ -1,4 +1,4 @@
-"""Error messages as failures; those of disks and networks."""
+"""Error messages as failures; those of disks, networks and connections to registries."""
 
 import errno
 import re
@@ -53,6 +53,30 @@ NETWORK_ERRORS = (
     ErrorText("Network is unreachable", Cause.RUNTIME_UNAVAILABLE, SILENT),
 )
 """Messages of Python and `ssh`, with their cause and remedy; the first match counts."""
+
+CLOCK = (
+    "Compare the host's clock (`date -u`) with the dates of the registry's certificate; set the"
+    " clock, or have the certificate renewed."
+)
+PLAIN_HTTP = (
+    "It speaks plain HTTP: list it under `registries.insecure` in the fleet file and under"
+    " `insecure-registries` of the host's Docker daemon, or give it a certificate."
+)
+REGISTRY_ERRORS = (
+    ErrorText("toomanyrequests", Cause.REGISTRY_RATE_LIMITED),
+    ErrorText("429 too many requests", Cause.REGISTRY_RATE_LIMITED),
+    ErrorText("http 429 response", Cause.REGISTRY_RATE_LIMITED),
+    ErrorText("certificate has expired", Cause.REGISTRY_UNTRUSTED, CLOCK),
+    ErrorText("not yet valid", Cause.REGISTRY_UNTRUSTED, CLOCK),
+    ErrorText("http response to https client", Cause.REGISTRY_UNTRUSTED, PLAIN_HTTP),
+    ErrorText("wrong_version_number", Cause.REGISTRY_UNTRUSTED, PLAIN_HTTP),
+    ErrorText("record_layer_failure", Cause.REGISTRY_UNTRUSTED, PLAIN_HTTP),
+    ErrorText("certificate_verify_failed", Cause.REGISTRY_UNTRUSTED),
+    ErrorText("_alert_", Cause.REGISTRY_UNTRUSTED),
+    ErrorText("x509: ", Cause.REGISTRY_UNTRUSTED),
+    ErrorText("tls: ", Cause.REGISTRY_UNTRUSTED),
+)
+"""Messages about the connection to a registry; the first match counts."""
 
 _NESTING = re.compile(r""": |, '|, \"""")
 

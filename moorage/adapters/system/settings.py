@@ -62,6 +62,14 @@ class Settings(BaseSettings):
         description="Whether models and images that a deploy has fetched stay when it fails; else"
         " what no release needs is removed.",
     )
+    server: Literal["kept", "temporary"] = Field(
+        "kept",
+        description="The Prefect server of commands where PREFECT_API_URL is not set: one that is"
+        " started in the background and kept for later commands, or one for each command.",
+    )
+    server_idle_seconds: float = Field(
+        3600, gt=0, description="When the kept server ends: so long after the last request."
+    )
     serve_hosts: str = Field(
         "",
         description="Names under which clients and proxies reach the server of `moorage serve`,"
@@ -116,6 +124,11 @@ class Settings(BaseSettings):
     def caches(self) -> Path:
         """Caches of engines for their next start, by model."""
         return self.root / "cache"
+
+    @property
+    def configs(self) -> Path:
+        """Configurations of models, as transformers has completed them."""
+        return self.root / "configs"
 
     @property
     def engines(self) -> Path:

@@ -11,8 +11,15 @@ from typing import Any
 
 import pytest
 
+from moorage.adapters.files import pretrained
 from moorage.adapters.files.pretrained import read_config
 from moorage.common.failures import Cause, Failure
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("MOORAGE_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
 
 
 @pytest.fixture(autouse=True)
@@ -41,6 +48,29 @@ def test_transformers_fills_in_what_the_file_leaves_out(tmp_path: Path) -> None:
     assert origin == "transformers"
     assert config["hidden_size"] == 64
     assert config["num_hidden_layers"] == 32
+
+
+def test_what_transformers_makes_of_a_file_is_kept(
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = {"model_type": "llama", "hidden_size": 64}
+    first = read(tmp_path, written)
+    (kept,) = (home / "configs").iterdir()
+    assert kept.stat().st_mode & 0o077 == 0
+    monkeypatch.setattr(pretrained, "_completed", None)  # nobody asks it again
+    assert read(tmp_path, written) == first
+    monkeypatch.undo()
+    monkeypatch.setenv("MOORAGE_HOME", str(home))
+    kept.write_text("[")
+    assert read(tmp_path, written) == first
+    read(tmp_path, {**written, "hidden_size": 128})
+    assert len(list((home / "configs").iterdir())) == 2
+
+
+def test_what_the_code_of_a_model_says_is_not_kept(tmp_path: Path, home: Path) -> None:
+    read(tmp_path, {"model_type": "llama"}, trust=True)
+    read(tmp_path, {"model_type": "unheard-of"})
+    assert not (home / "configs").exists()
 
 
 def test_what_the_file_says_wins_and_nothing_of_it_is_lost(tmp_path: Path) -> None:

@@ -14,13 +14,13 @@ import pytest
 from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
 
 from moorage.adapters.files.safe_files import write_private
-from moorage.adapters.prefect.api_login import (
+from moorage.adapters.prefect.api_login import sign_in
+from moorage.adapters.prefect.home_server import (
     find_login,
     forget_server,
     login_for,
     provide_login,
     record_server,
-    sign_in,
 )
 from moorage.common.failures import Cause, Failure
 

@@ -1,0 +1,114 @@
+"""What a person waits for: wall and CPU of commands that change nothing.
+
+Each round runs all of them one after the other, so that a drifting machine hits them alike. The
+first round is told apart: files and byte code may not be in memory yet.
+
+    python -m benchmarks.commands [--rounds 5]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+REPOSITORY = Path(__file__).parents[1]
+MOORAGE = (sys.executable, "-m", "moorage.cli")
+WORDS = (
+    *("--help", "--version", "status", "history tiny", "show tiny", "endpoint tiny --json"),
+    *("logs tiny", "diff tiny.v1 tiny.v2", "fleet", "engines", "models", "usage", "doctor"),
+    *("plan tiny", "memory tiny", "reconcile --dry-run", "redeploy --all --dry-run"),
+)
+"""Arguments of the commands; `tiny` is the model of the home, which was deployed twice."""
+
+
+MISSING = 8
+"""Exit code of `moorage doctor` where something is missing."""
+
+
+class Cost(NamedTuple):
+    """Seconds of one run."""
+
+    wall: float
+    cpu: float
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    rounds = parser.parse_args().rounds
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        environment = prepare(place)
+        try:
+            report([dict(measure(place, environment)) for _ in range(rounds + 1)])
+        finally:
+            run([*MOORAGE, "retire", "tiny"], place, environment)
+
+
+def prepare(place: Path) -> dict[str, str]:
+    """A home in which a tiny model was deployed twice; the variables that a command needs."""
+    base = {k: v for k, v in os.environ.items() if not k.startswith(("PREFECT_", "MOORAGE_"))}
+    own = {"MOORAGE_HOME": str(place / "home"), "PREFECT_HOME": str(place / "prefect")}
+    environment = {**base, **own, "MOORAGE_SERVER": "temporary", "PYTHONPATH": str(REPOSITORY)}
+    script = REPOSITORY / "scripts" / "make_tiny_model.py"
+    run([sys.executable, str(script), "model"], place, environment)
+    (place / "deployments").mkdir()
+    for context in (256, 512):
+        spec = {"name": "tiny", "source": "file://../model", "context": context}
+        engine = {"engine": {"name": "transformers", "runtime": "process"}}
+        Path(place, "deployments", "tiny.yaml").write_text(json.dumps({**spec, **engine}))
+        run([*MOORAGE, "deploy", "tiny"], place, environment)
+    return environment
+
+
+def measure(place: Path, environment: dict[str, str]) -> Iterator[tuple[str, Cost]]:
+    """Each command once, and what they are measured against."""
+    yield "python -c pass", run([sys.executable, "-c", "pass"], place, environment)
+    if shutil.which("docker"):
+        yield "docker ps", run(["docker", "ps"], place, environment)
+    for words in WORDS:
+        yield f"moorage {words}", run([*MOORAGE, *words.split()], place, environment)
+
+
+def run(command: list[str] | tuple[str, ...], place: Path, environment: dict[str, str]) -> Cost:
+    """What one command costs."""
+    begin, before = time.perf_counter(), _cpu()
+    done = subprocess.run(command, cwd=place, env=environment, capture_output=True, check=False)
+    cost = Cost(time.perf_counter() - begin, _cpu() - before)
+    if done.returncode not in (0, MISSING) and command[0] != "docker":
+        raise SystemExit(f"{command}: {done.stderr.decode()}")
+    return cost
+
+
+def report(rounds: list[dict[str, Cost]]) -> None:
+    """The first round, and the medians of the others."""
+    costs = defaultdict(list)
+    for one in rounds:
+        for name, cost in one.items():
+            costs[name].append(cost)
+    print(f"{'':<34} {'first wall':>10} {'wall':>7} {'CPU':>7}   (seconds; medians of the rest)")
+    for name, (first, *others) in costs.items():
+        wall, cpu = (statistics.median(values) for values in zip(*others, strict=True))
+        print(f"{name:<34} {first.wall:10.2f} {wall:7.2f} {cpu:7.2f}")
+
+
+def _cpu() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,240 @@
+"""The Prefect server of a home: its login and address, and the one that commands start and keep.
+
+Files of this user alone, in `MOORAGE_HOME/api`: `login` holds `user:password`, `server` the process
+and its address. A client uses the login only if that process listens at the address, so that a
+later owner of the port does not get it.
+
+Where no server is configured, the first command that changes something starts one in the
+background: on the loopback, with Prefect's usual database. Later commands use it at once, and the
+UI shows every run. It ends by itself once nobody has asked it anything for a while.
+"""
+
+import contextlib
+import os
+import re
+import secrets
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psutil
+from filelock import FileLock, Timeout
+from pydantic import ValidationError
+
+from moorage.adapters.files.safe_files import read_private, unsafe, write_private
+from moorage.adapters.ledger.locks import Owner
+from moorage.adapters.prefect import api_server
+from moorage.common.failures import Cause, Failure
+from moorage.common.values import Value
+
+FOLDER, LOGIN, SERVER, LOG, LOCK = "api", "login", "server", "log", "lock"
+USER, PASSWORD_BYTES = "moorage", 32
+LOGIN_FORMAT = re.compile(r"[!-9;-~]+:[!-~]+")
+LOGIN_VARIABLE = "PREFECT_SERVER_API_AUTH_STRING"
+
+HOST, PORT = "127.0.0.1", 4200
+START_SECONDS = 120.0
+STOP_SECONDS = 30.0
+POLL_SECONDS = 0.05
+
+QUIET = {
+    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+    "PREFECT_SERVER_SERVICES_CLEANUP_RECONCILER_LOOP_SECONDS": "60",
+    "PREFECT_SERVER_SERVICES_FOREMAN_LOOP_SECONDS": "60",
+    "PREFECT_SERVER_SERVICES_LATE_RUNS_LOOP_SECONDS": "60",
+    "PREFECT_SERVER_SERVICES_REPOSSESSOR_LOOP_SECONDS": "60",
+}
+"""Settings of the kept server where the user has not set them: it waits most of its life."""
+
+
+class RunningServer(Value):
+    """A server of this home: the address of its API, and the process that listens there."""
+
+    url: str
+    process: Owner
+
+    @property
+    def listens(self) -> bool:
+        """Whether that process listens at that address."""
+        return is_listening(self.process.pid, urlsplit(self.url).port)
+
+
+def find_login(home: Path) -> str | None:
+    """The login of this home's server; None = none was made.
+
+    Raises:
+        Failure: `BAD_SETTING` when others could have read or written it.
+    """
+    written = read_private(home / FOLDER / LOGIN)
+    if written is None:
+        return None
+    if not LOGIN_FORMAT.fullmatch(written.strip()):
+        raise unsafe(home / FOLDER / LOGIN, "does not hold user:password")
+    return written.strip()
+
+
+def provide_login(home: Path) -> tuple[str, bool]:
+    """The login of this home's server, and whether it was made just now.
+
+    Raises:
+        Failure: `BAD_SETTING`; `STORE_UNWRITABLE` when it cannot be kept.
+    """
+    if found := find_login(home):
+        return found, False
+    login = f"{USER}:{secrets.token_urlsafe(PASSWORD_BYTES)}"
+    made = write_private(home / FOLDER / LOGIN, login, over=False)
+    return find_login(home) or login, made
+
+
+def record_server(home: Path, url: str, pid: int) -> RunningServer:
+    """Record which process answers at an address, for clients of this home."""
+    server = RunningServer(url=url, process=Owner.of(pid))
+    write_private(home / FOLDER / SERVER, server.model_dump_json(), over=True)
+    return server
+
+
+def forget_server(home: Path) -> None:
+    """Remove the record of the server."""
+    with contextlib.suppress(OSError):
+        (home / FOLDER / SERVER).unlink(missing_ok=True)
+
+
+def login_for(home: Path, url: str) -> tuple[str, str] | None:
+    """The login for an address, and the address to send it to; None = it is not for that one.
+
+    Raises:
+        Failure: `BAD_SETTING`.
+    """
+    server = running_server(home)
+    if server is None or _place(url) != _place(server.url):
+        return None
+    login = find_login(home)
+    return (login, server.url) if login else None
+
+
+def is_listening(pid: int, port: int | None) -> bool:
+    """Whether a process listens on a port of this machine."""
+    try:
+        sockets = psutil.Process(pid).net_connections("tcp")
+    except psutil.Error:
+        return False
+    listening = (one.laddr for one in sockets if one.status == psutil.CONN_LISTEN and one.laddr)
+    return any(address.port == port for address in listening)
+
+
+def _place(url: str) -> tuple[str, int | None, str]:
+    """An API's address, normalized: all names of the loopback are equal."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    near = "here" if host in ("localhost", "127.0.0.1", "::1") else host
+    return f"{parts.scheme}://{near}", parts.port, parts.path.rstrip("/")
+
+
+def kept_server(home: Path, idle_seconds: float) -> RunningServer:
+    """The server of this home; it is started where none runs.
+
+    However many commands begin at once, one of them starts it, and the others wait for that.
+
+    Raises:
+        Failure: `SERVER_UNAVAILABLE` when it does not start; `BAD_SETTING` as of `find_login`.
+    """
+    if found := running_server(home):
+        return found
+    login, _ = provide_login(home)
+    try:
+        with FileLock(home / FOLDER / LOCK, timeout=START_SECONDS):
+            # One that a killed command began to start may be on its way.
+            server = _recorded(home) or _launch(home, login, idle_seconds)
+            _await(server, home)
+            return server
+    except Timeout:
+        detail = f"another command has been starting it for {START_SECONDS:g} s"
+        raise Failure(Cause.SERVER_UNAVAILABLE, detail) from None
+
+
+def running_server(home: Path) -> RunningServer | None:
+    """The server of this home that answers now, also that of `moorage serve`; None = none does."""
+    server = _recorded(home)
+    return server if server and server.listens else None
+
+
+def stop_server(home: Path) -> RunningServer | None:
+    """End the server of this home; returns what ran."""
+    server = _recorded(home)
+    if server:
+        process = psutil.Process(server.process.pid)
+        process.terminate()
+        try:
+            process.wait(STOP_SECONDS)
+        except psutil.TimeoutExpired:
+            process.kill()
+            process.wait()
+    forget_server(home)
+    return server
+
+
+def server_log(home: Path) -> Path:
+    """What the kept server has written since its start."""
+    return home / FOLDER / LOG
+
+
+def _recorded(home: Path) -> RunningServer | None:
+    """The server that was recorded last, while its process runs."""
+    try:
+        server = RunningServer.model_validate_json(read_private(home / FOLDER / SERVER) or "")
+    except ValidationError:
+        return None
+    return server if server.process.is_running else None
+
+
+def _launch(home: Path, login: str, idle_seconds: float) -> RunningServer:
+    port = _free_port()
+    arguments = ["--host", HOST, "--port", str(port), "--idle-seconds", str(idle_seconds)]
+    with open(server_log(home), "wb", opener=_private) as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", api_server.__name__, *arguments],
+            env={**QUIET, **os.environ, LOGIN_VARIABLE: login},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,  # it outlives this command and its terminal
+        )
+    return record_server(home, f"http://{HOST}:{port}/api", process.pid)
+
+
+def _await(server: RunningServer, home: Path) -> None:
+    """Wait until it listens, which it does once it can answer."""
+    give_up = time.monotonic() + START_SECONDS
+    while not (_answers(server) and server.listens):
+        if not server.process.is_running or time.monotonic() > give_up:
+            stop_server(home)
+            raise Failure(
+                Cause.SERVER_UNAVAILABLE,
+                f"Prefect's server did not start; its log is {server_log(home)}",
+                suggestion="`moorage server logs` shows why. With `moorage --ephemeral` a command"
+                " starts a server of its own instead.",
+            )
+        time.sleep(POLL_SECONDS)
+
+
+def _answers(server: RunningServer) -> bool:
+    """Whether anybody listens there; unlike `listens` it costs nothing to ask often."""
+    with contextlib.suppress(OSError):
+        socket.create_connection((HOST, urlsplit(server.url).port), POLL_SECONDS).close()
+        return True
+    return False
+
+
+def _free_port() -> int:
+    """Prefect's usual port, or any other where that is taken."""
+    for port in (PORT, 0):
+        with contextlib.suppress(OSError), socket.create_server((HOST, port)) as found:
+            return int(found.getsockname()[1])
+    raise Failure(Cause.PORT_TAKEN, f"no port of {HOST} is free")
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW, 0o600)

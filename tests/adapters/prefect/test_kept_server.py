@@ -1,0 +1,111 @@
+"""The Prefect server that commands start and keep, as they meet it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+
+from moorage.adapters.prefect import home_server
+from moorage.adapters.prefect.home_server import (
+    RunningServer,
+    find_login,
+    kept_server,
+    running_server,
+    stop_server,
+)
+from tests.prefect_server import prepared_home
+from tests.waiting import until
+
+pytestmark = [pytest.mark.server, pytest.mark.process]
+
+STARTER = """
+import sys
+from pathlib import Path
+from moorage.adapters.prefect.home_server import kept_server
+print(kept_server(Path(sys.argv[1]), 3600).model_dump_json())
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A home whose Prefect database is made already; its server ends with the test."""
+    monkeypatch.setenv("PREFECT_HOME", str(prepared_home(tmp_path)))
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    yield tmp_path / "home"
+    stop_server(tmp_path / "home")
+
+
+def asked(server: RunningServer, home: Path, path: str) -> int:
+    user, _, password = (find_login(home) or "").partition(":")
+    return httpx.get(f"{server.url}{path}", auth=(user, password)).status_code
+
+
+def started(home: Path) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", STARTER, str(home)], capture_output=True, text=True, check=True
+    )
+    return done.stdout
+
+
+def test_of_commands_that_begin_at_once_one_starts_it_and_all_use_it(home: Path) -> None:
+    with ThreadPoolExecutor(12) as pool:
+        answers = set(pool.map(started, [home] * 12))
+    assert len(answers) == 1
+    server = RunningServer.model_validate_json(answers.pop())
+    assert running_server(home) == server == kept_server(home, 3600)
+    assert psutil.Process(server.process.pid).ppid() == 1 or _is_adopted(server)
+    assert asked(server, home, "/admin/version") == 200
+    assert httpx.get(f"{server.url}/admin/version").status_code == 401
+    assert (home / "api" / "log").stat().st_mode & 0o077 == 0
+    os.kill(server.process.pid, signal.SIGKILL)
+    until(lambda: running_server(home) is None)
+    after = kept_server(home, 3600)
+    assert after.process != server.process
+    assert stop_server(home) == after
+    assert (running_server(home), stop_server(home)) == (None, None)
+    assert not psutil.pid_exists(after.process.pid) or _is_over(after)
+
+
+def test_it_ends_once_nobody_has_asked_it_for_a_while(home: Path) -> None:
+    server = kept_server(home, 3)
+    assert asked(server, home, "/admin/version") == 200
+    until(lambda: not server.process.is_running)
+
+
+def test_another_one_is_not_started_beside_one_that_is_on_its_way(home: Path) -> None:
+    starter = subprocess.Popen([sys.executable, "-c", STARTER, str(home)])
+    until(lambda: home_server._recorded(home) is not None)
+    starter.kill()
+    starter.wait()
+    begun = home_server._recorded(home)
+    assert kept_server(home, 3600) == begun
+
+
+def test_where_it_cannot_start_its_log_is_named(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PREFECT_API_DATABASE_CONNECTION_URL", "nonsense://")
+    with pytest.raises(Exception, match=r"did not start; its log is .*api/log"):
+        kept_server(home, 3600)
+    assert "nonsense" in (home / "api" / "log").read_text()
+    assert running_server(home) is None
+
+
+def _is_adopted(server: RunningServer) -> bool:
+    """Whether its parent is not the command that started it: a container has another first one."""
+    parent: Any = psutil.Process(server.process.pid).parent()
+    return parent is None or STARTER not in parent.cmdline()
+
+
+def _is_over(server: RunningServer) -> bool:
+    return psutil.Process(server.process.pid).status() == psutil.STATUS_ZOMBIE

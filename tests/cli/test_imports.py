@@ -1,0 +1,80 @@
+"""What commands import: who only looks waits for nothing that is needed to change something."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from moorage.cli.app import COMMANDS, TARGETS, app
+
+IMPORTED = """
+import json, sys
+from typer.testing import CliRunner
+from moorage.cli.app import TARGETS, app
+for name in sys.argv[1].split():
+    TARGETS[name].load(name)
+for words in json.loads(sys.argv[2]):
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, (words, done.output, done.exception)
+print(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})))
+"""
+
+PREFECT = {"prefect"}
+NEVER_AT_ONCE = {"alembic", "boto3", "fastapi", "huggingface_hub", "ray", "torch", "transformers"}
+
+
+def imported(home: Path, commands: str, *runs: list[str]) -> set[str]:
+    """Top modules that are imported once these commands are loaded, and these have run."""
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTED, commands, json.dumps(runs)],
+        env={"MOORAGE_HOME": str(home), "PYTHONPATH": ":".join(sys.path), "PATH": ""},
+        cwd=home,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return set(json.loads(done.stdout))
+
+
+def test_the_list_of_commands_imports_none_of_them(tmp_path: Path) -> None:
+    found = imported(tmp_path, "", ["--help"], ["--version"])
+    assert not found & (PREFECT | {"pydantic", "sqlalchemy", "httpx", "docker"})
+
+
+def test_no_command_imports_prefect_before_it_changes_something(tmp_path: Path) -> None:
+    commands = " ".join(TARGETS)
+    assert not imported(tmp_path, commands) & (PREFECT | NEVER_AT_ONCE)
+
+
+def test_what_only_looks_runs_without_prefect(tmp_path: Path) -> None:
+    runs = [["status"], ["usage"], ["ledger", "check"], ["models"], ["reconcile", "--dry-run"]]
+    runs += [["redeploy", "--all", "--dry-run"], ["server", "status"], ["key", "list"]]
+    assert not imported(tmp_path, "", *runs) & PREFECT
+
+
+def test_an_empty_status_needs_no_docker(tmp_path: Path) -> None:
+    assert not imported(tmp_path, "", ["status"]) & {"docker", "httpx", "requests"}
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_each_command_is_where_the_list_says(name: str) -> None:
+    assert TARGETS[name].load(name).name == name
+
+
+def test_the_list_fits_80_columns_and_nothing_stands_in_it_twice() -> None:
+    assert len(TARGETS) == sum(map(len, COMMANDS.values()))
+    width = max(map(len, TARGETS))
+    assert all(width + len(one.help) + 6 <= 80 for one in TARGETS.values())
+    assert all(one.help.endswith(".") for one in TARGETS.values())
+
+
+def test_a_command_that_is_misspelt_has_a_neighbour() -> None:
+    done = CliRunner().invoke(app, ["stauts"])
+    assert done.exit_code == 2
+    assert "Did you mean 'status'" in done.output
