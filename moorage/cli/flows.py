@@ -20,7 +20,8 @@ from rich import progress
 from rich.console import Console
 from rich.markup import escape
 
-from moorage.adapters.prefect.home_server import kept_server
+from moorage.adapters.prefect.home_server import kept_server, running_server
+from moorage.adapters.prefect.new_database import provide_database
 from moorage.adapters.system.settings import Settings
 from moorage.cli.output import LostApi, err, leave
 from moorage.common.failures import Cause, Failure
@@ -98,7 +99,7 @@ def run_flow(
         failed_too: Whether a run that failed has a result too, which is not raised.
     """
     _prepare_prefect()
-    with _nothing_begun(as_json=as_json), _server():
+    with _nothing_begun(as_json=as_json), _shown_start(as_json=as_json), _server():
         # Importing Prefect takes longer than refusing a bad spec should.
         from flows.flow_context import with_result  # noqa: PLC0415
         from tasks.journal import listening  # noqa: PLC0415
@@ -119,6 +120,19 @@ def run_flow(
             return asyncio.run(main())
         with StepPrinter(err) as printer, listening(printer), asking(printer.ask):
             return asyncio.run(main())
+
+
+@contextmanager
+def _shown_start(*, as_json: bool) -> Iterator[None]:
+    """Tell a person what takes seconds before the first step."""
+    if as_json:
+        yield
+        return
+    with err.status("Prefect starts") as shown:
+        settings = Settings()
+        if settings.server == "kept" and running_server(settings.root) is None:
+            shown.update("Prefect starts, and its server, which is kept for later commands")
+        yield
 
 
 @contextmanager
@@ -192,6 +206,8 @@ def _prepare_prefect() -> None:
     Path(os.environ.get("PREFECT_HOME", "~/.prefect")).expanduser().mkdir(
         parents=True, exist_ok=True
     )
+    if not os.environ.get("PREFECT_API_URL"):
+        provide_database()
     # It complains about events that it still sends when a command ends; they do arrive.
     logging.getLogger("EventsWorker").setLevel(logging.ERROR)
 
@@ -204,7 +220,12 @@ def _nothing_begun(*, as_json: bool) -> Iterator[None]:
         yield
         return
     failure = Failure(Cause.INTERRUPTED, "stopped by a signal before anything was started")
-    signal.signal(signal.SIGINT, lambda *_: leave(failure, as_json=as_json, at_once=True))
+
+    def end(*_: object) -> None:
+        err.show_cursor()  # what shows the start has hidden it
+        leave(failure, as_json=as_json, at_once=True)
+
+    signal.signal(signal.SIGINT, end)
     try:
         yield
     finally:

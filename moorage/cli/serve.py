@@ -21,6 +21,7 @@ from flows.serving import deployments_of, serve_all
 from moorage.adapters.files.policy_file import PROJECT_FILE, load_policy, load_site_fleet
 from moorage.adapters.prefect import api_login, api_server, home_server
 from moorage.adapters.prefect.api_server import is_loopback
+from moorage.adapters.prefect.new_database import provide_database
 from moorage.adapters.system.settings import Settings
 from moorage.cli.endpoint import gateway_addresses
 from moorage.cli.options import open_ledger
@@ -102,7 +103,7 @@ def _server(*, no_login: bool) -> Iterator[str]:
         say(f"UI  {url.removesuffix('/api')}")
         yield url
         return
-    if kept := home_server.stop_server(Settings().root):
+    if (kept := home_server.stop_server(Settings().root)) and kept.kept:
         say(f"ended {kept.url}, which commands had started")
     address = get_current_settings().server.api
     login, is_new = api_login.login_of_own(address.host, no_login=no_login)
@@ -128,6 +129,7 @@ def _print_address(url: str, login: str, *, is_new: bool) -> None:
 @contextmanager
 def _own_server(host: str, port: int, login: str) -> Iterator[str]:
     _require_free(host, port)
+    provide_database()
     names = [word for name in _names(host) for word in ("--name", name)]
     where = ["--host", host, "--port", str(port)]
     with_login = {api_login.SERVER_VARIABLE: login} if login else {}

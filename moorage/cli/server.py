@@ -30,8 +30,9 @@ def status(as_json: AsJson = False) -> None:
     begun = datetime.fromtimestamp(psutil.Process(found.process.pid).create_time(), UTC)
     age = human_seconds((datetime.now(UTC) - begun).total_seconds())
     content = {"running": True, "url": found.url, "pid": found.process.pid, "since": begun}
-    text = f"{found.url} (process {found.process.pid}, for {age})"
-    return print_answer(content, text, as_json=as_json)
+    whose = "kept for commands" if found.kept else "of `moorage serve`"
+    text = f"{found.url} (process {found.process.pid}, for {age}, {whose})"
+    return print_answer({**content, "kept": found.kept}, text, as_json=as_json)
 
 
 @app.command()
@@ -58,5 +59,8 @@ def logs(
 def stop(as_json: AsJson = False) -> None:
     """End it. Flows that run end as in an outage; the next command starts it again."""
     found = stop_server(Settings().root)
+    if found and not found.kept:
+        detail = f"{found.url} is the server of `moorage serve` (process {found.process.pid})"
+        raise Failure(Cause.BAD_SETTING, detail, suggestion="It ends with `moorage serve`.")
     text = f"ended {found.url}" if found else "No server runs."
     print_answer({"stopped": found.url if found else None}, text, as_json=as_json)

@@ -51,10 +51,17 @@ QUIET = {
 
 
 class RunningServer(Value):
-    """A server of this home: the address of its API, and the process that listens there."""
+    """A server of this home.
+
+    Attributes:
+        url: Address of its API.
+        process: What listens there.
+        kept: Whether a command started it; else `moorage serve` did, and ends it.
+    """
 
     url: str
     process: Owner
+    kept: bool = False
 
     @property
     def listens(self) -> bool:
@@ -89,9 +96,9 @@ def provide_login(home: Path) -> tuple[str, bool]:
     return find_login(home) or login, made
 
 
-def record_server(home: Path, url: str, pid: int) -> RunningServer:
+def record_server(home: Path, url: str, pid: int, *, kept: bool = False) -> RunningServer:
     """Record which process answers at an address, for clients of this home."""
-    server = RunningServer(url=url, process=Owner.of(pid))
+    server = RunningServer(url=url, process=Owner.of(pid), kept=kept)
     write_private(home / FOLDER / SERVER, server.model_dump_json(), over=True)
     return server
 
@@ -162,9 +169,11 @@ def running_server(home: Path) -> RunningServer | None:
 
 
 def stop_server(home: Path) -> RunningServer | None:
-    """End the server of this home; returns what ran."""
+    """End the kept server of this home; returns what ran, also where that is not a kept one."""
     server = _recorded(home)
-    if server:
+    if server is None or not server.kept:
+        return server
+    with contextlib.suppress(psutil.NoSuchProcess):
         process = psutil.Process(server.process.pid)
         process.terminate()
         try:
@@ -202,7 +211,7 @@ def _launch(home: Path, login: str, idle_seconds: float) -> RunningServer:
             stderr=log,
             start_new_session=True,  # it outlives this command and its terminal
         )
-    return record_server(home, f"http://{HOST}:{port}/api", process.pid)
+    return record_server(home, f"http://{HOST}:{port}/api", process.pid, kept=True)
 
 
 def _await(server: RunningServer, home: Path) -> None:

@@ -21,6 +21,8 @@ from moorage.adapters.prefect.home_server import (
     login_for,
     provide_login,
     record_server,
+    running_server,
+    stop_server,
 )
 from moorage.common.failures import Cause, Failure
 
@@ -168,3 +170,16 @@ class TestSent:
         with temporary_settings({PREFECT_API_URL: url, PREFECT_API_AUTH_STRING: "mine:set"}):
             sign_in()
         assert os.environ["PREFECT_API_AUTH_STRING"] == "mine:set"
+
+
+class TestStop:
+    def test_it_ends_what_commands_keep(self, tmp_path: Path) -> None:
+        with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+            begun = record_server(tmp_path, "http://127.0.0.1:1/api", process.pid, kept=True)
+            assert stop_server(tmp_path) == begun
+            assert not begun.process.is_running
+        assert stop_server(tmp_path) is None
+
+    def test_it_leaves_that_of_serve_alone(self, tmp_path: Path, port: int) -> None:
+        own = record_server(tmp_path, f"http://127.0.0.1:{port}/api", os.getpid())
+        assert stop_server(tmp_path) == own == running_server(tmp_path)
