@@ -42,6 +42,7 @@ class FlowTask(Generic[P, R]):
         name: str,
         run_name: str,
         timeout_seconds: float | None,
+        *,
         retried: bool,
     ) -> None:
         functools.update_wrapper(self, fn)
@@ -110,7 +111,7 @@ def flow_task(
         timeout_seconds: Of one attempt; None = none.
         retried: Whether its other side may be away, so that a retryable failure is tried again.
     """
-    return lambda fn: FlowTask(fn, name, run_name, timeout_seconds, retried)
+    return lambda fn: FlowTask(fn, name, run_name, timeout_seconds, retried=retried)
 
 
 def with_retries() -> AsyncRetrying:

@@ -34,7 +34,8 @@ class HostCall:
 async def map_hosts(work: FlowTask[..., R], calls: Sequence[HostCall], at_once: int) -> list[R]:
     """Run a task for several hosts, so many at the same time; returns their results in order.
 
-    Each call is a task run of its own, in this process or where the flow's task runner runs tasks.
+    Each call is a task run of its own, in this process or where the flow's task runner runs tasks;
+    a single one here is covered by the task run around it.
     After a failure no other call is begun. Calls that were begun run to their end: what they fetch
     stays useful, and an undo must not run before its effect has ended. A task that runs elsewhere
     must bring its own retries.
@@ -43,6 +44,7 @@ async def map_hosts(work: FlowTask[..., R], calls: Sequence[HostCall], at_once: 
         Failure: Of one host as it is; of several hosts one failure with the details of all.
     """
     gate = asyncio.Semaphore(at_once)
+    alone = len(calls) == 1
     failures: list[tuple[str, Failure]] = []
     errors: list[Exception] = []
     not_begun: list[str] = []
@@ -53,7 +55,7 @@ async def map_hosts(work: FlowTask[..., R], calls: Sequence[HostCall], at_once: 
                 not_begun.append(call.host)
                 return None
             try:
-                return await _call(work, call)
+                return await _call(work, call, alone=alone)
             except Failure as failure:
                 failures.append((call.host, failure))
             except Exception as error:
@@ -64,8 +66,8 @@ async def map_hosts(work: FlowTask[..., R], calls: Sequence[HostCall], at_once: 
     if errors:  # a time-out, or a mistake of ours: nothing may hide it
         raise errors[0]
     if failures:
-        alone = len({call.host for call in calls}) == 1
-        raise failures[0][1] if alone else combine(failures, not_begun)
+        one_host = len({call.host for call in calls}) == 1
+        raise failures[0][1] if one_host else combine(failures, not_begun)
     return [result for result in results if result is not None]
 
 
@@ -78,9 +80,9 @@ async def gather_all(*jobs: Awaitable[Any]) -> list[Any]:
     return ended
 
 
-async def _call(work: FlowTask[..., R], call: HostCall) -> R:
+async def _call(work: FlowTask[..., R], call: HostCall, *, alone: bool) -> R:
     if not (_runs_tasks_elsewhere() and parse_access(call.address).is_remote):
-        return await work(**call.arguments)
+        return await (work.untracked if alone else work)(**call.arguments)
     if not call.step:
         return await _submit(work, call)
     # The journal does not reach there; the result of the task is the line of its step.

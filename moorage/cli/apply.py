@@ -119,7 +119,8 @@ def _plan(wanted: _Wanted, *, prune: bool) -> tuple[Intent, ...]:
     digests = {spec.name: spec.digest for spec in wanted.specs}
     same = [row for row in running if digests.get(row.model) == row.spec_digest]
     awake = (row for row in same if row.state in SERVING)
-    dead = {row.id for row in awake if not liveness(row).alive}
+    settings = Settings()
+    dead = {row.id for row in awake if not liveness(row, settings).alive}
     return intents(wanted.specs, running, dead=dead, owner=wanted.owner, prune=prune)
 
 

@@ -18,6 +18,7 @@ from moorage.common.units import human_seconds
 from moorage.engines.api_key import secrets_of
 from moorage.gateway.gateway import Gateway, last_use
 from moorage.releases.release import ReleaseRow, ReleaseState
+from moorage.releases.states import DEPLOYED, SERVING
 from moorage.spec.keep_alive import keep_alive_seconds
 from moorage.spec.one_shot import is_one_shot
 
@@ -46,11 +47,14 @@ def status(
     if name and not rows:
         raise unknown_release(ledger, name, f"no model has the name '{name}'")
     own = ledger.releases
-    serving = [own.running(row.model) or own.asleep(row.model) or row for row in rows]
+    deployed = sorted(own.in_states(DEPLOYED), key=lambda row: row.state in SERVING)
+    current = {row.model: row for row in deployed}
+    serving = [current.get(row.model, row) for row in rows]
     left = [row for row in ledger.releases.not_undone() if name in (None, row.model)]
     shown = {row.id: row for row in (*serving, *left)}
     gateways = ledger.gateways.all()
-    found = [(row, liveness(row), _use(gateways, row)) for row in shown.values()]
+    settings = Settings()
+    found = [(row, liveness(row, settings), _use(gateways, row)) for row in shown.values()]
     if as_json:
         return dump(
             [
@@ -131,14 +135,14 @@ def _lines(row: ReleaseRow, seen: Liveness, use: Use) -> Iterator[str]:
         yield f"sleeps in {human_seconds((use.sleeps_at - now).total_seconds())}"
 
 
-def liveness(row: ReleaseRow) -> Liveness:
+def liveness(row: ReleaseRow, settings: Settings) -> Liveness:
     """The actual state of a release's workloads."""
     if not row.workloads:
         return Liveness(False, row.cause or row.state)
     alive, states = row.state != ReleaseState.ERROR, []
     for workload in row.workloads:
         try:
-            seen = runtime_for(workload, Settings()).observe(workload)
+            seen = runtime_for(workload, settings).observe(workload)
         except Failure as failure:
             alive, detail = False, str(failure)
         else:

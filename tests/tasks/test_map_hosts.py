@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from moorage.common.failures import Cause, Failure
-from tasks.flow_task import flow_task
+from tasks.flow_task import FlowTask, flow_task
 from tasks.map_hosts import HostCall, gather_all, map_hosts
 
 HOSTS = tuple(f"gpu-{number}" for number in range(1, 7))
@@ -136,3 +136,20 @@ async def test_every_job_ends_before_the_first_error_counts() -> None:
     with pytest.raises(Failure, match="silent"):
         await gather_all(job("a", away("silent")), job("b", None))
     assert done == ["a", "b"]
+
+
+async def test_a_single_call_is_no_task_run_of_its_own() -> None:
+    tracked: list[str] = []
+
+    class Seen(FlowTask[[str], str]):
+        async def __call__(self, host: str) -> str:
+            tracked.append(host)
+            return await self.untracked(host)
+
+    async def work(host: str) -> str:
+        return host
+
+    seen = Seen(work, "work", "work on {host}", None, retried=False)
+    for hosts in (HOSTS[:1], HOSTS[:3]):
+        await map_hosts(seen, [HostCall(host, "local", {"host": host}) for host in hosts], 8)
+    assert tracked == list(HOSTS[:3])

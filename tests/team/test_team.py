@@ -64,7 +64,7 @@ def test_a_model_is_deployed_through_the_api_and_both_databases_know_it(
     assert rows(up, "prefect", query) == [f"deploy {name}"]
     assert place.json("status", name)[0]["id"] == f"{name}.v1"
     tasks = rows(up, "prefect", f"SELECT name FROM task_run WHERE flow_run_id = '{done['id']}'")
-    assert {"survey local", f"launch {name}.v1 on local"} <= set(tasks)
+    assert {"survey the fleet", f"launch {name}.v1"} <= set(tasks)
     place.run("retire", name)
     assert place.is_clean()
 

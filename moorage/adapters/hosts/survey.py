@@ -3,6 +3,7 @@
 import importlib
 import importlib.util
 import platform
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from functools import lru_cache
@@ -86,10 +87,13 @@ def fleet_snapshot(
     """
     given = {"engines": fleet.engines, "registries": fleet.registries}
     here = {**given, "models": staged_models(models)}
+    own = defaultdict[str, list[Claim]](list)
+    for claim in claims:
+        own[claim.host].append(claim)
     return FleetSnapshot(
         hosts=tuple(
             _without_avoided(host, fleet)
-            .with_claims(claims)
+            .with_claims(tuple(own[host.name]))
             .model_copy(update=given if parse_access(host.address).is_remote else here)
             for host in hosts
         )

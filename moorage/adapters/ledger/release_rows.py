@@ -1,5 +1,6 @@
 """Releases in the ledger: queries, and their rows decoded."""
 
+from collections import defaultdict
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
@@ -17,6 +18,9 @@ from moorage.operations.stored_models import Need, needs
 from moorage.releases.release import Release, ReleaseRow, ReleaseState, release_id
 from moorage.releases.states import KEPT, SERVING, UNFINISHED, Transition
 from moorage.spec import ModelSpec
+
+MOST_PARAMETERS = 10_000
+"""Of one query; SQLite takes 32,766."""
 
 
 class ReleaseQueries(LedgerPart):
@@ -100,12 +104,14 @@ class ReleaseQueries(LedgerPart):
 
     def _rows(self, query: Select[Any]) -> list[ReleaseRow]:
         with reading(self._engine) as connection:
-            own = select(WORKLOADS.c.workload).order_by(WORKLOADS.c.name)
-            found = []
-            for row in connection.execute(query).all():
-                written = connection.scalars(own.where(WORKLOADS.c.release == row.id))
-                found.append(release_of(row, [workload_of(row.id, one) for one in written]))
-            return found
+            rows = connection.execute(query).all()
+            own = defaultdict[str, list[Workload]](list)
+            for start in range(0, len(rows), MOST_PARAMETERS):
+                some = [row.id for row in rows[start : start + MOST_PARAMETERS]]
+                written = select(WORKLOADS).where(WORKLOADS.c.release.in_(some))
+                for one in connection.execute(written.order_by(WORKLOADS.c.name)):
+                    own[one.release].append(workload_of(one.release, one.workload))
+            return [release_of(row, own[row.id]) for row in rows]
 
 
 def last_number(connection: Connection, model: str) -> int:
