@@ -38,7 +38,7 @@ def hub(tiny_llama: Path) -> Iterator[Hub]:
 
 @pytest.fixture
 def hub_workplace(workplace: Workplace, hub: Hub) -> Workplace:
-    workplace.environment |= {"HF_ENDPOINT": hub.url}
+    workplace.environment |= {"MOORAGE_HUB_ENDPOINT": hub.url}
     return workplace
 
 

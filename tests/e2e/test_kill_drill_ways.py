@@ -55,7 +55,7 @@ def drill(
     hub: Hub,
 ) -> Iterator[Drill]:
     folder = tmp_path_factory.mktemp("drill")
-    environment = {**prefect_server.environment, "HF_ENDPOINT": hub.url}
+    environment = {**prefect_server.environment, "MOORAGE_HUB_ENDPOINT": hub.url}
     place = Workplace(folder, tiny_llama, environment)
     yield on_processes(place, lifecycle_program)
     place.close()

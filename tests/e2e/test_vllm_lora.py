@@ -31,7 +31,7 @@ def hub(tiny_llama: Path, make_lora: Callable[..., Path]) -> Iterator[Hub]:
 def test_adapters_of_the_spec_and_adapters_that_come_and_go(
     workplace: Workplace, vllm_image: str, hub: Hub, make_lora: Callable[..., Path]
 ) -> None:
-    workplace.environment |= {"HF_ENDPOINT": hub.url}
+    workplace.environment |= {"MOORAGE_HUB_ENDPOINT": hub.url}
     spec = workplace.spec(
         source=f"hf://{MODEL}",
         engine=vllm_engine(vllm_image),

@@ -153,7 +153,7 @@ def test_a_cable_that_is_cut_while_weights_are_brought(
     folder = place.model
     files = {file.name: file.read_bytes() for file in folder.iterdir()}
     with Hub({"acme/tiny": files}, address=equipped.network.address) as hub:
-        place.environment["HF_ENDPOINT"] = hub.url
+        place.environment["MOORAGE_HUB_ENDPOINT"] = hub.url
         spec = a_spec(place, lifecycle_image, source="hf://acme/tiny")
         hub.fail(weights, Fault(pause=0.15))
 

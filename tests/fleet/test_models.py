@@ -24,7 +24,7 @@ __all__ = ["prefect_server", "tiny_llama", "workplace"]
 def hub(place: Workplace, equipped: TestFleet) -> Iterator[Hub]:
     files = {file.name: file.read_bytes() for file in place.model.iterdir()}
     with Hub({"acme/tiny": files}, address=equipped.network.address) as hub:
-        place.environment["HF_ENDPOINT"] = hub.url
+        place.environment["MOORAGE_HUB_ENDPOINT"] = hub.url
         yield hub
 
 

@@ -79,7 +79,7 @@ def test_a_disk_that_a_stranger_fills_half_way(
     hosts[0]["store"] = str(small_disk / "store")
     with Path(place.folder, "fleet.yaml").open("w") as file:
         YAML().dump({"hosts": hosts, "helper_image": HELPER}, file)
-    place.environment["HF_ENDPOINT"] = hub.url
+    place.environment["MOORAGE_HUB_ENDPOINT"] = hub.url
     weights = safetensors({"one": ("F32", [5_000_000])})
     files = {one.name: one.read_bytes() for one in place.model.iterdir()} | {WEIGHTS: weights}
     commit = hub.push(REPO, files)
