@@ -100,7 +100,7 @@ def test_an_impatient_second_signal_does_not_cut_the_undo_short(workplace: Workp
 def test_a_change_that_does_not_fit_beside_the_old_release_stops_it_first(
     workplace: Workplace, lifecycle_program: Path
 ) -> None:
-    port = 41777
+    port = workplace.first_port
     workplace.run(
         "deploy", workplace.spec(engine=process_engine(lifecycle_program, OLD="1"), port=port)
     )
@@ -114,7 +114,7 @@ def test_a_change_that_does_not_fit_beside_the_old_release_stops_it_first(
 def test_a_stop_first_that_fails_brings_the_old_release_back(
     workplace: Workplace, lifecycle_program: Path
 ) -> None:
-    port = 41778
+    port = workplace.first_port
     workplace.run("deploy", workplace.spec(engine=process_engine(lifecycle_program), port=port))
     broken = workplace.spec(engine=process_engine(lifecycle_program, "die"), port=port)
     workplace.json("deploy", broken, code=6)
