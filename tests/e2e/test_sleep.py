@@ -16,6 +16,7 @@ from moorage.releases.release import ReleaseState
 from tests.e2e.conftest import process_engine
 from tests.e2e.test_gateway import Gateway, streaming_engine
 from tests.e2e.workplace import Workplace
+from tests.waiting import PATIENCE_SECONDS
 
 pytestmark = [pytest.mark.process, pytest.mark.server]
 
@@ -189,13 +190,15 @@ def test_a_stream_that_woke_its_model_ends_before_the_engine_stops(
     workplace.run("deploy", workplace.spec(engine=engine, stopping=stopping))
     name = workplace.named("tiny")
     workplace.run("unload", name)
-    with ThreadPoolExecutor(1) as callers:
-        stream = callers.submit(gateway.stream, "tiny")
-        workplace.wait_until(lambda: state(workplace) == "running")
+    body = {"model": name, "prompt": "Hello", "stream": True}
+    url = f"{gateway.url}/v1/completions"
+    with httpx.stream("POST", url, json=body, timeout=PATIENCE_SECONDS) as answer:
+        events = (line for line in answer.iter_lines() if line.startswith("data:"))
+        assert next(events) == 'data: {"token": 1}'
         retiring = workplace.start("retire", name)
         workplace.wait_until(lambda: workplace.ledger.gateways.draining(f"{name}.v1") == 1)
         busy.unlink()
-        assert stream.result()[-1] == "data: [DONE]"
+        assert list(events)[-1] == "data: [DONE]"
     assert retiring.wait() == 0
     assert "its last request ended after" in workplace.releases()[0].cause
 
