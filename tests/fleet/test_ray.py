@@ -86,7 +86,7 @@ def test_a_cluster_that_is_not_there_is_a_failure_with_a_cause(
     workplace: Workplace, ray: dict[str, str]
 ) -> None:
     workplace.environment.update({**ray, "RAY_ADDRESS": "ray://127.0.0.1:1"})
-    answer = workplace.run("plan", workplace.spec(), code=8).stderr
+    answer = workplace.run("deploy", workplace.spec(), code=8).stderr
     assert "server-unavailable" in answer
     assert "the Ray cluster ray://127.0.0.1:1 cannot be used" in answer
     assert "Check RAY_ADDRESS" in answer
