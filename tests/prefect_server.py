@@ -26,18 +26,14 @@ import pytest
 from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL
 
 from moorage.adapters.prefect import api_server
+from moorage.adapters.prefect.home_server import QUIET
 from tests.waiting import until
 
 SERVER_SETTINGS = {
-    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+    **QUIET,
     # Else each state of each task run is a transaction of its own: half of what a deploy costs it.
     "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "100",
     "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL": "1",
-    # Servers that wait for a test take a third less of the machine so.
-    "PREFECT_SERVER_SERVICES_CLEANUP_RECONCILER_LOOP_SECONDS": "60",
-    "PREFECT_SERVER_SERVICES_FOREMAN_LOOP_SECONDS": "60",
-    "PREFECT_SERVER_SERVICES_LATE_RUNS_LOOP_SECONDS": "60",
-    "PREFECT_SERVER_SERVICES_REPOSSESSOR_LOOP_SECONDS": "60",
 }
 """Settings of every server that a test starts."""
 

@@ -132,7 +132,7 @@ def _own_server(host: str, port: int, login: str) -> Iterator[str]:
     provide_database()
     names = [word for name in _names(host) for word in ("--name", name)]
     where = ["--host", host, "--port", str(port)]
-    with_login = {api_login.SERVER_VARIABLE: login} if login else {}
+    with_login = {home_server.SERVER_VARIABLE: login} if login else {}
     server = subprocess.Popen(
         [sys.executable, "-m", api_server.__name__, *where, *names],
         env={"PREFECT_SERVER_ANALYTICS_ENABLED": "false", **os.environ, **with_login},

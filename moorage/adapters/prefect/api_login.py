@@ -11,6 +11,7 @@ from prefect.settings import get_current_settings
 
 from moorage.adapters.prefect.api_server import is_loopback
 from moorage.adapters.prefect.home_server import (
+    SERVER_VARIABLE,
     USER,
     RunningServer,
     find_login,
@@ -21,7 +22,7 @@ from moorage.adapters.secrets import KEPT_VARIABLE, remember
 from moorage.adapters.system.settings import Settings
 from moorage.common.failures import Cause, Failure
 
-CLIENT_VARIABLE, SERVER_VARIABLE = "PREFECT_API_AUTH_STRING", "PREFECT_SERVER_API_AUTH_STRING"
+CLIENT_VARIABLE = "PREFECT_API_AUTH_STRING"
 ORIGINS = "PREFECT_SERVER_CORS_ALLOWED_ORIGINS"
 NO_ORIGIN = "http://127.0.0.1"
 """Replaces Prefect's default, every origin. No page has this one."""

@@ -33,7 +33,7 @@ from moorage.common.values import Value
 FOLDER, LOGIN, SERVER, LOG, LOCK = "api", "login", "server", "log", "lock"
 USER, PASSWORD_BYTES = "moorage", 32
 LOGIN_FORMAT = re.compile(r"[!-9;-~]+:[!-~]+")
-LOGIN_VARIABLE = "PREFECT_SERVER_API_AUTH_STRING"
+SERVER_VARIABLE = "PREFECT_SERVER_API_AUTH_STRING"
 
 HOST, PORT = "127.0.0.1", 4200
 START_SECONDS = 120.0
@@ -132,14 +132,6 @@ def is_listening(pid: int, port: int | None) -> bool:
     return any(address.port == port for address in listening)
 
 
-def _place(url: str) -> tuple[str, int | None, str]:
-    """An API's address, normalized: all names of the loopback are equal."""
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    near = "here" if host in ("localhost", "127.0.0.1", "::1") else host
-    return f"{parts.scheme}://{near}", parts.port, parts.path.rstrip("/")
-
-
 def kept_server(home: Path, idle_seconds: float) -> RunningServer:
     """The server of this home; it is started where none runs.
 
@@ -190,6 +182,14 @@ def server_log(home: Path) -> Path:
     return home / FOLDER / LOG
 
 
+def _place(url: str) -> tuple[str, int | None, str]:
+    """An API's address, normalized: all names of the loopback are equal."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    near = "here" if host in ("localhost", "127.0.0.1", "::1") else host
+    return f"{parts.scheme}://{near}", parts.port, parts.path.rstrip("/")
+
+
 def _recorded(home: Path) -> RunningServer | None:
     """The server that was recorded last, while its process runs."""
     try:
@@ -205,7 +205,7 @@ def _launch(home: Path, login: str, idle_seconds: float) -> RunningServer:
     with open(server_log(home), "wb", opener=_private) as log:
         process = subprocess.Popen(
             [sys.executable, "-m", api_server.__name__, *arguments],
-            env={**QUIET, **os.environ, LOGIN_VARIABLE: login},
+            env={**QUIET, **os.environ, SERVER_VARIABLE: login},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

@@ -39,3 +39,4 @@ def test_where_another_one_is_configured_none_is_made(tmp_path: Path, name: str)
 def test_a_folder_that_cannot_be_written_is_left_to_the_server(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     provide_database({"PREFECT_HOME": str(tmp_path / "file")})
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
