@@ -111,7 +111,8 @@ keep_model_info() {
   local looking=moorage-vllm-cpu-$$
   docker run --network none --name "$looking" --entrypoint python3 "$image" -c \
     'from vllm.model_executor.models import ModelRegistry
-ModelRegistry.models["LlamaForCausalLM"].inspect_model_cls()'
+for name in ("LlamaForCausalLM", "BertModel", "BertForSequenceClassification"):
+    ModelRegistry.models[name].inspect_model_cls()'
   image=$(docker commit "$looking")
   docker rm "$looking"
 }

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
@@ -25,8 +25,8 @@ import psutil
 import pytest
 from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL
 
-from moorage.adapters.prefect import api_server
 from moorage.adapters.prefect.home_server import QUIET
+from tests.fork_server import PREFECT_SERVER, ForkedProcess, server_for
 from tests.waiting import until
 
 SERVER_SETTINGS = {
@@ -36,6 +36,12 @@ SERVER_SETTINGS = {
     "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL": "1",
 }
 """Settings of every server that a test starts."""
+
+NO_EVENTS = {
+    "PREFECT_SERVER_SERVICES_EVENT_PERSISTER_ENABLED": "false",
+    "PREFECT_SERVER_SERVICES_TRIGGERS_ENABLED": "false",
+}
+"""A third of what a deploy costs the server, for tests that ask it for runs alone."""
 
 END_SECONDS = 300
 BUSY_SECONDS = 30
@@ -144,11 +150,14 @@ class PrefectApi:
 class PrefectServer(PrefectApi):
     """A server on a free port, with its own database and login.
 
+    Args:
+        settings: Of the server alone.
+
     Attributes:
         environment: What a command needs to use it.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, settings: Mapping[str, str] = {}) -> None:
         port = free_port()
         super().__init__(f"http://127.0.0.1:{port}/api", f"tests:{secrets.token_urlsafe(24)}")
         self.environment = {
@@ -160,19 +169,8 @@ class PrefectServer(PrefectApi):
             **SERVER_SETTINGS,
             "PREFECT_CLI_PROMPT": "false",
         }
-        self._log = folder / "server.log"
-        with self._log.open("wb") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", api_server.__name__, "--port", str(port)],
-                env={
-                    **os.environ,
-                    **self.environment,
-                    "PREFECT_SERVER_API_AUTH_STRING": self.login,
-                },
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+        own = {**settings, "PREFECT_SERVER_API_AUTH_STRING": self.login}
+        self._process = begin_server(port, {**os.environ, **self.environment, **own})
         try:
             self._wait()
         except BaseException:
@@ -191,12 +189,9 @@ class PrefectServer(PrefectApi):
 
     def _wait(self) -> None:
         def ended() -> str | None:
-            return None if self._process.poll() is None else self._log.read_text()[-2000:]
+            return None if self._process.poll() is None else "\n".join(self._process.communicate())
 
         until(self.is_healthy, unless=ended)
-
-
-_SHARED: pytest.StashKey[PrefectServer] = pytest.StashKey()
 
 
 @pytest.fixture(scope="session")
@@ -204,11 +199,35 @@ def prefect_server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> PrefectServer:
     """One server for the whole session, in however many conftests this is imported."""
-    stash = request.config.stash
-    if _SHARED not in stash:
-        stash[_SHARED] = PrefectServer(tmp_path_factory.mktemp("prefect"))
-        request.config.add_cleanup(stash[_SHARED].stop)
-    return stash[_SHARED]
+    return _shared(request.config, tmp_path_factory, {})
+
+
+@pytest.fixture(scope="session")
+def runs_server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> PrefectServer:
+    """As `prefect_server`, but it keeps no events and knows no automations."""
+    return _shared(request.config, tmp_path_factory, NO_EVENTS)
+
+
+_SHARED: pytest.StashKey[dict[str, PrefectServer]] = pytest.StashKey()
+
+
+def _shared(
+    config: pytest.Config, folders: pytest.TempPathFactory, settings: dict[str, str]
+) -> PrefectServer:
+    servers = config.stash.setdefault(_SHARED, {})
+    key = repr(settings)
+    if key not in servers:
+        servers[key] = PrefectServer(folders.mktemp("prefect"), settings)
+        config.add_cleanup(servers[key].stop)
+    return servers[key]
+
+
+def begin_server(port: int, environment: Mapping[str, str]) -> ForkedProcess:
+    """Start a server, and go on."""
+    words = ["--port", str(port)]
+    return server_for(environment).begin(words, environment, program=PREFECT_SERVER)
 
 
 def _one_authority(folder: Path) -> Path:
@@ -259,7 +278,9 @@ def free_port() -> int:
             return port
 
 
-def end(process: subprocess.Popen[Any], number: signal.Signals = signal.SIGTERM) -> int:
+def end(
+    process: subprocess.Popen[Any] | ForkedProcess, number: signal.Signals = signal.SIGTERM
+) -> int:
     """End a process that leads its session; what it leaves behind, there or not, is killed."""
     descendants: list[psutil.Process] = []
     with suppress(psutil.NoSuchProcess):

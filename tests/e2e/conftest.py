@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from tests.e2e.workplace import REPOSITORY, Workplace
-from tests.prefect_server import PrefectServer, prefect_server
+from tests.prefect_server import PrefectServer
+from tests.prefect_server import runs_server as prefect_server
 
 __all__ = ["prefect_server"]
 

@@ -6,10 +6,11 @@ import os
 import pwd
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from subprocess import DEVNULL, Popen
 from typing import Any
 
 import psutil
@@ -17,8 +18,14 @@ import pytest
 from sqlalchemy import create_engine, text
 from sqlalchemy.exc import OperationalError
 
-from moorage.adapters.prefect import api_server
-from tests.prefect_server import SERVER_SETTINGS, PrefectApi, free_port, prepared_home
+from tests.fork_server import ForkedProcess
+from tests.prefect_server import (
+    SERVER_SETTINGS,
+    PrefectApi,
+    begin_server,
+    free_port,
+    prepared_home,
+)
 from tests.waiting import until
 
 
@@ -26,13 +33,14 @@ class Server:
     """A program that can be killed as a whole, and started again with what it has kept.
 
     Args:
-        command: Its command line.
+        begin: Starts it; it leads a session of its own.
         answers: Whether it does.
-        options: Of `Popen`.
     """
 
-    def __init__(self, command: list[Any], answers: Callable[[], bool], **options: Any) -> None:
-        self._command, self._answers, self._options = command, answers, options
+    def __init__(
+        self, begin: Callable[[], Popen[Any] | ForkedProcess], answers: Callable[[], bool]
+    ) -> None:
+        self._begin, self._answers = begin, answers
         self.start()
 
     @property
@@ -42,10 +50,7 @@ class Server:
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
-        quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        self._process = subprocess.Popen(
-            self._command, start_new_session=True, **quiet, **self._options
-        )
+        self._process = self._begin()
         until(self._answers, unless=lambda: self._process.poll() is not None)
 
     def start_again(self) -> None:
@@ -96,11 +101,13 @@ class Postgres(Server):
         subprocess.run(
             [programs[-1], *arguments], check=True, capture_output=True, cwd=self._folder, **account
         )
-        options = ["listen_addresses=", f"unix_socket_directories={self._folder}"]
+        settings = ["listen_addresses=", f"unix_socket_directories={self._folder}"]
         command: list[Any] = [programs[-1].with_name("postgres"), "-D", data]
-        command += [word for option in options for word in ("-c", option)]
+        command += [word for one in settings for word in ("-c", one)]
         self.url = f"postgresql+psycopg://moorage@/postgres?host={self._folder}"
-        super().__init__(command, self._is_there, cwd=self._folder, **account)
+        options: dict[str, Any] = {"stdout": DEVNULL, "stderr": DEVNULL, "cwd": self._folder}
+        begin = partial(Popen, command, start_new_session=True, **options, **account)
+        super().__init__(begin, self._is_there)
 
     def close(self) -> None:
         """End it for good."""
@@ -135,9 +142,8 @@ class Prefect(Server):
             **SERVER_SETTINGS,
             "PREFECT_CLI_PROMPT": "false",
         }
-        command = [sys.executable, "-m", api_server.__name__, "--port", str(port)]
-        api = PrefectApi(url)
-        super().__init__(command, api.is_healthy, env={**os.environ, **self.environment})
+        begin = partial(begin_server, port, {**os.environ, **self.environment})
+        super().__init__(begin, PrefectApi(url).is_healthy)
 
 
 def _unprivileged(folder: Path) -> dict[str, Any]:

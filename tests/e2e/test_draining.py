@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from tests.e2e.clients import Clients
-from tests.e2e.command_server import ForkedCommand
 from tests.e2e.conftest import process_engine
 from tests.e2e.workplace import Workplace
+from tests.fork_server import ForkedProcess
 from tests.waiting import PATIENCE_SECONDS
 
 pytestmark = [pytest.mark.process, pytest.mark.server]
@@ -54,7 +54,7 @@ def states(workplace: Workplace) -> list[str]:
     return [row.state for row in workplace.releases()]
 
 
-def interrupted(command: ForkedCommand) -> None:
+def interrupted(command: ForkedProcess) -> None:
     """End a command with Ctrl-C; that takes no longer than its next look at the engine."""
     command.send_signal(signal.SIGINT)
     command.communicate(timeout=PATIENCE_SECONDS)

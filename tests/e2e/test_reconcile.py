@@ -17,8 +17,10 @@ from moorage.releases.states import ReleaseState
 from tasks.repair import LOCK
 from tests.e2e.conftest import process_engine
 from tests.e2e.workplace import Workplace
-from tests.prefect_server import PrefectServer
+from tests.prefect_server import PrefectServer, prefect_server
 from tests.waiting import PATIENCE_SECONDS, until
+
+__all__ = ["prefect_server"]
 
 pytestmark = [pytest.mark.process, pytest.mark.server]
 

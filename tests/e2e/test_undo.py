@@ -18,10 +18,10 @@ from tasks import context
 from tasks.adapters import tidy
 from tasks.cleanup import recover
 from tasks.replace import abandon, finish_switch, free_claims, undo_stop
-from tests.e2e.command_server import FAILS, STOPS
 from tests.e2e.conftest import installed_engine
 from tests.e2e.drill import Caller, Drill, on_processes
 from tests.e2e.workplace import Workplace
+from tests.fork_server import FAILS, STOPS
 from tests.prefect_server import PrefectServer
 
 pytestmark = [pytest.mark.process, pytest.mark.server]

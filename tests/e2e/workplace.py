@@ -25,7 +25,7 @@ from moorage.adapters.ledger import Ledger
 from moorage.engines.launch import LABEL_MODEL
 from moorage.inventory.claims import Claim
 from moorage.releases.release import ReleaseRow
-from tests.e2e.command_server import REPOSITORY, ForkedCommand, server_for
+from tests.fork_server import REPOSITORY, ForkedProcess, server_for
 from tests.policies import open_policy
 from tests.waiting import until
 
@@ -84,7 +84,7 @@ class Workplace:
         Args:
             arguments: Of the command.
             code: The exit status that it must have; None = any.
-            happening: What happens to it meanwhile, see `CommandServer.run`.
+            happening: What happens to it meanwhile, see `ForkServer.run`.
         """
         words = list(map(str, arguments))
         server = server_for(self.environment)
@@ -92,7 +92,7 @@ class Workplace:
         assert code is None or done.returncode == code, f"{done.stdout}\n{done.stderr}"
         return done
 
-    def start(self, *arguments: object) -> ForkedCommand:
+    def start(self, *arguments: object) -> ForkedProcess:
         """Start a command as `run` does, and go on."""
         words = list(map(str, arguments))
         return server_for(self.environment).begin(words, self.environment)
@@ -151,7 +151,7 @@ class Workplace:
         )
         return [name for name in listed.stdout.split() if f"-{self.prefix}-" in name]
 
-    def wait_until(self, happened: Callable[[], bool], by: ForkedCommand | None = None) -> None:
+    def wait_until(self, happened: Callable[[], bool], by: ForkedProcess | None = None) -> None:
         """Wait for something that a command in the background will do."""
         until(happened, unless=lambda: by and by.poll() is not None and by.communicate())
 

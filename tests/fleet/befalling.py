@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from typing import Any
 
 from moorage.engines.launch import LABEL_MODEL
-from tests.e2e.command_server import ForkedCommand
 from tests.e2e.conftest import container_engine
 from tests.e2e.workplace import Workplace
 from tests.fleet.fleet import FleetHost, TestFleet
 from tests.fleet.sites import containers
+from tests.fork_server import ForkedProcess
 
 END_SECONDS = 240
 """By then a deploy has ended, whatever befell its host; each test bounds it more closely."""
@@ -30,7 +30,7 @@ def pinned(image: str, behaviour: str = "ok", host: str = "w1") -> dict[str, Any
 
 def befalls(
     place: Workplace, spec: str, when: Callable[[], bool], what: Callable[[], None]
-) -> ForkedCommand:
+) -> ForkedProcess:
     """Deploy, and let something happen once something else has."""
     running = place.start("deploy", spec, "--json")
     place.wait_until(lambda: when() or running.poll() is not None)
@@ -38,7 +38,7 @@ def befalls(
     return running
 
 
-def ended(running: ForkedCommand) -> tuple[int, str]:
+def ended(running: ForkedProcess) -> tuple[int, str]:
     """How a command ended, and all that it printed."""
     output, errors = running.communicate(timeout=END_SECONDS)
     return running.wait(), output + errors

@@ -13,6 +13,7 @@ from pathlib import Path
 import docker
 
 from tests.fleet.commands import run
+from tests.fleet.layers import can_be_linked, link_image
 from tests.fleet.network import Link
 
 START_SECONDS = 30
@@ -93,6 +94,17 @@ class Daemon:
         """Give it images of this machine's own daemon."""
         for image in images:
             load([self], image)
+
+    def link_image(self, image: str) -> None:
+        """Give it a large image of this machine's own daemon; it is restarted for that."""
+        if _has(self, image):
+            return
+        if not can_be_linked(self._data):
+            self.load(image)
+            return
+        self.stop()
+        link_image(image, self._data)
+        self.start()
 
     def clear(self, *images: str) -> None:
         """Remove its containers, volumes and networks, and all images but some."""

@@ -16,7 +16,6 @@ from moorage.adapters.docker.client import forget_clients
 from moorage.inventory.claims import Resource
 from tests.e2e.conftest import container_engine, prefect_server, tiny_llama, vllm_engine, vllm_image
 from tests.e2e.workplace import REPOSITORY, Workplace
-from tests.fleet.daemon import load
 from tests.fleet.fleet import PORTS, FleetHost, TestFleet
 from tests.prefect_server import PrefectServer
 from tests.waiting import PATIENCE_SECONDS, until
@@ -57,7 +56,8 @@ def workplace(
 def two_hosts_with(image: str, place: Workplace, fleet: TestFleet) -> tuple[FleetHost, ...]:
     """Give a large image to two hosts; the third is left out of the fleet file."""
     hosts = fleet.hosts[:2]
-    load([host.daemon for host in hosts], image)
+    for host in hosts:
+        host.daemon.link_image(image)
     path = place.folder / "fleet.yaml"
     fleet.fleet_file(path, lambda host: host.unix, among=hosts, interface="eth0")
     return hosts

@@ -21,6 +21,7 @@ from collections.abc import (
     Iterable,
     Iterator,
     MutableMapping,
+    Sequence,
 )
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
@@ -166,14 +167,14 @@ def serve(host: str, port: int, names: Collection[str], idle_seconds: float = 0)
         )
 
 
-def main() -> None:
-    """Serve as the arguments say."""
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Serve as the arguments say; None = those of this process."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=4200)
     parser.add_argument("--name", action="append", default=[], help="another name of this server")
     parser.add_argument("--idle-seconds", type=float, default=0, help="0 = it never ends")
-    given = parser.parse_args()
+    given = parser.parse_args(arguments)
     serve(given.host, given.port, given.name, given.idle_seconds)
 
 

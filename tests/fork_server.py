@@ -1,7 +1,7 @@
-"""A process that has imported everything already and forks commands of moorage.
+"""A process that has imported everything already and forks commands and Prefect servers.
 
-Importing takes longer than most commands. A fork is a process like any other: it can be killed
-anywhere.
+Importing takes longer than most commands, and seven eighths of a server's start. A fork is a
+process like any other: it can be killed anywhere.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections import OrderedDict
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -24,7 +23,7 @@ from typing import IO
 
 from moorage.cli.flows import PREFECT_DEFAULTS
 
-REPOSITORY = Path(__file__).parents[2]
+REPOSITORY = Path(__file__).parents[1]
 MESSAGE_BYTES = 1 << 20
 EARLY = (
     *("MOORAGE_TASK_RUNNER", "RAY_", "HF_", "HUGGINGFACE_", "TRANSFORMERS_"),
@@ -36,16 +35,16 @@ PREFECT = "PREFECT_"
 """How Prefect's variables begin: those of the first command are read while modules are imported,
 and a command that has others reads them again."""
 
-SERVERS = 3
-"""So many are kept at a time."""
+COMMAND, PREFECT_SERVER = "moorage", "prefect server"
+"""The programs that can be forked."""
 
 NOTHING = ""
 KILLS, FAILS, STOPS = "kills itself", "fails", "gets SIGTERM"
 """What happens at a point of a command."""
 
 
-class CommandServer:
-    """Forks commands, as many at a time as are wanted.
+class ForkServer:
+    """Forks programs, as many at a time as are wanted.
 
     Args:
         environment: Variables that count while modules are imported.
@@ -56,7 +55,7 @@ class CommandServer:
         self._orders.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, MESSAGE_BYTES)
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.e2e.forked_commands", str(theirs.fileno())],
+                [sys.executable, "-m", "tests.forked_programs", str(theirs.fileno())],
                 cwd=REPOSITORY,
                 env={**PREFECT_DEFAULTS, **environment},
                 stdin=subprocess.DEVNULL,
@@ -111,9 +110,11 @@ class CommandServer:
         victim: int = 0,
         how: str = KILLS,
         signals: Mapping[int, float] = {},
-    ) -> ForkedCommand:
-        """Start a command, see `run`."""
+        program: str = COMMAND,
+    ) -> ForkedProcess:
+        """Start a command, see `run`; a server leads a session of its own."""
         order = {
+            "program": program,
             "arguments": arguments,
             "environment": dict(environment),
             "point": point,
@@ -126,16 +127,16 @@ class CommandServer:
         with theirs:
             files = [theirs.fileno(), out.fileno(), err.fileno()]
             socket.send_fds(self._orders, [json.dumps(order).encode()], files)
-        return ForkedCommand(arguments, answers, out, err)
+        return ForkedProcess(arguments, answers, out, err)
 
     def close(self) -> None:
-        """End it; its commands have ended."""
+        """End it; its programs have ended."""
         self._orders.close()
         self._process.wait()
 
 
-class ForkedCommand:
-    """A command under way, asked as a `subprocess.Popen` is."""
+class ForkedProcess:
+    """A program under way, asked as a `subprocess.Popen` is."""
 
     def __init__(
         self, arguments: list[str], answers: socket.socket, out: IO[str], err: IO[str]
@@ -179,11 +180,11 @@ class ForkedCommand:
         self.send_signal(signal.SIGKILL)
 
 
-_SERVERS: OrderedDict[frozenset[tuple[str, str]], CommandServer] = OrderedDict()
+_SERVERS: dict[frozenset[tuple[str, str]], ForkServer] = {}
 _TURN = threading.Lock()
 
 
-def server_for(environment: Mapping[str, str]) -> CommandServer:
+def server_for(environment: Mapping[str, str]) -> ForkServer:
     """The server whose modules were imported with these variables, started where it is missing."""
     counting = {name: value for name, value in environment.items() if name.startswith(EARLY)}
     prefect = {name: value for name, value in environment.items() if name.startswith(PREFECT)}
@@ -191,10 +192,7 @@ def server_for(environment: Mapping[str, str]) -> CommandServer:
     key = frozenset(counting.items())
     with _TURN:
         if key not in _SERVERS:
-            if len(_SERVERS) == SERVERS:
-                _SERVERS.popitem(last=False)[1].close()
-            _SERVERS[key] = CommandServer(own | prefect | counting)
-        _SERVERS.move_to_end(key)
+            _SERVERS[key] = ForkServer(own | prefect | counting)
         return _SERVERS[key]
 
 

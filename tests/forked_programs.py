@@ -1,4 +1,4 @@
-"""The program of a `CommandServer`: it imports everything, and forks a command for each order."""
+"""The program of a `ForkServer`: it imports everything, and forks a program for each order."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest.mock import patch
 
 from prefect.context import refresh_global_settings_context
 
@@ -24,25 +25,27 @@ import flows.deploy_model
 import flows.reconcile_fleet
 import flows.retire_model  # noqa: F401  (so that no command has to)
 from moorage.adapters.files.pretrained import read_config
+from moorage.adapters.prefect import api_server
 from moorage.adapters.prefect.run_processes import LATE_IMPORTS
 from moorage.cli.app import TARGETS, app
 from moorage.common.failures import Cause, Failure
-from tests.e2e.command_server import FAILS, KILLS, MESSAGE_BYTES, PREFECT, STOPS
 from tests.e2e.interrupted import arm
 from tests.e2e.outages import kill_whole
+from tests.fork_server import COMMAND, FAILS, KILLS, MESSAGE_BYTES, PREFECT, PREFECT_SERVER, STOPS
 
 
 def main(number: int) -> None:
-    """Fork commands until nobody can ask for one any more.
+    """Fork programs until nobody can ask for one any more.
 
     Args:
         number: Of the socket on which orders come, each with a socket for answers and two files.
     """
-    for name in ("flows.rollback_model", *LATE_IMPORTS):
+    for name in ("flows.rollback_model", "prefect.server.api.server", "uvicorn", *LATE_IMPORTS):
         import_module(name)
     for name, target in TARGETS.items():
         target.load(name)
-    with TemporaryDirectory() as folder:
+    # In a home that has not met the model: else transformers is not imported.
+    with TemporaryDirectory() as folder, patch.dict(os.environ, MOORAGE_HOME=folder):
         Path(folder, "config.json").write_text('{"model_type": "llama"}')
         read_config(Path(folder), trust_remote_code=False)
     gc.freeze()
@@ -85,7 +88,7 @@ def _begun(child: int, files: list[int]) -> socket.socket:
 
 
 def _answer(number: int, child: int, answers: socket.socket) -> None:
-    """Say how a command has ended."""
+    """Say how a program has ended."""
     os.close(number)
     _, status = os.waitpid(child, 0)
     with answers:
@@ -93,7 +96,7 @@ def _answer(number: int, child: int, answers: socket.socket) -> None:
 
 
 def _become(order: dict[str, Any], answers: int, out: int, err: int) -> None:
-    """Be the command."""
+    """Be the program."""
     os.close(answers)
     for number, file in ((1, out), (2, err)):
         os.dup2(file, number)
@@ -110,17 +113,17 @@ def _become(order: dict[str, Any], answers: int, out: int, err: int) -> None:
         clock = threading.Timer(seconds, os.kill, (os.getpid(), number))
         clock.daemon = True
         clock.start()
-    _leave(_ended(order["arguments"]))
+    _leave(_ended(PROGRAMS[order["program"]], order["arguments"]))
 
 
 def _prefect_variables() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name.startswith(PREFECT)}
 
 
-def _ended(arguments: list[str]) -> int:
-    """Exit status of the command line."""
+def _ended(program: Callable[[list[str]], object], arguments: list[str]) -> int:
+    """Exit status of a program."""
     try:
-        app(arguments)
+        program(arguments)
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
     except BaseException:  # as the interpreter does it
@@ -138,9 +141,16 @@ def _leave(code: int) -> None:
     os._exit(code)
 
 
+def _serve(arguments: list[str]) -> None:
+    os.setsid()
+    api_server.main(arguments)
+
+
 def _fail() -> None:
     raise Failure(Cause.LAUNCH_REFUSED, "the test has it fail here")
 
+
+PROGRAMS: dict[str, Callable[[list[str]], object]] = {COMMAND: app, PREFECT_SERVER: _serve}
 
 HAPPENS: dict[str, Callable[[], None] | None] = {
     KILLS: None,
