@@ -7,8 +7,8 @@ holds formula and log of the real server against each other.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import Any
 
@@ -49,32 +49,65 @@ PROCESS = 192 * MIB
 ELEMENT_BYTES = {name.lower(): size / block for name, block, size in BLOCKS.values()}
 """Bytes of one element by type."""
 
-KEYS, VALUES, LENGTH = ("--cache-type-k", "-ctk"), ("--cache-type-v", "-ctv"), ("--ctx-size", "-c")
+LENGTH = ("--ctx-size", "-c")
+CACHE_TYPES = {"key": ("--cache-type-k", "-ctk"), "value": ("--cache-type-v", "-ctv")}
+CACHE_TYPE = "f16"
+"""That of a draft model, whatever the model's own is."""
+
+
+@dataclass(frozen=True)
+class GgufHeader:
+    """What the header of a GGUF model says.
+
+    Attributes:
+        sizes: Its entries, without the architecture's name before the keys.
+        weights: Bytes of all tensors.
+        parts: Bytes of the tensors by the part of the model; empty = not known.
+    """
+
+    sizes: Mapping[str, Any]
+    weights: int
+    parts: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What is loaded with a model.
+
+    Attributes:
+        adapters: Bytes of the tensors of its LoRA adapters, which are loaded all along.
+        draft: The draft model, which keeps a context as long for each slot.
+        stated_draft: Bytes that the spec states for it, its cache included.
+    """
+
+    adapters: int = 0
+    draft: GgufHeader | None = None
+    stated_draft: int | None = None
 
 
 class GgufMemory:
     """The memory of one GGUF model under the options of its spec.
 
     Args:
-        sizes: Entries of the header, without the architecture's name before the keys.
-        weights: Bytes of all tensors.
+        header: Its own.
         arguments: The user's own.
-        adapters: Bytes of the tensors of its LoRA adapters, which are loaded all along.
-        parts: Bytes of the tensors by the part of the model; empty = not known.
+        loaded: What is loaded with it.
+        claim: Bytes of each accelerator that the spec states; None = they are worked out.
         offloaded: Layers on the accelerators, the last ones; 0 = the whole model.
     """
 
     def __init__(
         self,
-        sizes: Mapping[str, Any],
-        weights: int,
+        header: GgufHeader,
         arguments: EngineArguments,
-        adapters: int = 0,
-        parts: Mapping[str, int] | None = None,
+        loaded: Loaded | None = None,
+        *,
+        claim: int | None = None,
         offloaded: int = 0,
     ) -> None:
-        self._sizes, self._weights, self._arguments = sizes, weights, arguments
-        self._adapters, self._parts, self._offloaded = adapters, parts or {}, offloaded
+        self._header, self._arguments, self._loaded = header, arguments, loaded or Loaded()
+        self._claim, self._offloaded = claim, offloaded
+        self._sizes, self._weights, self._parts = header.sizes, header.weights, header.parts
 
     @property
     def layers(self) -> int:
@@ -85,20 +118,24 @@ class GgufMemory:
 
     def with_layers(self, offloaded: int) -> GgufMemory:
         """The same model with so many of its layers on the accelerators."""
-        known = (self._sizes, self._weights, self._arguments, self._adapters, self._parts)
-        return GgufMemory(*known, offloaded)
+        known = (self._header, self._arguments, self._loaded)
+        return GgufMemory(*known, claim=self._claim, offloaded=offloaded)
 
     def need(self, query: MemoryQuery) -> Need | Refusal:
         """Memory of one of the accelerators that share the layers."""
         try:
             *divided, compute = self._on_accelerators(query.tokens, query.concurrency)
         except Refusal as refusal:
-            return refusal.with_traceback(None)
+            if self._claim is None:
+                return refusal.with_traceback(None)
+            stated = _estimate("stated", self._claim, "memory.claim in the spec")
+            return Need.for_query(query, (stated,), stated=self._claim)
         shared = tuple(
             term.model_copy(update={"bytes": -(-term.bytes // query.ranks)}) for term in divided
         )
         driver = _estimate("context", CONTEXT, "the driver's context of one process", inside=False)
-        return Need.for_query(query, (*shared, compute, driver), batch=self._batch(query.tokens))
+        terms, batch = (*shared, compute, driver), self._batch(query.tokens)
+        return Need.for_query(query, terms, batch=batch, stated=self._claim)
 
     def most(self, field: str, query: MemoryQuery, budget: int) -> int:
         """The largest value of a field of the query that fits a budget of bytes; 0 = none does."""
@@ -113,7 +150,7 @@ class GgufMemory:
     def cpu_need(self, *, tokens: int, concurrency: int = 1, ranks: int = 1) -> CpuNeed | Refusal:  # noqa: ARG002
         """What it needs of a host's RAM; a replica has one host."""
         try:
-            terms = self._terms(tokens, concurrency)
+            terms = self.terms(tokens, concurrency)
         except Refusal as refusal:
             return refusal.with_traceback(None)
         prompts = _estimate("prompt_cache", PROMPT_CACHE, "beginnings of prompts: --cache-ram")
@@ -129,18 +166,19 @@ class GgufMemory:
     def ram_beside(self, tokens: int, slots: int) -> int:
         """Bytes of RAM for the layers that are not on the accelerators, and for the input."""
         there = self._on_accelerators(tokens, slots)[1].bytes
-        _, cache, *others = self._terms(tokens, slots)
+        _, cache, *others = self.terms(tokens, slots)
         weights = self._weights - sum(self._layer_bytes()[-self._offloaded :])
-        return weights + cache.bytes - there + sum(term.bytes for term in others)
+        rest = sum(term.bytes for term in others if term.name != "draft")
+        return weights + cache.bytes - there + rest
 
     def _on_accelerators(self, tokens: int, slots: int) -> tuple[Term, ...]:
         """The parts of the memory that accelerators hold: of the whole model, or of some layers.
 
         Weights in RAM are copied to an accelerator where it computes a long prompt with them.
         """
-        weights, cache, *adapters, compute = self._terms(tokens, slots)
+        weights, cache, *companions, compute = self.terms(tokens, slots)
         if not self._offloaded:
-            return weights, cache, *adapters, compute
+            return weights, cache, *companions, compute
         every, number = self._layer_bytes(), self._offloaded
         head = self._parts.get("output") or self._parts.get("token_embd", 0)
         share = self._token_bytes(number) / self._token_bytes()
@@ -148,21 +186,20 @@ class GgufMemory:
         return (
             _part(weights, sum(every[-number:]) + head, f"{part}, and the output"),
             _part(cache, ceil(cache.bytes * share), f"{part}: {cache.reason}"),
-            *adapters,
+            *companions,
             _part(compute, compute.bytes + largest, f"{compute.reason} + a layer of {largest} B"),
         )
 
     def _layer_bytes(self) -> list[int]:
         return [self._parts[f"blk.{layer}"] for layer in range(self.layers)]
 
-    def _terms(self, tokens: int, slots: int) -> tuple[Term, ...]:
-        """Weights, KV cache, adapters and compute buffer of the whole model, for so many slots."""
+    def terms(self, tokens: int, slots: int) -> tuple[Term, ...]:
+        """Weights, cache, companions and compute buffer of the whole model, for so many slots."""
         total = self._arguments.whole_number(*LENGTH)
         length = -(-(total // slots if total else tokens) // CELLS) * CELLS
         token = self._token_bytes()
         files = f"{self._weights} B of tensors"
         cache = f"{slots} x {length} tokens x {token:g} B"
-        lora, adapters = self._adapters, f"{self._adapters} B of tensors of LoRA adapters"
         batch = self._batch(length).tokens
         row, why = self._row_bytes()
         compute = batch * (row + INDEXES + MASK * length)
@@ -170,9 +207,24 @@ class GgufMemory:
         return (
             Term(name="weights", bytes=self._weights, exact=True, reason=files),
             Term(name="kv_cache", bytes=int(slots * length * token), exact=True, reason=cache),
-            *([Term(name="lora", bytes=lora, exact=True, reason=adapters)] if lora else []),
+            *self._companions(tokens, slots),
             _estimate("activation", compute, formula),
         )
+
+    def _companions(self, tokens: int, slots: int) -> Iterator[Term]:
+        lora, stated = self._loaded.adapters, self._loaded.stated_draft
+        if lora:
+            reason = f"{lora} B of tensors of LoRA adapters"
+            yield Term(name="lora", bytes=lora, exact=True, reason=reason)
+        if stated is not None:
+            yield _estimate("draft", stated, "memory.draft in the spec")
+        elif self._loaded.draft:
+            parts = DraftMemory(self._loaded.draft, self._arguments).terms(tokens, slots)
+            reason = " + ".join(f"{part.name} {part.bytes} B" for part in parts)
+            yield _estimate("draft", sum(part.bytes for part in parts), reason)
+
+    def _cache_type(self, part: str) -> str:
+        return self._arguments.value(*CACHE_TYPES[part]) or CACHE_TYPE
 
     def _token_bytes(self, last: int = 0) -> float:
         """Bytes of the cache for one token, over all layers, or only so many of the last."""
@@ -180,8 +232,8 @@ class GgufMemory:
         heads = heads if len(heads) > 1 else heads * layers
         width = self._number("embedding_length") // max(self._list("attention.head_count"))
         each = 0.0
-        for key, options in (("key", KEYS), ("value", VALUES)):
-            kind = self._arguments.value(*options) or "f16"
+        for key in CACHE_TYPES:
+            kind = self._cache_type(key)
             if kind not in ELEMENT_BYTES:
                 raise unknown(f"the size of the cache type {kind} is not known")
             each += (self._optional(f"attention.{key}_length") or width) * ELEMENT_BYTES[kind]
@@ -221,14 +273,31 @@ class GgufMemory:
         return found
 
 
+class DraftMemory(GgufMemory):
+    """That of a draft model: options of the model's cache are not its own."""
+
+    def _cache_type(self, part: str) -> str:  # noqa: ARG002
+        return CACHE_TYPE
+
+
 def gguf_memory(spec: ModelSpec, model: ResolvedModel, profile: ModelProfile) -> GgufMemory:
     """The memory of a resolved GGUF model, as its spec wants it served."""
+    loras = (one.model for one in model.companions if one.role == AssetRole.ADAPTER)
+    draft, stated = model.companion(AssetRole.DRAFT), spec.memory
+    loaded = Loaded(
+        adapters=sum(lora.weights.bytes for lora in loras),
+        draft=_header(draft, draft.weights.bytes) if draft else None,
+        stated_draft=None if stated.draft is None else int(stated.draft),
+    )
+    claim = None if stated.claim is None else int(stated.claim)
+    header = _header(model, profile.weight_bytes)
+    return GgufMemory(header, spec.engine.arguments, loaded, claim=claim)
+
+
+def _header(model: ResolvedModel, weights: int) -> GgufHeader:
     sizes = model.config.get(GGUF)
     known = sizes if isinstance(sizes, Mapping) else {}
-    loras = (one.model for one in model.companions if one.role == AssetRole.ADAPTER)
-    adapters = sum(lora.weights.bytes for lora in loras)
-    parts = model.config.get(GGUF_PARTS)
-    return GgufMemory(known, profile.weight_bytes, spec.engine.arguments, adapters, parts)
+    return GgufHeader(known, weights, model.config.get(GGUF_PARTS) or {})
 
 
 def _part(term: Term, size: int, reason: str) -> Term:

@@ -191,10 +191,10 @@ class Subject:
     def _memory(self, engine: EngineTraits, fleet: FleetSnapshot | None) -> Memory:
         """The most exact memory model: predicted and corrected, estimated where the rules end."""
         spec, profile = self.spec, self.profile
+        if spec.memory.claim is not None and not (engine.predictable and self.memory):
+            return StatedMemory(int(spec.memory.claim))
         if not engine.predictable:
-            claim = spec.memory.claim
-            estimated = EstimatedMemory(profile, f"the engine is {engine.name}")
-            return estimated if claim is None else StatedMemory(int(claim))
+            return EstimatedMemory(profile, f"the engine is {engine.name}")
         if self.memory is None:
             return EstimatedMemory(profile, "no tensor headers", self.companion_bytes)
         known = ExactOrEstimatedMemory(self.memory, profile, self.companion_bytes)

@@ -41,6 +41,7 @@ class Filters:
         self._services = request.engine.services(request.spec)
         placement, port = request.spec.placement, request.spec.port
         by_rules = by_baseline_rules(request.spec)
+        self._ram = {} if by_rules or self._on_cpu else _ram_by_type(request)
         table: tuple[tuple[bool, Callable[[HostView], HostView]], ...] = (
             (True, self._is_reachable),
             (bool(placement.host_labels), self._has_labels),
@@ -50,6 +51,7 @@ class Filters:
             (True, self._runs_the_engine),
             (True, self._has_a_port if port == "auto" else self._has_the_port),
             (placement.ram != "auto", self._has_the_ram),
+            (any(self._ram.values()), self._has_the_ram_beside),
             (request.must_span, self._can_be_joined),
             (by_rules, self._has_accelerators),
         )
@@ -194,6 +196,18 @@ class Filters:
             raise ram_refusal(view.host, self._request.ram, view.room.ram)
         return view
 
+    def _has_the_ram_beside(self, view: HostView) -> HostView:
+        """Keeps the accelerators for which the host has the RAM that goes with them."""
+        if not view.groups:
+            return view
+        needed = {kind: self._ram.get(kind.type, 0) for kind in view.groups}
+        if max(needed.values()) <= view.room.ram:
+            return view
+        usable = {kind: view.groups[kind] for kind in needed if needed[kind] <= view.room.ram}
+        if not usable:
+            raise ram_refusal(view.host, min(needed.values()), view.room.ram)
+        return narrowed(view, usable)
+
     def _can_be_joined(self, view: HostView) -> HostView:
         if refusal := join_refusal(self._request, view.host):
             raise refusal
@@ -203,6 +217,11 @@ class Filters:
         if not view.groups:
             raise Refusal(Reason.NO_ACCELERATOR, "the baseline places on accelerators only")
         return view
+
+
+def _ram_by_type(request: Request) -> dict[str, int]:
+    """Bytes of RAM that go with a seat, however little of its accelerators is claimed."""
+    return {kind: request.ram_for(kind, 0) for kind in request.engine.accelerator_types}
 
 
 def _names(accelerators: Iterable[tuple[str, int]]) -> str:

@@ -173,6 +173,7 @@ def test_one_of_several_quantizations_is_named_by_a_pattern(
         (["--ctx-sise 512"], "Did you mean `--ctx-size`?"),
         (["--temp=0.5"], "Write `--temp 0.5`."),
         (["--tools all"], "run programs"),
+        (["--n-gpu-layers 20"], "placement decides how many"),
         (["--cache-type-k q3"], "q3"),
         (["--grammar root"], "runtime: docker"),
     ],

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from moorage.adapters.sources.local import LocalSource
 from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import GIB, MIB
-from moorage.memory.gguf import GgufMemory
+from moorage.memory.gguf import GgufHeader, GgufMemory, Loaded
 from moorage.memory.need import CpuNeed, MemoryQuery, Need
 from moorage.models.assets import Asset, AssetRole
 from moorage.models.files import ADAPTER
@@ -90,6 +90,23 @@ def test_the_tensors_of_an_adapter_are_what_the_server_logs(
         assert abs(LocalSource(ADAPTER).resolve(asset).weights.bytes - found) <= ROUNDING
 
 
+@pytest.mark.process
+@pytest.mark.parametrize("arguments", ["", "-ub 256 -ctk q8_0 -ctv q8_0"])
+def test_a_draft_model_takes_what_the_server_logs(
+    tiny_llama: Path, tmp_path: Path, arguments: str
+) -> None:
+    path = made(tiny_llama, tmp_path / "model.gguf", "llama", WIDE)
+    draft = made(tiny_llama, tmp_path / "draft.gguf", "llama", "num_hidden_layers=3")
+    model = LocalSource().resolve(spec_of(draft))
+    loaded = Loaded(draft=GgufHeader(model.config[GGUF], model.weights.bytes))
+    need = memory_of(path, arguments, loaded).cpu_need(tokens=1024, concurrency=3)
+    assert isinstance(need, CpuNeed)
+    log = logged(path, f"-c 3072 -np 3 {arguments} --spec-draft-model {draft}")
+    found = sum(float(re.findall(pattern, log)[1]) for pattern in LOG.values()) * MIB
+    (predicted,) = (term.bytes for term in need.terms if term.name == "draft")
+    assert abs(predicted - found) <= 0.02 * found
+
+
 SIZES = {
     "block_count": 2,
     "embedding_length": 64,
@@ -102,14 +119,14 @@ PARTS = {"blk.0": 5 * GIB, "blk.1": 2 * GIB, "token_embd": GIB}
 
 @given(st.integers(1, 10**6), st.integers(1, 10**6), st.integers(1, 64))
 def test_a_longer_context_never_takes_less(one: int, other: int, slots: int) -> None:
-    memory = GgufMemory(SIZES, 1000, parse_words(()))
+    memory = GgufMemory(GgufHeader(SIZES, 1000), parse_words(()))
     needs = [memory.cpu_need(tokens=size, concurrency=slots) for size in sorted((one, other))]
     shorter, longer = (need.ram for need in needs if isinstance(need, CpuNeed))
     assert shorter <= longer
 
 
 def test_a_header_without_sizes_gives_no_prediction() -> None:
-    memory = GgufMemory({"block_count": 2}, 1000, parse_words(()))
+    memory = GgufMemory(GgufHeader({"block_count": 2}, 1000), parse_words(()))
     answer = memory.cpu_need(tokens=512)
     assert isinstance(answer, Refusal)
     assert answer.reason is Reason.UNKNOWN
@@ -122,12 +139,15 @@ def made(model: Path, out: Path, arch: str, sizes: str) -> Path:
     return out
 
 
-def memory_of(path: Path, arguments: str) -> GgufMemory:
-    spec = ModelSpec.model_validate({"name": "tiny", "source": f"file://{path}"})
-    model = LocalSource().resolve(spec)
+def memory_of(path: Path, arguments: str, loaded: Loaded | None = None) -> GgufMemory:
+    model = LocalSource().resolve(spec_of(path))
     parts, words = model.config[GGUF_PARTS], parse_words(arguments.split())
     assert sum(parts.values()) == model.weights.bytes
-    return GgufMemory(model.config[GGUF], model.weights.bytes, words, parts=parts)
+    return GgufMemory(GgufHeader(model.config[GGUF], model.weights.bytes, parts), words, loaded)
+
+
+def spec_of(path: Path) -> ModelSpec:
+    return ModelSpec.model_validate({"name": "tiny", "source": f"file://{path}"})
 
 
 def logged(path: Path, arguments: str) -> str:
@@ -151,7 +171,8 @@ def logged(path: Path, arguments: str) -> str:
 
 
 def test_a_longer_context_fits_a_larger_accelerator() -> None:
-    memory, query = GgufMemory(SIZES, 8 * GIB, parse_words(())), MemoryQuery(total=0, tokens=10**8)
+    memory = GgufMemory(GgufHeader(SIZES, 8 * GIB), parse_words(()))
+    query = MemoryQuery(total=0, tokens=10**8)
     sizes = (8 * GIB, 12 * GIB, 16 * GIB)
     longest = [memory.most("tokens", replace(query, total=size), size) for size in sizes]
     assert longest[0] == 0  # the weights alone do not fit
@@ -164,7 +185,7 @@ def test_a_longer_context_fits_a_larger_accelerator() -> None:
 
 @pytest.mark.parametrize("head", [{}, {"output": GIB // 2}])
 def test_layers_that_stay_in_ram_take_their_weights_and_cache_there(head: dict[str, int]) -> None:
-    whole = GgufMemory(SIZES, 8 * GIB, parse_words(()), parts={**PARTS, **head})
+    whole = GgufMemory(GgufHeader(SIZES, 8 * GIB, {**PARTS, **head}), parse_words(()))
     assert whole.layers == 2
     memory = whole.with_layers(1)
     need, other = (
@@ -183,17 +204,57 @@ def test_layers_that_stay_in_ram_take_their_weights_and_cache_there(head: dict[s
 
 @pytest.mark.parametrize("parts", [{}, {"blk.1": GIB}])
 def test_a_header_without_all_layers_is_not_divided(parts: dict[str, int]) -> None:
-    assert GgufMemory(SIZES, 8 * GIB, parse_words(()), parts=parts).layers == 0
-    unknown = GgufMemory({"block_count": 2}, 8 * GIB, parse_words(()), parts=PARTS)
+    assert GgufMemory(GgufHeader(SIZES, 8 * GIB, parts), parse_words(())).layers == 0
+    unknown = GgufMemory(GgufHeader({"block_count": 2}, 8 * GIB, PARTS), parse_words(()))
     assert unknown.layers == 0
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 4])
 def test_accelerators_share_weights_cache_and_adapters(ranks: int) -> None:
-    memory = GgufMemory(SIZES, 8 * GIB, parse_words(()), adapters=GIB)
+    memory = GgufMemory(GgufHeader(SIZES, 8 * GIB), parse_words(()), Loaded(adapters=GIB))
     need = memory.need(MemoryQuery(total=24 * GIB, tokens=4096, tensor=ranks))
     assert isinstance(need, Need)
     sizes = {term.name: term.bytes for term in need.terms}
     assert sizes["weights"] == 8 * GIB // ranks
     assert sizes["kv_cache"] == 2 * 2 * 16 * 2 * 2 * 4096 // ranks
     assert sizes["lora"] == GIB // ranks
+
+
+QUERY = MemoryQuery(total=24 * GIB, tokens=4096)
+
+
+@pytest.mark.parametrize("sizes", [SIZES, {"block_count": 2}])
+def test_a_claim_that_the_spec_states_wins(sizes: dict[str, int]) -> None:
+    memory = GgufMemory(GgufHeader(sizes, 8 * GIB), parse_words(()), claim=9 * GIB)
+    need = memory.need(QUERY)
+    assert isinstance(need, Need)
+    assert need.claim(24 * GIB) == 9 * GIB
+
+
+def test_layers_are_divided_within_a_claim_that_the_spec_states() -> None:
+    header = GgufHeader(SIZES, 8 * GIB, PARTS)
+    part = GgufMemory(header, parse_words(()), claim=9 * GIB).with_layers(1)
+    need = part.need(QUERY)
+    assert isinstance(need, Need)
+    assert need.claim(24 * GIB) == 9 * GIB
+    assert need.fits(24 * GIB, 9 * GIB)
+
+
+def test_the_bytes_of_a_draft_model_can_be_stated() -> None:
+    unknown = GgufHeader({}, 0)
+    for loaded, known in ((Loaded(draft=unknown), False), (Loaded(stated_draft=GIB), True)):
+        need = GgufMemory(GgufHeader(SIZES, GIB), parse_words(()), loaded).need(QUERY)
+        assert isinstance(need, Need) == known
+
+
+def test_a_draft_model_stays_on_the_accelerators_with_few_layers() -> None:
+    header, draft = GgufHeader(SIZES, 8 * GIB, PARTS), Loaded(draft=GgufHeader(SIZES, GIB))
+    alone, with_draft = (
+        GgufMemory(header, parse_words(()), loaded).with_layers(1) for loaded in (None, draft)
+    )
+    assert with_draft.ram_beside(4096, 1) == alone.ram_beside(4096, 1)
+    need = with_draft.need(QUERY)
+    assert isinstance(need, Need)
+    found = need.term("draft")
+    assert found
+    assert found.bytes > GIB

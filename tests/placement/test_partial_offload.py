@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
+from moorage.common.refusal import Reason
 from moorage.common.units import GIB
 from moorage.engines.registry import ENGINES
 from moorage.inventory.claims import Resource
 from moorage.inventory.snapshot import HostSnapshot
-from moorage.memory.gguf import GgufMemory
+from moorage.memory.gguf import GgufHeader, GgufMemory
 from moorage.placement.demand import Subject
 from moorage.placement.placement import Seat
 from moorage.placement.propose import NoFit, propose
@@ -26,7 +27,7 @@ SIZES = {
     "attention.head_count_kv": 8,
 }
 PARTS = {"token_embd": GIB, "output": GIB, **{f"blk.{layer}": GIB for layer in range(LAYERS)}}
-MEMORY = GgufMemory(SIZES, (LAYERS + 2) * GIB, parse_words(()), parts=PARTS)
+MEMORY = GgufMemory(GgufHeader(SIZES, (LAYERS + 2) * GIB, PARTS), parse_words(()))
 ALLOWED = {"partial_offload": True}
 
 
@@ -106,3 +107,14 @@ def test_without_leave_it_fits_nowhere_and_the_leave_is_suggested() -> None:
         f"Set `placement.partial_offload: true`: {found.layers} of {LAYERS} layers fit, the others"
         " stay in RAM."
     )
+
+
+def test_the_ram_that_goes_with_accelerators_is_part_of_the_choice() -> None:
+    subject = Subject(a_spec(context=8192, concurrency=1), a_profile(format="gguf"), MEMORY)
+    full, roomy = gpu("full", gib=80, ram_free=GIB // 8), gpu("roomy", gib=80)
+    (found,) = propose(subject, a_fleet(full, roomy), ENGINES).seats
+    assert found.host == "roomy"
+    with pytest.raises(NoFit) as refused:
+        propose(subject, a_fleet(full), ENGINES)
+    (verdict,) = refused.value.placement.verdicts
+    assert verdict.refusal is Reason.RAM

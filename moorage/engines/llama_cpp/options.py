@@ -191,6 +191,10 @@ RULES = Rules(
             field="speculative.model", refused="the draft model comes with the spec"
         ),
         "--lora-scaled": ReservedOption(field="lora", refused="the adapters come with the spec"),
+        "--n-gpu-layers": ReservedOption(
+            field="placement.partial_offload",
+            refused="the claim has to hold the layers, so placement decides how many go there",
+        ),
         "--ctx-size": ReservedOption(field="context"),
         "--parallel": ReservedOption(field="concurrency"),
     },
