@@ -1,28 +1,21 @@
 """`moorage endpoint` and `chat`: where a model answers, its key, and an answer."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from moorage.adapters.engines.engine_http import NoAnswer, Question, ask_engine_now
 from moorage.adapters.ledger import Ledger
-from moorage.adapters.secrets import read_secrets, redact
+from moorage.adapters.secrets import read_secrets
+from moorage.cli.conversation import Conversation, read_prompt, show, talk
 from moorage.cli.options import ApiKey, AsJson, ModelName, open_ledger, unknown_release
 from moorage.cli.output import dump, print_table
 from moorage.common.failures import Cause, Failure
-from moorage.common.printable import printable
-from moorage.common.strict_json import JsonError
 from moorage.common.values import LARGEST
 from moorage.engines.api_key import key_secret
 from moorage.engines.registry import ENGINES
 from moorage.gateway.gateway import Gateway
-from moorage.readiness.answers import shorten
-from moorage.readiness.protocol import triton_request
 from moorage.releases.release import ReleaseRow
 from moorage.releases.routing import models_listing
-from moorage.spec import Mode
-
-ANSWER_SECONDS = 300
 
 
 def endpoint(
@@ -103,27 +96,37 @@ def show_key(name: ModelName, as_json: AsJson = False) -> None:
 
 def chat(
     name: ModelName,
-    prompt: Annotated[str, typer.Argument(help="The prompt.")],
+    prompt: Annotated[
+        str, typer.Argument(help="The prompt. Without one: standard input, or a conversation.")
+    ] = "",
     max_tokens: Annotated[
         int, typer.Option(min=1, max=LARGEST, help="Maximum length of the answer in tokens.")
-    ] = 64,
+    ] = 512,
     api_key: ApiKey = "",
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Say how fast the answer came.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Send a prompt to a model: through the gateway, which also wakes it, else to a replica."""
+    row, url, key = _way_to(name, api_key)
+    conversation, prompt = Conversation(row, url, key, max_tokens), prompt or read_prompt()
+    if as_json:
+        return dump(conversation.whole(prompt))
+    if prompt:
+        return show(conversation, prompt, figures=verbose)
+    return talk(conversation, figures=verbose)
+
+
+def _way_to(name: str, api_key: str) -> tuple[ReleaseRow, str, str]:
+    """The release that answers, where, and with which key."""
     ledger = open_ledger()
     gateway = next(filter(lambda one: _is_open(one, api_key), ledger.gateways.all()), None)
     served = ledger.releases.running(name)
-    if gateway and (served is None or _speaks_openai(served)):
-        row = ledger.releases.asleep(name) or running_release(name)
-        url, key = gateway.url, api_key
-    else:
-        row = running_release(name)
-        url, key = row.serving[0].endpoint, key_of(row, api_key)
-    content, text = _answer(row, url, prompt, max_tokens, key, as_json=as_json)
-    if as_json:
-        return dump(content)
-    return typer.echo(printable(text))
+    if gateway and (served is None or all(one.speaks_openai for one in served.serving)):
+        return ledger.releases.asleep(name) or running_release(name), gateway.url, api_key
+    row = running_release(name)
+    return row, row.serving[0].endpoint, key_of(row, api_key)
 
 
 def _is_open(gateway: Gateway, api_key: str) -> bool:
@@ -131,58 +134,6 @@ def _is_open(gateway: Gateway, api_key: str) -> bool:
     options = gateway.options
     follows = gateway.epoch and not gateway.problem and not options.is_encrypted
     return bool(follows and (api_key or not options.requires_key))
-
-
-def _answer(
-    row: ReleaseRow, base: str, prompt: str, max_tokens: int, api_key: str, *, as_json: bool
-) -> tuple[Any, str]:
-    """The body of a model's answer, and the text in it; as JSON it may hold none."""
-    profile = row.release.profile if row.release else None
-    if profile and profile.mode != Mode.COMPLETION:
-        raise Failure(
-            Cause.BAD_ANSWER, f"{row.model} is a model for {profile.mode}, which cannot chat"
-        )
-    path, body = _request(row, prompt, max_tokens)
-    url = f"{base}{path}"
-    question = Question(url, "POST", body, api_key=api_key)
-    try:
-        back = ask_engine_now(question, ANSWER_SECONDS)
-        if back.status != 200:
-            detail = f"{url}: HTTP {back.status}: {redact(shorten(back.text))}"
-            raise Failure(Cause.BAD_ANSWER, detail)
-        content = back.json()
-        return content, "" if as_json else _text(content)
-    except NoAnswer as error:
-        raise Failure(Cause.BAD_ANSWER, f"{url}: {error}") from error
-    except JsonError as error:
-        raise Failure(Cause.BAD_ANSWER, f"{url}: the answer {error}") from error
-
-
-def _speaks_openai(row: ReleaseRow) -> bool:
-    return all(one.speaks_openai for one in row.serving)
-
-
-def _request(row: ReleaseRow, prompt: str, max_tokens: int) -> tuple[str, dict[str, Any]]:
-    """The path and body that suit the interface of its engine."""
-    if not _speaks_openai(row):
-        return triton_request(row.model, prompt, {"max_tokens": max_tokens})
-    profile = row.release.profile if row.release else None
-    talks = profile is None or profile.has_chat_template
-    messages = [{"role": "user", "content": prompt}]
-    prompted = {"messages": messages} if talks else {"prompt": prompt}
-    path = "/v1/chat/completions" if talks else "/v1/completions"
-    return path, {"model": row.model, "max_tokens": max_tokens, "stream": False, **prompted}
-
-
-def _text(content: Any) -> str:
-    """The text in an answer of any path; raises `JsonError` where there is none."""
-    try:
-        if "text_output" in content:
-            return str(content["text_output"])
-        choice = content["choices"][0]
-        return str(choice["message"]["content"] if "message" in choice else choice["text"])
-    except (KeyError, IndexError, TypeError):
-        raise JsonError(f"contains no text: {redact(shorten(content))}") from None
 
 
 def running_release(name: str) -> ReleaseRow:

@@ -13,24 +13,21 @@ from typing import Annotated, Any
 import typer
 from filelock import FileLock, Timeout
 
-from moorage.adapters.engines.engine_http import Question
-from moorage.adapters.engines.engine_stream import NoAnswer, stream_text
 from moorage.adapters.engines.schemas import check_early
 from moorage.adapters.files.specs import load_spec, validated
 from moorage.adapters.hosts.local_host import installed_program, nvidia_accelerators
-from moorage.adapters.secrets import redact
 from moorage.adapters.system.settings import Settings
+from moorage.cli.conversation import Conversation, read_prompt, show, talk
 from moorage.cli.endpoint import key_of
 from moorage.cli.flows import call_flow
 from moorage.cli.options import AsJson, existing, open_ledger
 from moorage.cli.output import dump, say
 from moorage.common.failures import Cause, Failure
-from moorage.common.printable import printable
 from moorage.engines.registry import ENGINES
 from moorage.inventory.fleet import Fleet
 from moorage.models.files import GGUF
 from moorage.releases.release import Release
-from moorage.spec import EngineName, Mode, ModelSpec, RuntimeName
+from moorage.spec import EngineName, ModelSpec, RuntimeName
 from moorage.spec.one_shot import SCHEMES, one_shot_name, one_shot_spec
 
 AnyModel = Annotated[
@@ -45,9 +42,7 @@ FilesPattern = Annotated[str, typer.Option(help="Pattern of the weight files.")]
 FOLDER = "runs"
 """In the home: a lock for each run, held as long as its command lives."""
 
-ANSWER_SECONDS = 600
 ENDINGS = (".yaml", ".yml")
-BYE = ("/bye", "/exit")
 
 
 def run(
@@ -63,56 +58,21 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Run a model on this machine: one answer, a conversation, or a server; then leave nothing."""
-    if not (prompt or serve or sys.stdin.isatty()):
-        prompt = sys.stdin.read().strip()
+    if not serve:
+        prompt = prompt or read_prompt()
     spec = spec_of(model, engine=engine, context=context, files=files)
     check_early(spec, Fleet(), Settings().root)
     _end_abandoned(as_json=as_json)
     with _deployed(spec, as_json=as_json) as release:
-        conversation = Conversation(release, max_tokens)
         if serve:
-            _serve(release, as_json=as_json)
-        elif as_json:
+            return _serve(release, as_json=as_json)
+        row = open_ledger().releases.get(release.id)
+        base, instead = release.workloads[0].endpoint, "Use `--serve`."
+        conversation = Conversation(row, base, key_of(row), max_tokens, instead)
+        if as_json:
             answer = "".join(conversation.ask(prompt))
-            dump({"model": spec.source, "release": release.id, "answer": answer})
-        elif prompt:
-            _print(conversation.ask(prompt))
-        else:
-            _talk(conversation)
-
-
-class Conversation:
-    """Questions to a release, each with all that was said before."""
-
-    def __init__(self, release: Release, max_tokens: int) -> None:
-        profile, row = release.profile, open_ledger().releases.get(release.id)
-        if profile and profile.mode != Mode.COMPLETION:
-            detail = f"{release.spec.source} is a model for {profile.mode}, which cannot chat"
-            raise Failure(Cause.BAD_ANSWER, detail, suggestion="Use `--serve`.")
-        if not release.workloads[0].speaks_openai:
-            detail = "its engine speaks another protocol than OpenAI's"
-            raise Failure(Cause.BAD_ANSWER, detail, suggestion="Use `--serve`.")
-        self._talks = profile is None or profile.has_chat_template
-        self._model, self._base = release.spec.name, release.workloads[0].endpoint
-        self._key, self._max_tokens = key_of(row), max_tokens
-        self._messages: list[dict[str, str]] = []
-
-    def ask(self, prompt: str) -> Iterator[str]:
-        """The answer, piece by piece."""
-        self._messages.append({"role": "user", "content": prompt})
-        path = "/v1/chat/completions" if self._talks else "/v1/completions"
-        asked: dict[str, Any] = {"messages": self._messages} if self._talks else {"prompt": prompt}
-        body = {"model": self._model, "max_tokens": self._max_tokens, "stream": True, **asked}
-        url = f"{self._base}{path}"
-        answer = ""
-        try:
-            question = Question(url, "POST", body, api_key=self._key)
-            for piece in stream_text(question, ANSWER_SECONDS):
-                answer += piece
-                yield piece
-        except NoAnswer as error:
-            raise Failure(Cause.BAD_ANSWER, f"{url}: {redact(str(error))}") from error
-        self._messages.append({"role": "assistant", "content": answer})
+            return dump({"model": spec.source, "release": release.id, "answer": answer})
+        return show(conversation, prompt) if prompt else talk(conversation)
 
 
 def spec_of(model: str, **fields: Any) -> ModelSpec:
@@ -199,19 +159,3 @@ def _serve(release: Release, *, as_json: bool) -> None:
         sys.stdout.flush()
     with suppress(KeyboardInterrupt):
         threading.Event().wait()
-
-
-def _talk(conversation: Conversation) -> None:
-    """A conversation on the terminal, until its end (Ctrl-D) or `/bye`."""
-    say("Type a message; /bye or Ctrl-D ends.")
-    with suppress(EOFError, KeyboardInterrupt):
-        while (line := input("> ").strip()) not in BYE:
-            if line:
-                _print(conversation.ask(line))
-
-
-def _print(pieces: Iterator[str]) -> None:
-    for piece in pieces:
-        sys.stdout.write(printable(piece))
-        sys.stdout.flush()
-    sys.stdout.write("\n")

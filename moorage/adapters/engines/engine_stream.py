@@ -22,19 +22,30 @@ from moorage.common.units import human_bytes
 from moorage.readiness.protocol import MOST_BYTES
 
 PAUSE_SECONDS = 60.0
-"""Longest time between two pieces of an answer, and until the first one."""
+"""Longest time between two pieces of an answer, and until the first one, unless told otherwise."""
 
 END = b"[DONE]"
 MOST_SHOWN = 300
 
 
-def stream_text(question: Question, seconds: float, most: int = MOST_BYTES) -> Iterator[str]:
+def stream_text(
+    question: Question,
+    seconds: float,
+    most: int = MOST_BYTES,
+    *,
+    pause: float = PAUSE_SECONDS,
+    usage: dict[str, Any] | None = None,
+) -> Iterator[str]:
     """The pieces of a generated text, each as soon as it is there.
+
+    An engine that does not stream answers with one piece.
 
     Args:
         question: A request for a chat or a completion with `"stream": true`.
         seconds: How long all of it may take.
         most: Bytes that the answer may have.
+        pause: Longest time between two pieces, and until the first one.
+        usage: Receives the engine's figures about the request, where it sends some.
 
     Raises:
         NoAnswer: `Unreachable`, `Late` or `Unusable`, in words.
@@ -42,7 +53,7 @@ def stream_text(question: Question, seconds: float, most: int = MOST_BYTES) -> I
     headers = {"Accept-Encoding": "identity"}
     if question.api_key:
         headers["Authorization"] = f"Bearer {question.api_key}"
-    pause = min(PAUSE_SECONDS, seconds)
+    pause = min(pause, seconds)
     try:
         with (
             httpx.Client(timeout=pause, trust_env=False, follow_redirects=False) as client,
@@ -53,7 +64,12 @@ def stream_text(question: Question, seconds: float, most: int = MOST_BYTES) -> I
             lines = _lines(response, time.monotonic() + seconds, most)
             if response.status_code != 200:
                 raise Unusable(f"HTTP {response.status_code}: {_start(lines)}")
-            yield from filter(None, map(_piece, lines))
+            for content in _contents(response, lines):
+                found = content.get("usage") if isinstance(content, dict) else None
+                if usage is not None and isinstance(found, dict):
+                    usage.update(found)
+                if text := _text(content):
+                    yield text
     except httpx.TimeoutException:
         raise Late(f"nothing came for {pause:g} s") from None
     except httpx.TransportError as error:
@@ -74,25 +90,33 @@ def _lines(response: httpx.Response, deadline: float, most: int) -> Iterator[byt
     yield rest
 
 
-def _piece(line: bytes) -> str:
-    """The text in one event; empty where it has none."""
-    kind, _, data = line.strip().partition(b":")
-    data = data.strip()
-    if kind != b"data" or data == END:
-        return ""
+def _contents(response: httpx.Response, lines: Iterator[bytes]) -> Iterator[Any]:
+    """What the events hold, or the whole answer where it is no stream."""
+    if response.headers.get("content-type", "").startswith("application/json"):
+        yield _checked(b"\n".join(lines), "the answer")
+        return
+    for line in lines:
+        kind, _, data = line.strip().partition(b":")
+        if kind == b"data" and (data := data.strip()) != END:
+            yield _checked(data, "an event")
+
+
+def _checked(data: bytes, what: str) -> Any:
     try:
         content = decode(data)
     except JsonError as error:
-        raise Unusable(f"an event {error}") from None
-    if isinstance(content, dict) and "error" in content:
+        raise Unusable(f"{what} {error}") from None
+    if isinstance(content, dict) and content.get("error"):
         raise Unusable(str(content["error"])[:MOST_SHOWN])
-    return _text(content)
+    return content
 
 
 def _text(content: Any) -> str:
+    """The text in an answer or an event; empty where it has none."""
     try:
         choice = content["choices"][0]
-        found = choice["delta"].get("content") if "delta" in choice else choice["text"]
+        part = choice.get("delta") or choice.get("message")
+        found = part.get("content") if part else choice.get("text")
     except (AttributeError, KeyError, IndexError, TypeError):
         return ""  # figures about the request come without a choice
     return found if isinstance(found, str) else ""

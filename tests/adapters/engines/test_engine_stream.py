@@ -43,6 +43,15 @@ def test_each_piece_comes_as_soon_as_it_is_there() -> None:
         assert list(pieces) == [", you"]
 
 
+def test_an_engine_that_does_not_stream_answers_with_one_piece() -> None:
+    whole = {"choices": [{"message": {"content": "Hello"}}], "usage": {"completion_tokens": 1}}
+    head = HEAD.replace(b"text/event-stream", b"application/json; charset=utf-8")
+    usage: dict[str, Any] = {}
+    with engine(lambda send: send(head + json.dumps(whole, indent=1).encode())) as url:
+        assert list(stream_text(Question(url, "POST", {}), 30, usage=usage)) == ["Hello"]
+    assert usage == {"completion_tokens": 1}
+
+
 @pytest.mark.parametrize(
     ("sent", "failure", "why"),
     [

@@ -1,0 +1,156 @@
+"""Questions to a model and its answers, on a terminal or in a pipe."""
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+import typer
+
+from moorage.adapters.engines.engine_http import Answer, Question, ask_engine_now
+from moorage.adapters.engines.engine_stream import NoAnswer, stream_text
+from moorage.adapters.secrets import redact
+from moorage.cli.output import say
+from moorage.common.failures import Cause, Failure
+from moorage.common.printable import printable
+from moorage.common.strict_json import JsonError
+from moorage.readiness.answers import shorten
+from moorage.readiness.protocol import triton_request
+from moorage.releases.release import ReleaseRow
+from moorage.spec import Mode
+
+ANSWER_SECONDS = 600
+WAKING_SECONDS = 300
+"""Until the first piece of an answer: a request may have to wake its model."""
+
+BYE = ("/bye", "/exit")
+
+
+class Conversation:
+    """Questions to a model, each with all that was said before.
+
+    Args:
+        row: The release that answers.
+        base: Where, such as `http://127.0.0.1:8000`.
+        api_key: What it asks for; empty = nothing.
+        max_tokens: Longest answer.
+        instead: What to do with a model that cannot chat.
+
+    Raises:
+        Failure: `BAD_ANSWER` for such a model.
+    """
+
+    def __init__(
+        self, row: ReleaseRow, base: str, api_key: str, max_tokens: int, instead: str = ""
+    ) -> None:
+        profile = row.release.profile if row.release else None
+        if profile and profile.mode != Mode.COMPLETION:
+            detail = f"{row.model} is a model for {profile.mode}, which cannot chat"
+            raise Failure(Cause.BAD_ANSWER, detail, suggestion=instead)
+        self._model, self._base, self._key, self._max_tokens = row.model, base, api_key, max_tokens
+        self._talks = profile is None or profile.has_chat_template
+        self._speaks_openai = all(one.speaks_openai for one in row.serving)
+        self._messages: list[dict[str, str]] = []
+
+    def ask(self, prompt: str, usage: dict[str, Any] | None = None) -> Iterator[str]:
+        """The answer, piece by piece; `usage` receives the engine's figures about it."""
+        if not self._speaks_openai:
+            yield _text(self.whole(prompt))
+            return
+        self._messages.append({"role": "user", "content": prompt})
+        question, answer = self._question(prompt, stream=True, usage=usage is not None), ""
+        try:
+            for piece in stream_text(question, ANSWER_SECONDS, pause=WAKING_SECONDS, usage=usage):
+                answer += piece
+                yield piece
+        except NoAnswer as error:
+            raise Failure(Cause.BAD_ANSWER, f"{question.url}: {redact(str(error))}") from error
+        self._messages.append({"role": "assistant", "content": answer})
+
+    def whole(self, prompt: str) -> Any:
+        """The body of the answer to a question without those before it."""
+        self._messages = [{"role": "user", "content": prompt}]
+        question = self._question(prompt)
+        try:
+            back = ask_engine_now(question, WAKING_SECONDS)
+            return _content(back, question.url)
+        except NoAnswer as error:
+            raise Failure(Cause.BAD_ANSWER, f"{question.url}: {error}") from error
+        except JsonError as error:
+            raise Failure(Cause.BAD_ANSWER, f"{question.url}: the answer {error}") from error
+
+    def _question(self, prompt: str, *, stream: bool = False, usage: bool = False) -> Question:
+        """The path and body that suit the interface of its engine."""
+        if not self._speaks_openai:
+            path, body = triton_request(self._model, prompt, {"max_tokens": self._max_tokens})
+            return Question(f"{self._base}{path}", "POST", body, api_key=self._key)
+        path = "/v1/chat/completions" if self._talks else "/v1/completions"
+        prompted = {"messages": self._messages} if self._talks else {"prompt": prompt}
+        figures = {"stream_options": {"include_usage": True}} if usage else {}
+        body = {"model": self._model, "max_tokens": self._max_tokens, "stream": stream}
+        return Question(
+            f"{self._base}{path}", "POST", {**body, **prompted, **figures}, api_key=self._key
+        )
+
+
+def talk(conversation: Conversation, *, figures: bool = False) -> None:
+    """A conversation on the terminal, until its end (Ctrl-D) or `/bye`."""
+    say("Type a message; /bye or Ctrl-D ends.")
+    with suppress(EOFError, KeyboardInterrupt):
+        while (line := input("> ").strip()) not in BYE:
+            if line:
+                show(conversation, line, figures=figures)
+
+
+def show(conversation: Conversation, prompt: str, *, figures: bool = False) -> None:
+    """Write an answer while it comes, and with `figures` how fast it came."""
+    usage: dict[str, Any] | None = {} if figures else None
+    begun, first, pieces = time.monotonic(), 0.0, 0
+    for piece in conversation.ask(prompt, usage):
+        first, pieces = first or time.monotonic() - begun, pieces + 1
+        sys.stdout.write(printable(piece))
+        sys.stdout.flush()
+    sys.stdout.write("\n")
+    if usage is not None:
+        _show_figures(usage.get("completion_tokens"), pieces, first, time.monotonic() - begun)
+
+
+def read_prompt() -> str:
+    """A prompt from standard input; empty = a person sits there.
+
+    Raises:
+        Failure: `BAD_SETTING` when nothing comes from there.
+    """
+    if sys.stdin.isatty():
+        return ""
+    if prompt := sys.stdin.read().strip():
+        return prompt
+    raise Failure(
+        Cause.BAD_SETTING,
+        "there is no prompt, and no terminal to talk on",
+        suggestion="Pass the prompt as an argument, or on standard input.",
+    )
+
+
+def _show_figures(stated: object, pieces: int, first: float, seconds: float) -> None:
+    tokens = stated if isinstance(stated, int) else pieces
+    rate = tokens / max(seconds, 0.001)
+    speed = f"{tokens} tokens in {seconds:.2f} s, {rate:.1f} tokens/s"
+    typer.echo(f"{speed}, the first after {first:.2f} s", err=True)
+
+
+def _content(back: Answer, url: str) -> Any:
+    if back.status != 200:
+        detail = f"{url}: HTTP {back.status}: {redact(shorten(back.text))}"
+        raise Failure(Cause.BAD_ANSWER, detail)
+    return back.json()
+
+
+def _text(content: Any) -> str:
+    """The text in an answer of Triton."""
+    try:
+        return str(content["text_output"])
+    except (KeyError, TypeError):
+        detail = f"the answer contains no text: {redact(shorten(content))}"
+        raise Failure(Cause.BAD_ANSWER, detail) from None

@@ -1,0 +1,115 @@
+"""`moorage chat` and `run`: answers as they come, and what was said before."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from moorage.cli.conversation import Conversation, read_prompt, show, talk
+from moorage.common.failures import Cause, Failure
+from moorage.spec import Mode
+from tests.builders import a_profile, a_release
+from tests.releases.test_release import row
+
+USAGE = {"completion_tokens": 2}
+
+
+class Engine(BaseHTTPRequestHandler):
+    """Counts the messages that it is sent; one that asks for no stream gets none."""
+
+    asked: list[dict[str, Any]]
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        self.asked.append(body)
+        count = str(len(body["messages"]))
+        self.send_response(200)
+        kind = "text/event-stream" if body["stream"] else "application/json"
+        self.send_header("content-type", kind)
+        self.end_headers()
+        if not body["stream"]:
+            self.wfile.write(json.dumps({"choices": [{"message": {"content": count}}]}).encode())
+            return
+        events: list[dict[str, Any]] = [
+            {"choices": [{"delta": {"content": word}}]} for word in (count, "!\x1b[2J")
+        ]
+        for event in (*events, {"choices": [], "usage": USAGE}):
+            self.wfile.write(f"data: {json.dumps(event)}\n\n".encode())
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def conversation() -> Iterator[Conversation]:
+    Engine.asked = []
+    with ThreadingHTTPServer(("127.0.0.1", 0), Engine) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        served = row(a_release(profile=a_profile()))
+        yield Conversation(served, f"http://127.0.0.1:{server.server_port}", "", 8)
+        server.shutdown()
+
+
+def typed(monkeypatch: pytest.MonkeyPatch, *lines: str) -> None:
+    waiting = iter(lines)
+
+    def answer(_: str) -> str:
+        try:
+            return next(waiting)
+        except StopIteration:
+            raise EOFError from None
+
+    monkeypatch.setattr("builtins.input", answer)
+
+
+def test_each_question_comes_with_all_that_was_said_before(
+    conversation: Conversation, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    typed(monkeypatch, "hello", "", "  and you?", "/bye", "never")
+    talk(conversation)
+    assert capsys.readouterr().out.splitlines()[1:] == ["1!\\x1b[2J", "3!\\x1b[2J"]
+    assert [one["content"] for one in Engine.asked[1]["messages"]] == [
+        "hello",
+        "1!\x1b[2J",
+        "and you?",
+    ]
+
+
+def test_figures_are_the_engines_own_and_no_part_of_the_answer(
+    conversation: Conversation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    show(conversation, "hello", figures=True)
+    printed = capsys.readouterr()
+    assert printed.out == "1!\\x1b[2J\n"
+    assert printed.err.startswith("2 tokens in ")
+    assert Engine.asked[0]["stream_options"] == {"include_usage": True}
+
+
+def test_json_is_the_whole_answer_of_the_engine(conversation: Conversation) -> None:
+    assert conversation.whole("hello") == {"choices": [{"message": {"content": "1"}}]}
+
+
+def test_a_model_that_cannot_chat_says_what_it_is_for() -> None:
+    served = row(a_release(profile=a_profile(mode=Mode.EMBEDDING)))
+    with pytest.raises(Failure, match="a model for embedding, which cannot chat"):
+        Conversation(served, "http://127.0.0.1:9", "", 8)
+
+
+@pytest.mark.parametrize(("given", "prompt"), [("  hello \n", "hello"), ("", None)])
+def test_without_a_terminal_the_prompt_comes_from_standard_input(
+    monkeypatch: pytest.MonkeyPatch, given: str, prompt: str | None
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(given))
+    if prompt is not None:
+        assert read_prompt() == prompt
+        return
+    with pytest.raises(Failure) as caught:
+        read_prompt()
+    assert caught.value.cause is Cause.BAD_SETTING
