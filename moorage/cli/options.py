@@ -16,7 +16,11 @@ from moorage.releases.release import Release, ReleaseRow
 
 DEPLOYMENTS = Path("deployments")
 SpecFile = Annotated[
-    Path, typer.Argument(help="Spec of the model: a YAML file, or NAME for deployments/NAME.yaml.")
+    Path,
+    typer.Argument(
+        help="Spec of the model: a YAML file, NAME for deployments/NAME.yaml, or - for standard"
+        " input."
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 FleetFile = Annotated[
@@ -40,6 +44,8 @@ def fleet_of(file: Path | None) -> Fleet:
 
 def existing(path: Path) -> Path:
     """The path as the user gave it; a bare model name means its file under deployments/."""
+    if path == Path("-"):
+        return path
     if not _is_there(path) and path.suffix not in (".yaml", ".yml") and path.name == str(path):
         from moorage.adapters.files.specs import OTHER_FILES  # noqa: PLC0415  (as above)
 

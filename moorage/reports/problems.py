@@ -1,6 +1,7 @@
 """Mistakes in what a user wrote, each with its path, what was found and what is allowed."""
 
 import difflib
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, get_args
 
@@ -12,7 +13,7 @@ from moorage.inventory.fleet import PATTERNS_IN_WORDS as FLEET_PATTERNS
 from moorage.policy.rules import PATTERNS_IN_WORDS as POLICY_PATTERNS
 from moorage.releases.requester import PLAIN_TEXT_PATTERN
 from moorage.spec import PATTERNS_IN_WORDS as SPEC_PATTERNS
-from moorage.spec.patterns import IN_CLEAR
+from moorage.spec.patterns import IN_CLEAR, SOURCE_PATTERN
 
 UNKNOWN = Redactor({})
 """Takes out what looks like a secret."""
@@ -102,6 +103,10 @@ def _problem(entry: Mapping[str, Any], model: type[BaseModel], file: str) -> Pro
             context["pattern"], f"a text that matches {context['pattern']}"
         )
         message = f"found {found}; allowed: {wanted}."
+        if context["pattern"] == SOURCE_PATTERN:
+            nearest = _with_scheme(str(entry.get("input")))
+    elif kind == "model_type":
+        message = f"found {found}; allowed: a mapping of its fields."
     else:
         text = entry["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
         text = text.partition(", unable to parse")[0].replace("a valid tuple", "a list")
@@ -152,6 +157,13 @@ def _inner_model(annotation: Any) -> type[BaseModel] | None:
 def _nearest(word: str, allowed: Iterable[str]) -> str:
     close = difflib.get_close_matches(word[:LONGEST].lower(), list(allowed), n=1, cutoff=0.55)
     return close[0] if close else ""
+
+
+def _with_scheme(source: str) -> str:
+    """A source whose scheme was left out, with it; empty where that would not mend it."""
+    mended = f"{'file://' if source.startswith('/') else 'hf://'}{source}"
+    is_shown = len(mended) <= LONGEST and UNKNOWN(mended) == mended
+    return mended if is_shown and re.fullmatch(SOURCE_PATTERN, mended) else ""
 
 
 def _found(entry: Mapping[str, Any]) -> str:

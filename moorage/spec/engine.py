@@ -221,6 +221,12 @@ class EngineSpec(InputValue):
             raise ValueError("`shm` is the host's with `ipc: host`; leave one of the two out")
         return container
 
+    @model_validator(mode="before")
+    @classmethod
+    def _from_name(cls, value: object) -> object:
+        """`engine: vllm` is short for `engine: {name: vllm}`."""
+        return {"name": value} if isinstance(value, str) else value
+
     @model_validator(mode="after")
     def _check_fields(self) -> EngineSpec:
         checked = (EngineName.AUTO, EngineName.VLLM, EngineName.TRITON)

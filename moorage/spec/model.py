@@ -183,7 +183,11 @@ class ModelSpec(InputValue):
         " has a model in several quantizations. Empty = all files of the format that engines"
         " prefer.",
     )
-    engine: EngineSpec = Field(EngineSpec(), description="Which engine, and how it is started.")
+    engine: EngineSpec = Field(
+        EngineSpec(),
+        description="Which engine, and how it is started. `engine: vllm` is short for"
+        " `engine: {name: vllm}`.",
+    )
     context: Literal["auto"] | Annotated[int, Field(ge=1)] = Field(
         "auto",
         description="Longest context in tokens, prompt and answer together. `auto` takes what the"

@@ -36,6 +36,34 @@ def test_three_mistakes_are_three_problems() -> None:
 
 
 @pytest.mark.parametrize(
+    ("source", "meant"),
+    [
+        ("meta-llama/Llama-3.1-8B", "hf://meta-llama/Llama-3.1-8B"),
+        ("/models/tiny", "file:///models/tiny"),
+        ("llama", ""),
+        ("http://example.com/llama", ""),
+        (f"org/{'x' * 99}", ""),
+    ],
+)
+def test_a_source_without_its_scheme_is_told_with_it(source: str, meant: str) -> None:
+    (problem,) = in_spec(source=source)
+    assert problem.nearest == meant
+
+
+def test_an_engine_may_be_named_alone() -> None:
+    spec = {"name": "tiny", "source": "hf://org/tiny"}
+    short, long = (
+        ModelSpec.model_validate({**spec, "engine": engine})
+        for engine in ("vllm", {"name": "vllm"})
+    )
+    assert short == long
+    assert short.digest == long.digest
+    (problem,) = in_spec(engine="vlm")
+    assert (problem.path, problem.nearest) == ("engine.name", "vllm")
+    assert in_spec(engine=7)[0].message == "found 7; allowed: a mapping of its fields."
+
+
+@pytest.mark.parametrize(
     ("content", "path", "message"),
     [
         ({"context": "lots"}, "context", "found 'lots'; allowed: auto, or a valid integer"),

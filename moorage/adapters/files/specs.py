@@ -1,9 +1,10 @@
 """YAML files that users write: read with all mistakes reported at once, and written."""
 
 import io
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from errno import EEXIST
+from errno import EEXIST, EFBIG
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -27,6 +28,10 @@ POLICY_FILE = "policy.yaml"
 
 OTHER_FILES = frozenset({FLEET_FILE, POLICY_FILE})
 """Files among specs that hold none."""
+
+
+STDIN = Path("-")
+"""Stands for standard input."""
 
 
 class InvalidFile(Failure):
@@ -94,7 +99,7 @@ def _sources(content: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
 def load_mapping(path: Path, cause: Cause) -> dict[str, Any]:
     """Read a YAML file of keys and values; raises `Failure` of that cause for anything else."""
     try:
-        content = decode(read_small(path, LARGEST_TEXT))
+        content = decode(_read_input() if path == STDIN else read_small(path, LARGEST_TEXT))
     except FileNotFoundError as error:
         names = sorted(str(other) for other in path.parent.glob("*.yaml"))
         others = f"Files in that folder: {', '.join(names[:10])}." if names else None
@@ -106,6 +111,13 @@ def load_mapping(path: Path, cause: Cause) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise invalid_file(cause, path, f"must hold keys and values, found {excerpt(content)}")
     return content
+
+
+def _read_input() -> bytes:
+    text = sys.stdin.buffer.read(LARGEST_TEXT + 1)
+    if len(text) > LARGEST_TEXT:
+        raise OSError(EFBIG, f"is larger than {LARGEST_TEXT} bytes")
+    return text
 
 
 def invalid_file(cause: Cause, path: Path, message: str, field: str = "") -> InvalidFile:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 
 from moorage.adapters.files.specs import (
     FLEET_FILE,
+    STDIN,
     InvalidFile,
     load_fleet,
     load_spec,
@@ -48,6 +50,17 @@ def refusal(path: Path, cause: Cause = Cause.BAD_SPEC) -> Failure:
 def test_a_spec_is_read_from_yaml(write: Write) -> None:
     spec = load_spec(write("name: tiny\nsource: hf://org/tiny\nengine: {args: [-O3]}\n"))
     assert (spec.name, spec.source, spec.engine.args) == ("tiny", "hf://org/tiny", ("-O3",))
+
+
+def test_a_dash_is_standard_input(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    for text, name in ((b"name: tiny\nsource: file://models/tiny\n", "tiny"), (b"x" * 2**23, "")):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
+        if name:
+            assert load_spec(STDIN).source == f"file://{tmp_path}/models/tiny"
+            continue
+        with pytest.raises(InvalidFile, match="is larger than"):
+            load_spec(STDIN)
 
 
 @pytest.mark.parametrize(
