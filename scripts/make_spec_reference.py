@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import sys
-from enum import Enum
 from pathlib import Path
-from typing import Any
 
-from pydantic import BaseModel, ByteSize
-from pydantic.fields import FieldInfo
-from pydantic_core import PydanticUndefined
+from pydantic import BaseModel
 
 from moorage.common.failures import Cause
-from moorage.common.units import human_bytes
 from moorage.engines.packages import PACKAGES
 from moorage.engines.registry import ENGINES
-from moorage.inventory.fleet import Fleet
-from moorage.policy.rules import Policy
-from moorage.spec import Mode, ModelSpec
+from moorage.reports.field_reference import FILES, fields_of, models_in
+from moorage.spec import Mode
 
 HEAD = """# Reference: what users write
 
@@ -38,20 +32,12 @@ overrides the direction of writing. Line feeds and tabs are allowed in prompts, 
 """
 
 
-PARTS: tuple[tuple[str, type[BaseModel]], ...] = (
-    ("Model spec", ModelSpec),
-    ("Fleet file", Fleet),
-    ("Policy file", Policy),
-)
-
-
 def reference() -> str:
     """The whole page."""
     parts = [HEAD]
-    for title, model in PARTS:
+    for title, model in FILES.values():
         parts.append(f"## {title}\n")
-        for path, part in _models(model, ""):
-            parts.append(_section(path, part))
+        parts += [_section(path, part) for path, part in models_in(model)]
     parts += [_engines(), _failures()]
     return "\n".join(parts)
 
@@ -78,81 +64,17 @@ def _yes(true: bool) -> str:
     return "yes" if true else "-"
 
 
-def _models(model: type[BaseModel], path: str) -> list[tuple[str, type[BaseModel]]]:
-    """A model and all models inside it, each with the path at which it stands."""
-    found = [(path, model)]
-    for name, field in model.model_fields.items():
-        inner = _inner(field.annotation)
-        if inner is not None:
-            found += _models(inner, f"{path}.{name}".lstrip("."))
-    return found
-
-
-def _inner(annotation: Any) -> type[BaseModel] | None:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    parts = getattr(annotation, "__args__", ())
-    return next((inner for part in parts if (inner := _inner(part))), None)
-
-
 def _section(path: str, model: type[BaseModel]) -> str:
-    schema = model.model_json_schema()
     lines = [f"### `{path or '(top level)'}`\n", f"{(model.__doc__ or '').strip()}\n"]
     lines += ["| field | type | default | meaning |", "| --- | --- | --- | --- |"]
-    for name, field in model.model_fields.items():
-        kind = _type(schema["properties"][name], schema.get("$defs", {}))
-        lines.append(_row((f"`{name}`", kind, _default(field), field.description or "")))
+    for name, field in fields_of(model).items():
+        lines.append(_row((f"`{name}`", field.kind, field.default, field.text)))
     return "\n".join(lines) + "\n"
 
 
 def _row(cells: tuple[str, ...]) -> str:
     escaped = [cell.replace("|", "\\|") for cell in cells]
     return f"| {' | '.join(escaped)} |"
-
-
-def _type(schema: dict[str, Any], defs: dict[str, Any]) -> str:
-    if "anyOf" in schema:
-        return " or ".join(dict.fromkeys(_type(part, defs) for part in schema["anyOf"]))
-    if "$ref" in schema:
-        inner = defs[schema["$ref"].rsplit("/", 1)[-1]]
-        return (
-            " or ".join(f"`{value}`" for value in inner["enum"]) if "enum" in inner else "see below"
-        )
-    if "const" in schema:
-        return f"`{schema['const']}`"
-    if "enum" in schema:
-        return " or ".join(f"`{value}`" for value in schema["enum"])
-    if schema.get("type") == "array":
-        return f"list of {_type(schema['items'], defs)}"
-    if schema.get("type") == "object":
-        values = (*schema.get("patternProperties", {}).values(), schema.get("additionalProperties"))
-        named = any(isinstance(value, dict) and "$ref" in value for value in values)
-        return "map by name, see below" if named else "map of texts"
-    return {"null": "nothing", "string": "text", "boolean": "`true` or `false`"}.get(
-        schema["type"], _range(schema)
-    )
-
-
-def _range(schema: dict[str, Any]) -> str:
-    low, high = schema.get("minimum"), schema.get("maximum")
-    if low is not None and high is not None:
-        return f"{schema['type']}, {low} to {high}"
-    return f"{schema['type']}, from {low}" if low is not None else str(schema["type"])
-
-
-def _default(field: FieldInfo) -> str:
-    value = field.default
-    if value is PydanticUndefined:
-        return "required"
-    if isinstance(value, bool):
-        return f"`{str(value).lower()}`"
-    if isinstance(value, ByteSize):
-        return f"`{human_bytes(value).replace('.0 ', '')}`"
-    if isinstance(value, Enum):
-        return f"`{value.value}`"
-    if isinstance(value, BaseModel) or (isinstance(value, tuple) and value):
-        return "see below"
-    return f"`{value}`" if value not in (None, (), {}, "") else "none"
 
 
 def _failures() -> str:

@@ -52,6 +52,7 @@ COMMANDS = {
         "key": ("keys:app", "Make and revoke API keys."),
         "policy": ("policy:app", "Show what the site allows, and check specs with it."),
         "ledger": ("ledger:commands", "Back the ledger up, restore and check it."),
+        "explain": ("explain:explain", "Say what a field or the cause of a failure means."),
         "schema": ("machine:schema", "Read the arguments that a version of vLLM accepts."),
     },
 }

@@ -50,11 +50,11 @@ class Cause(StrEnum):
 
     BAD_SPEC = ExitCode.BAD_INPUT.cause(
         "The model spec is not valid",
-        "Correct the fields named above; docs/spec.md lists every field.",
+        "Correct the fields named above; `moorage explain FIELD` tells what each may hold.",
     )
     BAD_FLEET = ExitCode.BAD_INPUT.cause(
         "The fleet file is not valid",
-        "Correct the fields named above; docs/spec.md lists every field.",
+        "Correct the fields named above; `moorage explain FIELD` tells what each may hold.",
     )
     BAD_SETTING = ExitCode.BAD_INPUT.cause(
         "A setting or argument is not valid",

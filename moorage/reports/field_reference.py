@@ -1,0 +1,161 @@
+"""What the files of users may hold: each field with its type, default and meaning."""
+
+from difflib import get_close_matches
+from enum import Enum
+from typing import Any
+
+from pydantic import BaseModel, ByteSize
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+from moorage.common.failures import Cause, Failure
+from moorage.common.units import human_bytes
+from moorage.common.values import Value
+from moorage.inventory.fleet import Fleet
+from moorage.policy.rules import Policy
+from moorage.reports.problems import LONGEST, clipped
+from moorage.spec import ModelSpec
+
+FILES: dict[str, tuple[str, type[BaseModel]]] = {
+    "spec": ("Model spec", ModelSpec),
+    "fleet": ("Fleet file", Fleet),
+    "policy": ("Policy file", Policy),
+}
+"""By the word that stands for it: what a file is called, and what it holds."""
+
+
+class FieldDescription(Value):
+    """One field in words, as Markdown: its type, its default and what it means."""
+
+    kind: str
+    default: str
+    text: str
+
+
+class Explained(Value):
+    """A field or a whole file in words.
+
+    Attributes:
+        path: Where it stands, such as `placement.ram` or `fleet.hosts.ports`.
+        text: What it means.
+        fields: Those inside it.
+    """
+
+    path: str
+    text: str
+    kind: str = ""
+    default: str = ""
+    fields: dict[str, FieldDescription] = {}
+
+
+def explain(path: str) -> Explained:
+    """What a field means; those of fleet and policy files begin with `fleet.` and `policy.`.
+
+    Raises:
+        Failure: `BAD_SETTING` where there is none, with the nearest.
+    """
+    file, _, inner = path.strip(".").partition(".")
+    if file not in FILES:
+        file, inner = "spec", path.strip(".")
+    parts = dict(models_in(FILES[file][1]))
+    holder, _, name = inner.rpartition(".")
+    fields = fields_of(parts[holder]) if holder in parts else {}
+    if inner and name not in fields:
+        raise _unknown(path, file, parts)
+    inside = fields_of(parts[inner]) if inner in parts else {}
+    shown = inner if file == "spec" and inner else f"{file}.{inner}".rstrip(".")
+    if not inner:
+        return Explained(path=shown, text=FILES[file][0], fields=inside)
+    own = fields[name]
+    return Explained(path=shown, text=own.text, kind=own.kind, default=own.default, fields=inside)
+
+
+def _unknown(path: str, file: str, parts: dict[str, type[BaseModel]]) -> Failure:
+    start = "" if file == "spec" else f"{file}."
+    known = [
+        f"{start}{place}.{name}".replace("..", ".").lstrip(".")
+        for place, model in parts.items()
+        for name in model.model_fields
+    ]
+    ends = [one for one in known if one.rpartition(".")[2] == path.rpartition(".")[2]]
+    near = ends[:1] or get_close_matches(path, known, n=1)
+    return Failure(
+        Cause.BAD_SETTING,
+        f"there is no field '{clipped(path, LONGEST)}'",
+        suggestion=f"Did you mean '{near[0]}'?" if near else "`moorage explain` lists the fields.",
+    )
+
+
+def models_in(model: type[BaseModel], path: str = "") -> list[tuple[str, type[BaseModel]]]:
+    """A model and all models inside it, each with the path at which it stands."""
+    found = [(path, model)]
+    for name, field in model.model_fields.items():
+        inner = _inner(field.annotation)
+        if inner is not None:
+            found += models_in(inner, f"{path}.{name}".lstrip("."))
+    return found
+
+
+def fields_of(model: type[BaseModel]) -> dict[str, FieldDescription]:
+    """The fields of a model itself, by name."""
+    schema = model.model_json_schema()
+    return {
+        name: FieldDescription(
+            kind=_type(schema["properties"][name], schema.get("$defs", {})),
+            default=_default(field),
+            text=field.description or "",
+        )
+        for name, field in model.model_fields.items()
+    }
+
+
+def _inner(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    parts = getattr(annotation, "__args__", ())
+    return next((inner for part in parts if (inner := _inner(part))), None)
+
+
+def _type(schema: dict[str, Any], defs: dict[str, Any]) -> str:
+    if "anyOf" in schema:
+        return " or ".join(dict.fromkeys(_type(part, defs) for part in schema["anyOf"]))
+    if "$ref" in schema:
+        inner = defs[schema["$ref"].rsplit("/", 1)[-1]]
+        return (
+            " or ".join(f"`{value}`" for value in inner["enum"]) if "enum" in inner else "see below"
+        )
+    if "const" in schema:
+        return f"`{schema['const']}`"
+    if "enum" in schema:
+        return " or ".join(f"`{value}`" for value in schema["enum"])
+    if schema.get("type") == "array":
+        return f"list of {_type(schema['items'], defs)}"
+    if schema.get("type") == "object":
+        values = (*schema.get("patternProperties", {}).values(), schema.get("additionalProperties"))
+        named = any(isinstance(value, dict) and "$ref" in value for value in values)
+        return "map by name, see below" if named else "map of texts"
+    return {"null": "nothing", "string": "text", "boolean": "`true` or `false`"}.get(
+        schema["type"], _range(schema)
+    )
+
+
+def _range(schema: dict[str, Any]) -> str:
+    low, high = schema.get("minimum"), schema.get("maximum")
+    if low is not None and high is not None:
+        return f"{schema['type']}, {low} to {high}"
+    return f"{schema['type']}, from {low}" if low is not None else str(schema["type"])
+
+
+def _default(field: FieldInfo) -> str:
+    value = field.default
+    if value is PydanticUndefined:
+        return "required"
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    if isinstance(value, ByteSize):
+        return f"`{human_bytes(value).replace('.0 ', '')}`"
+    if isinstance(value, Enum):
+        return f"`{value.value}`"
+    if isinstance(value, BaseModel) or (isinstance(value, tuple) and value):
+        return "see below"
+    return f"`{value}`" if value not in (None, (), {}, "") else "none"

@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from moorage.cli.app import app
+from moorage.common.failures import Cause
+
+
+def explained(*words: str) -> str:
+    done = CliRunner().invoke(app, ["explain", *words])
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def test_a_field_is_told_with_type_and_default() -> None:
+    assert explained("placement.ram").splitlines()[:3] == [
+        "placement.ram",
+        "type: `auto` or integer, from 0 or text",
+        "default: `auto`",
+    ]
+    assert json.loads(explained("engine", "--json"))["fields"]["name"]["default"] == "`auto`"
+
+
+@pytest.mark.parametrize("cause", Cause)
+def test_every_cause_is_told_with_what_to_do(cause: Cause) -> None:
+    found = explained(cause.value)
+    assert cause.summary in found
+    assert cause.suggestion in found
+    assert json.loads(explained(cause.value, "--json"))["exit_code"] == cause.exit_code
