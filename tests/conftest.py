@@ -20,14 +20,25 @@ LOGINS = (
 os.environ["MOORAGE_HOME"] = tempfile.mkdtemp(prefix="moorage-tests-")
 os.environ["MOORAGE_SERVER"] = "temporary"
 
+# What the processes of a test run share: the first one is there before the others are begun.
+FIRST = "MOORAGE_TESTS_SHARED" not in os.environ
+if FIRST:
+    os.environ["MOORAGE_TESTS_SHARED"] = tempfile.mkdtemp(prefix="moorage-tests-shared-")
+
 # A busy machine is no failure.
 settings.register_profile("moorage", deadline=None)
 settings.load_profile("moorage")
 
 
 def pytest_unconfigure() -> None:
-    """Remove the home of tests that have none of their own."""
+    """Remove the home of tests that have none of their own, and what a test run shares."""
     shutil.rmtree(os.environ["MOORAGE_HOME"], ignore_errors=True)
+    if FIRST:
+        if os.listdir(os.environ["MOORAGE_TESTS_SHARED"]):
+            from tests.prefect_server import end_runs_server  # noqa: PLC0415  (imports Prefect)
+
+            end_runs_server()
+        shutil.rmtree(os.environ["MOORAGE_TESTS_SHARED"], ignore_errors=True)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -23,6 +23,7 @@ MIB = 1024**2
 DEEP = 200_000
 OK = b"HTTP/1.1 200 OK\r\n"
 FOREVER = 10**9
+END_SECONDS = 5
 
 Pieces = Iterator[bytes]
 
@@ -134,7 +135,8 @@ class HostileEngine:
         self._server = socket.create_server(("127.0.0.1", port), backlog=64)
         self.requests: list[str] = []
         self.url = f"http://127.0.0.1:{self._server.getsockname()[1]}"
-        threading.Thread(target=self._serve, daemon=True).start()
+        self._threads = [threading.Thread(target=self._serve, daemon=True)]
+        self._threads[0].start()
 
     def __enter__(self) -> HostileEngine:
         return self
@@ -149,12 +151,16 @@ class HostileEngine:
         with suppress(OSError):
             self._server.shutdown(socket.SHUT_RDWR)  # closing alone would not wake who accepts
         self._server.close()
+        for thread in self._threads:
+            thread.join(END_SECONDS)
 
     def _serve(self) -> None:
         with suppress(OSError):
             while True:
                 connection, _ = self._server.accept()
-                threading.Thread(target=self._talk, args=(connection,), daemon=True).start()
+                thread = threading.Thread(target=self._talk, args=(connection,), daemon=True)
+                self._threads.append(thread)
+                thread.start()
 
     def _talk(self, connection: socket.socket) -> None:
         with connection, suppress(OSError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import random
 import secrets
@@ -23,6 +24,7 @@ import certifi
 import httpx
 import psutil
 import pytest
+from filelock import FileLock
 from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL
 
 from moorage.adapters.prefect.home_server import QUIET
@@ -43,6 +45,7 @@ NO_EVENTS = {
 }
 """A third of what a deploy costs the server, for tests that ask it for runs alone."""
 
+RECORD = "runs-server.json"
 END_SECONDS = 300
 BUSY_SECONDS = 30
 ENDED = {"COMPLETED", "FAILED", "CRASHED", "CANCELLED"}
@@ -148,27 +151,39 @@ class PrefectApi:
 
 
 class PrefectServer(PrefectApi):
+    """A server of this machine, and what a command needs to use it: its environment."""
+
+    def __init__(self, environment: dict[str, str]) -> None:
+        super().__init__(environment["PREFECT_API_URL"], environment["PREFECT_API_AUTH_STRING"])
+        self.environment = environment
+
+    @property
+    def settings(self) -> dict[Any, str]:
+        """What this process needs to use it."""
+        return {PREFECT_API_URL: self.url, PREFECT_API_AUTH_STRING: self.login}
+
+
+class StartedServer(PrefectServer):
     """A server on a free port, with its own database and login.
 
     Args:
+        folder: Where it keeps everything.
         settings: Of the server alone.
-
-    Attributes:
-        environment: What a command needs to use it.
     """
 
     def __init__(self, folder: Path, settings: Mapping[str, str] = {}) -> None:
         port = free_port()
-        super().__init__(f"http://127.0.0.1:{port}/api", f"tests:{secrets.token_urlsafe(24)}")
-        self.environment = {
-            "PREFECT_HOME": str(prepared_home(folder)),
-            "MOORAGE_HOME": str(folder / "moorage"),
-            "PREFECT_API_URL": self.url,
-            "PREFECT_API_AUTH_STRING": self.login,
-            "PREFECT_API_SSL_CERT_FILE": str(_one_authority(folder)),
-            **SERVER_SETTINGS,
-            "PREFECT_CLI_PROMPT": "false",
-        }
+        super().__init__(
+            {
+                "PREFECT_HOME": str(prepared_home(folder)),
+                "MOORAGE_HOME": str(folder / "moorage"),
+                "PREFECT_API_URL": f"http://127.0.0.1:{port}/api",
+                "PREFECT_API_AUTH_STRING": f"tests:{secrets.token_urlsafe(24)}",
+                "PREFECT_API_SSL_CERT_FILE": str(_one_authority(folder)),
+                **SERVER_SETTINGS,
+                "PREFECT_CLI_PROMPT": "false",
+            }
+        )
         own = {**settings, "PREFECT_SERVER_API_AUTH_STRING": self.login}
         self._process = begin_server(port, {**os.environ, **self.environment, **own})
         try:
@@ -178,9 +193,9 @@ class PrefectServer(PrefectApi):
             raise
 
     @property
-    def settings(self) -> dict[Any, str]:
-        """What this process needs to use it."""
-        return {PREFECT_API_URL: self.url, PREFECT_API_AUTH_STRING: self.login}
+    def pid(self) -> int:
+        """Number of its process."""
+        return self._process.pid
 
     def stop(self) -> None:
         """End it, come what may."""
@@ -194,34 +209,49 @@ class PrefectServer(PrefectApi):
         until(self.is_healthy, unless=ended)
 
 
+_OWN: pytest.StashKey[StartedServer] = pytest.StashKey()
+_STARTED: list[StartedServer] = []
+
+
 @pytest.fixture(scope="session")
 def prefect_server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> PrefectServer:
     """One server for the whole session, in however many conftests this is imported."""
-    return _shared(request.config, tmp_path_factory, {})
+    stash = request.config.stash
+    if _OWN not in stash:
+        stash[_OWN] = StartedServer(tmp_path_factory.mktemp("prefect"))
+        request.config.add_cleanup(stash[_OWN].stop)
+    return stash[_OWN]
 
 
 @pytest.fixture(scope="session")
-def runs_server(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> PrefectServer:
-    """As `prefect_server`, but it keeps no events and knows no automations."""
-    return _shared(request.config, tmp_path_factory, NO_EVENTS)
+def runs_server() -> PrefectServer:
+    """One for all processes of a test run; it keeps no events and knows no automations.
+
+    It is ended by `end_runs_server`, for who has begun it may be done before others are.
+    """
+    record = _shared() / RECORD
+    with FileLock(_shared() / "lock"):
+        if not record.exists():
+            _STARTED.append(StartedServer(_shared(), NO_EVENTS))
+            (own,) = _STARTED
+            record.write_text(json.dumps({"pid": own.pid, "environment": own.environment}))
+    return PrefectServer(json.loads(record.read_text())["environment"])
 
 
-_SHARED: pytest.StashKey[dict[str, PrefectServer]] = pytest.StashKey()
+def end_runs_server() -> None:
+    """End the server that all processes of a test run share, if there is one."""
+    record = _shared() / RECORD
+    if record.exists():
+        with suppress(psutil.NoSuchProcess):
+            process = psutil.Process(json.loads(record.read_text())["pid"])
+            process.terminate()
+            psutil.wait_procs([process], timeout=END_SECONDS)
 
 
-def _shared(
-    config: pytest.Config, folders: pytest.TempPathFactory, settings: dict[str, str]
-) -> PrefectServer:
-    servers = config.stash.setdefault(_SHARED, {})
-    key = repr(settings)
-    if key not in servers:
-        servers[key] = PrefectServer(folders.mktemp("prefect"), settings)
-        config.add_cleanup(servers[key].stop)
-    return servers[key]
+def _shared() -> Path:
+    return Path(os.environ["MOORAGE_TESTS_SHARED"])
 
 
 def begin_server(port: int, environment: Mapping[str, str]) -> ForkedProcess:

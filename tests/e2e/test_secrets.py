@@ -19,8 +19,10 @@ from prefect.settings import temporary_settings
 
 from tests.e2e.conftest import container_engine, process_engine
 from tests.e2e.workplace import Workplace
-from tests.prefect_server import PrefectServer
+from tests.prefect_server import PrefectServer, prefect_server
 from tests.waiting import until
+
+__all__ = ["prefect_server"]
 
 pytestmark = [pytest.mark.server, pytest.mark.docker]
 

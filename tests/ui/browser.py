@@ -176,8 +176,10 @@ def chromium(*arguments: str) -> Iterator[Program]:
     program = shutil.which("chromium")
     if program is None:
         pytest.skip("chromium is not installed")
+    # Without a GPU a process of its own would draw as if it were one, which nobody looks at.
+    more = ["--disable-gpu", "--disable-software-rasterizer"]
     # Chromium's own sandbox does not work for root; the pages are ours.
-    more = ["--no-sandbox"] if os.getuid() == 0 else []
+    more += ["--no-sandbox"] if os.getuid() == 0 else []
     with sync_playwright() as playwright:
         found = playwright.chromium.launch(executable_path=program, args=[*arguments, *more])
         try:

@@ -118,17 +118,17 @@ def test_redirects_in_a_circle_end(hub: Hub, source: Make, spec: ModelSpec) -> N
 )
 def test_a_listing_has_one_deadline_and_one_limit(misbehaviour: str) -> None:
     assert misbehaviour in MISBEHAVIOURS
+    tracemalloc.start()
     with HostileEngine(misbehaviour) as hub:
         client = HubClient(REPO, hub.url, timeout=5, listing_seconds=0.5, waits=())
-        tracemalloc.start()
         began = time.monotonic()
         with pytest.raises(Failure) as caught:
             client.list_files("")
         peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
         assert caught.value.cause is Cause.HUB_UNAVAILABLE
         assert time.monotonic() - began < HANG_SECONDS
         assert peak < 100 * MIB
+    tracemalloc.stop()
 
 
 @pytest.mark.parametrize("misbehaviour", ["drips its headers", "says continue for ever"])
