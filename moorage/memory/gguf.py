@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import Any
 
-from moorage.common.refusal import Refusal
+from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import MIB
 from moorage.memory.estimates import CONTEXT
 from moorage.memory.need import Batch, CpuNeed, MemoryQuery, Need, Term, largest
@@ -93,6 +93,7 @@ class GgufMemory:
         arguments: The user's own.
         loaded: What is loaded with it.
         claim: Bytes of each accelerator that the spec states; None = they are worked out.
+        divisible: Whether a claim that is too small for what was worked out means fewer layers.
         offloaded: Layers on the accelerators, the last ones; 0 = the whole model.
     """
 
@@ -103,10 +104,11 @@ class GgufMemory:
         loaded: Loaded | None = None,
         *,
         claim: int | None = None,
+        divisible: bool = False,
         offloaded: int = 0,
     ) -> None:
         self._header, self._arguments, self._loaded = header, arguments, loaded or Loaded()
-        self._claim, self._offloaded = claim, offloaded
+        self._claim, self._divisible, self._offloaded = claim, divisible, offloaded
         self._sizes, self._weights, self._parts = header.sizes, header.weights, header.parts
 
     @property
@@ -119,7 +121,7 @@ class GgufMemory:
     def with_layers(self, offloaded: int) -> GgufMemory:
         """The same model with so many of its layers on the accelerators."""
         known = (self._header, self._arguments, self._loaded)
-        return GgufMemory(*known, claim=self._claim, offloaded=offloaded)
+        return GgufMemory(*known, claim=self._claim, divisible=True, offloaded=offloaded)
 
     def need(self, query: MemoryQuery) -> Need | Refusal:
         """Memory of one of the accelerators that share the layers."""
@@ -135,7 +137,13 @@ class GgufMemory:
         )
         driver = _estimate("context", CONTEXT, "the driver's context of one process", inside=False)
         terms, batch = (*shared, compute, driver), self._batch(query.tokens)
-        return Need.for_query(query, terms, batch=batch, stated=self._claim)
+        need = Need.for_query(query, terms, batch=batch, stated=self._claim)
+        taken = need.inside + need.outside
+        if self._divisible and taken > (self._claim or taken):
+            return Refusal(
+                Reason.REJECTED, f"memory.claim holds fewer layers: {taken} B are needed"
+            )
+        return need
 
     def most(self, field: str, query: MemoryQuery, budget: int) -> int:
         """The largest value of a field of the query that fits a budget of bytes; 0 = none does."""
@@ -289,9 +297,13 @@ def gguf_memory(spec: ModelSpec, model: ResolvedModel, profile: ModelProfile) ->
         draft=_header(draft, draft.weights.bytes) if draft else None,
         stated_draft=None if stated.draft is None else int(stated.draft),
     )
-    claim = None if stated.claim is None else int(stated.claim)
-    header = _header(model, profile.weight_bytes)
-    return GgufMemory(header, spec.engine.arguments, loaded, claim=claim)
+    return GgufMemory(
+        _header(model, profile.weight_bytes),
+        spec.engine.arguments,
+        loaded,
+        claim=None if stated.claim is None else int(stated.claim),
+        divisible=spec.placement.partial_offload,
+    )
 
 
 def _header(model: ResolvedModel, weights: int) -> GgufHeader:

@@ -109,6 +109,19 @@ def test_without_leave_it_fits_nowhere_and_the_leave_is_suggested() -> None:
     )
 
 
+def test_a_claim_that_the_spec_states_is_what_the_layers_have_to_fit_in() -> None:
+    header, claim = GgufHeader(SIZES, (LAYERS + 2) * GIB, PARTS), 9 * GIB
+    memory = GgufMemory(header, parse_words(()), claim=claim, divisible=True)
+    spec = a_spec(placement=ALLOWED, concurrency=1, context=8192)
+    subject = Subject(spec, a_profile(format="gguf", layers=LAYERS, context=8192), memory)
+    (found,) = propose(subject, a_fleet(gpu(gib=80)), ENGINES).seats
+    assert 2 < found.layers < 7
+    assert found.need
+    assert found.need.inside + found.need.outside <= claim
+    (claimed,) = found.accelerator_bytes
+    assert claimed == claim
+
+
 def test_the_ram_that_goes_with_accelerators_is_part_of_the_choice() -> None:
     subject = Subject(a_spec(context=8192, concurrency=1), a_profile(format="gguf"), MEMORY)
     full, roomy = gpu("full", gib=80, ram_free=GIB // 8), gpu("roomy", gib=80)
