@@ -46,6 +46,7 @@ COMPUTING = (
         "json",
         "pathlib.PurePosixPath",
         "shlex",
+        "textwrap",
     }
     | {"cronsim", "zoneinfo"}
     | {"moorage", "pydantic", "pydantic_core", "ruamel.yaml", "urllib.parse"}

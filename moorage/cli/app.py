@@ -12,6 +12,7 @@ COMMANDS = {
     "Deploy a model": {
         "deploy": ("deploy:deploy", "Download, place, launch, and prove that it answers."),
         "plan": ("deploy:plan", "Show exactly what `deploy` would run, and why."),
+        "init": ("init:init", "Write the file of a new spec, with comments."),
         "memory": ("memory:memory", "Predict the accelerator memory that a model needs."),
         "run": ("run:run", "Run a model here for an answer or a talk; leave nothing."),
         "pull": ("pull:pull", "Download a model and what goes with it."),

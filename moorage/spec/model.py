@@ -202,7 +202,9 @@ class ModelSpec(InputValue):
     memory: MemorySpec = Field(
         MemorySpec(), description="Accelerator memory that is stated, not estimated."
     )
-    speculative: SpeculativeSpec | None = Field(None, description="Speculative decoding (vLLM).")
+    speculative: SpeculativeSpec | None = Field(
+        None, description="Speculative decoding (vLLM, llama.cpp)."
+    )
     lora: tuple[AdapterSpec, ...] = Field(
         (), max_length=64, description="LoRA adapters that are loaded at the start."
     )

@@ -23,12 +23,18 @@ def one_shot_spec(source: str, token: str, **fields: Any) -> dict[str, Any]:
         token: Makes the model's name differ from all others.
         fields: Of the spec; those without a value are left out.
     """
-    content = {key: value for key, value in fields.items() if value}
-    if match := REPOSITORY.fullmatch(source):
-        source = f"{HUB}{match['repo']}"
-        if match["files"]:
-            content.setdefault("files", _pattern(match["files"]))
-    return {"name": one_shot_name(source, token), "source": source, **content}
+    given = {key: value for key, value in fields.items() if value}
+    content = {**source_of(source), **given}
+    return {"name": one_shot_name(content["source"], token), **content}
+
+
+def source_of(text: str) -> dict[str, str]:
+    """The fields of a spec that name a source: `org/repo`, `org/repo:QUANTIZATION`, or any."""
+    match = REPOSITORY.fullmatch(text)
+    if not match:
+        return {"source": text}
+    files = {"files": _pattern(match["files"])} if match["files"] else {}
+    return {"source": f"{HUB}{match['repo']}", **files}
 
 
 def one_shot_name(source: str, token: str) -> str:
