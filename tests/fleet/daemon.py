@@ -20,6 +20,8 @@ START_SECONDS = 30
 ATTEMPTS = 4
 TLS_PORT = 2376
 MIB = 1 << 20
+STOPPED = frozenset("TtXZ")
+"""States of threads that do nothing any more, as /proc has them."""
 
 
 class Daemon:
@@ -83,8 +85,11 @@ class Daemon:
         self._end(signal.SIGKILL)
 
     def freeze(self) -> None:
-        """It takes connections and answers nothing."""
+        """It takes connections and answers nothing, from the return of this call on."""
         os.kill(self._number(), signal.SIGSTOP)
+        tasks = Path("/proc", str(self._number()), "task")
+        while any(_state(task) not in STOPPED for task in tasks.iterdir()):
+            time.sleep(0.01)
 
     def thaw(self) -> None:
         """It goes on."""
@@ -197,6 +202,13 @@ class Daemon:
                 os.kill(number, signal.SIGKILL)
                 time.sleep(0.3)
         trace.unlink(missing_ok=True)
+
+
+def _state(task: Path) -> str:
+    """What a thread does, in a letter; it may have ended meanwhile."""
+    with suppress(OSError):
+        return (task / "stat").read_text().rpartition(")")[2].split()[0]
+    return "X"
 
 
 def load(daemons: Iterable[Daemon], image: str) -> None:
