@@ -17,17 +17,16 @@ exec "$@"
 """
 
 
-@pytest.mark.parametrize("port", ["auto", 41555])
+@pytest.mark.parametrize("is_ours", [True, False])
 def test_it_is_tried_again_where_the_port_was_ours_to_choose(
-    workplace: Workplace, lifecycle_program: Path, port: str | int
+    workplace: Workplace, lifecycle_program: Path, is_ours: bool
 ) -> None:
     script = workplace.folder / "engine.sh"
     script.write_text(LOSES_ITS_PORT_ONCE.format(mark=workplace.folder / "mark"))
     script.chmod(0o755)
     engine = process_engine(lifecycle_program)
     engine["command"] = [str(script), *engine["command"]]
-    workplace.run(
-        "deploy", workplace.spec(engine=engine, port=port), code=0 if port == "auto" else 7
-    )
+    spec = workplace.spec(engine=engine, port="auto" if is_ours else workplace.first_port + 39)
+    workplace.run("deploy", spec, code=0 if is_ours else 7)
     states = [(row.state, row.cause) for row in workplace.releases()]
-    assert states == [("running", ""), ("error", "port-taken")][0 if port == "auto" else 1 :]
+    assert states == [("running", ""), ("error", "port-taken")][0 if is_ours else 1 :]

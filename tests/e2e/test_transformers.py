@@ -31,7 +31,9 @@ def test_a_model_is_deployed_answers_is_replaced_and_retired(workplace: Workplac
     assert again["release"]["id"] == first["release"]["id"]
     assert len(workplace.releases()) == 1
 
-    changed = workplace.json("deploy", workplace.spec(engine=ENGINE, port=41999))
+    changed = workplace.json(
+        "deploy", workplace.spec(engine=ENGINE, port=workplace.first_port + 39)
+    )
     assert changed["release"]["replaced"] == first["release"]["id"]
     assert [(row.id, row.state) for row in workplace.releases()] == [
         (f"{name}.v2", "running"),
