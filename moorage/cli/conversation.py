@@ -56,7 +56,7 @@ class Conversation:
     def ask(self, prompt: str, usage: dict[str, Any] | None = None) -> Iterator[str]:
         """The answer, piece by piece; `usage` receives the engine's figures about it."""
         if not self._speaks_openai:
-            yield _text(self.whole(prompt))
+            yield _text(self.answer(prompt))
             return
         self._messages.append({"role": "user", "content": prompt})
         question, answer = self._question(prompt, stream=True, usage=usage is not None), ""
@@ -68,7 +68,7 @@ class Conversation:
             raise Failure(Cause.BAD_ANSWER, f"{question.url}: {redact(str(error))}") from error
         self._messages.append({"role": "assistant", "content": answer})
 
-    def whole(self, prompt: str) -> Any:
+    def answer(self, prompt: str) -> Any:
         """The body of the answer to a question without those before it."""
         self._messages = [{"role": "user", "content": prompt}]
         question = self._question(prompt)

@@ -112,7 +112,7 @@ def chat(
     row, url, key = _way_to(name, api_key)
     conversation, prompt = Conversation(row, url, key, max_tokens), prompt or read_prompt()
     if as_json:
-        return dump(conversation.whole(prompt))
+        return dump(conversation.answer(prompt))
     if prompt:
         return show(conversation, prompt, figures=verbose)
     return talk(conversation, figures=verbose)

@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
-from moorage.adapters.files.specs import validated
+from moorage.adapters.files.specs import validated, write_new
 from moorage.cli.options import DEPLOYMENTS, AsJson
 from moorage.cli.output import print_answer
-from moorage.common.failures import Cause, Failure
+from moorage.common.failures import Cause
 from moorage.reports.spec_template import new_spec
 from moorage.spec import ModelSpec
 from moorage.spec.one_shot import source_of
@@ -29,14 +29,6 @@ def init(
     content = {"name": name, **source_of(f"file://{found.resolve()}" if found.exists() else source)}
     path = DEPLOYMENTS / f"{name}.yaml"
     validated(content, ModelSpec, path, Cause.BAD_SPEC)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("x") as file:
-            file.write(new_spec(content))
-    except FileExistsError:
-        advice = f"Edit it, or choose another name; `moorage plan {name}` shows what it means."
-        raise Failure(Cause.BAD_SETTING, f"{path} exists", suggestion=advice) from None
-    except OSError as error:
-        raise Failure(Cause.STORE_UNWRITABLE, f"{path}: {error.strerror}") from error
+    write_new(path, new_spec(content))
     message = f"wrote {path}; `moorage plan {name}` shows what a deploy would run"
     print_answer({"file": str(path), "spec": content}, message, as_json=as_json)

@@ -93,7 +93,7 @@ def test_figures_are_the_engines_own_and_no_part_of_the_answer(
 
 
 def test_json_is_the_whole_answer_of_the_engine(conversation: Conversation) -> None:
-    assert conversation.whole("hello") == {"choices": [{"message": {"content": "1"}}]}
+    assert conversation.answer("hello") == {"choices": [{"message": {"content": "1"}}]}
 
 
 def test_a_model_that_cannot_chat_says_what_it_is_for() -> None:

@@ -184,6 +184,23 @@ def write_fleet(folder: Path, file: Path, *, overwrite: bool) -> Path:
     return folder / FLEET_FILE
 
 
+def write_new(path: Path, text: str) -> None:
+    """Write a file that is not there yet.
+
+    Raises:
+        Failure: `BAD_SETTING` when it is; `STORE_UNWRITABLE`.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("x") as file:
+            file.write(text)
+    except FileExistsError:
+        advice = f"Edit it, or choose another name; `moorage plan {path.stem}` shows what it means."
+        raise Failure(Cause.BAD_SETTING, f"{path} exists", suggestion=advice) from None
+    except OSError as error:
+        raise Failure(Cause.STORE_UNWRITABLE, f"{path}: {error.strerror}") from error
+
+
 def spec_text(spec: ModelSpec) -> str:
     """A spec as YAML that reads back as the same spec."""
     yaml = YAML()
