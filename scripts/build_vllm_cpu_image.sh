@@ -113,7 +113,7 @@ keep_model_info() {
     'from vllm.model_executor.models import ModelRegistry
 for name in ("LlamaForCausalLM", "BertModel", "BertForSequenceClassification"):
     ModelRegistry.models[name].inspect_model_cls()'
-  image=$(docker commit "$looking")
+  image=$(docker commit -c 'ENTRYPOINT ["vllm","serve"]' "$looking")
   docker rm "$looking"
 }
 
@@ -122,14 +122,19 @@ write_entry_point() {
   mkdir -p "$1/distinfo/vllm-$version+cpu.dist-info"
   printf 'Metadata-Version: 2.1\nName: vllm\nVersion: %s+cpu\n' "$version" \
     >"$1/distinfo/vllm-$version+cpu.dist-info/METADATA"
-  # Workers are spawned and import this file again, hence the guard.
+  # On CPUs vLLM spawns its engine, which imports all of vLLM a second time: half of a start.
   cat >"$1/vllm" <<'PY'
 #!/usr/bin/python3
+import multiprocessing
 import sys
 
 from vllm.entrypoints.cli.main import main
 
 if __name__ == "__main__":
+    context_of = multiprocessing.get_context
+    multiprocessing.get_context = lambda method=None: context_of(
+        "fork" if method == "spawn" else method
+    )
     sys.exit(main())
 PY
   chmod 755 "$1/vllm"

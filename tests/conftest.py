@@ -4,10 +4,13 @@ import os
 import shutil
 import tempfile
 from collections.abc import Generator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
+
+from tests.one_authority import AUTHORITY, one_authority
 
 pytest_plugins = ["tests.golden_files", "tests.drill_table", "tests.file_order"]
 
@@ -24,6 +27,7 @@ os.environ["MOORAGE_SERVER"] = "temporary"
 FIRST = "MOORAGE_TESTS_SHARED" not in os.environ
 if FIRST:
     os.environ["MOORAGE_TESTS_SHARED"] = tempfile.mkdtemp(prefix="moorage-tests-shared-")
+    os.environ["SSL_CERT_FILE"] = str(one_authority(Path(os.environ["MOORAGE_TESTS_SHARED"])))
 
 # A busy machine is no failure.
 settings.register_profile("moorage", deadline=None)
@@ -34,7 +38,7 @@ def pytest_unconfigure() -> None:
     """Remove the home of tests that have none of their own, and what a test run shares."""
     shutil.rmtree(os.environ["MOORAGE_HOME"], ignore_errors=True)
     if FIRST:
-        if os.listdir(os.environ["MOORAGE_TESTS_SHARED"]):
+        if os.listdir(os.environ["MOORAGE_TESTS_SHARED"]) != [AUTHORITY]:
             from tests.prefect_server import end_runs_server  # noqa: PLC0415  (imports Prefect)
 
             end_runs_server()

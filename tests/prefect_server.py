@@ -20,7 +20,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import certifi
 import httpx
 import psutil
 import pytest
@@ -29,6 +28,7 @@ from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL
 
 from moorage.adapters.prefect.home_server import QUIET
 from tests.fork_server import PREFECT_SERVER, ForkedProcess, server_for
+from tests.one_authority import one_authority
 from tests.waiting import until
 
 SERVER_SETTINGS = {
@@ -179,7 +179,7 @@ class StartedServer(PrefectServer):
                 "MOORAGE_HOME": str(folder / "moorage"),
                 "PREFECT_API_URL": f"http://127.0.0.1:{port}/api",
                 "PREFECT_API_AUTH_STRING": f"tests:{secrets.token_urlsafe(24)}",
-                "PREFECT_API_SSL_CERT_FILE": str(_one_authority(folder)),
+                "PREFECT_API_SSL_CERT_FILE": str(one_authority(folder)),
                 **SERVER_SETTINGS,
                 "PREFECT_CLI_PROMPT": "false",
             }
@@ -258,15 +258,6 @@ def begin_server(port: int, environment: Mapping[str, str]) -> ForkedProcess:
     """Start a server, and go on."""
     words = ["--port", str(port)]
     return server_for(environment).begin(words, environment, program=PREFECT_SERVER)
-
-
-def _one_authority(folder: Path) -> Path:
-    """Whom clients trust where they meet TLS: reading all authorities takes a client 40 ms."""
-    end = "-----END CERTIFICATE-----"
-    first, _, _ = Path(certifi.where()).read_text().partition(end)
-    path = folder / "authority.pem"
-    path.write_text(f"{first}{end}\n")
-    return path
 
 
 def prepared_home(folder: Path) -> Path:

@@ -18,6 +18,7 @@ from tests.drill_table import COLUMNS, PROPERTY
 from tests.e2e.background import Background
 from tests.e2e.conftest import process_engine
 from tests.e2e.workplace import PORTS, Workplace
+from tests.one_authority import NO_TLS
 from tests.waiting import PATIENCE_SECONDS, until
 
 KILLED = -signal.SIGKILL
@@ -52,7 +53,7 @@ class Caller(Background):
         self.answered, self.refused = 0, list[tuple[datetime, str]]()
 
     def run(self) -> None:
-        with httpx.Client(timeout=self._patience, trust_env=False) as client:
+        with httpx.Client(timeout=self._patience, trust_env=False, verify=NO_TLS) as client:
             while not self.ended.wait(PAUSE_SECONDS):
                 if wrong := self._ask(client):
                     self.refused.append((datetime.now(UTC), wrong))

@@ -26,7 +26,7 @@ from tests.prefect_server import free_port
 
 pytestmark = [pytest.mark.process, pytest.mark.server]
 
-PAUSE_SECONDS = 0.02
+PAUSE_SECONDS = 0.1
 
 
 class Gateway:
