@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
@@ -24,7 +24,12 @@ import httpx
 import psutil
 import pytest
 from filelock import FileLock
-from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL
+from prefect.settings import (
+    PREFECT_API_AUTH_STRING,
+    PREFECT_API_URL,
+    PREFECT_LOGGING_TO_API_ENABLED,
+    temporary_settings,
+)
 
 from moorage.adapters.prefect.home_server import QUIET
 from tests.fork_server import PREFECT_SERVER, ForkedProcess, server_for
@@ -238,6 +243,14 @@ def runs_server() -> PrefectServer:
             (own,) = _STARTED
             record.write_text(json.dumps({"pid": own.pid, "environment": own.environment}))
     return PrefectServer(json.loads(record.read_text())["environment"])
+
+
+@pytest.fixture(scope="module")
+def flows_run_there(runs_server: PrefectServer) -> Iterator[PrefectServer]:
+    """Flows that a test calls in its own process run on the server of the whole test run."""
+    # Lines that nobody reads would be sent when the server has ended.
+    with temporary_settings({**runs_server.settings, PREFECT_LOGGING_TO_API_ENABLED: False}):
+        yield runs_server
 
 
 def end_runs_server() -> None:

@@ -14,10 +14,16 @@ import pytest
 from tests.e2e.conftest import tiny_llama
 from tests.e2e.workplace import REPOSITORY, Workplace
 from tests.homes import own_home
-from tests.prefect_server import PrefectServer, end, prefect_server
+from tests.prefect_server import (
+    PrefectServer,
+    end,
+    flows_run_there,
+    prefect_server,
+    runs_server,
+)
 from tests.waiting import until
 
-__all__ = ["own_home", "prefect_server", "tiny_llama"]
+__all__ = ["flows_run_there", "own_home", "prefect_server", "runs_server", "tiny_llama"]
 
 DEPLOYMENTS = (
     *("deploy-model/deploy", "plan-model/plan", "retire-model/retire"),

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 from prefect.client.schemas.objects import State
-from prefect.testing.utilities import prefect_test_harness
 
 from flows.load_adapter import load_adapter
 from flows.unload_adapter import unload_adapter
@@ -28,7 +27,7 @@ from tasks.policy import channel_scope
 from tests.builders import REVISION, a_container, a_profile, a_release, a_spec
 from tests.hub.tiny import safetensors
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.usefixtures("flows_run_there")]
 
 MODEL = "tiny"
 CONFIG = {"peft_type": "LORA", "r": 4}
@@ -78,12 +77,6 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
         self.wfile.write(content)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _prefect() -> Iterator[None]:
-    with prefect_test_harness(server_startup_timeout=120):
-        yield
 
 
 @pytest.fixture(autouse=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -11,7 +11,6 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.exceptions import MissingResult
 from prefect.states import Completed
-from prefect.testing.utilities import prefect_test_harness
 
 from flows import flow_context as ending
 from flows.flow_context import keep_result, with_result
@@ -20,13 +19,7 @@ from moorage.common.failures import Cause, Failure
 from tests.e2e.workplace import REPOSITORY
 from tests.lost_answers import lose_answers
 
-pytestmark = pytest.mark.server
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _server() -> Iterator[None]:
-    with prefect_test_harness(server_startup_timeout=300):
-        yield
+pytestmark = [pytest.mark.server, pytest.mark.usefixtures("flows_run_there")]
 
 
 @pytest.fixture

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 
 import pytest
 from prefect import flow, get_client
-from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterState
+from prefect.client.schemas.filters import (
+    FlowFilter,
+    FlowFilterName,
+    FlowRunFilter,
+    FlowRunFilterState,
+)
 from prefect.client.schemas.objects import State
-from prefect.testing.utilities import prefect_test_harness
 
 from moorage.operations.redeploy.intent import Question
 from tasks.policy import ask
 from tests.lost_answers import lose_answers
 from tests.waiting import PATIENCE_SECONDS
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.usefixtures("flows_run_there")]
 
+ASKS = FlowFilter(name=FlowFilterName(any_=["careful"]))
 PAUSED = FlowRunFilter(state=FlowRunFilterState.model_validate({"type": {"any_": ["PAUSED"]}}))
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _server() -> Iterator[None]:
-    with prefect_test_harness(server_startup_timeout=300):
-        yield
 
 
 @flow(name="careful", persist_result=False)
@@ -37,7 +35,7 @@ async def agreed() -> None:
     """Say yes to whatever waits with its form."""
     async with get_client() as client:
         while True:
-            for run in await client.read_flow_runs(flow_run_filter=PAUSED):
+            for run in await client.read_flow_runs(flow_filter=ASKS, flow_run_filter=PAUSED):
                 answer = {"approve": True, "note": "go on"}
                 if (await client.resume_flow_run(run.id, run_input=answer)).status == "ACCEPT":
                     return
