@@ -27,7 +27,7 @@ TURN = """path => {
 }"""
 
 NEW_UI = "/v2/"
-BETWEEN = "/v2/settings"
+BETWEEN = "/v2/concurrency-limits"
 """Shows nothing that a test waits for, so what is seen afterwards is new."""
 
 OPENINGS = 10

@@ -47,7 +47,7 @@ class TestForms:
     ) -> None:
         deployment = served.deployment(name)
         assert len(deployment["description"]) > 20
-        browser.open(f"/v2/deployments/deployment/{deployment['id']}", name.partition("/")[2])
+        browser.open(f"/v2/deployments/deployment/{deployment['id']}", "Description")
         assert browser.tab("Description", deployment["description"])
 
     @pytest.mark.parametrize("name", FORMS)
