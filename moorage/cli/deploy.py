@@ -76,6 +76,12 @@ def load(name: ModelName, fleet: FleetFile = None, as_json: AsJson = False) -> N
 
 def serve(
     limit: Annotated[int, typer.Option(min=1, max=1024, help="Flow runs at the same time.")] = 8,
+    host: Annotated[
+        str, typer.Option(help="Where the server listens: an address, 0.0.0.0 for all.")
+    ] = "",
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Its port; 0 = as Prefect's settings say.")
+    ] = 0,
     no_login: Annotated[
         bool,
         typer.Option(
@@ -98,4 +104,4 @@ def serve(
     if show_login:
         serve.show_login(as_json=as_json)
     else:
-        serve.serve_flows(limit, no_login=no_login)
+        serve.serve_flows(limit, host=host, port=port, no_login=no_login)

@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
-from moorage.adapters.files.specs import validated, write_new
+from moorage.adapters.files.specs import OTHER_FILES, validated, write_new
 from moorage.cli.options import DEPLOYMENTS, AsJson
 from moorage.cli.output import print_answer
-from moorage.common.failures import Cause
+from moorage.common.failures import Cause, Failure
 from moorage.reports.spec_template import new_spec
 from moorage.spec import ModelSpec
 from moorage.spec.one_shot import source_of
@@ -28,6 +28,12 @@ def init(
     found = Path(source).expanduser()
     content = {"name": name, **source_of(f"file://{found.resolve()}" if found.exists() else source)}
     path = DEPLOYMENTS / f"{name}.yaml"
+    if path.name.lower() in OTHER_FILES:
+        raise Failure(
+            Cause.BAD_SPEC,
+            f"{path} is not the file of a spec",
+            suggestion="Choose another name for the model.",
+        )
     validated(content, ModelSpec, path, Cause.BAD_SPEC)
     write_new(path, new_spec(content))
     message = f"wrote {path}; `moorage plan {name}` shows what a deploy would run"

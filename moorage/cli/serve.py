@@ -35,15 +35,16 @@ CONNECT_SECONDS = 10.0
 STOP_SECONDS = 30.0
 
 
-def serve_flows(limit: int, *, no_login: bool = False) -> None:
+def serve_flows(limit: int, *, host: str = "", port: int = 0, no_login: bool = False) -> None:
     """Serve until interrupted, `limit` flow runs at a time.
 
-    A server is started where none is configured. With `no_login` an API of this machine may answer
-    whoever has not logged in.
+    A server is started where none is configured, at `host` and `port`, which say nothing where they
+    are empty. With `no_login` an API of this machine may answer whoever has not logged in.
 
     Raises:
-        Failure: `BAD_SETTING` when it does, and must not.
+        Failure: `BAD_SETTING` when it does, and must not; or when another server is configured.
     """
+    _listen_at(host, port)
     # Whatever ends this process, the blocks below are left in order, and the server ends too.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: sys.exit(0))
@@ -91,6 +92,20 @@ def _hand_on_policy(project: Path) -> None:
     if policy.file:
         os.environ["MOORAGE_POLICY"] = policy.file
     say(f"policy {policy.source}")
+
+
+def _listen_at(host: str, port: int) -> None:
+    """Have a server of our own listen elsewhere than Prefect's settings say."""
+    wanted = {"PREFECT_SERVER_API_HOST": host, "PREFECT_SERVER_API_PORT": str(port or "")}
+    named = {name: value for name, value in wanted.items() if value}
+    if named and (url := get_current_settings().api.url):
+        raise Failure(
+            Cause.BAD_SETTING,
+            f"--host and --port are for a server that starts here; PREFECT_API_URL names {url}",
+            suggestion="Leave them out, or unset PREFECT_API_URL.",
+        )
+    os.environ.update(named)
+    refresh_global_settings_context()
 
 
 @contextmanager
@@ -176,18 +191,19 @@ def _require_free(host: str, port: int) -> None:
             Cause.PORT_TAKEN,
             f"a Prefect server cannot listen on {host}:{port}: {error.strerror}",
             suggestion=f"If a Prefect server listens there, set PREFECT_API_URL=http://{host}:{port}/api"
-            " to use it. Otherwise choose another port with PREFECT_SERVER_API_PORT.",
+            " to use it. Otherwise choose another port with --port.",
         ) from error
 
 
 def _wait(url: str, server: subprocess.Popen[bytes] | None) -> None:
     give_up = time.monotonic() + (START_SECONDS if server else CONNECT_SECONDS)
-    while time.monotonic() < give_up:
-        if server is not None and server.poll() is not None:
-            raise Failure(Cause.SERVER_UNAVAILABLE, "the Prefect server exited during its start")
-        if _is_healthy(url, server):
-            return
-        time.sleep(0.3)
+    with httpx.Client(timeout=2) as client:  # one: each reads all authorities
+        while time.monotonic() < give_up:
+            if server is not None and server.poll() is not None:
+                raise Failure(Cause.SERVER_UNAVAILABLE, "the Prefect server exited while starting")
+            if _is_healthy(client, url, server):
+                return
+            time.sleep(0.3)
     raise Failure(
         Cause.SERVER_UNAVAILABLE,
         f"the Prefect server at {url} does not answer",
@@ -195,11 +211,11 @@ def _wait(url: str, server: subprocess.Popen[bytes] | None) -> None:
     )
 
 
-def _is_healthy(url: str, server: subprocess.Popen[bytes] | None) -> bool:
+def _is_healthy(client: httpx.Client, url: str, server: subprocess.Popen[bytes] | None) -> bool:
     # Whoever else has taken the port meanwhile must not be taken for ours, and get the login.
     if server is not None and not home_server.is_listening(server.pid, urlsplit(url).port):
         return False
     try:
-        return httpx.get(f"{url}/health", timeout=2).status_code == 200
+        return client.get(f"{url}/health").status_code == 200
     except httpx.HTTPError:
         return False

@@ -45,6 +45,12 @@ def test_a_name_stays_a_text(folder: Path, name: str) -> None:
     assert load_spec(folder / "deployments" / f"{name}.yaml").name == name
 
 
+@pytest.mark.parametrize("name", ["fleet", "policy"])
+def test_a_file_that_is_no_specs_is_not_written(folder: Path, name: str) -> None:
+    assert "Choose another name" in init(name, "org/tiny", code=2).output
+    assert not (folder / "deployments").exists()
+
+
 def test_a_folder_is_written_whole(folder: Path) -> None:
     (folder / "model").mkdir()
     found = json.loads(init("tiny", "model", "--json").output)

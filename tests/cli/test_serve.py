@@ -12,9 +12,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import StringIO
 
 import pytest
+from prefect.settings import PREFECT_API_URL, temporary_settings
 from rich.console import Console
 
 from moorage.cli import serve
+from moorage.common.failures import Failure
 
 LOGIN = "moorage:hush-hush"
 
@@ -87,3 +89,11 @@ def test_the_names_that_a_server_answers_to(monkeypatch: pytest.MonkeyPatch) -> 
     assert {socket.gethostname(), "gpu.example.com"} <= serve._names("gpu.example.com")
     monkeypatch.setitem(os.environ, "MOORAGE_SERVE_HOSTS", "a.example,b.example")
     assert {"a.example", "b.example"} <= serve._names("127.0.0.1")
+
+
+def test_where_to_listen_is_for_a_server_of_its_own(url: str) -> None:
+    with (
+        temporary_settings({PREFECT_API_URL: url}),
+        pytest.raises(Failure, match=f"PREFECT_API_URL names {url}"),
+    ):
+        serve.serve_flows(1, port=4300)

@@ -323,10 +323,9 @@ def test_serve_brings_its_own_server_and_ends_everything_with_it(
 def test_serve_says_what_to_do_when_the_port_is_taken(workplace: Workplace) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        own = {"PREFECT_SERVER_API_PORT": str(port), "PREFECT_API_URL": ""}
         done = subprocess.run(
-            workplace.argv("serve"),
-            env=without_empty({**workplace.environment, **own}),
+            workplace.argv("serve", "--port", port),
+            env=without_empty({**workplace.environment, "PREFECT_API_URL": ""}),
             capture_output=True,
             text=True,
             check=False,
