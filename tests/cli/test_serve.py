@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import StringIO
 
+import httpx
 import pytest
 from prefect.settings import PREFECT_API_URL, temporary_settings
 from rich.console import Console
@@ -63,9 +64,10 @@ def test_a_new_login_is_printed_once_and_into_no_log(
 
 
 def test_somebody_elses_server_at_the_port_is_not_taken_for_ours(url: str) -> None:
-    assert serve._is_healthy(url, None)
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as ours:
-        assert not serve._is_healthy(url, ours)
+    program = [sys.executable, "-c", "input()"]
+    with httpx.Client() as client, subprocess.Popen(program, stdin=subprocess.PIPE) as ours:
+        assert serve._is_healthy(client, url, None)
+        assert not serve._is_healthy(client, url, ours)
         ours.kill()
 
 
