@@ -37,8 +37,8 @@ def main() -> None:
             for what, *arguments in (
                 ("apply, all new", "apply", m.specs, "--yes", "--at-once", chosen.at_once),
                 ("redeploy, no model at all", "redeploy", "none-*", *waves),
-                ("redeploy, nothing moved", "redeploy", "--all", *waves),
-                ("redeploy --force, all", "redeploy", "--all", "--force", *waves),
+                ("redeploy, nothing moved", "redeploy", "--all", "--yes", *waves),
+                ("redeploy --force, all", "redeploy", "--all", "--yes", "--force", *waves),
             ):
                 print(json.dumps(m.measure(what, *arguments)), flush=True)
 

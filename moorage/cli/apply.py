@@ -1,6 +1,5 @@
 """`moorage apply`, `import` and `export`: deployments as files."""
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,15 @@ from moorage.adapters.files.specs import (
 from moorage.adapters.system.settings import Settings
 from moorage.cli import options
 from moorage.cli.flows import call_flow
-from moorage.cli.options import DEPLOYMENTS, AsJson, AtOnce, DryRun, open_ledger
+from moorage.cli.options import (
+    DEPLOYMENTS,
+    AsJson,
+    AtOnce,
+    DryRun,
+    Yes,
+    open_ledger,
+    require_consent,
+)
 from moorage.cli.output import dump, print_answer, print_table
 from moorage.cli.status import liveness
 from moorage.common.failures import Cause, ExitCode, Failure
@@ -34,7 +41,6 @@ from moorage.spec import ModelSpec
 FleetFile = Annotated[
     Path | None, typer.Option("--fleet", help="Fleet file; else fleet.yaml next to the specs.")
 ]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 Set = Annotated[
     str,
     typer.Option("--set", help="Name of the set of files. Default: the folder's absolute path."),
@@ -71,8 +77,7 @@ def apply(
         return _show_plan(plan, as_json=as_json)
     if not as_json:
         _show_plan(plan, as_json=False)
-    if not yes:
-        _require_consent(work, as_json=as_json)
+    require_consent(f"Apply this to {counted(len(work), 'model')}?", yes=yes, as_json=as_json)
     ended = _run(wanted, work, at_once, stop_on_failure, as_json=as_json)
     return _show_applied(plan, ended, as_json=as_json)
 
@@ -122,17 +127,6 @@ def _plan(wanted: _Wanted, *, prune: bool) -> tuple[Intent, ...]:
     settings = Settings()
     dead = {row.id for row in awake if not liveness(row, settings).alive}
     return intents(wanted.specs, running, dead=dead, owner=wanted.owner, prune=prune)
-
-
-def _require_consent(work: Sequence[Intent], *, as_json: bool) -> None:
-    if as_json or not sys.stdin.isatty():
-        raise Failure(
-            Cause.BAD_SETTING,
-            "no terminal to confirm on",
-            suggestion="Pass `--yes` to skip confirmation, or `--dry-run` to see the plan.",
-        )
-    if not typer.confirm(f"Apply this to {counted(len(work), 'model')}?"):
-        raise Failure(Cause.INTERRUPTED, "nothing was started")
 
 
 def _run(

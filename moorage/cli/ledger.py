@@ -16,7 +16,7 @@ from moorage.adapters.ledger.copies import restore as restore_ledger
 from moorage.adapters.ledger.database import shown_url
 from moorage.adapters.system.settings import Settings
 from moorage.cli.commands import Commands
-from moorage.cli.options import AsJson
+from moorage.cli.options import AsJson, Yes, require_consent
 from moorage.cli.output import dump, print_answer, say
 from moorage.common.failures import ExitCode
 
@@ -42,12 +42,16 @@ def backup(
 
 @commands.command()
 def restore(
-    file: Annotated[Path, typer.Argument(help="A backup file.")], as_json: AsJson = False
+    file: Annotated[Path, typer.Argument(help="A backup file.")],
+    yes: Yes = False,
+    as_json: AsJson = False,
 ) -> None:
     """Restore the ledger from a backup; the old ledger is kept next to it.
 
     Deploys and retirements since the backup are not in it: check `moorage status` afterwards.
     """
+    if there := _file():
+        require_consent(f"Replace {there} with {file}?", yes=yes, as_json=as_json)
     with interrupted_in_order():
         kept = restore_ledger(Settings().ledger, file, datetime.now(UTC))
     if as_json:
@@ -61,17 +65,22 @@ def restore(
 @commands.command()
 def check(as_json: AsJson = False) -> None:
     """Check the ledger: its file, its schema, and its releases."""
-    url = Settings().ledger
-    parsed = make_url(url)
-    problems: tuple[str, ...] = ()
-    if parsed.get_backend_name() == "sqlite" and parsed.database:
-        path = Path(parsed.database)
-        problems = problems_of_file(path) if path.exists() else ()
-    problems = problems or problems_of_content(url)
+    there = _file()
+    problems = problems_of_file(there) if there else ()
+    problems = problems or problems_of_content(Settings().ledger)
     text = "\n".join(f"- {problem}" for problem in problems) or f"{_shown()} is sound"
     print_answer({"ledger": _shown(), "problems": list(problems)}, text, as_json=as_json)
     if problems:
         raise typer.Exit(ExitCode.MACHINE)
+
+
+def _file() -> Path | None:
+    """The file of the ledger; none in PostgreSQL, or before anything was deployed."""
+    url = make_url(Settings().ledger)
+    if url.get_backend_name() != "sqlite" or not url.database:
+        return None
+    path = Path(url.database)
+    return path if path.exists() else None
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """What commands share: options and arguments."""
 
+import sys
 from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
@@ -27,6 +28,7 @@ FleetFile = Annotated[
     Path | None, typer.Option("--fleet", help="Fleet file; else deployments/fleet.yaml.")
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show the plan.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 AtOnce = Annotated[int, typer.Option(min=1, max=64, help="Models deployed at the same time.")]
 ModelName = Annotated[str, typer.Argument(help="Name of the model.")]
 ApiKey = Annotated[
@@ -40,6 +42,26 @@ def fleet_of(file: Path | None) -> Fleet:
     from moorage.adapters.files.specs import load_fleet  # noqa: PLC0415  (others read no YAML)
 
     return load_fleet(file, DEPLOYMENTS / "any.yaml")
+
+
+def require_consent(question: str, *, yes: bool, as_json: bool) -> None:
+    """Go on only if a person on a terminal agrees, or has agreed with `--yes`.
+
+    What stops or replaces several models, or the ledger, asks.
+
+    Raises:
+        Failure: `BAD_SETTING` where nobody can be asked; `INTERRUPTED` if the answer is no.
+    """
+    if yes:
+        return
+    if as_json or not sys.stdin.isatty():
+        raise Failure(
+            Cause.BAD_SETTING,
+            f"no terminal to confirm on: {question}",
+            suggestion="Pass `--yes` to skip confirmation.",
+        )
+    if not typer.confirm(question):
+        raise Failure(Cause.INTERRUPTED, "nothing was started")
 
 
 def existing(path: Path) -> Path:

@@ -7,7 +7,15 @@ import typer
 from pydantic import TypeAdapter, ValidationError
 
 from moorage.cli.flows import call_dry_run, call_flow
-from moorage.cli.options import AsJson, AtOnce, DryRun, FleetFile, fleet_of
+from moorage.cli.options import (
+    AsJson,
+    AtOnce,
+    DryRun,
+    FleetFile,
+    Yes,
+    fleet_of,
+    require_consent,
+)
 from moorage.cli.output import dump, print_answer, print_table, say
 from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.operations.reconcile.actions import ActionOutcome
@@ -46,6 +54,7 @@ def redeploy(
         ),
     ] = "first",
     dry_run: DryRun = False,
+    yes: Yes = False,
     fleet: FleetFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -56,6 +65,8 @@ def redeploy(
     if dry_run:
         ended = call_dry_run("plan_redeployment", *chosen, by_policy, force, as_json=as_json)
     else:
+        yes = yes or not every
+        require_consent("Redeploy every running model that changed?", yes=yes, as_json=as_json)
         how = (by_policy, force, wave, at_once, pause, stop_at)
         ended = call_flow("redeploy_models", *chosen, *how, as_json=as_json, failed_too=True)
     _show(ended.result, as_json=as_json)

@@ -141,7 +141,9 @@ def test_a_backup_is_taken_and_brought_back(
     path.write_bytes(b"damaged" * 1000)
     assert run("status").exit_code == ExitCode.MACHINE
     assert run("ledger", "check").exit_code == ExitCode.MACHINE
-    restored = run("ledger", "restore", backup)
+    asked = run("ledger", "restore", backup, "--json")
+    assert f"no terminal to confirm on: Replace {path}" in as_json(asked)["error"]["detail"]
+    restored = run("ledger", "restore", backup, "--yes")
     assert restored.exit_code == ExitCode.OK, restored.stdout
     assert "The old ledger is in" in restored.stdout
     assert run("ledger", "check").stdout.endswith("is sound\n")

@@ -21,10 +21,11 @@ from moorage.common.failures import ExitCode
         (("--files", "nowhere"), "--files nowhere: the folder does not exist"),
         (("tiny-*",), "--all, or tiny-* exclude each other"),
         (("--label", "tier"), "--label tier: a label is KEY=VALUE"),
+        (("--force",), "no terminal to confirm on: Redeploy every running model that changed?"),
     ],
 )
 def test_a_wrong_option_is_named_with_what_is_allowed(
-    options: tuple[str, str], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    options: tuple[str, ...], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MOORAGE_HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)

@@ -66,7 +66,7 @@ def test_many_models_go_in_waves_and_their_run_can_be_read(
     fleet = "--fleet", workplace.folder / "fleet.yaml"
     workplace.run("apply", workplace.folder, "--yes", "--at-once", 6)
     workplace.environment.update(LOG)
-    options = ("--all", "--force", "--wave", "4", *fleet)
+    options = ("--all", "--yes", "--force", "--wave", "4", *fleet)
     done = workplace.json("redeploy", *options)
     assert [(one["outcome"], one["wave"]) for one in done] == [
         ("redeployed", number // 4 + 1) for number in range(MODELS)
@@ -110,7 +110,7 @@ def test_a_server_that_refuses_some_runs_keeps_no_other_model_from_being_deploye
     assert workplace.releases("a") == []
 
     workplace.run("apply", workplace.folder, "--yes")
-    forced = ("--all", "--force", "--fleet", workplace.folder / "fleet.yaml")
+    forced = ("--all", "--yes", "--force", "--fleet", workplace.folder / "fleet.yaml")
     ended = unwilling(workplace, {"b": FOR_EVER}, "redeploy", *forced)
     assert [one["outcome"] for one in ended] == ["redeployed", "failed", "not begun"]
     assert ended[1]["cause"] == "server-unavailable"

@@ -48,7 +48,7 @@ def test_only_what_has_moved_is_redeployed_wave_by_wave(
         "c": ("unchanged", 0),
     }
     assert "moved branch" in dry[0]["why"]
-    watched = workplace.json("redeploy", "--all", "--by-policy", *fleet)
+    watched = workplace.json("redeploy", "--all", "--by-policy", "--yes", *fleet)
     assert {one["outcome"] for one in watched} == {"notified", "unchanged"}
     assert len(workplace.releases("a")) == 1, "without a redeploy, drift is only reported"
 
@@ -58,7 +58,7 @@ def test_only_what_has_moved_is_redeployed_wave_by_wave(
     record = workplace.releases("a")[0].release
     assert record
     assert record.applied_from == str(workplace.folder)
-    shown = workplace.run("redeploy", "--all", *fleet)
+    shown = workplace.run("redeploy", "--all", "--yes", *fleet)
     assert "redeployed" not in shown.stdout
 
 
@@ -71,7 +71,7 @@ def test_a_file_goes_before_what_serves_and_the_first_failure_stops_the_rest(
     for name in ("a", "b", "c"):
         dies = process_engine(lifecycle_program, "die" if name == "b" else "ok", CHANGED="1")
         workplace.spec(name, engine=dies, readiness=HURRY)
-    options = ("--all", "--files", workplace.folder, *fleet)
+    options = ("--all", "--yes", "--files", workplace.folder, *fleet)
     done = workplace.json("redeploy", *options, code=6)
     assert outcomes(workplace, done) == {
         "a": ("redeployed", 1),
@@ -94,7 +94,9 @@ def test_what_was_deployed_while_a_wave_waited_is_left_as_it_is(
     for name in ("a", "b"):
         workplace.spec(name, engine=engine)
     workplace.run("apply", workplace.folder, "--yes")
-    waves = workplace.start("redeploy", "--all", "--force", "--pause", "8", "--json", *fleet)
+    waves = workplace.start(
+        "redeploy", "--all", "--yes", "--force", "--pause", "8", "--json", *fleet
+    )
     workplace.wait_until(lambda: len(workplace.releases("a")) == 2)
     changed = workplace.spec("b", engine=process_engine(lifecycle_program, CHANGED="1"))
     workplace.run("deploy", changed)

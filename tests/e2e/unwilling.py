@@ -1,6 +1,6 @@
 """A command of moorage whose Prefect server refuses runs of some models, so many times each.
 
-    python -m tests.e2e.unwilling '{"llama": 2}' redeploy --all
+    python -m tests.e2e.unwilling '{"llama": 2}' redeploy --all --yes
 
 Only the answer 503 is not the server's own. Nobody waits long before asking again.
 """
