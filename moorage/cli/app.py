@@ -68,7 +68,6 @@ TARGETS = {
 app = Commands(
     TARGETS,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     help="Finds every model a berth: deploys LLM inference servers, and keeps a record of why.",
 )

@@ -39,7 +39,7 @@ class Target(NamedTuple):
             group = typer.main.get_group(found)
             group.name = name
             return group
-        alone = Commands()
+        alone = Commands(add_completion=False)
         alone.command(name)(found)
         return typer.main.get_command(alone)
 

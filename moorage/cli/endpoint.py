@@ -6,6 +6,7 @@ import typer
 
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.secrets import read_secrets
+from moorage.cli.completion import models
 from moorage.cli.conversation import Conversation, read_prompt, show, talk
 from moorage.cli.options import ApiKey, AsJson, ModelName, open_ledger, unknown_release
 from moorage.cli.output import dump, print_table
@@ -19,7 +20,9 @@ from moorage.releases.routing import models_listing
 
 
 def endpoint(
-    name: Annotated[str, typer.Argument(help="Name of the model. Omit it with --all.")] = "",
+    name: Annotated[
+        str, typer.Argument(help="Name of the model. Omit it with --all.", autocompletion=models)
+    ] = "",
     every: Annotated[bool, typer.Option("--all", help="List every running model.")] = False,
     direct: Annotated[
         bool, typer.Option("--direct", help="The replicas' own addresses, not the gateway's.")

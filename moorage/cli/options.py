@@ -10,6 +10,7 @@ import typer
 
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.system.settings import Settings
+from moorage.cli.completion import models, specs
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.fleet import Fleet
 from moorage.operations.history.rollback import one_of
@@ -20,7 +21,8 @@ SpecFile = Annotated[
     Path,
     typer.Argument(
         help="Spec of the model: a YAML file, NAME for deployments/NAME.yaml, or - for standard"
-        " input."
+        " input.",
+        autocompletion=specs,
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
@@ -30,7 +32,7 @@ FleetFile = Annotated[
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show the plan.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 AtOnce = Annotated[int, typer.Option(min=1, max=64, help="Models deployed at the same time.")]
-ModelName = Annotated[str, typer.Argument(help="Name of the model.")]
+ModelName = Annotated[str, typer.Argument(help="Name of the model.", autocompletion=models)]
 ApiKey = Annotated[
     str,
     typer.Option(envvar="MOORAGE_API_KEY", help="API key. Default: that of `moorage key show`."),

@@ -10,6 +10,7 @@ from pydantic import TypeAdapter
 
 from moorage.adapters.prefect.home_server import running_server
 from moorage.adapters.system.settings import Settings
+from moorage.cli.completion import models
 from moorage.cli.endpoint import gateway_addresses
 from moorage.cli.flows import call_dry_run, call_flow
 from moorage.cli.options import (
@@ -68,7 +69,9 @@ def history(name: ModelName, as_json: AsJson = False) -> None:
 
 
 def show(
-    release: Annotated[str, typer.Argument(help="A release such as NAME.v3, or NAME.")],
+    release: Annotated[
+        str, typer.Argument(help="A release such as NAME.v3, or NAME.", autocompletion=models)
+    ],
     as_json: AsJson = False,
 ) -> None:
     """Show the record of a release: decisions, flags, steps and states."""
@@ -114,7 +117,7 @@ def diff(
 
 
 def rollback(
-    name: Annotated[str, typer.Argument(help="Name of the model.")],
+    name: Annotated[str, typer.Argument(help="Name of the model.", autocompletion=models)],
     to: Annotated[
         str, typer.Option(help="Target release. Default: the previous one that ran.")
     ] = "",

@@ -10,6 +10,7 @@ import typer
 
 from moorage.adapters.hosts.runtime import runtime_for
 from moorage.adapters.system.settings import Settings
+from moorage.cli.completion import models
 from moorage.cli.options import AsJson, open_ledger, release_of, row_json, unknown_release
 from moorage.cli.output import dump, err, print_table
 from moorage.common.failures import Cause, ExitCode, Failure
@@ -38,7 +39,9 @@ class Use(NamedTuple):
 
 
 def status(
-    name: Annotated[str | None, typer.Argument(help="Only this model.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="Only this model.", autocompletion=models)
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show every model: its state, its endpoint, and leftover workloads."""
@@ -86,7 +89,9 @@ def _is_wanted(row: ReleaseRow, name: str | None) -> bool:
 
 
 def logs(
-    name: Annotated[str, typer.Argument(help="Name of a model, or a release.")],
+    name: Annotated[
+        str, typer.Argument(help="Name of a model, or a release.", autocompletion=models)
+    ],
     tail: Annotated[
         int, typer.Option("--tail", "-n", min=1, max=1_000_000, help="Number of lines.")
     ] = 200,

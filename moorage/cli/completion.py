@@ -1,0 +1,35 @@
+"""What a shell completes: names of models and of specs. Nothing of it may fail or write."""
+
+from contextlib import suppress
+from pathlib import Path
+
+
+def models(incomplete: str) -> list[str]:
+    """Models that the ledger knows, whose names begin so."""
+    with suppress(Exception):
+        from moorage.adapters.ledger import Ledger  # noqa: PLC0415  (only completion needs it here)
+        from moorage.adapters.ledger.database import sqlite_file  # noqa: PLC0415  (as above)
+        from moorage.adapters.system.settings import Settings  # noqa: PLC0415  (as above)
+
+        url = Settings().ledger
+        file = sqlite_file(url)
+        if file is None or file.exists():
+            named = {row.model for row in Ledger(url).releases.latest()}
+            return sorted(name for name in named if name.startswith(incomplete))
+    return []
+
+
+def specs(incomplete: str) -> list[str]:
+    """Names under deployments/ that begin so, and files whose paths do."""
+    with suppress(OSError, ValueError):
+        from moorage.adapters.files.specs import OTHER_FILES  # noqa: PLC0415  (reads YAML)
+        from moorage.cli.options import DEPLOYMENTS  # noqa: PLC0415  (it has these completed)
+
+        names = [one.stem for one in DEPLOYMENTS.glob("*.yaml") if one.name not in OTHER_FILES]
+        begun = Path(incomplete)
+        folder = begun if incomplete.endswith("/") else begun.parent
+        there = [one for one in folder.iterdir() if str(one).startswith(incomplete)]
+        files = [f"{one}/" if one.is_dir() else str(one) for one in there]
+        shown = [one for one in files if one.endswith(("/", ".yaml", ".yml"))]
+        return sorted({name for name in names if name.startswith(incomplete)} | {*shown})
+    return []
