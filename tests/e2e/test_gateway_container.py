@@ -17,6 +17,7 @@ from moorage.gateway.envoy import ACCESS_LOG
 from tests.certificates import Authority, require_openssl
 from tests.e2e.test_gateway import Gateway, Load, engine_spec
 from tests.e2e.workplace import REPOSITORY, Workplace
+from tests.waiting import PATIENCE_SECONDS
 
 pytestmark = [pytest.mark.process, pytest.mark.server, pytest.mark.docker]
 
@@ -115,7 +116,7 @@ def test_a_request_through_a_container_wakes_a_sleeping_model(
 ) -> None:
     workplace.run("deploy", engine_spec(workplace, lifecycle_program))
     workplace.run("unload", workplace.named("tiny"))
-    assert gateway.ask("tiny").status_code == httpx.codes.OK
+    assert gateway.ask("tiny", PATIENCE_SECONDS).status_code == httpx.codes.OK
 
 
 def test_a_container_reads_the_certificate_wherever_it_is(

@@ -177,7 +177,9 @@ def _packed(
             entry.size, entry.mode = len(data), rights & 0o444
             entry.uid, entry.gid = owner
             archive.addfile(entry, io.BytesIO(data))
-    return packed.getvalue()
+        length = archive.offset + 2 * tarfile.BLOCKSIZE
+    # Podman's reader ends at the two empty blocks: what came after them would break its pipe.
+    return packed.getvalue()[:length]
 
 
 def _folders(files: Iterable[str]) -> list[str]:

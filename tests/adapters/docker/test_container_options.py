@@ -1,23 +1,26 @@
 from __future__ import annotations
 
+import io
 import json
 import shutil
 import subprocess
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 from uuid import uuid4
 
 import docker
 import pytest
 from docker.models.containers import Container
 
-from moorage.adapters.docker.container_options import SECRETS_FILE, container_arguments
+from moorage.adapters.docker.container_options import SECRETS_FILE, container_arguments, deliver
 from moorage.adapters.docker.containers import DockerRuntime
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin
 from moorage.engines.flags import Flag, Variable
-from moorage.engines.launch import ContainerSpec, Isolation, Mount, Preparation
+from moorage.engines.launch import ContainerSpec, GeneratedFile, Isolation, Mount, Preparation
 from moorage.spec import IpcMode, NetworkMode, RestartPolicy, RuntimeName
 from tests.builders import a_container
 from tests.local_registry import empty_image, require_docker
@@ -46,6 +49,16 @@ def test_a_script_comes_first_as_an_argument_of_sh_with_its_words_before_the_eng
         *("moorage-prepare", "--packages", "a==1 b", "--without-cuda-compat", "--"),
         *("vllm", "serve", "/m"),
     ]
+
+
+def test_the_archive_of_files_has_nothing_after_its_end() -> None:
+    packed = list[bytes]()
+    container = SimpleNamespace(put_archive=lambda _path, data: packed.append(data))
+    file = GeneratedFile(path="/moorage/config/model.json", content="{}")
+    deliver(cast(Container, container), a_container(files=(file,)), {})
+    with tarfile.open(fileobj=io.BytesIO(packed[0])) as archive:
+        assert archive.getnames()[-1] == file.path.lstrip("/")
+        assert len(packed[0]) == archive.offset + 2 * tarfile.BLOCKSIZE
 
 
 USUAL = {
