@@ -63,6 +63,18 @@ def decode(content: bytes | str) -> Any:
     Raises:
         YamlError: It is no such text, or beyond a limit.
     """
+    return _built(content).value
+
+
+def places(content: bytes | str) -> dict[str, str]:
+    """Where each field of a text that `decode` takes begins: line and column, such as `4:3`.
+
+    By path, such as `hosts[0].ram`. What an alias repeats is where it was written first.
+    """
+    return _built(content, with_places=True).places
+
+
+def _built(content: bytes | str, *, with_places: bool = False) -> "_Builder":
     if len(content) > LARGEST_TEXT:
         raise YamlError(f"larger than {human_bytes(LARGEST_TEXT)}")
     try:
@@ -70,7 +82,7 @@ def decode(content: bytes | str) -> Any:
     except UnicodeDecodeError as error:
         raise YamlError(f"not UTF-8: {error.reason} at byte {error.start}") from None
     try:
-        return _Builder(text).document()
+        return _Builder(text, with_places=with_places)
     except (YAMLError, UnicodeError, IndexError, RecursionError) as error:
         raise YamlError(f"not valid YAML: {_one_line(error)}") from None
 
@@ -87,15 +99,18 @@ class _Part:
 class _Builder:
     """Makes values of the parser's events, and counts before it keeps anything."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, *, with_places: bool) -> None:
         # The parser of C would take other texts: it knows YAML 1.1.
         self._yaml = YAML(typ="safe", pure=True)
         self._events: Iterator[Any] = self._yaml.parse(text)
         self._anchors: dict[str, _Part | None] = {}
         self._entries = self._aliases = 0
         self._path: list[str] = []
+        self._with_places = with_places
+        self.places: dict[str, str] = {}
+        self.value = self._document()
 
-    def document(self) -> Any:
+    def _document(self) -> Any:
         """The one document; None where there is none."""
         found: list[Any] = []
         for event in self._events:
@@ -130,7 +145,7 @@ class _Builder:
         value: list[Any] = []
         parts: list[_Part] = []
         while not isinstance(event := next(self._events), SequenceEndEvent):
-            parts.append(self._inside(f"[{len(value)}]", event))
+            parts.append(self._inside(f"[{len(value)}]", event, event))
             value.append(parts[-1].value)
         return _collection(value, parts)
 
@@ -146,7 +161,7 @@ class _Builder:
             if key.value in value:
                 shown = _shown(key.value)
                 raise self._refused(f'not valid YAML: found duplicate key "{shown}"')
-            part = self._inside(f".{_shown(key.value)}", next(self._events))
+            part = self._inside(f".{_shown(key.value)}", next(self._events), event)
             parts += [key, part]
             if merges:
                 merged += self._mappings(part.value)
@@ -156,8 +171,12 @@ class _Builder:
             value |= {key: inner for key, inner in other.items() if key not in value}
         return _collection(value, parts)
 
-    def _inside(self, step: str, event: Any) -> _Part:
+    def _inside(self, step: str, event: Any, first: Any) -> _Part:
+        """A part of a collection, whose text begins with the event `first`."""
         self._path.append(step)
+        if self._with_places:
+            mark = first.start_mark
+            self.places[self._shown_path()] = f"{mark.line + 1}:{mark.column + 1}"
         part = self._part(event)
         self._path.pop()
         return part
@@ -215,7 +234,10 @@ class _Builder:
             raise self._refused(f"not valid YAML: nested more than {DEEPEST} deep")
 
     def _refused(self, message: str) -> YamlError:
-        return YamlError(message, "".join(self._path).removeprefix("."))
+        return YamlError(message, self._shown_path())
+
+    def _shown_path(self) -> str:
+        return "".join(self._path).removeprefix(".")
 
 
 def _collection(value: Any, parts: list[_Part]) -> _Part:

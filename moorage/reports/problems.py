@@ -39,7 +39,8 @@ MOST_MISTAKES = 50
 class Problem(Value):
     """One mistake: the path of the field, what stands there, what is allowed, and what is close.
 
-    The file is empty when the value did not come from one.
+    The file is empty when the value did not come from one. `place` is the line and the column of
+    the field in it, such as `4:3`; of what holds the field, where that is missing.
     """
 
     file: str
@@ -47,9 +48,10 @@ class Problem(Value):
     found: str
     message: str
     nearest: str = ""
+    place: str = ""
 
     def __str__(self) -> str:
-        where = f"{self.file}: " if self.file else ""
+        where = f"{':'.join(filter(None, (self.file, self.place)))}: " if self.file else ""
         hint = f" Did you mean '{self.nearest}'?" if self.nearest else ""
         return f"{where}{self.path or '(top level)'}: {self.message}{hint}"
 

@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from moorage.common.strict_yaml import DEEPEST, LARGEST_TEXT, MOST_ENTRIES, YamlError, decode
+from moorage.common.strict_yaml import (
+    DEEPEST,
+    LARGEST_TEXT,
+    MOST_ENTRIES,
+    YamlError,
+    decode,
+    places,
+)
 
 KIB = 1024
 
@@ -165,3 +172,11 @@ def test_what_is_accepted_says_what_ruamel_reads(text: str) -> None:
     except (YAMLError, ValueError):
         return
     assert value == known
+
+
+def test_each_field_has_a_place() -> None:
+    text = "a: 1\nb:\n  - c: &x {d: 2}\n  - *x\n"
+    assert places(text) == {
+        **{"a": "1:1", "b": "2:1", "b[0]": "3:5", "b[0].c": "3:5", "b[0].c.d": "3:12"},
+        "b[1]": "4:5",
+    }

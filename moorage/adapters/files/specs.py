@@ -13,7 +13,7 @@ from ruamel.yaml import YAML
 
 from moorage.adapters.files.safe_files import read_small
 from moorage.common.failures import Cause, Failure
-from moorage.common.strict_yaml import LARGEST_TEXT, YamlError, decode
+from moorage.common.strict_yaml import LARGEST_TEXT, YamlError, decode, places
 from moorage.inventory.fleet import Fleet
 from moorage.reports.problems import Problem, excerpt, problems_of
 from moorage.spec import ModelSpec
@@ -130,7 +130,23 @@ def validated(content: dict[str, Any], model: type[Model], path: Path, cause: Ca
     try:
         return model.model_validate(content)
     except ValidationError as error:
-        raise InvalidFile(cause, problems_of(error, model, str(path))) from error
+        found = problems_of(error, model, str(path))
+        where = _places(path)
+        placed = [one.model_copy(update={"place": _place(one.path, where)}) for one in found]
+        raise InvalidFile(cause, placed) from error
+
+
+def _places(path: Path) -> dict[str, str]:
+    with suppress(OSError, YamlError):  # it is not there any more, or was never a file
+        return places(read_small(path, LARGEST_TEXT))
+    return {}
+
+
+def _place(field: str, where: dict[str, str]) -> str:
+    """The place of a field, or of the innermost part that is there and would hold it."""
+    while field and field not in where:
+        field = field[: max(field.rfind("."), field.rfind("["), 0)]
+    return where.get(field, "")
 
 
 ENDINGS = (".yaml", ".yml")

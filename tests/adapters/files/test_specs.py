@@ -116,6 +116,23 @@ def test_every_mistake_is_told_at_once_with_the_file(write: Write) -> None:
     assert failure.detail.count(str(path)) == 3
 
 
+@pytest.mark.parametrize(
+    ("text", "placed"),
+    [
+        ("name: x\nsource: hf://o/x\nengine:\n  nam: vllm\n", ":4:3: engine.nam: unknown key"),
+        ("name: x\nsource: hf://o/x\nreplicas: many\n", ":3:1: replicas: found 'many'"),
+        ("name: x\nsource: hf://o/x\nlora:\n  - {name: a}\n", ":4:5: lora[0].source: is required"),
+        ("name: x\nsource: hf://o/x\nengine: &e {args: 1}\n", ":3:13: engine.args: "),
+        ("name: x\n", ": source: is required"),
+    ],
+)
+def test_a_mistake_has_the_line_and_column_of_its_field(
+    write: Write, text: str, placed: str
+) -> None:
+    path = write(text)
+    assert f"{path}{placed}" in refusal(path).detail
+
+
 def test_the_mistakes_survive_a_pickle(write: Write) -> None:
     failure = refusal(write("name: tiny\n"))
     assert isinstance(failure, InvalidFile)
