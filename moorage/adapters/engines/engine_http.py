@@ -223,13 +223,17 @@ def trusted_authorities() -> ssl.SSLContext:
     return httpx.create_ssl_context(trust_env=False)
 
 
+def trust_for(url: str) -> ssl.SSLContext:
+    """Whom a request trusts: without TLS nobody's certificates count, which need not be read."""
+    is_tls = httpx.URL(url).scheme == "https"
+    return trusted_authorities() if is_tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+
 async def _answer(question: Question, most: int) -> Answer:
     headers = {"Accept-Encoding": "identity"}
     if question.api_key:
         headers["Authorization"] = f"Bearer {question.api_key}"
-    # For a URL without TLS nobody's certificates count, which need not be read then.
-    is_tls = httpx.URL(question.url).scheme == "https"
-    trust = trusted_authorities() if is_tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    trust = trust_for(question.url)
     async with (
         httpx.AsyncClient(
             timeout=None, trust_env=False, verify=trust, follow_redirects=False

@@ -16,6 +16,7 @@ from moorage.adapters.engines.engine_http import (
     Question,
     Unreachable,
     Unusable,
+    trust_for,
 )
 from moorage.common.strict_json import JsonError, decode
 from moorage.common.units import human_bytes
@@ -56,7 +57,12 @@ def stream_text(
     pause = min(pause, seconds)
     try:
         with (
-            httpx.Client(timeout=pause, trust_env=False, follow_redirects=False) as client,
+            httpx.Client(
+                timeout=pause,
+                trust_env=False,
+                verify=trust_for(question.url),
+                follow_redirects=False,
+            ) as client,
             client.stream(
                 question.method, question.url, json=question.body, headers=headers
             ) as response,
