@@ -7,12 +7,14 @@ from pathlib import Path
 def models(incomplete: str) -> list[str]:
     """Models that the ledger knows, whose names begin so."""
     with suppress(Exception):
-        from moorage.adapters.ledger import Ledger  # noqa: PLC0415  (only completion needs it here)
-        from moorage.adapters.ledger.database import sqlite_file  # noqa: PLC0415  (as above)
-        from moorage.adapters.system.settings import Settings  # noqa: PLC0415  (as above)
+        from sqlalchemy import make_url  # noqa: PLC0415  (only a completion needs any of these)
+
+        from moorage.adapters.ledger import Ledger  # noqa: PLC0415
+        from moorage.adapters.ledger.traces import database_file  # noqa: PLC0415
+        from moorage.adapters.system.settings import Settings  # noqa: PLC0415
 
         url = Settings().ledger
-        file = sqlite_file(url)
+        file = database_file(make_url(url))
         if file is None or file.exists():
             named = {row.model for row in Ledger(url).releases.latest()}
             return sorted(name for name in named if name.startswith(incomplete))
@@ -22,10 +24,10 @@ def models(incomplete: str) -> list[str]:
 def specs(incomplete: str) -> list[str]:
     """Names under deployments/ that begin so, and files whose paths do."""
     with suppress(OSError, ValueError):
-        from moorage.adapters.files.specs import OTHER_FILES  # noqa: PLC0415  (reads YAML)
+        from moorage.adapters.files.specs import spec_names  # noqa: PLC0415  (reads YAML)
         from moorage.cli.options import DEPLOYMENTS  # noqa: PLC0415  (it has these completed)
 
-        names = [one.stem for one in DEPLOYMENTS.glob("*.yaml") if one.name not in OTHER_FILES]
+        names = spec_names(DEPLOYMENTS)
         begun = Path(incomplete)
         folder = begun if incomplete.endswith("/") else begun.parent
         there = [one for one in folder.iterdir() if str(one).startswith(incomplete)]

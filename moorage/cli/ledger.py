@@ -13,7 +13,8 @@ from sqlalchemy import make_url
 from moorage.adapters.ledger.check import problems_of_content, problems_of_file
 from moorage.adapters.ledger.copies import back_up
 from moorage.adapters.ledger.copies import restore as restore_ledger
-from moorage.adapters.ledger.database import shown_url, sqlite_file
+from moorage.adapters.ledger.database import shown_url
+from moorage.adapters.ledger.traces import database_file
 from moorage.adapters.system.settings import Settings
 from moorage.cli.commands import Commands
 from moorage.cli.options import AsJson, Yes, require_consent
@@ -76,7 +77,7 @@ def check(as_json: AsJson = False) -> None:
 
 def _file() -> Path | None:
     """The file of the ledger; none in PostgreSQL, or before anything was deployed."""
-    path = sqlite_file(Settings().ledger)
+    path = database_file(make_url(Settings().ledger))
     return path if path and path.exists() else None
 
 

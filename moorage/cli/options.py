@@ -71,14 +71,12 @@ def existing(path: Path) -> Path:
     if path == Path("-"):
         return path
     if not _is_there(path) and path.suffix not in (".yaml", ".yml") and path.name == str(path):
-        from moorage.adapters.files.specs import OTHER_FILES  # noqa: PLC0415  (as above)
+        from moorage.adapters.files.specs import spec_names  # noqa: PLC0415  (as above)
 
         candidate = DEPLOYMENTS / f"{path}.yaml"
         if _is_there(candidate):
             return candidate
-        names = sorted(
-            one.stem for one in DEPLOYMENTS.glob("*.yaml") if one.name not in OTHER_FILES
-        )
+        names = spec_names(DEPLOYMENTS)
         near = get_close_matches(str(path), names, n=1)
         there = f"Known specs: {', '.join(names[:10])}." if names else "Pass the file of a spec."
         raise Failure(

@@ -65,8 +65,8 @@ def redeploy(
     if dry_run:
         ended = call_dry_run("plan_redeployment", *chosen, by_policy, force, as_json=as_json)
     else:
-        yes = yes or not every
-        require_consent("Redeploy every running model that changed?", yes=yes, as_json=as_json)
+        if every:
+            require_consent("Redeploy every running model that changed?", yes=yes, as_json=as_json)
         how = (by_policy, force, wave, at_once, pause, stop_at)
         ended = call_flow("redeploy_models", *chosen, *how, as_json=as_json, failed_too=True)
     _show(ended.result, as_json=as_json)

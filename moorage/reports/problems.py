@@ -3,7 +3,7 @@
 import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, get_args
+from typing import Any, Self, get_args
 
 from pydantic import BaseModel, ValidationError
 
@@ -54,6 +54,13 @@ class Problem(Value):
         where = f"{':'.join(filter(None, (self.file, self.place)))}: " if self.file else ""
         hint = f" Did you mean '{self.nearest}'?" if self.nearest else ""
         return f"{where}{self.path or '(top level)'}: {self.message}{hint}"
+
+    def placed(self, places: Mapping[str, str]) -> Self:
+        """The same with the place of its field, or of the innermost part that would hold it."""
+        field = self.path
+        while field and field not in places:
+            field = field[: max(field.rfind("."), field.rfind("["), 0)]
+        return self.model_copy(update={"place": places.get(field, "")})
 
 
 def problems_of(error: ValidationError, model: type[BaseModel], file: str = "") -> list[Problem]:

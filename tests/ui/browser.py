@@ -19,7 +19,7 @@ WAIT_MS = 60_000
 """How long a part of a page may take; it shares the machine with other tests."""
 
 TURN_MS = 20_000
-"""How long one may take that needs no page to be loaded; then it is loaded after all."""
+"""How long another page may take to show within the one that is loaded; then it is loaded."""
 
 TURN = """path => {
     history.pushState({}, "", path)

@@ -29,7 +29,6 @@ POLICY_FILE = "policy.yaml"
 OTHER_FILES = frozenset({FLEET_FILE, POLICY_FILE})
 """Files among specs that hold none."""
 
-
 STDIN = Path("-")
 """Stands for standard input."""
 
@@ -59,7 +58,7 @@ def load_spec(path: Path) -> ModelSpec:
     content = load_mapping(path, Cause.BAD_SPEC)
     for holder, key in _sources(content):
         holder[key] = absolute(holder[key], path.parent)
-    return validated(content, ModelSpec, path, Cause.BAD_SPEC)
+    return _loaded(content, ModelSpec, path, Cause.BAD_SPEC)
 
 
 def absolute(source: str, folder: Path) -> str:
@@ -83,7 +82,7 @@ def load_fleet(path: Path | None, spec_file: Path | None = None) -> Fleet:
 
 def load_file(path: Path, model: type[Model], cause: Cause) -> Model:
     """Read any other file; raises `InvalidFile` with the cause and every mistake."""
-    return validated(load_mapping(path, cause), model, path, cause)
+    return _loaded(load_mapping(path, cause), model, path, cause)
 
 
 def _sources(content: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
@@ -130,23 +129,23 @@ def validated(content: dict[str, Any], model: type[Model], path: Path, cause: Ca
     try:
         return model.model_validate(content)
     except ValidationError as error:
-        found = problems_of(error, model, str(path))
-        where = _places(path)
-        placed = [one.model_copy(update={"place": _place(one.path, where)}) for one in found]
-        raise InvalidFile(cause, placed) from error
+        raise InvalidFile(cause, problems_of(error, model, str(path))) from error
+
+
+def _loaded(content: dict[str, Any], model: type[Model], path: Path, cause: Cause) -> Model:
+    """What was read from a file as a value; each mistake has its place there."""
+    try:
+        return validated(content, model, path, cause)
+    except InvalidFile as failure:
+        found = _places(path)
+        placed = [problem.placed(found) for problem in failure.problems]
+        raise InvalidFile(cause, placed) from failure.__cause__
 
 
 def _places(path: Path) -> dict[str, str]:
-    with suppress(OSError, YamlError):  # it is not there any more, or was never a file
+    with suppress(OSError, YamlError):  # it was standard input, or another text by now
         return places(read_small(path, LARGEST_TEXT))
     return {}
-
-
-def _place(field: str, where: dict[str, str]) -> str:
-    """The place of a field, or of the innermost part that is there and would hold it."""
-    while field and field not in where:
-        field = field[: max(field.rfind("."), field.rfind("["), 0)]
-    return where.get(field, "")
 
 
 ENDINGS = (".yaml", ".yml")
@@ -173,6 +172,11 @@ def load_specs(paths: Sequence[Path]) -> list[ModelSpec]:
     if problems:
         raise InvalidFile(Cause.BAD_SPEC, problems)
     return [spec for _, spec in specs.values()]
+
+
+def spec_names(folder: Path) -> list[str]:
+    """What the specs of a folder are called there: their files without `.yaml`."""
+    return sorted(one.stem for one in folder.glob("*.yaml") if one.name not in OTHER_FILES)
 
 
 def load_hosts(fleet: Path | None, paths: Sequence[Path]) -> Fleet:

@@ -244,14 +244,6 @@ def unreadable(error: Exception, where: str, rows: Sequence[str] = ()) -> Failur
     return Failure(Cause.LEDGER_DAMAGED, f"{where}: {found}")
 
 
-def sqlite_file(url: str) -> Path | None:
-    """The file of a ledger in SQLite, which may not be there yet; none for PostgreSQL."""
-    parsed = make_url(url)
-    if parsed.get_backend_name() != "sqlite" or not parsed.database:
-        return None
-    return Path(parsed.database)
-
-
 def shown_url(url: URL) -> str:
     """A URL without its password."""
     return url.render_as_string(hide_password=True)
