@@ -13,6 +13,7 @@ import pytest
 
 from tests.e2e.conftest import tiny_llama
 from tests.e2e.workplace import REPOSITORY, Workplace
+from tests.flows.requests import parameters
 from tests.homes import own_home
 from tests.prefect_server import (
     PrefectServer,
@@ -23,7 +24,14 @@ from tests.prefect_server import (
 )
 from tests.waiting import until
 
-__all__ = ["flows_run_there", "own_home", "prefect_server", "runs_server", "tiny_llama"]
+__all__ = [
+    "flows_run_there",
+    "own_home",
+    "parameters",
+    "prefect_server",
+    "runs_server",
+    "tiny_llama",
+]
 
 DEPLOYMENTS = (
     *("deploy-model/deploy", "plan-model/plan", "retire-model/retire"),

@@ -5,23 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import signal
-import socket
-import subprocess
-import sys
-from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from ruamel.yaml import YAML
 
-from moorage.gateway.gateway import Gateway
 from tests.e2e.workplace import REPOSITORY, Workplace
-from tests.flows.conftest import Serving, without_empty
-from tests.prefect_server import PrefectApi, PrefectServer, free_port, prepared_home
+from tests.flows.requests import ENGINE, NEVER_READY, Parameters, assert_undone, until_started
+from tests.prefect_server import PrefectServer
 from tests.waiting import until
 
 pytestmark = pytest.mark.server
@@ -43,11 +35,6 @@ ENUMS = {
     *("IpcMode", "NetworkMode", "RestartPolicy", "Distributed", "ApiKey", "WhenDead"),
     *("ReplaceStrategy", "OnDrift", "Approval", "Routing", "TritonInstance"),
 }
-ENGINE = {"name": "transformers", "runtime": "process"}
-NEVER_READY = {**ENGINE, "command": ["sleep", "600"]}
-APPEAR_SECONDS = 120
-
-
 WORKING_DIRECTORY = "prefect.deployments.steps.set_working_directory"
 """The step that keeps Prefect from copying a folder for each run."""
 
@@ -242,10 +229,10 @@ class TestServed:
         self, served: PrefectServer, parameters: Parameters, workplace: Workplace
     ) -> None:
         created = served.ask("deploy-model/deploy", parameters("slow", engine=NEVER_READY)).json()
-        _until_started(workplace, "slow")
+        until_started(workplace, "slow")
         served.cancel(created["id"])
         assert _state(served.ended(created["id"])) == ("CANCELLED", "Cancelled")
-        _assert_undone(workplace, "slow")
+        assert_undone(workplace, "slow")
 
     def test_what_the_schema_would_refuse_is_refused_by_the_flow_too(
         self, served: PrefectServer, parameters: Parameters, workplace: Workplace
@@ -298,44 +285,6 @@ class TestServed:
         assert set(deployment["parameter_openapi_schema"]["definitions"]) >= MODELS
 
 
-@pytest.mark.process
-def test_serve_brings_its_own_server_and_ends_everything_with_it(
-    workplace: Workplace, parameters: Parameters, tmp_path: Path
-) -> None:
-    port = free_port()
-    own = {"PREFECT_SERVER_API_PORT": str(port), "PREFECT_HOME": str(prepared_home(tmp_path))}
-    workplace.ledger.gateways.put(Gateway(name="main", machine="elsewhere", epoch=1))
-    with Serving(workplace, PREFECT_API_URL="", PREFECT_API_AUTH_STRING="", **own) as serving:
-        login = (workplace.home / "api" / "login").read_text().strip()
-        api = PrefectApi(f"http://127.0.0.1:{port}/api", login)
-        until(lambda: api.has_deployment("deploy-model/deploy"))
-        assert "models http://127.0.0.1:4000/v1" in serving.log.read_text()
-        created = api.ask("deploy-model/deploy", parameters("ended", engine=NEVER_READY))
-        assert created.status_code == 201
-        _until_started(workplace, "ended")
-
-        assert serving.stop(signal.SIGTERM) == 0, serving.log.read_text()
-    _assert_undone(workplace, "ended")
-    with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(("127.0.0.1", port))
-
-
-def test_serve_says_what_to_do_when_the_port_is_taken(workplace: Workplace) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        port = other.getsockname()[1]
-        done = subprocess.run(
-            workplace.argv("serve", "--port", port),
-            env=without_empty({**workplace.environment, "PREFECT_API_URL": ""}),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    assert done.returncode == 7
-    message = " ".join(done.stderr.split())
-    assert f"cannot listen on 127.0.0.1:{port}" in message
-    assert f"PREFECT_API_URL=http://127.0.0.1:{port}/api" in message
-
-
 def test_a_command_against_the_server_is_a_flow_run_there(
     workplace: Workplace, prefect_server: PrefectServer
 ) -> None:
@@ -345,78 +294,6 @@ def test_a_command_against_the_server_is_a_flow_run_there(
     runs = prefect_server.post("/flow_runs/filter", {"flow_runs": since})
     own = [run["state"]["type"] for run in runs if run["deployment_id"] is None]
     assert own == ["COMPLETED"]
-
-
-@pytest.mark.parametrize("words", [["plan", "SPEC", "--json"], ["reconcile", "--json"]])
-def test_a_command_needs_no_server_at_all(
-    workplace: Workplace, tmp_path: Path, words: list[str]
-) -> None:
-    home = tmp_path / "prefect"
-    alone = {"PREFECT_HOME": str(home), "PREFECT_API_URL": ""}
-    spec = str(workplace.spec("alone", engine=ENGINE))
-    done = subprocess.run(
-        workplace.argv(*(spec if word == "SPEC" else word for word in words)),
-        env=without_empty({**workplace.environment, **alone}),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)
-    assert home.exists() == (words[0] == "reconcile"), "a plan does not even import Prefect"
-
-
-ANONYMOUS = """
-import httpx
-from prefect import flow, get_client
-from moorage.cli.flows import run_flow
-
-@flow
-async def ask():
-    async with get_client() as client:
-        page = {"Origin": "http://evil.example"}
-        refused = httpx.post(f"{client.api_url}block_documents/filter", json={}, headers=page)
-        await client.read_flows()
-        return refused.status_code, refused.headers.get("access-control-allow-origin")
-
-print(run_flow(lambda: ask(return_state=True), as_json=True).result)
-"""
-
-
-def test_the_temporary_server_of_a_command_asks_for_a_login_too(
-    workplace: Workplace, tmp_path: Path
-) -> None:
-    alone = {"PREFECT_HOME": str(prepared_home(tmp_path)), "PREFECT_API_URL": ""}
-    done = subprocess.run(
-        [sys.executable, "-c", ANONYMOUS],
-        env=without_empty({**workplace.environment, **alone}),
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.stdout.strip().endswith("(401, None)"), done.stderr
-
-
-class Parameters:
-    """Parameters of a flow: a spec and the workplace's fleet, as plain JSON."""
-
-    def __init__(self, workplace: Workplace) -> None:
-        self._workplace = workplace
-        self._fleet = YAML(typ="safe").load(workplace.folder / "fleet.yaml")
-
-    def __call__(self, name: str, **fields: Any) -> dict[str, Any]:
-        source = f"file://{self._workplace.model}"
-        spec = {"name": self._workplace.named(name), "source": source, **fields}
-        return {"spec": spec, "fleet": self._fleet}
-
-
-@pytest.fixture
-def parameters(workplace: Workplace) -> Iterator[Parameters]:
-    """Makes parameters; whatever a failed test left running is ended."""
-    yield Parameters(workplace)
-    for process in workplace.processes():
-        process.kill()
 
 
 def _fingerprint(flow_run: dict[str, Any]) -> str:
@@ -434,16 +311,3 @@ def _answer(endpoint: str, model: str) -> str:
     body = {"model": model, "messages": messages, "max_tokens": 4}
     answer = httpx.post(f"{endpoint}/chat/completions", json=body, timeout=60)
     return str(answer.raise_for_status().json()["choices"][0]["message"]["content"])
-
-
-def _until_started(workplace: Workplace, name: str) -> None:
-    def is_verifying() -> bool:
-        rows = workplace.releases(name)
-        return bool(rows and rows[0].state == "starting" and workplace.processes())
-
-    until(is_verifying)
-
-
-def _assert_undone(workplace: Workplace, name: str) -> None:
-    assert [row.state for row in workplace.releases(name)] == ["error"]
-    assert workplace.is_clean()

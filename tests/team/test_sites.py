@@ -16,7 +16,7 @@ import pytest
 
 from tests.e2e.conftest import process_engine
 from tests.e2e.workplace import REPOSITORY
-from tests.flows.test_server import Parameters
+from tests.flows.requests import Parameters
 from tests.prefect_server import PrefectApi
 from tests.team.conftest import Team, TeamPlace, Worker
 from tests.waiting import until

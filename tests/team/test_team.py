@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from tests.e2e.conftest import process_engine
-from tests.flows.test_server import Parameters
+from tests.flows.requests import Parameters
 from tests.team.conftest import Team, TeamPlace
 
 pytestmark = [pytest.mark.server, pytest.mark.process]

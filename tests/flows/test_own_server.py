@@ -1,0 +1,110 @@
+"""Servers that moorage starts where none is configured: of `serve`, and of single commands."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from moorage.gateway.gateway import Gateway
+from tests.e2e.workplace import REPOSITORY, Workplace
+from tests.flows.conftest import Serving, without_empty
+from tests.flows.requests import ENGINE, NEVER_READY, Parameters, assert_undone, until_started
+from tests.prefect_server import PrefectApi, free_port, prepared_home
+from tests.waiting import until
+
+pytestmark = pytest.mark.server
+
+
+@pytest.mark.process
+def test_serve_brings_its_own_server_and_ends_everything_with_it(
+    workplace: Workplace, parameters: Parameters, tmp_path: Path
+) -> None:
+    port = free_port()
+    own = {"PREFECT_SERVER_API_PORT": str(port), "PREFECT_HOME": str(prepared_home(tmp_path))}
+    workplace.ledger.gateways.put(Gateway(name="main", machine="elsewhere", epoch=1))
+    with Serving(workplace, PREFECT_API_URL="", PREFECT_API_AUTH_STRING="", **own) as serving:
+        login = (workplace.home / "api" / "login").read_text().strip()
+        api = PrefectApi(f"http://127.0.0.1:{port}/api", login)
+        until(lambda: api.has_deployment("deploy-model/deploy"))
+        assert "models http://127.0.0.1:4000/v1" in serving.log.read_text()
+        created = api.ask("deploy-model/deploy", parameters("ended", engine=NEVER_READY))
+        assert created.status_code == 201
+        until_started(workplace, "ended")
+
+        assert serving.stop(signal.SIGTERM) == 0, serving.log.read_text()
+    assert_undone(workplace, "ended")
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port))
+
+
+def test_serve_says_what_to_do_when_the_port_is_taken(workplace: Workplace) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        done = subprocess.run(
+            workplace.argv("serve", "--port", port),
+            env=without_empty({**workplace.environment, "PREFECT_API_URL": ""}),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 7
+    message = " ".join(done.stderr.split())
+    assert f"cannot listen on 127.0.0.1:{port}" in message
+    assert f"PREFECT_API_URL=http://127.0.0.1:{port}/api" in message
+
+
+@pytest.mark.parametrize("words", [["plan", "SPEC", "--json"], ["reconcile", "--json"]])
+def test_a_command_needs_no_server_at_all(
+    workplace: Workplace, tmp_path: Path, words: list[str]
+) -> None:
+    home = tmp_path / "prefect"
+    alone = {"PREFECT_HOME": str(home), "PREFECT_API_URL": ""}
+    spec = str(workplace.spec("alone", engine=ENGINE))
+    done = subprocess.run(
+        workplace.argv(*(spec if word == "SPEC" else word for word in words)),
+        env=without_empty({**workplace.environment, **alone}),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)
+    assert home.exists() == (words[0] == "reconcile"), "a plan does not even import Prefect"
+
+
+ANONYMOUS = """
+import httpx
+from prefect import flow, get_client
+from moorage.cli.flows import run_flow
+
+@flow
+async def ask():
+    async with get_client() as client:
+        page = {"Origin": "http://evil.example"}
+        refused = httpx.post(f"{client.api_url}block_documents/filter", json={}, headers=page)
+        await client.read_flows()
+        return refused.status_code, refused.headers.get("access-control-allow-origin")
+
+print(run_flow(lambda: ask(return_state=True), as_json=True).result)
+"""
+
+
+def test_the_temporary_server_of_a_command_asks_for_a_login_too(
+    workplace: Workplace, tmp_path: Path
+) -> None:
+    alone = {"PREFECT_HOME": str(prepared_home(tmp_path)), "PREFECT_API_URL": ""}
+    done = subprocess.run(
+        [sys.executable, "-c", ANONYMOUS],
+        env=without_empty({**workplace.environment, **alone}),
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.strip().endswith("(401, None)"), done.stderr
