@@ -17,6 +17,7 @@ from sqlalchemy import create_engine, text
 from tests.e2e.conftest import process_engine
 from tests.flows.requests import Parameters
 from tests.team.conftest import Team, TeamPlace
+from tests.waiting import until
 
 pytestmark = [pytest.mark.server, pytest.mark.process]
 
@@ -63,8 +64,10 @@ def test_a_model_is_deployed_through_the_api_and_both_databases_know_it(
     query = f"SELECT name FROM flow_run WHERE id = '{done['id']}'"
     assert rows(up, "prefect", query) == [f"deploy {name}"]
     assert place.json("status", name)[0]["id"] == f"{name}.v1"
-    tasks = rows(up, "prefect", f"SELECT name FROM task_run WHERE flow_run_id = '{done['id']}'")
-    assert {"survey the fleet", f"launch {name}.v1"} <= set(tasks)
+    # The server writes what it hears of tasks each second, and so after the end of their run.
+    query = f"SELECT name FROM task_run WHERE flow_run_id = '{done['id']}'"
+    tasks = {"survey the fleet", f"launch {name}.v1"}
+    until(lambda: tasks <= set(rows(up, "prefect", query)))
     place.run("retire", name)
     assert place.is_clean()
 
