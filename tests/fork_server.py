@@ -31,12 +31,13 @@ EARLY = (
 )
 """How variables begin that are read while modules are imported; a command reads all others."""
 
-PREFECT = "PREFECT_"
+PREFECTS = "PREFECT_"
 """How Prefect's variables begin: those of the first command are read while modules are imported,
 and a command that has others reads them again."""
 
-COMMAND, PREFECT_SERVER = "moorage", "prefect server"
-"""The programs that can be forked."""
+COMMAND, SERVICE = "moorage", "moorage, until it is stopped"
+PREFECT, PREFECT_SERVER = "prefect", "prefect server"
+"""The programs that can be forked; a service and a server lead a session of their own."""
 
 NOTHING = ""
 KILLS, FAILS, STOPS = "kills itself", "fails", "gets SIGTERM"
@@ -111,10 +112,13 @@ class ForkServer:
         how: str = KILLS,
         signals: Mapping[int, float] = {},
         program: str = COMMAND,
+        folder: Path = REPOSITORY,
+        log: Path | None = None,
     ) -> ForkedProcess:
-        """Start a command, see `run`; a server leads a session of its own."""
+        """Start a program, see `run`, in a folder; a log gets all that it writes."""
         order = {
             "program": program,
+            "folder": str(folder),
             "arguments": arguments,
             "environment": dict(environment),
             "point": point,
@@ -122,7 +126,7 @@ class ForkServer:
             "how": how,
             "signals": list(signals.items()),
         }
-        out, err = (tempfile.TemporaryFile("w+") for _ in "oe")  # noqa: SIM115  (the command's)
+        out, err = _files(log)
         answers, theirs = socket.socketpair()
         with theirs:
             files = [theirs.fileno(), out.fileno(), err.fileno()]
@@ -180,6 +184,13 @@ class ForkedProcess:
         self.send_signal(signal.SIGKILL)
 
 
+def _files(log: Path | None) -> tuple[IO[str], IO[str]]:
+    """What a program writes its standard output and error to."""
+    if log:
+        return log.open("a+"), log.open("a+")
+    return tempfile.TemporaryFile("w+"), tempfile.TemporaryFile("w+")
+
+
 _SERVERS: dict[frozenset[tuple[str, str]], ForkServer] = {}
 _TURN = threading.Lock()
 
@@ -187,7 +198,7 @@ _TURN = threading.Lock()
 def server_for(environment: Mapping[str, str]) -> ForkServer:
     """The server whose modules were imported with these variables, started where it is missing."""
     counting = {name: value for name, value in environment.items() if name.startswith(EARLY)}
-    prefect = {name: value for name, value in environment.items() if name.startswith(PREFECT)}
+    prefect = {name: value for name, value in environment.items() if name.startswith(PREFECTS)}
     own = {name: value for name, value in os.environ.items() if not name.startswith(EARLY)}
     key = frozenset(counting.items())
     with _TURN:

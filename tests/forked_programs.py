@@ -19,6 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 
+from prefect import cli
 from prefect.context import refresh_global_settings_context
 
 import flows.deploy_model
@@ -31,7 +32,17 @@ from moorage.cli.app import TARGETS, app
 from moorage.common.failures import Cause, Failure
 from tests.e2e.interrupted import arm
 from tests.e2e.outages import kill_whole
-from tests.fork_server import COMMAND, FAILS, KILLS, MESSAGE_BYTES, PREFECT, PREFECT_SERVER, STOPS
+from tests.fork_server import (
+    COMMAND,
+    FAILS,
+    KILLS,
+    MESSAGE_BYTES,
+    PREFECT,
+    PREFECT_SERVER,
+    PREFECTS,
+    SERVICE,
+    STOPS,
+)
 
 
 def main(number: int) -> None:
@@ -104,6 +115,7 @@ def _become(order: dict[str, Any], answers: int, out: int, err: int) -> None:
     before = _prefect_variables()
     os.environ.clear()
     os.environ.update(order["environment"])
+    os.chdir(order["folder"])
     if _prefect_variables() != before:
         refresh_global_settings_context()
     if order["point"]:
@@ -117,7 +129,7 @@ def _become(order: dict[str, Any], answers: int, out: int, err: int) -> None:
 
 
 def _prefect_variables() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if name.startswith(PREFECT)}
+    return {name: value for name, value in os.environ.items() if name.startswith(PREFECTS)}
 
 
 def _ended(program: Callable[[list[str]], object], arguments: list[str]) -> int:
@@ -141,16 +153,31 @@ def _leave(code: int) -> None:
     os._exit(code)
 
 
-def _serve(arguments: list[str]) -> None:
-    os.setsid()
-    api_server.main(arguments)
+def _leads(program: Callable[[list[str]], object]) -> Callable[[list[str]], object]:
+    """A program as the leader of a session of its own."""
+
+    def led(arguments: list[str]) -> None:
+        os.setsid()
+        program(arguments)
+
+    return led
+
+
+def _prefect(arguments: list[str]) -> None:
+    sys.argv[1:] = arguments
+    cli.app()
 
 
 def _fail() -> None:
     raise Failure(Cause.LAUNCH_REFUSED, "the test has it fail here")
 
 
-PROGRAMS: dict[str, Callable[[list[str]], object]] = {COMMAND: app, PREFECT_SERVER: _serve}
+PROGRAMS: dict[str, Callable[[list[str]], object]] = {
+    COMMAND: app,
+    SERVICE: _leads(app),
+    PREFECT: _prefect,
+    PREFECT_SERVER: _leads(api_server.main),
+}
 
 HAPPENS: dict[str, Callable[[], None] | None] = {
     KILLS: None,

@@ -26,7 +26,7 @@ from tests.prefect_server import free_port
 
 pytestmark = [pytest.mark.process, pytest.mark.server]
 
-PAUSE_SECONDS = 0.1
+CALLERS, PAUSE_SECONDS = 3, 0.1
 
 
 class Gateway:
@@ -64,12 +64,13 @@ class Gateway:
 
 
 class Load:
-    """Callers that ask a model non-stop through the gateway."""
+    """Callers that ask a model through the gateway, again `pause` seconds after each answer."""
 
-    def __init__(self, gateway: Gateway, name: str, count: int = 3) -> None:
+    def __init__(self, gateway: Gateway, name: str, pause: float = PAUSE_SECONDS) -> None:
         self.answered, self.failed = 0, list[str]()
         self._gateway, self._name, self._end = gateway, name, threading.Event()
-        self._threads = [threading.Thread(target=self._ask) for _ in range(count)]
+        self._pause = pause
+        self._threads = [threading.Thread(target=self._ask) for _ in range(CALLERS)]
 
     def __enter__(self) -> Self:
         for thread in self._threads:
@@ -87,7 +88,7 @@ class Load:
         place.wait_until(lambda: self.answered > enough)
 
     def _ask(self) -> None:
-        while not self._end.wait(PAUSE_SECONDS):
+        while not self._end.wait(self._pause):
             try:
                 answer = self._gateway.ask(self._name)
                 wrong = "" if answer.status_code == 200 else f"{answer.status_code} {answer.text}"
@@ -237,7 +238,8 @@ def test_a_stream_ends_before_its_engine_stops_though_the_engine_has_no_metrics(
     program, busy = streaming_engine(tmp_path)
     engine = process_engine(program, BUSY=str(busy))
     stopping = {"drain_seconds": 600, "grace_seconds": 1}
-    workplace.run("deploy", workplace.spec(engine=engine, stopping=stopping))
+    at_once = {"linger_seconds": 0}  # the drain begins before the stream can end
+    workplace.run("deploy", workplace.spec(engine=engine, stopping=stopping, replace=at_once))
     name = workplace.named("tiny")
     body = {"model": name, "prompt": "Hello", "stream": True}
     with httpx.stream("POST", f"{gateway.url}/v1/completions", json=body) as answer:

@@ -20,6 +20,9 @@ __all__ = ["place"]
 
 pytestmark = [pytest.mark.process, pytest.mark.server]
 
+PAUSE_SECONDS = 0.5
+"""An answer of a real engine takes so much of the machine that replacing it would wait for it."""
+
 
 class ChatGateway(Gateway):
     """Callers chat; every other answer is a stream, which must be whole."""
@@ -46,7 +49,7 @@ def spec(place: Workplace, number: int, **replace: Any) -> Path:
 def test_no_request_to_real_engines_fails(place: Workplace) -> None:
     gateway, name = ChatGateway(place), place.named("tiny")
     place.run("deploy", spec(place, 1))
-    with Load(gateway, "tiny") as load:
+    with Load(gateway, "tiny", PAUSE_SECONDS) as load:
         load.go_on(place)
         place.run("deploy", spec(place, 2))
         load.go_on(place)

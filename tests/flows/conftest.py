@@ -2,10 +2,8 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ import pytest
 from tests.e2e.conftest import tiny_llama
 from tests.e2e.workplace import REPOSITORY, Workplace
 from tests.flows.requests import parameters
+from tests.fork_server import PREFECT, SERVICE, server_for
 from tests.homes import own_home
 from tests.prefect_server import (
     PrefectServer,
@@ -33,6 +32,7 @@ __all__ = [
     "tiny_llama",
 ]
 
+DEPLOY_SECONDS = 600
 DEPLOYMENTS = (
     *("deploy-model/deploy", "plan-model/plan", "retire-model/retire"),
     *("rollback-model/rollback", "apply-models/apply"),
@@ -46,13 +46,16 @@ DEPLOYMENTS = (
 def deployed(prefect_server: PrefectServer) -> dict[str, dict[str, Any]]:
     """What `prefect deploy --all` makes of prefect.yaml, by name."""
     prefect_server.post("/work_pools/", {"name": "moorage", "type": "process"})
-    subprocess.run(
-        [sys.executable, "-m", "prefect", "--no-prompt", "deploy", "--all"],
-        cwd=REPOSITORY,
-        env={**os.environ, **prefect_server.environment, "PWD": str(REPOSITORY)},
-        check=True,
-    )
+    deploy_all({**os.environ, **prefect_server.environment})
     return {name: prefect_server.deployment(name) for name in DEPLOYMENTS}
+
+
+def deploy_all(environment: Mapping[str, str]) -> None:
+    """`prefect deploy --all`, by which a team gives the flows to its work pool."""
+    words = ["--no-prompt", "deploy", "--all"]
+    given = without_empty({**environment, "PWD": str(REPOSITORY)})
+    done = server_for(given).begin(words, given, program=PREFECT)
+    assert done.wait(DEPLOY_SECONDS) == 0, done.communicate()
 
 
 @pytest.fixture(scope="module")
@@ -85,15 +88,13 @@ class Serving:
         self.environment = without_empty({**workplace.environment, **environment})
 
     def __enter__(self) -> Serving:
-        with self.log.open("wb") as log:
-            self.process = subprocess.Popen(
-                self._workplace.argv("serve"),
-                cwd=self._workplace.folder,
-                env=self.environment,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+        self.process = server_for(self.environment).begin(
+            ["serve"],
+            self.environment,
+            program=SERVICE,
+            folder=self._workplace.folder,
+            log=self.log,
+        )
         try:
             self._wait()
         except BaseException:

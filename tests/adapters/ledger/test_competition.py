@@ -21,6 +21,9 @@ from tests.builders import REVISION, a_claim, a_fleet, a_host, a_spec
 pytestmark = pytest.mark.process
 
 PROCESSES, EACH = 8, 125
+PAUSE_SECONDS = 0.02
+"""Between two looks at the claims, which those who compete need the machine for."""
+
 HOSTS, GPUS, PORTS = 4, 2, 40
 FLEET = a_fleet(*(a_host(f"gpu-{number}", GPUS) for number in range(HOSTS)))
 LIMITS = {Resource.ACCELERATOR: 80 * GIB, Resource.RAM: 128 * GIB, Resource.PORT: 1}
@@ -105,12 +108,12 @@ def held_twice(claims: Sequence[Claim]) -> list[Key]:
 
 @contextmanager
 def watched(ledger: Ledger) -> Iterator[list[list[Key]]]:
-    """Looks at the claims all the time; what it saw held twice, a list for each look."""
+    """Looks at the claims again and again; what it saw held twice, a list for each look."""
     looks: list[list[Key]] = []
     ended = threading.Event()
 
     def look() -> None:
-        while not ended.is_set():
+        while not ended.wait(PAUSE_SECONDS):
             looks.append(held_twice(ledger.claims.all()))
 
     watcher = threading.Thread(target=look)
