@@ -26,6 +26,7 @@ from moorage.placement.placement import Placed
 from moorage.releases.release import Release, ReleaseRow, ReleaseState, replaceable
 from moorage.releases.requester import Claim
 from moorage.spec import ModelSpec
+from tasks.acceptance import acceptance, must_carry
 from tasks.compare import serving, sole_flow, superseded_since
 from tasks.image import image_drift, pull_image
 from tasks.journal import failure_of, tell
@@ -206,6 +207,7 @@ class ReleaseRollout:
 
         saga.arm("stop what was started", abandon, release)
         await start_replicas(draft, plan, placed.profile, old.release if old else None)
+        await carry_load(draft, plan, placed, old)
 
         await draft.complete(placed)
         if old:
@@ -260,6 +262,25 @@ async def start_replicas(
             must_pass(gates)
         if watched and len(parts) == later:
             await canary(spec, profile, plan, draft.release.workloads)
+
+
+async def carry_load(
+    draft: ReleaseDraft, plan: LaunchPlan, placed: Placed, old: ReleaseRow | None
+) -> None:
+    """Load a release as its spec asks, beside the one that it replaces where that still serves.
+
+    A rollback is not loaded: its release has served before, and is often wanted in a hurry.
+
+    Raises:
+        Failure: `ACCEPTANCE_FAILED`.
+    """
+    release, stopped = draft.release, placed.placement.stop_first
+    if not placed.spec.readiness.acceptance or release.rolled_back_to:
+        return
+    beside = None if stopped else old
+    outcome = await acceptance(placed.spec, placed.profile, plan, release.workloads, beside)
+    draft.add(acceptance=outcome)
+    must_carry(outcome)
 
 
 async def _launch_and_verify(

@@ -71,10 +71,11 @@ def _failure(gates: tuple[Gate, ...]) -> Failure | None:
 
 
 def must_talk(spec: ModelSpec, profile: ModelProfile) -> None:
-    """Golden prompts are for models that generate text; raises `BAD_SPEC` for others."""
-    if spec.readiness.prompts and profile.mode != Mode.COMPLETION:
-        detail = f"readiness.prompts: the model serves {profile.mode}, it answers no prompts"
-        raise Failure(Cause.BAD_SPEC, detail, suggestion="Leave `readiness.prompts` out.")
+    """Prompts and a load of them are for models that generate text; else raises `BAD_SPEC`."""
+    for field in ("prompts", "acceptance"):
+        if getattr(spec.readiness, field) and profile.mode != Mode.COMPLETION:
+            detail = f"readiness.{field}: the model serves {profile.mode}, it answers no prompts"
+            raise Failure(Cause.BAD_SPEC, detail, suggestion=f"Leave `readiness.{field}` out.")
 
 
 class _ReplicaTest:

@@ -332,6 +332,11 @@ class Cause(StrEnum):
         "The engine serves, but failed `readiness.prompts` or `compare`",
         "The old release still serves. Compare both with `moorage diff`, or change the test.",
     )
+    ACCEPTANCE_FAILED = ExitCode.ENGINE.cause(
+        "The engine serves, but missed a limit of `readiness.acceptance` under load",
+        "The old release still serves. Read the figures of both with `moorage show`, then change"
+        " the engine's settings or the limit.",
+    )
     ADAPTERS_FIXED = ExitCode.BAD_INPUT.cause(
         "The adapters of this release cannot be changed while it serves",
         "Set `lora_updates` in the spec and deploy it again.",

@@ -1,9 +1,9 @@
-"""Sizes in bytes, as people write and read them."""
+"""Sizes in bytes and durations in seconds, as people write and read them."""
 
 import re
 from typing import Annotated
 
-from pydantic import BeforeValidator, ByteSize, WithJsonSchema
+from pydantic import BeforeValidator, ByteSize, Field, WithJsonSchema
 
 KIB = 1024
 MIB = 1024**2
@@ -69,6 +69,42 @@ Bytes = Annotated[
     ),
 ]
 """A number of bytes, or a text such as `16GiB`."""
+
+
+DURATION_UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+DURATION_PATTERN = r"^([0-9]+(\.[0-9]+)?(h|ms|m|s))+$"
+_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(h|ms|m|s)")
+_WHOLE = re.compile(DURATION_PATTERN)
+
+
+def parse_duration(written: object) -> float:
+    """Read a duration in seconds: a number of them, or a text such as `500ms` or `1h30m`.
+
+    Raises:
+        ValueError: It is none.
+    """
+    if isinstance(written, int | float) and not isinstance(written, bool) and written > 0:
+        return float(written)
+    if isinstance(written, str) and len(written) <= _LONGEST and _WHOLE.match(written):
+        parts = _PART.findall(written)
+        return sum(float(number) * DURATION_UNITS[unit] for number, unit in parts)
+    raise ValueError("a duration such as 500ms, 30s or 1h30m")
+
+
+Duration = Annotated[
+    float,
+    BeforeValidator(parse_duration),
+    Field(gt=0, le=31_536_000),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "number", "exclusiveMinimum": 0},
+                {"type": "string", "pattern": DURATION_PATTERN},
+            ]
+        }
+    ),
+]
+"""Seconds, at most a year: a number of them, or a text such as `500ms`."""
 
 
 def human_bytes(amount: int) -> str:

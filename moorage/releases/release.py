@@ -17,6 +17,7 @@ from moorage.models.assets import Pin
 from moorage.models.profile import ModelProfile
 from moorage.placement.placement import Placement
 from moorage.policy.request import Submission
+from moorage.readiness.acceptance import Acceptance
 from moorage.readiness.engine_facts import EngineFacts
 from moorage.readiness.protocol import Readiness
 from moorage.readiness.smoke_test import Gate
@@ -70,6 +71,7 @@ class Release(Value):
         downtime_seconds: How long no release of the name got requests during the replacement; None
             = there was none to replace, or it was not measured.
         gate: Each replica's answers to the golden prompts; empty = there are none.
+        acceptance: What its load measured; None = there was none.
         rolled_back_to: Earlier release that it runs again; empty = it was planned anew.
         applied_from: Set of files that it was applied from; empty = it was deployed by itself.
         restarts: Oldest first; the newest hundred are kept.
@@ -97,6 +99,7 @@ class Release(Value):
     replacement: str = ""
     downtime_seconds: float | None = None
     gate: tuple[Gate, ...] = ()
+    acceptance: Acceptance | None = None
     rolled_back_to: str = ""
     applied_from: str = ""
     submission: Submission = Submission()

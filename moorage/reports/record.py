@@ -9,6 +9,7 @@ from moorage.engines.recovery import Correction
 from moorage.models.assets import AssetRole, Pin
 from moorage.models.profile import ModelProfile
 from moorage.models.source import ResolvedModel
+from moorage.readiness.acceptance import short_seconds
 from moorage.readiness.engine_facts import EngineFacts
 from moorage.readiness.protocol import Readiness
 from moorage.readiness.smoke_test import Gate
@@ -21,6 +22,10 @@ from moorage.spec import ModelSpec
 
 LOG_LINES_SHOWN = 60
 UNKNOWN = "unknown"
+LOAD_COLUMNS = (
+    *("release", "requests", "TTFT p50", "TTFT p95", "TPOT p50", "TPOT p95"),
+    *("tokens/s", "goodput"),
+)
 STATE_COLUMNS = ("state", "since", "for", "why", "flow run", "requested by")
 
 
@@ -43,6 +48,7 @@ def release_document(
         _loaded(release),
         _readiness(release.readiness, "Readiness"),
         _gate(release.gate),
+        _load(release),
         _engine_facts(release.facts),
         Section(
             title="Memory: predicted against measured",
@@ -234,6 +240,29 @@ def _gate(gates: Sequence[Gate]) -> Section:
     text = "\n".join(f"{gate.workload}: {gate.summary}" for gate in gates if not gate.wrong)
     header = ("workload", "prompt", "answer", "took", "tokens", "problem")
     return Section(title="Golden prompts", text=text, header=header, rows=rows)
+
+
+def _load(release: Release) -> Section:
+    """What the acceptance load measured of the release, and of the one before meanwhile."""
+    if (outcome := release.acceptance) is None:
+        return Section()
+    measured = ((release.id, outcome.figures), (outcome.against, outcome.before))
+    rows = tuple(
+        (
+            name,
+            str(figures.requests),
+            *map(_short, (figures.ttft_p50, figures.ttft_p95, figures.tpot_p50, figures.tpot_p95)),
+            f"{figures.tokens_per_second:g}",
+            f"{figures.goodput:g}",
+        )
+        for name, figures in measured
+        if figures
+    )
+    return Section(title="Load", text="\n".join(outcome.misses), header=LOAD_COLUMNS, rows=rows)
+
+
+def _short(seconds: float | None) -> str:
+    return UNKNOWN if seconds is None else short_seconds(seconds)
 
 
 def _engine_facts(found: Sequence[EngineFacts]) -> Section:

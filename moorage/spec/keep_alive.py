@@ -1,14 +1,12 @@
 """How long a model stays loaded without requests, in the grammar of Docker Model Runner."""
 
-import re
 from typing import Annotated
 
 from pydantic import AfterValidator
 
+from moorage.common.units import parse_duration
+
 NEVER = "never"
-UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
-DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)(h|ms|m|s))")
-WHOLE = re.compile(rf"(?:{DURATION.pattern})+")
 
 
 def keep_alive_seconds(written: str) -> float | None:
@@ -25,10 +23,13 @@ def keep_alive_seconds(written: str) -> float | None:
     text = written.removeprefix("-")
     if text.isdecimal() and (text == "0" or text != written):
         seconds = float(text)
-    elif WHOLE.fullmatch(text):
-        seconds = sum(float(number) * UNITS[unit] for number, unit in DURATION.findall(text))
     else:
-        raise ValueError("write a duration such as `30s`, `5m` or `1h30m`, `0`, or `never`")
+        try:
+            seconds = parse_duration(text)
+        except ValueError:
+            raise ValueError(
+                "write a duration such as `30s`, `5m` or `1h30m`, `0`, or `never`"
+            ) from None
     return None if text != written else seconds
 
 

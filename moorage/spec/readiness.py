@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, field_validator, model_validator
 
 from moorage.common.values import InputValue
+from moorage.spec.acceptance import AcceptanceSpec
 from moorage.spec.patterns import UrlPath
 
 
@@ -142,6 +143,12 @@ class ReadinessSpec(InputValue):
     )
     compare: CompareSpec = Field(
         CompareSpec(), description="How it has to compare with the release before."
+    )
+    acceptance: AcceptanceSpec | None = Field(
+        None,
+        description="A short load that every replica has to carry after that; if it misses a"
+        " limit, the deploy fails (`acceptance-failed`) and the old release serves on. Empty ="
+        " no load. A rollback is not loaded.",
     )
 
     @model_validator(mode="after")

@@ -10,6 +10,7 @@ from moorage.operations.history.changes import (
     variable_changes,
 )
 from moorage.placement.placement import Placement, Seat
+from moorage.readiness.acceptance import short_seconds
 from moorage.readiness.engine_facts import combine_measured
 from moorage.readiness.protocol import Phase
 from moorage.readiness.smoke_test import speed_of
@@ -30,6 +31,18 @@ FIGURES = {
 LOADED, FIRST_TOKEN, WHOLE = "until it was healthy", "first answer", "whole deployment"
 DOWNTIME, SPEED = "nobody served for", "tokens per second"
 SLOWEST = "slowest golden prompt"
+LOAD_TIMES = {
+    "ttft_p50": "TTFT p50 under load",
+    "ttft_p95": "TTFT p95 under load",
+    "tpot_p50": "TPOT p50 under load",
+    "tpot_p95": "TPOT p95 under load",
+}
+LOAD_RATES = {
+    "tokens_per_second": "tokens per second under load",
+    "goodput": "goodput under load, requests/s",
+}
+UNDER_LOAD = {**LOAD_TIMES, **LOAD_RATES}
+"""What the acceptance load measures, and what it is called."""
 
 
 def figure_changes(before: Release, after: Release) -> tuple[Change, ...]:
@@ -66,6 +79,9 @@ def _figures(release: Release) -> dict[str, float]:
         found[SPEED] = speed
     if release.gate:
         found[SLOWEST] = max(gate.slowest for gate in release.gate)
+    if release.acceptance:
+        loaded = release.acceptance.figures.model_dump(include={*UNDER_LOAD}, exclude_none=True)
+        found |= {UNDER_LOAD[name]: value for name, value in loaded.items()}
     if release.downtime_seconds is not None:
         found[DOWNTIME] = release.downtime_seconds
     found[WHOLE] = (release.finished_at - release.created_at).total_seconds()
@@ -77,7 +93,9 @@ def _figure_text(name: str, value: float | None) -> str | None:
         return None
     if name in (LOADED, FIRST_TOKEN, SLOWEST, DOWNTIME, WHOLE):
         return human_seconds(value)
-    if name in (FIGURES["kv_tokens"], FIGURES["concurrency"], SPEED):
+    if name in LOAD_TIMES.values():
+        return short_seconds(value)
+    if name in (FIGURES["kv_tokens"], FIGURES["concurrency"], SPEED, *LOAD_RATES.values()):
         return f"{value:g}" if value % 1 else f"{value:.0f}"
     return human_bytes(int(value))
 

@@ -12,6 +12,7 @@
  *   free:N         N percent of the device are free: exit 1 when asked for more
  *   leak           tells the variables API_TOKEN and OTHER_TOKEN, exit 1
  *   awake          refuses to sleep
+ *   paced:N        streams its tokens, N milliseconds apart
  *   busy           /metrics counts a request while the file that BUSY names is there
  *
  * With VLLM_SERVER_DEV_MODE=1 it sleeps and wakes; asleep it completes nothing.
@@ -31,7 +32,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_NAMES = 8, MAX_REQUEST = 1 << 20, CONNECTION_SECONDS = 30 };
+enum { MAX_NAMES = 8, MAX_REQUEST = 1 << 20, CONNECTION_SECONDS = 30, STREAMED_TOKENS = 8 };
 static const double DEVICE_GIB = 80;
 static const size_t OOM_STEP = 16u << 20, OOM_LIMIT = 2048u << 20;
 
@@ -204,6 +205,17 @@ static void complete(int fd, const char *object, const char *message) {
         object, (long)time(NULL), names[0], message, is("mute") ? "abort" : "length", !is("mute"), 1 + !is("mute"));
 }
 
+/* A stream of tokens, some time apart, as chat and completion have it; then the figures. */
+static void stream(int fd) {
+  dprintf(fd, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n");
+  for (int i = 0; i < STREAMED_TOKENS; i++) {
+    if (i) usleep((useconds_t)number * 1000);
+    dprintf(fd, "data: {\"choices\":[{\"index\":0,\"text\":\"ok \",\"delta\":{\"content\":\"ok \"}}]}\n\n");
+  }
+  dprintf(fd, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":1,\"completion_tokens\":%d}}\n\ndata: [DONE]\n\n",
+          STREAMED_TOKENS);
+}
+
 /* A form with a sound in it. vLLM answers so to anything that it cannot read as one. */
 static void transcribe(int fd, const char *body, size_t size) {
   if (!memmem(body, size, "WAVEfmt ", 8))
@@ -255,6 +267,7 @@ static void answer(int fd, const char *path, const char *body, size_t size) {
   else if (strcmp(path, "/v1/models") == 0) list_models(fd);
   else if (!serves(body))
     reply(fd, "404 Not Found", "{\"error\":{\"message\":\"The model does not exist.\",\"type\":\"NotFoundError\",\"code\":404}}");
+  else if (is("paced") && strstr(path, "completions") && strstr(body, "\"stream\":true")) stream(fd);
   else if (strcmp(path, "/v1/completions") == 0)
     complete(fd, "text_completion", mute ? "\"text\":\"\"" : "\"text\":\"ok\"");
   else if (strcmp(path, "/v1/chat/completions") == 0)

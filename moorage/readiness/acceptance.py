@@ -1,0 +1,191 @@
+"""The acceptance load: how fast a release answers under it, and whether that suffices."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from moorage.common.units import counted, human_seconds
+from moorage.common.values import Value
+from moorage.readiness.protocol import generation
+from moorage.spec import ModelSpec
+from moorage.spec.acceptance import AcceptanceSpec
+
+ROUNDS = 3
+"""A release fails if it misses a limit in each of so many rounds: one is easily disturbed."""
+
+LEAST_SECONDS = 0.001
+"""A slowdown of less than this is none, whatever its ratio: clocks and threads differ by it."""
+
+WORDS = ("river", "seven", "maple", "quiet", "north", "amber", "lantern", "copper")
+
+
+class Sample(Value):
+    """One request of a load.
+
+    Attributes:
+        ttft: Seconds until the first piece of the answer.
+        tpot: Seconds per token after that; None = the answer had only one.
+        wrong: Why there is no whole answer; empty = there is.
+    """
+
+    ttft: float = 0.0
+    tpot: float | None = None
+    tokens: int = 0
+    wrong: str = ""
+
+
+class LoadFigures(Value):
+    """What a load measured. Times are in seconds, over the requests that were answered.
+
+    Attributes:
+        problem: What the first request that failed said; empty = none failed.
+        goodput: Requests per second that met both limits.
+    """
+
+    requests: int
+    failed: int = 0
+    problem: str = ""
+    ttft_p50: float | None = None
+    ttft_p95: float | None = None
+    tpot_p50: float | None = None
+    tpot_p95: float | None = None
+    tokens_per_second: float = 0.0
+    goodput: float = 0.0
+
+    @property
+    def summary(self) -> str:
+        """The figures in a line."""
+        times = (("TTFT", self.ttft_p50, self.ttft_p95), ("TPOT", self.tpot_p50, self.tpot_p95))
+        shown = [
+            f"{name} p50 {short_seconds(middle)} p95 {short_seconds(most)}"
+            for name, middle, most in times
+            if middle is not None and most is not None
+        ]
+        speed = f"{self.tokens_per_second:g} tokens/s, goodput {self.goodput:g} requests/s"
+        return ", ".join([*shown, speed])
+
+
+class Acceptance(Value):
+    """What the load of a release measured, in the round that decided.
+
+    Attributes:
+        before: Of the release that served meanwhile, which got the same load; None = none did.
+        against: The id of that release.
+        misses: Limits that were missed in this round; empty = it passed.
+        warn_only: Whether the release serves all the same.
+        rounds: How often the load ran.
+    """
+
+    figures: LoadFigures
+    before: LoadFigures | None = None
+    against: str = ""
+    misses: tuple[str, ...] = ()
+    warn_only: bool = False
+    rounds: int = 1
+
+    @property
+    def failed(self) -> bool:
+        """Whether the release must not serve."""
+        return bool(self.misses) and not self.warn_only
+
+    @property
+    def summary(self) -> str:
+        """The outcome in a line."""
+        if self.misses:
+            text = "; ".join(self.misses)
+            return f"warning: {text}" if self.warn_only else text
+        before = f" ({self.against}: {self.before.summary})" if self.before else ""
+        return f"{self.figures.summary}{before}"
+
+
+def load_request(
+    spec: ModelSpec, load: AcceptanceSpec, number: int, *, chat: bool
+) -> tuple[str, dict[str, Any]]:
+    """The HTTP path and the body of the n-th request of a load; its answer comes as a stream."""
+    prompt = _prompt(number, load.prompt_words)
+    path, body = generation(prompt, [], load.max_tokens, chat=chat)
+    streamed = {"stream": True, "stream_options": {"include_usage": True}}
+    return path, {"model": spec.name, **body, **streamed}
+
+
+def load_figures(samples: Sequence[Sample], seconds: float, load: AcceptanceSpec) -> LoadFigures:
+    """Sum up the requests of a load that took so many seconds."""
+    answered = [one for one in samples if not one.wrong]
+    problems = [one.wrong for one in samples if one.wrong]
+    ttft = sorted(one.ttft for one in answered)
+    tpot = sorted(one.tpot for one in answered if one.tpot is not None)
+    good = sum(_meets(one, load) for one in answered)
+    return LoadFigures(
+        requests=len(samples),
+        failed=len(problems),
+        problem=problems[0] if problems else "",
+        ttft_p50=percentile(ttft, 0.5),
+        ttft_p95=percentile(ttft, 0.95),
+        tpot_p50=percentile(tpot, 0.5),
+        tpot_p95=percentile(tpot, 0.95),
+        tokens_per_second=_rate(sum(one.tokens for one in answered), seconds),
+        goodput=_rate(good, seconds),
+    )
+
+
+def judge_load(
+    load: AcceptanceSpec, now: LoadFigures, before: LoadFigures | None = None, against: str = ""
+) -> tuple[str, ...]:
+    """The limits that a round has missed; empty = none. `before` is the release `against`."""
+    failed = f"{now.failed} of {counted(now.requests, 'request')} failed: {now.problem}"
+    found = [failed] if now.failed else []
+    limits = (("TTFT", now.ttft_p95, load.ttft_p95), ("TPOT", now.tpot_p95, load.tpot_p95))
+    for name, value, limit in limits:
+        if limit is not None:
+            found += _over(name, value, limit)
+    if before and load.max_slowdown is not None:
+        pairs = (("TTFT", now.ttft_p50, before.ttft_p50), ("TPOT", now.tpot_p50, before.tpot_p50))
+        for name, value, earlier in pairs:
+            found += _slower(name, value, earlier, load.max_slowdown, against)
+    return tuple(found)
+
+
+def percentile(ordered: Sequence[float], share: float) -> float | None:
+    """The value that so large a share of sorted values does not exceed; None = there are none."""
+    if not ordered:
+        return None
+    return round(ordered[max(math.ceil(share * len(ordered)) - 1, 0)], 6)
+
+
+def short_seconds(seconds: float) -> str:
+    """A duration of a part of an answer: `12.3 ms`, or as all durations from 1 s on."""
+    return f"{seconds * 1000:.1f} ms" if seconds < 1 else human_seconds(seconds)
+
+
+def _prompt(number: int, words: int) -> str:
+    """A text that no cache of beginnings knows from another number."""
+    rest = (WORDS[(number * 5 + place * 3) % len(WORDS)] for place in range(words - 1))
+    return " ".join((f"{number}:", *rest))
+
+
+def _meets(sample: Sample, load: AcceptanceSpec) -> bool:
+    pairs = ((sample.ttft, load.ttft_p95), (sample.tpot, load.tpot_p95))
+    return all(limit is None or value is None or value <= limit for value, limit in pairs)
+
+
+def _rate(amount: int, seconds: float) -> float:
+    return round(amount / seconds, 3) if seconds > 0 else 0.0
+
+
+def _over(name: str, value: float | None, limit: float) -> list[str]:
+    if value is None:
+        return [f"no answer shows its {name}, which is limited: it needs at least two tokens"]
+    if value <= limit:
+        return []
+    return [f"{name} p95 {short_seconds(value)}; at most {short_seconds(limit)} allowed"]
+
+
+def _slower(
+    name: str, value: float | None, earlier: float | None, most: float, against: str
+) -> list[str]:
+    if value is None or not earlier or value - earlier < LEAST_SECONDS or value <= most * earlier:
+        return []
+    return [
+        f"{name} p50 {short_seconds(value)}, {value / earlier:.2f} times the"
+        f" {short_seconds(earlier)} of {against}; at most {most:g} times allowed"
+    ]

@@ -1,0 +1,52 @@
+"""The load that a release has to carry before it serves, as users write it."""
+
+from pydantic import Field
+
+from moorage.common.units import Duration
+from moorage.common.values import InputValue
+
+
+class AcceptanceSpec(InputValue):
+    """A short load on every replica: what it measures is recorded, and may have limits.
+
+    TTFT is the time to first token, TPOT the time per output token after that.
+    """
+
+    ttft_p95: Duration | None = Field(
+        None,
+        description="Longest time to the first token that 95 % of the requests may take, such as"
+        " `500ms`. Empty = no limit.",
+    )
+    tpot_p95: Duration | None = Field(
+        None,
+        description="Longest time per output token after the first, likewise, such as `50ms`.",
+    )
+    max_slowdown: float | None = Field(
+        None,
+        ge=1,
+        le=100,
+        description="How many times the median TTFT and TPOT of the release before may be reached:"
+        " 1.25 = a quarter more. Both get the same load in turns, so that other work on the"
+        " machines counts for both. Not compared where the release before has stopped. Empty ="
+        " figures of both are recorded, not compared.",
+    )
+    warn_only: bool = Field(
+        False,
+        description="A release that misses a limit serves all the same; its record has a warning.",
+    )
+    requests: int = Field(32, ge=4, le=10_000, description="Requests to each replica.")
+    concurrency: int = Field(
+        4, ge=1, le=256, description="Requests of these that each replica gets at the same time."
+    )
+    prompt_words: int = Field(
+        128,
+        ge=1,
+        le=100_000,
+        description="Words of a prompt. The first word differs in each, so that no cache helps.",
+    )
+    max_tokens: int = Field(64, ge=2, le=8192, description="Longest answer in tokens.")
+    deadline: Duration = Field(
+        300.0,
+        description="How long one round of the load may take; what is not answered by then has"
+        " failed. A round that misses a limit is repeated, three rounds in all.",
+    )

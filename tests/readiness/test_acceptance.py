@@ -1,0 +1,184 @@
+"""What a load measures, which limits it misses, and how much noise it bears."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from moorage.readiness.acceptance import (
+    ROUNDS,
+    Acceptance,
+    LoadFigures,
+    Sample,
+    judge_load,
+    load_figures,
+    load_request,
+    percentile,
+    short_seconds,
+)
+from moorage.spec.acceptance import AcceptanceSpec
+from tests.builders import a_spec
+
+FIGURES = LoadFigures(
+    requests=32,
+    ttft_p50=0.1,
+    ttft_p95=0.2,
+    tpot_p50=0.02,
+    tpot_p95=0.03,
+    tokens_per_second=100.0,
+    goodput=2.0,
+)
+
+
+def a_load(**fields: Any) -> AcceptanceSpec:
+    return AcceptanceSpec.model_validate(fields)
+
+
+def figures(**changes: Any) -> LoadFigures:
+    return FIGURES.model_copy(update=changes)
+
+
+def test_each_prompt_begins_with_a_word_of_its_own_and_its_answer_is_streamed() -> None:
+    load = a_load(prompt_words=3, max_tokens=8)
+    path, body = load_request(a_spec(), load, 7, chat=True)
+    assert path == "/v1/chat/completions"
+    assert body == {
+        "model": "tiny",
+        "messages": [{"role": "user", "content": "7: quiet lantern"}],
+        "max_tokens": 8,
+        "temperature": 0,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+    path, body = load_request(a_spec(), load, 8, chat=False)
+    assert (path, body["prompt"]) == ("/v1/completions", "8: river quiet")
+
+
+def test_figures_are_of_what_was_answered_and_goodput_of_what_met_the_limits() -> None:
+    answered = [Sample(ttft=0.01 * n, tpot=0.001 * n, tokens=10) for n in range(1, 21)]
+    samples = [*answered, Sample(ttft=0.3, tokens=1), Sample(wrong="HTTP 500: broken")]
+    found = load_figures(samples, 2.0, a_load(ttft_p95="100ms", tpot_p95="0.5s"))
+    assert found == LoadFigures(
+        requests=22,
+        failed=1,
+        problem="HTTP 500: broken",
+        ttft_p50=0.11,
+        ttft_p95=0.2,
+        tpot_p50=0.01,
+        tpot_p95=0.019,
+        tokens_per_second=100.5,
+        goodput=5.0,
+    )
+
+
+def test_a_load_without_an_answer_has_no_times() -> None:
+    found = load_figures([Sample(wrong="late")], 0.0, a_load())
+    assert (found.ttft_p95, found.tpot_p95, found.tokens_per_second) == (None, None, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("values", "share", "expected"),
+    [([], 0.5, None), ([3.0], 0.95, 3.0), ([1.0, 2.0], 0.5, 1.0), ([1.0, 2.0, 3.0], 0.95, 3.0)],
+)
+def test_a_percentile_is_a_value_that_was_measured(
+    values: list[float], share: float, expected: float | None
+) -> None:
+    assert percentile(values, share) == expected
+
+
+SLOW = figures(ttft_p50=0.125, tpot_p50=0.12, tpot_p95=0.13)
+
+
+@pytest.mark.parametrize(
+    ("limits", "now", "before", "missed"),
+    [
+        ({}, figures(), figures(), []),
+        ({"ttft_p95": "200ms", "tpot_p95": "30ms"}, figures(), None, []),
+        (
+            {"ttft_p95": "150ms", "tpot_p95": 0.01},
+            figures(),
+            None,
+            [
+                "TTFT p95 200.0 ms; at most 150.0 ms allowed",
+                "TPOT p95 30.0 ms; at most 10.0 ms allowed",
+            ],
+        ),
+        (
+            {"tpot_p95": "30ms"},
+            figures(tpot_p95=None),
+            None,
+            ["no answer shows its TPOT, which is limited: it needs at least two tokens"],
+        ),
+        (
+            {"max_slowdown": 1.25},
+            SLOW,
+            figures(),
+            ["TPOT p50 120.0 ms, 6.00 times the 20.0 ms of tiny.v1; at most 1.25 times allowed"],
+        ),
+        ({"max_slowdown": 1.25}, SLOW, None, []),
+        ({}, SLOW, figures(), []),
+        ({"max_slowdown": 2}, figures(tpot_p50=0.0012), figures(tpot_p50=0.0003), []),
+        (
+            {},
+            figures(failed=2, problem="HTTP 503: full"),
+            None,
+            ["2 of 32 requests failed: HTTP 503: full"],
+        ),
+    ],
+)
+def test_a_limit_is_missed_with_both_numbers(
+    limits: dict[str, Any], now: LoadFigures, before: LoadFigures | None, missed: list[str]
+) -> None:
+    assert list(judge_load(a_load(**limits), now, before, "tiny.v1")) == missed
+
+
+def test_what_may_only_warn_does_not_fail() -> None:
+    missed = Acceptance(figures=FIGURES, misses=("TTFT p95 2.00 s; at most 1.00 s allowed",))
+    assert missed.failed
+    warned = missed.model_copy(update={"warn_only": True})
+    assert (warned.failed, warned.summary) == (False, f"warning: {missed.summary}")
+
+
+def test_the_summary_names_the_figures_of_both() -> None:
+    outcome = Acceptance(figures=FIGURES, before=figures(tpot_p50=None), against="tiny.v1")
+    assert outcome.summary == (
+        "TTFT p50 100.0 ms p95 200.0 ms, TPOT p50 20.0 ms p95 30.0 ms, 100 tokens/s, goodput"
+        " 2 requests/s (tiny.v1: TTFT p50 100.0 ms p95 200.0 ms, 100 tokens/s, goodput"
+        " 2 requests/s)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.0123, "12.3 ms"), (0.5, "500.0 ms"), (2, "2.00 s")]
+)
+def test_parts_of_an_answer_are_told_in_milliseconds(seconds: float, text: str) -> None:
+    assert short_seconds(seconds) == text
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_noise_alone_passes_and_a_slower_engine_does_not(seed: int) -> None:
+    chance, load = random.Random(seed), a_load(max_slowdown=1.25)
+    assert _passes(load, chance, slower_by=0.0)
+    assert not _passes(load, chance, slower_by=0.1)
+
+
+def _passes(load: AcceptanceSpec, chance: random.Random, slower_by: float) -> bool:
+    """Whether one of the rounds finds nothing wrong, on machines where times vary by half."""
+    return any(
+        not judge_load(load, _measured(load, chance, slower_by), _measured(load, chance, 0.0), "a")
+        for _ in range(ROUNDS)
+    )
+
+
+def _measured(load: AcceptanceSpec, chance: random.Random, slower_by: float) -> LoadFigures:
+    samples = [
+        Sample(
+            ttft=0.1 * chance.lognormvariate(0, 0.5),
+            tpot=0.02 * chance.lognormvariate(0, 0.5) + slower_by,
+            tokens=64,
+        )
+        for _ in range(load.requests)
+    ]
+    return load_figures(samples, 1.0, load)

@@ -1,0 +1,134 @@
+"""Step acceptance: who is loaded, how often, and what it is compared with."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from moorage.adapters.engines.engine_http import Question
+from moorage.common.failures import Cause, Failure
+from moorage.engines.launch import LaunchPlan
+from moorage.readiness.acceptance import ROUNDS, Acceptance, LoadFigures, Sample
+from moorage.releases.release import ReleaseRow, ReleaseState
+from moorage.spec import EngineName
+from tasks import acceptance as step
+from tests.builders import a_profile, a_release, a_spec, a_workload
+
+NEW, OLD = "http://new", "http://old"
+LOAD = {"requests": 8, "concurrency": 2, "max_slowdown": 1.5}
+
+
+class Engines:
+    """Answer as quickly as each is told to; None = with an error."""
+
+    def __init__(self, **tpot: float | None) -> None:
+        self.asked: list[str] = []
+        self.prompts: list[str] = []
+        self._tpot = tpot
+
+    def client(self, _concurrency: int, _deadline: float) -> Engines:
+        return self
+
+    def run(self, questions: Sequence[Question]) -> list[Sample]:
+        found = []
+        for one in questions:
+            name = one.url.split("/")[2]
+            self.asked.append(name)
+            self.prompts.append(f"{name} {one.body['messages'][0]['content'].split()[0]}")
+            tpot = self._tpot[name]
+            found.append(
+                Sample(wrong="cut") if tpot is None else Sample(ttft=0.1, tpot=tpot, tokens=9)
+            )
+        return found
+
+    def stop(self) -> None:
+        pass
+
+
+def loaded(
+    monkeypatch: pytest.MonkeyPatch, engines: Engines, *, old: bool = True, **load: Any
+) -> Acceptance:
+    monkeypatch.setattr(step, "LoadClient", engines.client)
+    spec = a_spec(readiness={"acceptance": {**LOAD, **load}})
+    plan = LaunchPlan(release="tiny.v2", engine=EngineName.VLLM, engine_version="", containers=())
+    new = (a_workload("new", endpoint=NEW), a_workload("other", endpoint=NEW, replica=1))
+    return asyncio.run(
+        step.acceptance(spec, a_profile(), plan, new, serving_release() if old else None)
+    )
+
+
+def serving_release() -> ReleaseRow:
+    plan = LaunchPlan(release="tiny.v1", engine=EngineName.VLLM, engine_version="", containers=())
+    release, now = a_release(plan=plan, profile=a_profile()), datetime(2026, 1, 1, tzinfo=UTC)
+    return ReleaseRow(
+        id="tiny.v1",
+        model="tiny",
+        number=1,
+        state=ReleaseState.RUNNING,
+        spec_digest="",
+        revision="",
+        flow_run_id="",
+        created_at=now,
+        updated_at=now,
+        release=release,
+        workloads=(a_workload("old", endpoint=OLD),),
+    )
+
+
+def test_every_replica_gets_the_whole_load_and_the_release_before_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    engines = Engines(new=0.01, old=0.01)
+    outcome = loaded(monkeypatch, engines)
+    assert (outcome.misses, outcome.rounds, outcome.against) == ((), 1, "tiny.v1")
+    assert (outcome.figures.requests, outcome.before and outcome.before.requests) == (16, 8)
+    warm_up = 2
+    assert engines.asked.count("new") == 2 * (8 + warm_up)
+    assert engines.asked.count("old") == 8 + warm_up
+
+
+def test_no_engine_meets_a_prompt_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    engines = Engines(new=0.1, old=0.01)
+    loaded(monkeypatch, engines)
+    of_old = [prompt for prompt in engines.prompts if prompt.startswith("old")]
+    assert len(of_old) == len(set(of_old)) == 2 + 8 * ROUNDS
+
+
+def test_a_release_fails_that_is_slower_in_every_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    outcome = loaded(monkeypatch, Engines(new=0.1, old=0.01))
+    assert outcome.rounds == ROUNDS
+    with pytest.raises(Failure, match=r"10\.00 times the 10\.0 ms of tiny\.v1") as caught:
+        step.must_carry(outcome)
+    assert caught.value.cause is Cause.ACCEPTANCE_FAILED
+
+
+def test_what_may_only_warn_serves(monkeypatch: pytest.MonkeyPatch) -> None:
+    outcome = loaded(monkeypatch, Engines(new=0.1, old=0.01), warn_only=True)
+    assert outcome.misses
+    step.must_carry(outcome)
+
+
+def test_one_good_round_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    rounds = iter([LoadFigures(requests=8, tpot_p95=1.0), LoadFigures(requests=8, tpot_p95=0.1)])
+    monkeypatch.setattr(step, "load_figures", lambda *_: next(rounds))
+    outcome = loaded(monkeypatch, Engines(new=0.01), old=False, tpot_p95="500ms")
+    assert (outcome.rounds, outcome.misses) == (2, ())
+
+
+@pytest.mark.parametrize("old", [True, False])
+def test_a_release_before_that_does_not_answer_is_not_compared_with(
+    monkeypatch: pytest.MonkeyPatch, old: bool
+) -> None:
+    engines = Engines(new=5.0, old=None)
+    outcome = loaded(monkeypatch, engines, old=old)
+    assert (outcome.before, outcome.against, outcome.misses) == (None, "", ())
+    assert engines.asked.count("old") == (2 if old else 0)
+
+
+def test_a_request_that_fails_is_a_miss(monkeypatch: pytest.MonkeyPatch) -> None:
+    outcome = loaded(monkeypatch, Engines(new=None), old=False)
+    assert outcome.misses == ("16 of 16 requests failed: cut",)
