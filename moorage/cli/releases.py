@@ -33,7 +33,12 @@ from moorage.releases.release import Release
 from moorage.releases.states import Stay, stays
 from moorage.reports.document import Document
 from moorage.reports.operations_report import comparison_document
-from moorage.reports.record import plan_document, release_document, timeline_section
+from moorage.reports.record import (
+    load_trend,
+    plan_document,
+    release_document,
+    timeline_section,
+)
 from moorage.spec import Name
 
 
@@ -50,7 +55,7 @@ def history(name: ModelName, as_json: AsJson = False) -> None:
                 for row, source, requester in entries
             ]
         )
-    return print_table(
+    print_table(
         ("release", "state", "created", "revision", "spec", "runs again", "requested by", "cause"),
         [
             (
@@ -66,6 +71,9 @@ def history(name: ModelName, as_json: AsJson = False) -> None:
             for row, source, requester in entries
         ],
     )
+    if trend := load_trend([row.release for row in reversed(rows) if row.release]):
+        say(trend)
+    return None
 
 
 def show(

@@ -11,7 +11,7 @@ from moorage.engines.application import (
     custom_application,
 )
 from moorage.engines.base import Engine
-from moorage.engines.launch import OPENAI, LaunchPlan
+from moorage.engines.launch import LaunchPlan
 from moorage.engines.registry import ENGINES
 from moorage.engines.request import LaunchRequest, Peer
 from moorage.engines.schema.argument import Schema
@@ -48,7 +48,6 @@ def plan_launch(
     """
     engine = ENGINES[placed.placement.engine]
     _require_features(placed.spec, engine)
-    _require_streams(placed.spec, engine)
     require_adapter_format(engine, placed.model.companions)
     _require_own_store(placed)
     requests = [
@@ -159,16 +158,6 @@ def _require_features(spec: ModelSpec, engine: Engine) -> None:
                 f"{field}: {engine.name} cannot do that",
                 suggestion=f"Set `engine.name` to {able}, or leave `{field}` out.",
             )
-
-
-def _require_streams(spec: ModelSpec, engine: Engine) -> None:
-    """A load needs answers as streams, which Triton's own interface has in another form."""
-    if spec.readiness.acceptance and engine.base_path != OPENAI:
-        raise Failure(
-            Cause.BAD_SPEC,
-            f"readiness.acceptance: {engine.name} has no streams as OpenAI's API has them",
-            suggestion="Leave `readiness.acceptance` out, or set `engine.name` to another engine.",
-        )
 
 
 BUILDERS: dict[EngineName, Callable[[ApplicationRequest], ApplicationParts]] = {

@@ -22,6 +22,7 @@ from moorage.spec import ModelSpec
 
 LOG_LINES_SHOWN = 60
 UNKNOWN = "unknown"
+BARS = "▁▂▃▄▅▆▇█"
 LOAD_COLUMNS = (
     *("release", "requests", "TTFT p50", "TTFT p95", "TPOT p50", "TPOT p95"),
     *("tokens/s", "goodput"),
@@ -105,6 +106,17 @@ def profile_document(spec: ModelSpec, model: ResolvedModel, profile: ModelProfil
 def readiness_document(release: str, results: tuple[Readiness, ...]) -> Document:
     """How a release proved that it answers: each phase of each workload."""
     return Document(title=f"Readiness of {release}", sections=(_readiness(results),))
+
+
+def load_trend(releases: Sequence[Release]) -> str:
+    """The TPOT of a model's releases under load, oldest first; empty = fewer than two have one."""
+    loads = [one.acceptance.figures for one in releases if one.acceptance]
+    values = [one.tpot_p50 for one in loads if one.tpot_p50 is not None]
+    if len(values) < 2:
+        return ""
+    most = max(values)
+    bars = "".join(BARS[round(value / most * (len(BARS) - 1))] for value in values)
+    return f"TPOT p50 {bars} {short_seconds(values[0])} to {short_seconds(values[-1])}"
 
 
 def timeline_section(states: Sequence[Stay], now: datetime | None = None) -> Section:

@@ -7,19 +7,17 @@ from moorage.common.values import InputValue
 
 
 class AcceptanceSpec(InputValue):
-    """A short load on every replica: what it measures is recorded, and may have limits.
-
-    TTFT is the time to first token, TPOT the time per output token after that.
-    """
+    """A short load on every replica. What it measures is recorded, and may have limits."""
 
     ttft_p95: Duration | None = Field(
         None,
-        description="Longest time to the first token that 95 % of the requests may take, such as"
+        description="Longest time to first token (TTFT) that 95 % of the requests may take, such as"
         " `500ms`. Empty = no limit.",
     )
     tpot_p95: Duration | None = Field(
         None,
-        description="Longest time per output token after the first, likewise, such as `50ms`.",
+        description="Longest time per output token after the first (TPOT), likewise, such as"
+        " `50ms`.",
     )
     max_slowdown: float | None = Field(
         None,

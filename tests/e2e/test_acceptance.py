@@ -53,6 +53,7 @@ def test_a_release_that_is_slower_than_the_one_before_does_not_take_over(
     assert warned.acceptance
     assert "TPOT p50" in warned.acceptance.misses[0]
     assert workplace.running() == {f"moorage-{warned.id}-r0-leader"}
+    assert "TPOT p50 " in workplace.run("history", workplace.named("tiny")).stdout
 
 
 def record(workplace: Workplace) -> Release:

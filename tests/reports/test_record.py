@@ -17,6 +17,7 @@ from moorage.inventory.snapshot import HostSnapshot
 from moorage.models.assets import AssetRole, Pin
 from moorage.models.source import SkippedFile
 from moorage.placement.placement import Placed
+from moorage.readiness.acceptance import Acceptance, LoadFigures
 from moorage.readiness.engine_facts import EngineFacts
 from moorage.readiness.protocol import Phase, ProbeResult, Readiness
 from moorage.releases.release import FailureRecord, Release, Restart, StepRecord
@@ -24,6 +25,7 @@ from moorage.reports.document import Document, Section
 from moorage.reports.record import (
     LOG_LINES_SHOWN,
     failure_document,
+    load_trend,
     plan_document,
     profile_document,
     readiness_document,
@@ -280,3 +282,29 @@ def test_a_record_names_what_its_adapters_were_pinned_to_and_what_was_loaded_sin
     assert "Adapters loaded later" in text
     assert "| later | hf://org/poet | a1b2 | 8 |" in text
     assert "Adapter poet" in plan_document(release).markdown()
+
+
+def test_a_record_has_the_figures_of_a_load_and_those_of_the_release_before() -> None:
+    now = LoadFigures(requests=32, ttft_p50=0.1, ttft_p95=1.5, tokens_per_second=90.5, goodput=2)
+    missed = "TTFT p95 1.50 s; at most 1.00 s allowed"
+    outcome = Acceptance(figures=now, before=now, against="tiny.v1", misses=(missed,))
+    document = release_document(a_release("tiny.v2", acceptance=outcome))
+    load = next(part for part in document.sections if part.title == "Load")
+    figures = ("32", "100.0 ms", "1.50 s", "unknown", "unknown", "90.5", "2")
+    assert load.text == missed
+    assert load.rows == (("tiny.v2", *figures), ("tiny.v1", *figures))
+
+
+@pytest.mark.parametrize(
+    ("tpots", "trend"),
+    [
+        ([0.02, 0.1, None, 0.02], "TPOT p50 ▂█▂ 20.0 ms to 20.0 ms"),
+        ([0.02], ""),
+        ([], ""),
+    ],
+)
+def test_the_tpot_of_releases_is_drawn_where_there_are_two(
+    tpots: list[float | None], trend: str
+) -> None:
+    loads = [Acceptance(figures=LoadFigures(requests=4, tpot_p50=tpot)) for tpot in tpots]
+    assert load_trend([a_release(acceptance=load) for load in (*loads, None)]) == trend

@@ -91,9 +91,12 @@ def test_an_answer_that_does_not_end_is_given_up(monkeypatch: pytest.MonkeyPatch
     assert "no answer within 1 s" in gate.wrong
 
 
+@pytest.mark.parametrize("asked", [ASKED, {"acceptance": {}}])
 @pytest.mark.parametrize(("mode", "refused"), [(Mode.EMBEDDING, True), (Mode.COMPLETION, False)])
-def test_only_models_that_talk_have_golden_prompts(mode: Mode, refused: bool) -> None:
-    spec, profile = a_spec(readiness=ASKED), a_profile(mode=mode)
+def test_only_models_that_talk_have_golden_prompts_or_a_load(
+    mode: Mode, refused: bool, asked: dict[str, Any]
+) -> None:
+    spec, profile = a_spec(readiness=asked), a_profile(mode=mode)
     step.must_talk(a_spec(), profile)
     if not refused:
         return step.must_talk(spec, profile)

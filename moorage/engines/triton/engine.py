@@ -85,9 +85,10 @@ class Triton(Vllm):
         spec, seat = request.spec, request.seat
         if not request.in_container:
             return _refused("engine.runtime: Triton is started in a container only", "docker")
-        if spec.readiness.prompts:
-            note = "readiness.prompts: they are asked over OpenAI's protocol, which Triton lacks"
-            return _refused(note, "no prompts")
+        for field in ("prompts", "acceptance"):
+            if getattr(spec.readiness, field):
+                note = f"readiness.{field}: it is sent over OpenAI's protocol, which Triton lacks"
+                return _refused(note, f"no {field}")
         if spec.engine.triton.grpc and spec.engine.triton.health_check:
             note = "engine.triton: with `health_check` models can be unloaded and loaded, and over"
             return _refused(f"{note} gRPC by everybody who reaches it", "one of the two")

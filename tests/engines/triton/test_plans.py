@@ -95,11 +95,12 @@ def test_what_would_not_start_or_not_be_safe_is_refused(
     assert refused.value.cause == Cause.BAD_SPEC
 
 
-def test_golden_prompts_are_refused() -> None:
-    prompts = {"prompts": [{"prompt": "hi", "expect": "there"}]}
-
-    with pytest.raises(Failure, match=r"readiness\.prompts"):
-        triton_plan({"readiness": prompts}, a_host(gpus=1))
+@pytest.mark.parametrize(
+    ("field", "asked"), [("prompts", [{"prompt": "hi", "expect": "there"}]), ("acceptance", {})]
+)
+def test_what_is_sent_over_openais_protocol_is_refused(field: str, asked: Any) -> None:
+    with pytest.raises(Failure, match=rf"readiness\.{field}"):
+        triton_plan({"readiness": {field: asked}}, a_host(gpus=1))
 
 
 def test_its_ports_are_claimed() -> None:
