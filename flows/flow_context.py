@@ -16,14 +16,14 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
 from prefect import get_run_logger
 from prefect.client.schemas.objects import State
 from prefect.context import FlowRunContext
 from prefect.runtime import flow_run
 from prefect.settings import get_current_settings
-from prefect.states import Completed
+from prefect.states import Completed, Failed
 from prefect.utilities import callables
 
 from flows.dry_run import RunContext
@@ -56,6 +56,9 @@ NO_RESULT: dict[str, Any] = {
 ENDINGS = (State[Release], State[str])
 """What several flows return. `moorage serve` sends a flow to its process as it is. Pydantic names a
 generic after the module that uses it first, so each flow's module imports this one first."""
+
+MOST_MESSAGE = 2000
+"""Characters of a state's message; the whole failure is an artifact of the run."""
 
 _ends: dict[str, Any] = {}
 """What runs of this process returned or raised, by flow run, until somebody asks for it."""
@@ -113,7 +116,8 @@ def ending(result: FlowResult[R]) -> State[R]:
 def keep_result(work: Work[P, R]) -> Work[P, R]:
     """Decorator right below `@flow`: keep in this process what the flow returns or raises.
 
-    SIGTERM cancels the flow at an await.
+    SIGTERM cancels the flow at an await. A failure ends the run as a state, whose message begins
+    with the cause; the message of a run that raises begins with Prefect's own words.
 
     Where the answer to its end gets lost, Prefect's client sends the end again, and receives the
     state as the server stored it (`PreventDuplicateTransitions` of its orchestration): with name
@@ -125,6 +129,9 @@ def keep_result(work: Work[P, R]) -> Work[P, R]:
         try:
             async with cancelled_by_sigterm():
                 returned = await work(*args, **kwargs)
+        except Failure as failure:
+            _ends[str(flow_run.id)] = failure
+            return cast("R", _failed(failure))
         except Exception as error:
             _ends[str(flow_run.id)] = error
             raise
@@ -132,6 +139,11 @@ def keep_result(work: Work[P, R]) -> Work[P, R]:
         return returned
 
     return run
+
+
+def _failed(failure: Failure) -> State[Any]:
+    text = f"{str(failure).rstrip('.')}. {failure.suggestion}"
+    return Failed(message=text[:MOST_MESSAGE], data=failure)
 
 
 def with_result(state: S) -> S:

@@ -2,24 +2,34 @@
 
 import asyncio
 import signal
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
+import httpx
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.actions import DeploymentUpdate
 from prefect.client.schemas.objects import ConcurrencyLimitConfig
 from prefect.deployments.runner import RunnerDeployment
 from prefect.events import DeploymentTriggerTypes
 from prefect.flows import Flow, load_flow_from_entrypoint
 from prefect.runner import Runner
 from prefect.schedules import Schedule
+from prefect.utilities.callables import parameter_schema
 from prefect.utilities.templating import apply_values
 from pydantic import TypeAdapter
 
+from flows.deploy_by_name import deploy_by_name
 from moorage.adapters.prefect.run_processes import fork_runs
 from moorage.adapters.prefect.schedules import creation_of, scheduled_deployments
 from moorage.common.strict_yaml import decode
 
 POLL_SECONDS = 2.0
 """How often the runner polls the server for runs; Prefect's own 10 s is long for a person."""
+
+FILES_SECONDS = 5.0
+"""How often a form is compared with the files that it offers."""
 
 _TRIGGER: TypeAdapter[DeploymentTriggerTypes] = TypeAdapter(DeploymentTriggerTypes)
 
@@ -43,7 +53,7 @@ def serve_all(deployments: list[RunnerDeployment], limit: int) -> None:
 
 
 async def _serve(deployments: list[RunnerDeployment], limit: int) -> None:
-    runner = Runner(limit=limit, query_seconds=POLL_SECONDS)
+    runner, follower = Runner(limit=limit, query_seconds=POLL_SECONDS), None
     kept = {one.name: one.schedules for one in await scheduled_deployments()}
     for deployment in deployments:
         # Registering removes the schedules that are there, and those of models are not in the file.
@@ -56,6 +66,8 @@ async def _serve(deployments: list[RunnerDeployment], limit: int) -> None:
             str(deployment.entrypoint), use_placeholder_flow=False
         )
         runner._deployment_registry.register_flow(identity, code)
+        if code.name == deploy_by_name.name:
+            follower = asyncio.create_task(_follow_files(identity, code))
     serving = asyncio.create_task(runner.start())
     await asyncio.sleep(0)  # the runner sets its own handler as it starts; ours replace it
     interrupted = asyncio.Event()
@@ -65,8 +77,22 @@ async def _serve(deployments: list[RunnerDeployment], limit: int) -> None:
     await asyncio.wait({serving, waiting}, return_when=asyncio.FIRST_COMPLETED)
     if interrupted.is_set():
         await runner.astop()
-    waiting.cancel()
+    for task in filter(None, (waiting, follower)):
+        task.cancel()
     await serving
+
+
+async def _follow_files(deployment: UUID, code: Flow[..., Any]) -> None:
+    """Have the form of a deployment offer the files that are there now."""
+    offered = None  # a schema is made when its flow is imported, maybe in another folder
+    async with get_client() as client:
+        while True:
+            if (found := await asyncio.to_thread(parameter_schema, code)) != offered:
+                schema = DeploymentUpdate(parameter_openapi_schema=found.model_dump())
+                with suppress(httpx.HTTPError):  # the next look tries again
+                    await client.update_deployment(deployment, schema)
+                    offered = found
+            await asyncio.sleep(FILES_SECONDS)
 
 
 def _deployment(written: dict[str, Any]) -> RunnerDeployment:

@@ -16,6 +16,7 @@ from moorage.readiness.acceptance import (
     Acceptance,
     LoadFigures,
     Sample,
+    Turn,
     judge_load,
     load_figures,
     load_request,
@@ -27,8 +28,8 @@ from tasks.flow_task import flow_task
 from tasks.journal import step, tell
 from tasks.verify import api_key
 
-SLICES = 4
-"""Parts of a round: both releases get them in turns, so that both meet the same disturbances."""
+TURNS = 4
+"""In a round: both releases get a part of the load each time, to meet the same disturbances."""
 
 
 WARM_UP_SECONDS = 60.0
@@ -55,14 +56,15 @@ async def acceptance(
         versus = f", and {old.id} likewise" if old and before else ""
         tell(f"{counted(load.requests, 'request')}, {load.concurrency} at a time{versus}")
         await now.warm_up(plan.release)
+        turns: list[Turn] = []
         for attempt in range(1, ROUNDS + 1):
-            figures, earlier = await _round(plan.release, attempt, now, before)
+            figures, earlier = await _round(plan.release, attempt, now, before, turns)
             against = old.id if old and earlier else ""
             outcome = Acceptance(
                 figures=figures,
                 before=earlier,
                 against=against,
-                misses=judge_load(load, figures, earlier, against),
+                misses=judge_load(load, figures, turns if earlier else (), against),
                 warn_only=load.warn_only,
                 rounds=attempt,
             )
@@ -135,18 +137,22 @@ async def _before(load: AcceptanceSpec, old: ReleaseRow | None, release: str) ->
 
 
 async def _round(
-    release: str, attempt: int, now: _Loaded, before: _Loaded | None
+    release: str, attempt: int, now: _Loaded, before: _Loaded | None, turns: list[Turn]
 ) -> tuple[LoadFigures, LoadFigures | None]:
-    """Load both in turns; the figures of both."""
+    """Load both in turns, which are added; the figures of both."""
     numbers = _numbers(release, attempt)[: now.load.requests]
     found: dict[_Loaded, list[Sample]] = {one: [] for one in (before, now) if one}
     seconds = dict.fromkeys(found, 0.0)
     deadline = time.monotonic() + now.load.deadline
-    for part in range(SLICES):
+    for part in range(TURNS):
+        turn: dict[_Loaded, list[Sample]] = {}
         for one in found:
             begun = time.monotonic()
-            found[one] += await one.run(numbers[part::SLICES], deadline)
+            turn[one] = await one.run(numbers[part::TURNS], deadline)
+            found[one] += turn[one]
             seconds[one] += time.monotonic() - begun
+        if before:
+            turns.append(Turn(turn[now], turn[before]))
     figures = {one: load_figures(found[one], seconds[one], now.load) for one in found}
     earlier = figures[before] if before else None
     if earlier and earlier.failed:

@@ -30,7 +30,10 @@ UNREPORTED = "it ended while Prefect's API was away"
 LEFT_BEHIND = {ActionKind.UNDO, ActionKind.FINISH, ActionKind.BRING_BACK}
 """Actions that finish or undo what a killed flow run left behind."""
 
-LEADING = ["deploy-model", "retire-model", "rollback-model"]
+LEADING = [
+    *("deploy-model", "deploy-by-name", "deploy-quick"),
+    *("retire-model", "rollback-model"),
+]
 """Flows that move releases."""
 
 AT_ONCE = 100

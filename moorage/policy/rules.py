@@ -99,7 +99,8 @@ class Rules(InputValue):
     )
     spec_folders: tuple[Entry, ...] = Field(
         ("deployments",),
-        description="Folders that `files` of `redeploy-models` must be in. Specs in them count as"
+        description="Folders of specs: `deploy-by-name` offers them, and `files` of"
+        " `redeploy-models` must be in one. Specs in them count as"
         " submitted by the command line.",
     )
     applied_from: tuple[Entry, ...] = Field(

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from moorage.common.units import counted, human_seconds
 from moorage.common.values import Value
@@ -15,6 +15,10 @@ ROUNDS = 3
 
 LEAST_SECONDS = 0.001
 """A slowdown of less than this is none, whatever its ratio: clocks and threads differ by it."""
+
+SLOWER_SHARE = 0.75
+"""Share of the turns in which a release has to be slower than the one before to count as slower.
+Both get a few requests in each turn, so that one disturbed turn says little."""
 
 WORDS = ("river", "seven", "maple", "quiet", "north", "amber", "lantern", "copper")
 
@@ -32,6 +36,13 @@ class Sample(Value):
     tpot: float | None = None
     tokens: int = 0
     wrong: str = ""
+
+
+class Turn(NamedTuple):
+    """What both releases answered in one turn, one right after the other."""
+
+    now: Sequence[Sample]
+    before: Sequence[Sample]
 
 
 class LoadFigures(Value):
@@ -129,19 +140,25 @@ def load_figures(samples: Sequence[Sample], seconds: float, load: AcceptanceSpec
 
 
 def judge_load(
-    load: AcceptanceSpec, now: LoadFigures, before: LoadFigures | None = None, against: str = ""
+    load: AcceptanceSpec, now: LoadFigures, turns: Sequence[Turn] = (), against: str = ""
 ) -> tuple[str, ...]:
-    """The limits that a round has missed; empty = none. `before` is the release `against`."""
+    """The limits that a round has missed; empty = none.
+
+    Args:
+        load: The limits.
+        now: What the round measured of the release.
+        turns: All turns so far with the release before; empty = none is compared with.
+        against: The id of that release.
+    """
     failed = f"{now.failed} of {counted(now.requests, 'request')} failed: {now.problem}"
     found = [failed] if now.failed else []
     limits = (("TTFT", now.ttft_p95, load.ttft_p95), ("TPOT", now.tpot_p95, load.tpot_p95))
     for name, value, limit in limits:
         if limit is not None:
             found += _over(name, value, limit)
-    if before and load.max_slowdown is not None:
-        pairs = (("TTFT", now.ttft_p50, before.ttft_p50), ("TPOT", now.tpot_p50, before.tpot_p50))
-        for name, value, earlier in pairs:
-            found += _slower(name, value, earlier, load.max_slowdown, against)
+    if load.max_slowdown is not None:
+        found += _slower("ttft", turns, load.max_slowdown, against)
+        found += _slower("tpot", turns, load.max_slowdown, against)
     return tuple(found)
 
 
@@ -181,11 +198,27 @@ def _over(name: str, value: float | None, limit: float) -> list[str]:
 
 
 def _slower(
-    name: str, value: float | None, earlier: float | None, most: float, against: str
+    figure: Literal["ttft", "tpot"], turns: Sequence[Turn], most: float, against: str
 ) -> list[str]:
-    if value is None or not earlier or value - earlier < LEAST_SECONDS or value <= most * earlier:
+    medians = [
+        (value, earlier)
+        for turn in turns
+        if (value := _median(figure, turn.now)) and (earlier := _median(figure, turn.before))
+    ]
+    slower = [
+        (value, earlier)
+        for value, earlier in medians
+        if value > most * earlier and value - earlier >= LEAST_SECONDS
+    ]
+    if not slower or len(slower) < SLOWER_SHARE * len(medians):
         return []
+    value, earlier = (percentile(sorted(side), 0.5) or 0 for side in zip(*medians, strict=True))
     return [
-        f"{name} p50 {short_seconds(value)}, {value / earlier:.2f} times the"
+        f"{figure.upper()} {short_seconds(value)}, {value / earlier:.2f} times the"
         f" {short_seconds(earlier)} of {against}; at most {most:g} times allowed"
     ]
+
+
+def _median(figure: Literal["ttft", "tpot"], samples: Sequence[Sample]) -> float | None:
+    values = (getattr(one, figure) for one in samples if not one.wrong)
+    return percentile(sorted(value for value in values if value is not None), 0.5)

@@ -25,8 +25,8 @@ class AcceptanceSpec(InputValue):
         le=100,
         description="How many times the median TTFT and TPOT of the release before may be reached:"
         " 1.25 = a quarter more. Both get the same load in turns, so that other work on the"
-        " machines counts for both. Not compared where the release before has stopped. Empty ="
-        " figures of both are recorded, not compared.",
+        " machines counts for both; a release is slower if it is so in three of four turns. Not"
+        " compared where the release before has stopped. Empty = figures of both are recorded.",
     )
     warn_only: bool = Field(
         False,

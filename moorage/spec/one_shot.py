@@ -1,4 +1,4 @@
-"""What `moorage run` makes of the name of a model: the content of a spec."""
+"""The content of a spec, from the name of a model and a few choices."""
 
 import re
 from typing import Any
@@ -7,6 +7,9 @@ HUB = "hf://"
 SCHEMES = (HUB, "s3://", "file://")
 REPOSITORY = re.compile(r"(?:hf://)?(?P<repo>[\w.-]+/[\w.-]+)(?::(?P<files>[\w.*-]+))?")
 """`org/repo`, and which of its quantizations: `org/repo:Q4_K_M`."""
+
+NUMBER_PATTERN = r"^(auto|[0-9]{1,9})$"
+"""`auto`, or a number: one plain field of a form."""
 
 NAME = re.compile(r"[^a-z0-9]+")
 ONE_SHOT = re.compile(r"run-([a-z0-9-]+-)?[0-9a-f]{6}")
@@ -28,6 +31,29 @@ def one_shot_spec(source: str, token: str, **fields: Any) -> dict[str, Any]:
     return {"name": one_shot_name(content["source"], token), **content}
 
 
+def quick_spec(
+    name: str, source: str, engine: str, accelerators: str, context: str, keep_alive: str
+) -> dict[str, Any]:
+    """The content of the spec of a model that goes on serving, from what a short form asks for.
+
+    Args:
+        name: Of the model.
+        source: As in `source_of`.
+        engine: Name of the engine.
+        accelerators: `auto`, or how many.
+        context: `auto`, or tokens.
+        keep_alive: As in a spec.
+    """
+    return {
+        "name": name,
+        **source_of(source),
+        "engine": {"name": engine},
+        "placement": {"accelerators": _number(accelerators)},
+        "context": _number(context),
+        "keep_alive": keep_alive,
+    }
+
+
 def source_of(text: str) -> dict[str, str]:
     """The fields of a spec that name a source: `org/repo`, `org/repo:QUANTIZATION`, or any."""
     match = REPOSITORY.fullmatch(text)
@@ -46,6 +72,10 @@ def one_shot_name(source: str, token: str) -> str:
 def is_one_shot(name: str) -> bool:
     """Whether a model was run by `moorage run`."""
     return bool(ONE_SHOT.fullmatch(name))
+
+
+def _number(text: str) -> int | str:
+    return int(text) if text.isdecimal() else text
 
 
 def _pattern(text: str) -> str:

@@ -34,6 +34,7 @@ __all__ = [
 
 DEPLOY_SECONDS = 600
 DEPLOYMENTS = (
+    *("deploy-by-name/deploy-by-name", "deploy-quick/deploy-quick"),
     *("deploy-model/deploy", "plan-model/plan", "retire-model/retire"),
     *("rollback-model/rollback", "apply-models/apply"),
     *("redeploy-models/redeploy", "redeploy-models/watch-drift", "notify/notify"),

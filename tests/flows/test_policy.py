@@ -42,9 +42,10 @@ OWN = {"job_variables": {"env": {"MOORAGE_POLICY": "/tmp/evil.yaml"}}}
 
 @pytest.fixture(scope="module")
 def guarded(workplace: Workplace, prefect_server: PrefectServer) -> Iterator[Guarded]:
-    """The server, with `moorage serve` next to it, in a folder whose policy names a fleet alone."""
-    fleet = f"fleet: {workplace.folder}/fleet.yaml\n"
-    written_policy(workplace.folder / "deployments" / "policy.yaml", fleet)
+    """The server, with `moorage serve` next to it; the policy names a fleet and a folder alone."""
+    folder = workplace.folder / "deployments"
+    own = f"fleet: {workplace.folder}/fleet.yaml\napi: {{spec_folders: [{folder}]}}\n"
+    written_policy(folder / "policy.yaml", own)
     del workplace.environment["MOORAGE_POLICY"]
     with Serving(workplace):
         yield prefect_server, workplace
@@ -98,6 +99,53 @@ def test_what_the_command_line_brought_is_redeployed_through_the_api(
     assert submission_of(after) == submission_of(before)
     assert submission_of(after).channel is Channel.CLI
     place.run("retire", place.named("own"))
+
+
+BY_NAME, QUICK = "deploy-by-name/deploy-by-name", "deploy-quick/deploy-quick"
+
+
+@pytest.mark.process
+def test_a_file_of_the_site_is_deployed_by_its_name_as_it_is_written(
+    guarded: Guarded, lifecycle_program: Path
+) -> None:
+    api, place = guarded
+    file = place.spec("filed", engine=process_engine(lifecycle_program))
+    until(lambda: api.has_deployment(BY_NAME) and "enum" not in form_of(api))
+    file.rename(place.folder / "deployments" / file.name)
+    until(lambda: form_of(api).get("enum") == ["filed"])
+    for foreign in ("../filed", "policy", "tiny"):
+        assert api.ask(BY_NAME, {"spec": foreign}).status_code == 409, "the form does not offer it"
+
+    run = api.run(BY_NAME, {"spec": "filed", "reason": "change 4711"})
+    assert run["state"]["type"] == "COMPLETED", run["state"]["message"]
+    [row] = place.releases("filed")
+    assert submission_of(row).channel is Channel.CLI
+    assert row.release
+    assert "change 4711" in str(row.release.requester)
+
+    # What a caller changes in it is the caller's, and a command is the site's alone.
+    changed = api.run(BY_NAME, {"spec": "filed", "replicas": 2})["state"]
+    assert (changed["type"], "api.commands" in changed["message"]) == ("FAILED", True)
+    assert len(place.releases("filed")) == 1
+    place.run("retire", place.named("filed"))
+
+
+def form_of(api: PrefectServer) -> dict[str, Any]:
+    """What the form of a deploy by name says of the file."""
+    schema = api.deployment(BY_NAME)["parameter_openapi_schema"]
+    field: dict[str, Any] = schema["properties"]["spec"]
+    return field
+
+
+def test_a_short_form_is_judged_as_the_long_one(guarded: Guarded) -> None:
+    api, place = guarded
+    until(lambda: api.has_deployment(QUICK))
+    asked = {"name": place.named("quick"), "source": "file:///opt/model"}
+    refused = api.run(QUICK, asked)["state"]
+    assert "api.file_roots" in refused["message"]
+    wrong = api.run(QUICK, {**asked, "keep_alive": "soon"})["state"]
+    assert wrong["message"].startswith("The model spec is not valid: keep_alive: found 'soon'")
+    assert place.releases("quick") == []
 
 
 def submission_of(row: ReleaseRow) -> Submission:

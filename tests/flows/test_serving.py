@@ -45,6 +45,8 @@ def triggers_of(deployment: RunnerDeployment) -> list[BaseDeploymentTrigger]:
 
 def test_every_flow_is_deployed_once(served: dict[str, RunnerDeployment]) -> None:
     assert [deployment.full_name for deployment in served.values()] == [
+        "deploy-by-name/deploy-by-name",
+        "deploy-quick/deploy-quick",
         "deploy-model/deploy",
         "plan-model/plan",
         "retire-model/retire",

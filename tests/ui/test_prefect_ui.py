@@ -20,6 +20,7 @@ UIS = ("/v2", "")
 """The UI that Prefect shows first, and the one before it."""
 
 FORMS = (
+    *("deploy-by-name/deploy-by-name", "deploy-quick/deploy-quick"),
     *("deploy-model/deploy", "retire-model/retire", "redeploy-models/redeploy"),
     *("reconcile-fleet/reconcile", "rollback-model/rollback", "apply-models/apply"),
 )

@@ -124,12 +124,19 @@ def invalid_file(cause: Cause, path: Path, message: str, field: str = "") -> Inv
     return InvalidFile(cause, [Problem(file=str(path), path=field, found="", message=message)])
 
 
-def validated(content: dict[str, Any], model: type[Model], path: Path, cause: Cause) -> Model:
+def validated(
+    content: dict[str, Any], model: type[Model], path: Path | None, cause: Cause
+) -> Model:
     """The content of a file as a value; raises `InvalidFile` with the cause and every mistake."""
     try:
         return model.model_validate(content)
     except ValidationError as error:
-        raise InvalidFile(cause, problems_of(error, model, str(path))) from error
+        raise InvalidFile(cause, problems_of(error, model, str(path or ""))) from error
+
+
+def validated_request(content: dict[str, Any]) -> ModelSpec:
+    """A spec that is in no file, from its content; raises `InvalidFile` with every mistake."""
+    return validated(content, ModelSpec, None, Cause.BAD_SPEC)
 
 
 def _loaded(content: dict[str, Any], model: type[Model], path: Path, cause: Cause) -> Model:

@@ -1,0 +1,70 @@
+"""Deploy a model whose spec is a file of the site: the short form of `deploy-model`."""
+
+from contextlib import nullcontext, suppress
+from typing import Annotated
+
+from prefect import flow
+from prefect.client.schemas.objects import State
+from pydantic import Field, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
+
+from flows.deploy_model import deploy_model
+from flows.flow_context import NO_RESULT, keep_result
+from moorage.adapters.files.site_specs import load_site_spec, site_spec_names
+from moorage.adapters.files.specs import validated_request
+from moorage.adapters.prefect.task_runner import task_runner
+from moorage.adapters.system.threads import in_thread
+from moorage.common.failures import Failure
+from moorage.inventory.fleet import Fleet
+from moorage.policy.request import Submission
+from moorage.releases.release import Release
+from moorage.releases.requester import Claim
+from tasks.context import settings
+from tasks.policy import recorded_scope, settled_fleet
+
+
+class _OfferFiles:
+    """Has a form offer the files that are there when the schema is made."""
+
+    def __get_pydantic_json_schema__(
+        self, core: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        schema = handler(core)
+        with suppress(Failure):  # a policy that cannot be read is told by each run
+            if names := site_spec_names(settings()):
+                schema["enum"] = names
+        return schema
+
+
+SpecName = Annotated[str, Field(min_length=1, max_length=255), _OfferFiles()]
+
+
+@flow(name="deploy-by-name", flow_run_name="deploy {spec}", **NO_RESULT, task_runner=task_runner())
+@keep_result
+async def deploy_by_name(
+    spec: SpecName,
+    revision: str = "",
+    replicas: Annotated[int, Field(ge=0, le=1024)] = 0,
+    force: bool = False,
+    reason: Claim = "",
+) -> State[Release]:
+    """Deploy a model as a file of `deployments/` describes it.
+
+    As it is written, the spec is the site's own and judged as what the command line brings. With
+    another revision or number of replicas it is judged as what comes through the API.
+
+    Args:
+        spec: The file's name without `.yaml`.
+        revision: Branch, tag or commit; empty = as the file says.
+        replicas: How many; 0 = as the file says.
+        force: Replace what serves even where neither the spec nor the model has changed.
+        reason: Why, or for whom, for the record; nobody checks it.
+    """
+    fleet = await settled_fleet(Fleet())
+    written = await in_thread(load_site_spec, spec, settings())
+    given = {"revision": revision, "replicas": replicas}
+    changes = {field: value for field, value in given.items() if value}
+    wanted = validated_request({**written.model_dump(exclude_defaults=True), **changes})
+    with recorded_scope(Submission(), fleet) if wanted == written else nullcontext():
+        return await deploy_model.fn(wanted, fleet, force=force, requested_by=reason)
