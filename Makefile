@@ -55,8 +55,8 @@ format: $(VENV)/.installed-dev ## Format, and mend what can be mended.
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-docs: $(VENV)/.installed-dev ## Write what is generated: the reference of the spec, names of options, the picture of the rooms.
-	$(BIN)/python scripts/make_spec_reference.py docs/spec.md
+docs: $(VENV)/.installed-dev ## Write what is generated: references, schemas, names of options, the picture of the rooms.
+	$(BIN)/python -m scripts.reference
 	$(BIN)/python scripts/make_option_names.py
 	$(BIN)/python -m scripts.house --update CONTRIBUTING.md
 

@@ -62,7 +62,8 @@ class Cause(StrEnum):
     )
     POLICY_REFUSED = ExitCode.BAD_INPUT.cause(
         "The site's policy does not allow this",
-        "Remove the fields named above, or change the site's policy (docs/policy.md).",
+        "Remove the fields named above, or change the site's policy: `moorage policy show` lists"
+        " its rules.",
     )
     UNKNOWN_RELEASE = ExitCode.BAD_INPUT.cause(
         "The release does not exist",

@@ -3,12 +3,14 @@
 import re
 from typing import Annotated
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
 NEVER = "never"
 UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)(h|ms|m|s))")
 WHOLE = re.compile(rf"(?:{DURATION.pattern})+")
+PATTERN = rf"^({NEVER}|0|-\d+|-?{WHOLE.pattern})$"
+"""The same grammar for schemas."""
 
 
 def keep_alive_seconds(written: str) -> float | None:
@@ -37,4 +39,4 @@ def _check(written: str) -> str:
     return written
 
 
-KeepAlive = Annotated[str, AfterValidator(_check)]
+KeepAlive = Annotated[str, AfterValidator(_check), Field(json_schema_extra={"pattern": PATTERN})]
