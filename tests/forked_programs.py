@@ -104,6 +104,7 @@ def _become(order: dict[str, Any], answers: int, out: int, err: int) -> None:
     before = _prefect_variables()
     os.environ.clear()
     os.environ.update(order["environment"])
+    os.chdir(order["folder"])
     if _prefect_variables() != before:
         refresh_global_settings_context()
     if order["point"]:
