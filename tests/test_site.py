@@ -61,7 +61,7 @@ def test_every_page_but_an_example_is_in_the_navigation(site: Path) -> None:
     assert {page for page in pages if f'href="{page}"' not in home} == {"redeploying/example/"}
 
 
-def test_no_page_loads_anything_from_elsewhere(site: Path) -> None:
+def test_no_page_names_a_script_a_font_or_a_picture_of_another_site(site: Path) -> None:
     loaded = re.compile(r'<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)="(?:https?:)?//')
     assert [page for page in site.rglob("*.html") if loaded.search(page.read_text())] == []
 

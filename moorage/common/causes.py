@@ -234,7 +234,7 @@ class Cause(StrEnum):
     )
     PROGRAM_MISSING = ExitCode.MACHINE.cause(
         "A required program is not installed",
-        "Install it (in the checkout: `pip install '.[transformers]'`), or use Docker.",
+        "Install it (an engine: `moorage engines install NAME`), or use Docker.",
     )
     ACCELERATOR_RUNTIME_MISSING = ExitCode.MACHINE.cause(
         "Docker on the host cannot give accelerators to containers",
