@@ -31,7 +31,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("page", "text"),
     [
         ("index.html", "finds every model a berth"),
-        ("tutorial/index.html", "moorage rollback tiny"),
+        ("tutorial/index.html", "exactly as it was: same revision, same plan"),
         ("troubleshooting/index.html", 'id="no-fit"'),
         ("troubleshooting/index.html", "No available memory for the cache blocks"),
         ("cli/index.html", 'id="moorage-models-prune"'),

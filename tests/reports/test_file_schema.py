@@ -169,3 +169,12 @@ def test_an_editor_has_a_text_for_every_field(file: str) -> None:
 def test_a_pattern_says_in_words_what_is_allowed() -> None:
     name = json.loads(file_schema("spec"))["properties"]["name"]
     assert name["patternErrorMessage"].startswith("Allowed: letters, digits")
+
+
+@pytest.mark.parametrize(
+    "path", (REPOSITORY / "deployments").glob("*.yaml"), ids=lambda path: path.name
+)
+def test_an_editor_finds_the_schema_of_the_files_in_deployments(path: Path) -> None:
+    modeline = path.read_text().splitlines()[0]
+    schema = path.parent / modeline.removeprefix("# yaml-language-server: $schema=")
+    assert schema.read_text() == file_schema("spec")
