@@ -3,8 +3,10 @@
 import json
 from typing import Any
 
+from moorage.common.units import SIZE_PATTERN
 from moorage.reports.field_reference import FILES
 from moorage.reports.problems import PATTERNS_IN_WORDS
+from moorage.spec.keep_alive import PATTERN as KEEP_ALIVE_PATTERN
 
 SCHEMAS = ".schemas"
 """Folder beside the files of users that holds their schemas."""
@@ -17,8 +19,15 @@ FOR_FORMS = frozenset({"position", "title"})
 BY_NAME = frozenset({"$defs", "patternProperties", "properties"})
 """Keywords whose value is a schema for each name."""
 
-SHORT_FORMS = {"engine": "EngineName"}
-"""Fields that are a section, or in short the word that this definition allows."""
+SHORT_FORMS = {"spec": {"engine": "EngineName"}}
+"""Of each file: fields that are a section, or in short a word that this definition allows."""
+
+IN_WORDS = {
+    **PATTERNS_IN_WORDS,
+    SIZE_PATTERN: "a size such as 16GiB",
+    KEEP_ALIVE_PATTERN: "a duration such as 30s, 5m or 1h30m, 0, or never",
+}
+"""What each pattern asks for, in the words of an error message."""
 
 
 def file_schema(file: str) -> str:
@@ -32,9 +41,9 @@ def file_schema(file: str) -> str:
     """
     title, model = FILES[file]
     schema = _for_editors(model.model_json_schema())
-    for field, word in SHORT_FORMS.items():
-        if section := schema["properties"].get(field):
-            section["anyOf"] = [{"$ref": f"#/$defs/{word}"}, {"$ref": section.pop("$ref")}]
+    for field, word in SHORT_FORMS.get(file, {}).items():
+        section = schema["properties"][field]
+        section["anyOf"] = [{"$ref": f"#/$defs/{word}"}, {"$ref": section.pop("$ref")}]
     return json.dumps({"$schema": DIALECT, **schema, "title": title}, indent=2) + "\n"
 
 
@@ -51,7 +60,7 @@ def _for_editors(schema: dict[str, Any]) -> dict[str, Any]:
     }
     if "patternProperties" in kept:
         kept.setdefault("additionalProperties", False)
-    if words := PATTERNS_IN_WORDS.get(kept.get("pattern", "")):
+    if words := IN_WORDS.get(kept.get("pattern", "")):
         kept["patternErrorMessage"] = f"Allowed: {words}."
     return kept
 

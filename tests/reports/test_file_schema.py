@@ -166,13 +166,15 @@ def test_an_editor_has_a_text_for_every_field(file: str) -> None:
     assert all(section["description"] for section in sections)
 
 
-def test_a_pattern_says_in_words_what_is_allowed() -> None:
-    name = json.loads(file_schema("spec"))["properties"]["name"]
-    assert name["patternErrorMessage"].startswith("Allowed: letters, digits")
+@pytest.mark.parametrize("file", FILES)
+def test_every_pattern_says_in_words_what_is_allowed(file: str) -> None:
+    found = re.findall(r'"pattern": ("[^\n]*"),?\n([^}]*)}', file_schema(file))
+    assert {pattern for pattern, others in found if "patternErrorMessage" not in others} == set()
+    assert found
 
 
 @pytest.mark.parametrize(
-    "path", (REPOSITORY / "deployments").glob("*.yaml"), ids=lambda path: path.name
+    "path", sorted((REPOSITORY / "deployments").glob("*.yaml")), ids=lambda path: path.name
 )
 def test_an_editor_finds_the_schema_of_the_files_in_deployments(path: Path) -> None:
     modeline = path.read_text().splitlines()[0]
