@@ -10,7 +10,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # Empty counts as unset: without byte code every process would compile all modules again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test up down check unit drill format docs house images bench fleet clean
+.PHONY: demo test up down check unit drill format docs site house images bench fleet clean
 
 demo: $(VENV)/.installed-demo$(if $(ENGINE),-$(ENGINE)) ## Deploy a tiny model, chat with it, show its record. KEEP=1 leaves it running; ENGINE=llama.cpp takes a GGUF file, without torch.
 	@KEEP=$(KEEP) ENGINE=$(ENGINE) scripts/demo.sh
@@ -55,10 +55,13 @@ format: $(VENV)/.installed-dev ## Format, and mend what can be mended.
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-docs: $(VENV)/.installed-dev ## Write what is generated: the reference of the spec, names of options, the picture of the rooms.
-	$(BIN)/python scripts/make_spec_reference.py docs/spec.md
+docs: $(VENV)/.installed-dev ## Write what is generated: references, schemas, names of options, the picture of the rooms.
+	$(BIN)/python -m scripts.reference
 	$(BIN)/python scripts/make_option_names.py
 	$(BIN)/python -m scripts.house --update CONTRIBUTING.md
+
+site: $(VENV)/.installed-docs ## Build the site of docs/ into site/. Broken links are errors.
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 house: $(VENV)/.installed-dev ## Sizes of the rooms, imports that point up, files to read. AGAINST=REV compares.
 	@$(BIN)/python -m scripts.house $(if $(AGAINST),--against $(AGAINST))
@@ -85,7 +88,7 @@ fleet: $(VENV)/.installed-dev ## Three Docker hosts on this machine to play with
 	$(BIN)/python -m tests.fleet --hosts 3 --image moorage/lifecycle:1
 
 clean: ## Remove what `make` has made.
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
@@ -104,6 +107,10 @@ $(VENV)/.installed-team: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[postgres]'
 	@touch $@
 
+$(VENV)/.installed-docs: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	@touch $@
+
 $(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[transformers,postgres,dev]'
-	@touch $@ $(VENV)/.installed-demo $(VENV)/.installed-team
+	@touch $@ $(VENV)/.installed-demo $(VENV)/.installed-docs $(VENV)/.installed-team

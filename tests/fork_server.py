@@ -75,6 +75,7 @@ class ForkServer:
         victim: int = 0,
         how: str = KILLS,
         signals: Mapping[int, float] = {},
+        folder: Path = REPOSITORY,
     ) -> subprocess.CompletedProcess[str]:
         """Run a command to its end, or to the point at which something happens to it.
 
@@ -88,12 +89,19 @@ class ForkServer:
             victim: Process that is killed there with all that it has started; 0 = none.
             how: What happens there without a victim.
             signals: Signals that it gets, each so many seconds after its start.
+            folder: Where it runs.
 
         Raises:
             subprocess.TimeoutExpired: It took longer.
         """
         command = self.begin(
-            arguments, environment, point=point, victim=victim, how=how, signals=signals
+            arguments,
+            environment,
+            point=point,
+            victim=victim,
+            how=how,
+            signals=signals,
+            folder=folder,
         )
         try:
             command.wait(seconds)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 import typer
 from ruamel.yaml import YAML
 from typer.core import TyperGroup
@@ -16,25 +16,38 @@ from moorage.cli.app import app
 from moorage.cli.commands import LazyCommand
 from moorage.common.failures import Cause
 from moorage.policy.rules import Policy, Rules
+from scripts.reference.causes import readable
+from scripts.reference.pages import PAGES
 
 REPOSITORY = Path(__file__).parents[1]
 
 
-def test_the_reference_of_the_spec_is_what_the_models_say() -> None:
-    path = REPOSITORY / "scripts" / "make_spec_reference.py"
-    loaded = importlib.util.spec_from_file_location("make_spec_reference", path)
-    assert loaded
-    assert loaded.loader
-    module = importlib.util.module_from_spec(loaded)
-    loaded.loader.exec_module(module)
-    written = (REPOSITORY / "docs" / "spec.md").read_text()
-    assert written == module.reference(), "run `make docs`"
+@pytest.mark.parametrize("name", PAGES)
+def test_a_generated_page_is_what_the_code_says(name: str) -> None:
+    written = (REPOSITORY / "docs" / name).read_text()
+    assert written == PAGES[name](), "run `make docs`"
     assert "|  |\n" not in written, "a field has no description"
 
 
-def test_the_reference_names_every_cause() -> None:
-    written = (REPOSITORY / "docs" / "spec.md").read_text()
-    assert all(f"| `{cause}` |" in written for cause in Cause)
+def test_the_page_of_failures_has_a_section_for_every_cause() -> None:
+    written = (REPOSITORY / "docs" / "troubleshooting.md").read_text()
+    for cause in Cause:
+        assert f"\n### {cause}\n\n**{cause.summary}.**" in written
+        assert f"](#{cause})" in written
+
+
+@pytest.mark.parametrize(
+    ("pattern", "texts"),
+    [
+        (r"length is (?P<length>\d+)", ["length is {length}"]),
+        (r"(?i)out of memory|bad_alloc", ["out of memory", "bad_alloc"]),
+        (r"shm.*?(?P<size>\d+ MiB) required", ["shm...{size} required"]),
+        (r"names \[(?P<names>[^\]]*)\] (are|is)", ["names [{names}] (are|is)"]),
+        (r"^tool: error: ", ["tool: error:"]),
+    ],
+)
+def test_a_pattern_is_shown_as_a_person_would_write_it(pattern: str, texts: list[str]) -> None:
+    assert readable(pattern) == texts
 
 
 def test_every_claim_about_security_names_tests_that_are_there() -> None:

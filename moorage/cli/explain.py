@@ -1,14 +1,17 @@
 """`moorage explain`: what a field of a file, or the cause of a failure, means."""
 
+import sys
 from typing import Annotated
 
 import typer
 
 from moorage.cli.options import AsJson
 from moorage.cli.output import dump, print_table, say
-from moorage.common.failures import Cause
-from moorage.reports.field_reference import Explained
+from moorage.common.failures import Cause, Failure
+from moorage.reports.field_reference import FILES, Explained
 from moorage.reports.field_reference import explain as explained
+from moorage.reports.file_schema import file_schema
+from moorage.reports.problems import LONGEST, clipped
 
 
 def explain(
@@ -18,13 +21,31 @@ def explain(
             help="A field such as placement.ram, fleet.hosts or policy, or a cause such as no-fit."
         ),
     ] = "spec",
+    json_schema: Annotated[
+        bool,
+        typer.Option(
+            "--json-schema", help="Print the JSON Schema of spec, fleet or policy, for editors."
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Say what a field of a spec, fleet or policy file means, or why something failed."""
+    if json_schema:
+        return _print_schema(name)
     if name in {cause.value for cause in Cause}:
         return _explain_cause(Cause(name), as_json=as_json)
     found = explained(name)
     return dump(found) if as_json else _show(found)
+
+
+def _print_schema(file: str) -> None:
+    if file not in FILES:
+        raise Failure(
+            Cause.BAD_SETTING,
+            f"only a whole file has a JSON Schema, and '{clipped(file, LONGEST)}' is none",
+            suggestion=f"Name one of {', '.join(FILES)}.",
+        )
+    sys.stdout.write(file_schema(file))
 
 
 def _explain_cause(cause: Cause, *, as_json: bool) -> None:

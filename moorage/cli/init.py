@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from moorage.adapters.files.schemas import write_schemas
 from moorage.adapters.files.specs import OTHER_FILES, validated, write_new
 from moorage.cli.options import DEPLOYMENTS, AsJson
 from moorage.cli.output import print_answer
@@ -24,7 +25,10 @@ def init(
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Write deployments/NAME.yaml with the source, and what else can be said as comments."""
+    """Write deployments/NAME.yaml with the source, and what else can be said as comments.
+
+    The schemas by which editors check such files are written beside it.
+    """
     found = Path(source).expanduser()
     content = {"name": name, **source_of(f"file://{found.resolve()}" if found.exists() else source)}
     path = DEPLOYMENTS / f"{name}.yaml"
@@ -36,5 +40,6 @@ def init(
         )
     validated(content, ModelSpec, path, Cause.BAD_SPEC)
     write_new(path, new_spec(content))
+    write_schemas(DEPLOYMENTS)
     message = f"wrote {path}; `moorage plan {name}` shows what a deploy would run"
     print_answer({"file": str(path), "spec": content}, message, as_json=as_json)

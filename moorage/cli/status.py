@@ -78,7 +78,7 @@ def status(
             )
             for row, seen, use in found
         ],
-        empty="No model is deployed yet. Try `moorage deploy deployments/tiny-llama.yaml`.",
+        empty="No model is deployed yet. `moorage init NAME SOURCE` writes a first spec.",
     )
 
 

@@ -62,7 +62,8 @@ class Cause(StrEnum):
     )
     POLICY_REFUSED = ExitCode.BAD_INPUT.cause(
         "The site's policy does not allow this",
-        "Remove the fields named above, or change the site's policy (docs/policy.md).",
+        "Remove the fields named above, or change the site's policy: `moorage policy show` lists"
+        " its rules.",
     )
     UNKNOWN_RELEASE = ExitCode.BAD_INPUT.cause(
         "The release does not exist",
@@ -233,7 +234,7 @@ class Cause(StrEnum):
     )
     PROGRAM_MISSING = ExitCode.MACHINE.cause(
         "A required program is not installed",
-        "Install it (in the checkout: `pip install '.[transformers]'`), or use Docker.",
+        "Install it (an engine: `moorage engines install NAME`), or use Docker.",
     )
     ACCELERATOR_RUNTIME_MISSING = ExitCode.MACHINE.cause(
         "Docker on the host cannot give accelerators to containers",

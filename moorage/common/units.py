@@ -72,7 +72,8 @@ Bytes = Annotated[
 
 
 DURATION_UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
-DURATION_PATTERN = r"^([0-9]+(\.[0-9]+)?(h|ms|m|s))+$"
+DURATION = r"([0-9]+(\.[0-9]+)?(h|ms|m|s))+"
+DURATION_PATTERN = rf"^{DURATION}$"
 _PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(h|ms|m|s)")
 _WHOLE = re.compile(DURATION_PATTERN)
 

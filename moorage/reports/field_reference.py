@@ -156,6 +156,12 @@ def _default(field: FieldInfo) -> str:
         return f"`{human_bytes(value).replace('.0 ', '')}`"
     if isinstance(value, Enum):
         return f"`{value.value}`"
-    if isinstance(value, BaseModel) or (isinstance(value, tuple) and value):
+    if isinstance(value, BaseModel) or (isinstance(value, tuple) and _holds_sections(value)):
         return "see below"
+    if isinstance(value, tuple) and value:
+        return f"`[{', '.join(map(str, value))}]`"
     return f"`{value}`" if value not in (None, (), {}, "") else "none"
+
+
+def _holds_sections(value: tuple[Any, ...]) -> bool:
+    return any(isinstance(part, BaseModel) for part in value)

@@ -6,6 +6,7 @@ import textwrap
 from typing import Any
 
 from moorage.reports.field_reference import fields_of
+from moorage.reports.file_schema import SCHEMAS
 from moorage.spec import ModelSpec
 
 SUGGESTED: dict[str, str] = {
@@ -22,6 +23,7 @@ SUGGESTED: dict[str, str] = {
 """Fields that a new file mentions, with the value that stands in the comment."""
 
 HEAD = """\
+# yaml-language-server: $schema={schemas}/spec.json
 # `moorage plan {name}` shows what a deploy would run; `moorage explain FIELD` tells about a field.
 """
 WIDTH = 100
@@ -37,7 +39,7 @@ def new_spec(content: dict[str, Any]) -> str:
     """
     fields = fields_of(ModelSpec)
     lines = [f"{name}: {_scalar(value)}" for name, value in content.items()]
-    text = HEAD.format(name=content["name"]) + "\n".join(lines) + "\n"
+    text = HEAD.format(schemas=SCHEMAS, name=content["name"]) + "\n".join(lines) + "\n"
     for name, value in SUGGESTED.items():
         if name not in content:
             text += f"\n{_comment(fields[name].text)}\n# {name}: {value}\n"

@@ -2,11 +2,13 @@
 
 from typing import Annotated
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
-from moorage.common.units import parse_duration
+from moorage.common.units import DURATION, parse_duration
 
 NEVER = "never"
+PATTERN = rf"^({NEVER}|0|-\d+|-?{DURATION})$"
+"""The same grammar for schemas."""
 
 
 def keep_alive_seconds(written: str) -> float | None:
@@ -38,4 +40,4 @@ def _check(written: str) -> str:
     return written
 
 
-KeepAlive = Annotated[str, AfterValidator(_check)]
+KeepAlive = Annotated[str, AfterValidator(_check), Field(json_schema_extra={"pattern": PATTERN})]

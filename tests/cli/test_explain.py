@@ -30,3 +30,9 @@ def test_every_cause_is_told_with_what_to_do(cause: Cause) -> None:
     assert cause.summary in found
     assert cause.suggestion in found
     assert json.loads(explained(cause.value, "--json"))["exit_code"] == cause.exit_code
+
+
+def test_only_a_whole_file_has_a_schema() -> None:
+    done = CliRunner().invoke(app, ["explain", "placement.ram", "--json-schema"])
+    assert done.exit_code == 2
+    assert "Name one of spec, fleet, policy." in done.output

@@ -8,6 +8,8 @@ from typer.testing import CliRunner, Result
 
 from moorage.adapters.files.specs import load_spec
 from moorage.cli.app import app
+from moorage.reports.field_reference import FILES
+from moorage.reports.file_schema import file_schema
 from moorage.reports.spec_template import SUGGESTED
 
 
@@ -73,6 +75,23 @@ def test_each_comment_becomes_a_field_once_its_mark_is_gone(folder: Path) -> Non
 def test_nothing_is_written_that_is_no_spec(folder: Path, name: str, source: str) -> None:
     init(name, source, code=2)
     assert not (folder / "deployments").exists()
+
+
+def test_a_new_file_names_its_schema_and_it_is_there(folder: Path) -> None:
+    init("tiny", "org/tiny")
+    written = folder / "deployments" / "tiny.yaml"
+    modeline = written.read_text().splitlines()[0]
+    named = written.parent / modeline.removeprefix("# yaml-language-server: $schema=")
+    assert named.read_text() == file_schema("spec")
+    for file in FILES:
+        explained = CliRunner().invoke(app, ["explain", file, "--json-schema"]).output
+        assert explained == named.with_name(f"{file}.json").read_text()
+
+
+def test_a_schema_that_cannot_be_written_is_told(folder: Path) -> None:
+    (folder / "deployments").mkdir()
+    (folder / "deployments" / ".schemas").write_text("")
+    assert "deployments/.schemas: File exists" in init("tiny", "org/tiny", code=8).output
 
 
 def test_a_file_that_is_there_stays(folder: Path) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from pydantic import ValidationError
 
-from moorage.spec.keep_alive import keep_alive_seconds
+from moorage.spec.keep_alive import PATTERN, keep_alive_seconds
 from tests.builders import a_spec
 
 
@@ -27,6 +29,7 @@ def test_a_duration_is_read_and_written_back_as_it_was_given(
     written: str, seconds: float | None
 ) -> None:
     assert keep_alive_seconds(written) == seconds
+    assert re.search(PATTERN, written)
     assert a_spec(keep_alive=written).model_dump(mode="json")["keep_alive"] == written
 
 
@@ -34,6 +37,7 @@ def test_a_duration_is_read_and_written_back_as_it_was_given(
 def test_anything_else_is_refused_with_what_may_be_written(written: str) -> None:
     with pytest.raises(ValidationError, match="30s"):
         a_spec(keep_alive=written)
+    assert not re.search(PATTERN, written)
 
 
 def test_it_does_not_change_what_runs() -> None:

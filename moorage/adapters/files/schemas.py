@@ -1,0 +1,22 @@
+"""JSON Schemas beside the files of users, where editors find them without a network."""
+
+from pathlib import Path
+
+from moorage.common.failures import Cause, Failure
+from moorage.reports.field_reference import FILES
+from moorage.reports.file_schema import SCHEMAS, file_schema
+
+
+def write_schemas(folder: Path) -> None:
+    """Write the schema of each kind of file; older ones are replaced.
+
+    Raises:
+        Failure: `STORE_UNWRITABLE`.
+    """
+    place = folder / SCHEMAS
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        for file in FILES:
+            (place / f"{file}.json").write_text(file_schema(file))
+    except OSError as error:
+        raise Failure(Cause.STORE_UNWRITABLE, f"{place}: {error.strerror}") from error
