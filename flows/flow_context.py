@@ -178,6 +178,14 @@ class ClosedParameterSchema(callables.ParameterSchema):
 callables.ParameterSchema = ClosedParameterSchema  # type: ignore[misc]
 
 
+def _says_more_than_the_journal(record: logging.LogRecord) -> bool:
+    """Whether a line is other than Prefect's about a task that has succeeded: the journal has one."""
+    return record.msg != "Finished in state Completed()"
+
+
+logging.getLogger("prefect.task_runs").addFilter(_says_more_than_the_journal)
+
+
 class RunLog:
     """Writes the journal into the run's log; Prefect itself shows what starts and progresses."""
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast
 
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_exponential_jitter
@@ -14,6 +15,8 @@ from moorage.adapters.prefect.current_run import flow_run_context
 from moorage.common.failures import Failure
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from prefect import Task
     from prefect.client.schemas.objects import State, TaskRun
     from prefect.futures import PrefectFuture
@@ -53,9 +56,13 @@ class FlowTask(Generic[P, R]):
 
     async def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run it as a task run of this flow run, or plainly where there is none."""
-        if flow_run_context() is None:
+        if (context := flow_run_context()) is None:
             return await self.untracked(*args, **kwargs)
-        return await self._task(_Call(self, args, kwargs))
+        chain = _chain_of(str(context.flow_run and context.flow_run.id))
+        call, before = _Call(self, args, kwargs), tuple(chain.last)
+        result = await self._task(call, wait_for=before)
+        chain.append(before, call.task_run)
+        return result
 
     def submit(self, *args: P.args, **kwargs: P.kwargs) -> PrefectFuture[Any]:
         """Run it as a task run where the flow's task runner runs tasks."""
@@ -129,7 +136,12 @@ class _Call:
 
     It would walk through all that it is given, twice a call, and draw an edge in the run's graph
     from each task to each later one.
+
+    Attributes:
+        task_run: The task run that it became; None = not begun, or begun in another process.
     """
+
+    task_run: UUID | None = None
 
     def __init__(
         self, called: FlowTask[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -137,7 +149,47 @@ class _Call:
         self.called, self.args, self.kwargs = called, args, kwargs
 
 
+class _Chain:
+    """The tasks of a flow run that are last so far: the next one comes after them in its graph.
+
+    Attributes:
+        last: Their states, without results.
+    """
+
+    def __init__(self, flow_run: str) -> None:
+        self.flow_run = flow_run
+        self.last: list[State[Any]] = []
+
+    def append(self, before: Sequence[State[Any]], task_run: UUID | None) -> None:
+        """Add a task that has come after some; those that run at the same time stay."""
+        if task_run:
+            from prefect.client.schemas.objects import StateDetails  # noqa: PLC0415  (as above)
+            from prefect.states import Completed  # noqa: PLC0415  (as above)
+
+            # Prefect wants a result of what is waited for; the real one is nobody's here.
+            done: State[Any] = Completed(
+                data=True, state_details=StateDetails(task_run_id=task_run)
+            )
+            self.last = [one for one in self.last if one not in before] + [done]
+
+
+_chain: ContextVar[_Chain | None] = ContextVar("chain", default=None)
+
+
+def _chain_of(flow_run: str) -> _Chain:
+    """The chain of this flow run; a subflow has its own."""
+    chain = _chain.get()
+    if chain is None or chain.flow_run != flow_run:
+        chain = _Chain(flow_run)
+        _chain.set(chain)
+    return chain
+
+
 async def _run(call: _Call) -> Any:
+    from prefect.context import TaskRunContext  # noqa: PLC0415  (imported by whoever runs the flow)
+
+    if context := TaskRunContext.get():
+        call.task_run = context.task_run.id
     return await call.called.fn(*call.args, **call.kwargs)
 
 

@@ -172,6 +172,29 @@ class TestRefused:
         assert "'spec' is a required property" in refusal.json()["detail"]
 
 
+CHAIN = [
+    "compare <- ",
+    "resolve <- compare",
+    "derive <- resolve",
+    "survey <- derive",
+    "place <- survey",
+    "have <- place",
+    "launch <- have",
+    "verify <- launch",
+    "measure <- verify",
+    "facts <- measure",
+    "release <- facts",
+]
+
+
+def _chain(served: PrefectServer, flow_run: str) -> list[str]:
+    """The tasks of a run as its graph shows them: each with those that it comes right after."""
+    nodes = dict(served.get(f"/flow_runs/{flow_run}/graph-v2")["nodes"])
+    kinds = {one: node["label"].split()[0] for one, node in nodes.items()}
+    parents = {one: {kinds[two["id"]] for two in node["parents"]} for one, node in nodes.items()}
+    return [f"{kinds[one]} <- {', '.join(sorted(parents[one]))}" for one in nodes]
+
+
 class TestServed:
     """`moorage serve`, and runs that are begun through the API."""
 
@@ -198,6 +221,8 @@ class TestServed:
         assert record["type"] == "markdown"
         assert f"{name}.v1" in record["data"]
         assert "serves" in served.log(done["id"])
+        assert "Finished in state Completed()" not in served.log(done["id"])
+        assert _chain(served, first) == CHAIN
 
         again = served.run("deploy-model/deploy", parameters("tiny", engine=ENGINE))
         assert _state(again) == ("COMPLETED", "Unchanged")
@@ -273,7 +298,7 @@ class TestServed:
         wrong = parameters("lost", engine=ENGINE, source="file:///there/is/no/model")
         failed = served.run("deploy-model/deploy", wrong)
         assert failed["state"]["type"] == "FAILED"
-        assert "The model was not found" in failed["state"]["message"]
+        assert failed["state"]["message"].startswith("The model was not found: ")
         artifact = served.artifacts(failed["id"])[f"failure-{workplace.named('lost')}"]
         assert "source-missing" in artifact["data"]
 

@@ -6,6 +6,7 @@ import asyncio
 import pickle
 from typing import Any
 from unittest.mock import Mock
+from uuid import uuid4
 
 import pytest
 from prefect.states import Completed, Crashed, Failed
@@ -102,3 +103,21 @@ def test_nothing_else_is_tried_again(state: Any) -> None:
 
 def _retried(state: Any) -> bool:
     return module._is_retryable(Mock(), Mock(), state)
+
+
+def test_tasks_at_the_same_time_come_after_the_same_one_and_before_the_next() -> None:
+    chain, (place, image, stage, launch) = module._Chain("run"), (uuid4() for _ in range(4))
+
+    def last() -> set[Any]:
+        return {state.state_details.task_run_id for state in chain.last}
+
+    chain.append((), place)
+    both = tuple(chain.last)
+    chain.append(both, image)
+    assert last() == {image}
+    chain.append(both, stage)
+    assert last() == {image, stage}
+    chain.append(tuple(chain.last), launch)
+    assert last() == {launch}
+    chain.append(tuple(chain.last), None)
+    assert last() == {launch}, "what ran in another process leaves no edge"
