@@ -183,6 +183,10 @@ class Engine(EngineTraits):
         """The probes that prove readiness, in order."""
         return readiness_probes(spec, profile, lists_models=self.lists_models)
 
+    def metrics_url(self, container: ContainerSpec) -> str:
+        """Where a container of it has metrics in Prometheus' text format; empty = nowhere."""
+        return f"{container.endpoint}{self.busy.path}" if self.busy else ""
+
     def isolation(self, request: LaunchRequest) -> Isolation:
         """What its container shares with the host."""
         return isolation(request)
