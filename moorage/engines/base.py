@@ -56,11 +56,13 @@ class Busy(Value):
         path: HTTP path of its metrics, in Prometheus' text format.
         metrics: Names of the metrics that count requests in flight; they are added up.
         progress: Names of the metrics that grow only while it generates.
+        guarded: Whether its API key guards them, where it has one.
     """
 
     path: str
     metrics: tuple[str, ...]
     progress: tuple[str, ...] = ()
+    guarded: bool = False
 
 
 class Engine(EngineTraits):

@@ -33,9 +33,9 @@ class ActivityLog(LedgerPart):
             return [(row.id, transition_of(row, row.model)) for row in rows]
 
     def outcomes(self, releases: Iterable[str]) -> dict[str, Outcome]:
-        """The outcome of each of at most `AT_ONCE` releases whose record is written.
+        """The outcomes of at most `AT_ONCE` releases, of those whose record is written.
 
-        The database takes the parts out of the records: decoding whole ones takes 20 times as long.
+        The database takes these parts out of the records, so that the rest need not be decoded.
         """
         query = select(
             RELEASES.c.id,

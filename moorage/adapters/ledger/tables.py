@@ -68,6 +68,7 @@ RELEASES = sa.Table(
     sa.Column("record", sa.JSON(none_as_null=True), nullable=True),
     sa.Column("canary", sa.JSON(none_as_null=True), nullable=True),
     sa.UniqueConstraint("model", "number"),
+    sa.Index("ix_releases_state", "state"),
     sa.Index(
         "uq_releases_one_running",
         "model",

@@ -36,7 +36,8 @@ class Deployed(Value):
 
     Attributes:
         engine: None = its record cannot be read.
-        key_secret: Name of the secret with the API key of its engines; empty = they ask for none.
+        key_secret: Name of the secret with the API key that guards its engines' metrics; empty =
+            everybody who reaches them may read them.
     """
 
     model: str
@@ -54,10 +55,11 @@ def deployed(row: ReleaseRow) -> Deployed:
     if row.plan is None:
         return found
     engine = ENGINES[row.plan.engine]
+    guarded = engine.busy is not None and engine.busy.guarded
     facts = {
         "engine": row.plan.engine,
         "engine_version": row.plan.engine_version,
-        "key_secret": key_secret(row.plan, engine.api_key_variable),
+        "key_secret": key_secret(row.plan, engine.api_key_variable) if guarded else "",
         "targets": tuple(_engine_targets(row.plan)),
     }
     return found.model_copy(update=facts)

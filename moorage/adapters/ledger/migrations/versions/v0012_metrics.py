@@ -1,4 +1,4 @@
-"""What hosts have of what is claimed there, and how often reconciling did what."""
+"""What hosts have of what is claimed there, how often reconciling did what, and states by index."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,6 +10,7 @@ depends_on = None
 
 
 def upgrade() -> None:
+    op.create_index("ix_releases_state", "releases", ["state"])
     op.add_column("hosts", sa.Column("capacity", sa.JSON, nullable=False, server_default="[]"))
     op.create_table(
         "reconcile_counts",
@@ -24,3 +25,4 @@ def upgrade() -> None:
 def downgrade() -> None:
     op.drop_table("reconcile_counts")
     op.drop_column("hosts", "capacity")
+    op.drop_index("ix_releases_state", "releases")
