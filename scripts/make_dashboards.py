@@ -1,6 +1,6 @@
 """Writes the dashboards in `deployments/monitoring/grafana/` from the tables below.
 
-    python scripts/make_dashboards.py [FOLDER]
+python scripts/make_dashboards.py [FOLDER]
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Panel(NamedTuple):
 
 def quantiles(metric: str, by: str) -> dict[str, str]:
     """The median and the slowest of a histogram."""
-    rates = f"sum by ({by}, le) (rate({metric}_bucket{{model=~\"$model\"}}[$__rate_interval]))"
+    rates = f'sum by ({by}, le) (rate({metric}_bucket{{model=~"$model"}}[$__rate_interval]))'
     return {
         f"{{{{{by}}}}} {name}": f"histogram_quantile({share}, {rates})"
         for name, share in (("p50", 0.5), ("p95", 0.95))
@@ -123,7 +123,10 @@ FLEET = (
     Panel(
         "Tokens through gateways",
         "short",
-        {"{{model}} {{kind}}": "sum by (model, kind) (rate(moorage_tokens_total[$__rate_interval]))"},
+        {
+            "{{model}} {{kind}}": "sum by (model, kind)"
+            " (rate(moorage_tokens_total[$__rate_interval]))"
+        },
     ),
     Panel("Requests in flight", "short", {"{{gateway}}": "moorage_gateway_requests"}),
     Panel(

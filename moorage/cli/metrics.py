@@ -38,10 +38,9 @@ def serve(
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = PORT,
 ) -> None:
     """Serve /metrics and /targets until interrupted."""
-    from moorage.adapters.metrics.server import metrics_server  # noqa: PLC0415  (printing needs none)
+    from moorage.adapters.metrics.server import MetricsServer  # noqa: PLC0415  (printing needs none)
 
-    names = [name for name in Settings().serve_hosts.split(",") if name]
-    server = metrics_server(exporter(), host, port, names)
+    server = MetricsServer(exporter(), host, port, Settings().served_names)
     say(f"metrics http://{host}:{port}/metrics\ntargets http://{host}:{port}/targets")
     server.run()
 

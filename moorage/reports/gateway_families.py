@@ -25,9 +25,7 @@ Numbers = Mapping[str, Any]
 def gateway_families(statistics: Numbers) -> Iterable[Metric]:
     """What callers get of a gateway, and the gateway of the engines of each release."""
     callers = {(match["what"],): n for match, n in _matched(_CALLERS, statistics)}
-    engines = {
-        (match["release"], match["what"]): n for match, n in _matched(_ENGINES, statistics)
-    }
+    engines = {(match["release"], match["what"]): n for match, n in _matched(_ENGINES, statistics)}
     in_flight = {(): callers.get(("rq_active",), 0)}
     yield gauge("gateway_requests", "Requests of callers in flight.", [], in_flight)
     connections = {(): callers.get(("cx_active",), 0)}
@@ -54,7 +52,7 @@ def _matched(pattern: re.Pattern[str], numbers: Numbers) -> list[tuple[re.Match[
     return [(match, float(value)) for match, value in found if match]
 
 
-def _by_status(counts: Mapping[tuple[str, ...], float]) -> dict[tuple[str, ...], float]:
+def _by_status(counts: Mapping[Any, float]) -> dict[tuple[str, ...], float]:
     """Those of the counts that are of a status, by what it is."""
     found = ((labels, _STATUS.fullmatch(labels[-1])) for labels in counts)
     return {(*labels[:-1], match[1]): counts[labels] for labels, match in found if match}

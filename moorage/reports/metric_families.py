@@ -13,7 +13,6 @@ from prometheus_client.core import (
     GaugeMetricFamily,
     HistogramMetricFamily,
 )
-from prometheus_client.utils import floatToGoString
 
 from moorage.common.failures import Cause
 from moorage.common.refusal import Reason
@@ -29,8 +28,8 @@ from moorage.operations.reconcile.actions import ActionKind
 from moorage.operations.reconcile.counts import RUN, ReconcileCount
 from moorage.releases.states import ReleaseState
 
-Values = Mapping[tuple[str, ...], float]
-"""Values by those of the labels."""
+Values = Mapping[Any, float]
+"""Values by tuples with one value for each label."""
 
 
 def families(activity: Activity, present: Present) -> Iterator[Metric]:
@@ -70,13 +69,13 @@ def counter(name: str, text: str, labels: Sequence[str], values: Values) -> Metr
 
 def _filled(family: Any, values: Values) -> Any:
     for labels, value in sorted(values.items()):
-        family.add_metric(labels, value)
+        family.add_metric([str(label) for label in labels], value)
     return family
 
 
 def _of_releases(present: Present) -> Iterator[Metric]:
     states = {(state,): present.states.get(state, 0) for state in ReleaseState}
-    yield gauge("releases", "Releases by state.", ["state"], _plain(states))
+    yield gauge("releases", "Releases by state.", ["state"], states)
     serving, named = present.serving, ("model", "release")
     up = {_names(one): one.state == ReleaseState.RUNNING for one in serving}
     text = "Whether the release that serves a model can be reached; 0 = its host does not answer."
@@ -94,27 +93,27 @@ def _names(one: Serving) -> tuple[str, str]:
 
 def _facts(one: Serving) -> tuple[str, str, str]:
     own = one.deployed
-    return str(own.engine or ""), own.engine_version, own.revision
+    return own.engine or "", own.engine_version, own.revision
 
 
 def _of_activity(activity: Activity) -> Iterator[Metric]:
     text = "What happened to a model: it was deployed, a deploy failed, it was lost, slept, woke."
-    yield counter("model_events", text, ["model", "event"], _plain(activity.events))
+    yield counter("model_events", text, ["model", "event"], activity.events)
     yield _durations(activity.phases)
     text = "Seconds in which nobody served a model while it was replaced."
     downtime = {(model,): seconds for model, seconds in activity.downtime.items()}
     yield counter("downtime_seconds", text, ["model"], downtime)
-    causes = {(str(cause),): activity.causes[cause] for cause in Cause}
+    causes = {(cause,): activity.causes[cause] for cause in Cause}
     yield counter("failures", "Failed releases by cause.", ["cause"], causes)
     text = "Hosts that were not taken when a release was placed, by reason."
-    reasons = {(str(reason),): activity.refusals[reason] for reason in Reason}
+    reasons = {(reason,): activity.refusals[reason] for reason in Reason}
     yield counter("refusals", text, ["reason"], reasons)
 
 
 def _durations(phases: Mapping[str, Durations]) -> Metric:
     text = "How long the phases of deploys took; `wake` is the start of a model that slept."
     family = HistogramMetricFamily("moorage_phase_duration_seconds", text, labels=["phase"])
-    bounds = [floatToGoString(bound) for bound in BUCKETS]
+    bounds = [*map(str, BUCKETS[:-1]), "+Inf"]
     for phase, one in sorted(phases.items()):
         buckets = list(zip(bounds, one.cumulative, strict=True))
         family.add_metric([phase], buckets, one.sum)
@@ -126,8 +125,8 @@ def _of_hosts(present: Present) -> Iterator[Metric]:
     capacity = capacity_bytes(present.capacities)
     claimed = claimed_bytes(present.claims, capacity)
     text = "Memory that can be claimed on a host, as of its last claim."
-    yield gauge("capacity_bytes", text, labels, _plain(capacity))
-    yield gauge("claimed_bytes", "Memory that releases claim.", labels, _plain(claimed))
+    yield gauge("capacity_bytes", text, labels, capacity)
+    yield gauge("claimed_bytes", "Memory that releases claim.", labels, claimed)
     up = {(host,): host not in present.unseen for host in present.capacities}
     yield gauge("host_up", "Whether a host answered when it was asked last.", ["host"], up)
 
@@ -140,7 +139,7 @@ def _of_reconciles(counts: Sequence[ReconcileCount]) -> Iterator[Metric]:
     latest = run.latest.timestamp() if run else 0.0
     yield gauge("reconcile_last_run_timestamp_seconds", text, [], {(): latest})
     actions = {
-        (str(kind), outcome): getattr(found.get(kind), outcome, 0)
+        (kind, outcome): getattr(found.get(kind), outcome, 0)
         for kind in ActionKind
         for outcome in ("done", "not_done")
     }
@@ -165,8 +164,3 @@ def _of_requests(present: Present) -> Iterator[Metric]:
         for kind in ("prompt", "completion")
     }
     yield counter("tokens", "Tokens of requests through gateways.", ["model", "kind"], tokens)
-
-
-def _plain(values: Mapping[Any, float]) -> Values:
-    """The values by plain texts."""
-    return {tuple(map(str, labels)): value for labels, value in values.items()}

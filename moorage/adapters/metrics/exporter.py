@@ -78,7 +78,7 @@ class Exporter:
                 self._last = number
 
     def _count_records(self, now: datetime) -> None:
-        """Count the records that were written since; which is seldom later than their transition."""
+        """Count the records that were written since, most of them with their transition."""
         awaited = list(self._awaited)
         for start in range(0, len(awaited), AT_ONCE):
             some = awaited[start : start + AT_ONCE]

@@ -8,6 +8,8 @@ most `AT_ONCE` of them, and the ledger is read for one at a time.
 
 import asyncio
 import json
+import socket
+import threading
 from collections.abc import Callable, Collection
 from typing import Any
 
@@ -17,7 +19,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from moorage.adapters.metrics.exporter import Exporter, written
 from moorage.adapters.prefect.api_server import Guard, Message, Receive, Send, is_loopback
-from moorage.common.failures import Failure
+from moorage.common.failures import Cause, Failure
 from moorage.operations.metrics.targets import GATEWAY_PATH
 
 WHOLE_SECONDS = 60.0
@@ -97,32 +99,55 @@ class LimitedProtocol(H11Protocol):
         super().connection_lost(exc)
 
 
-def metrics_server(
-    exporter: Exporter, host: str, port: int, names: Collection[str]
-) -> uvicorn.Server:
-    """A server that is not started yet.
+class MetricsServer:
+    """The server; it listens from the beginning.
 
     Args:
+        exporter: What it reads.
         names: Host names that it answers to, besides those of the loopback.
+
+    Raises:
+        Failure: `PORT_TAKEN` when it cannot listen there.
     """
-    app: Any = Guard(MetricsApp(exporter), names, (), exposed=not is_loopback(host))
-    config = uvicorn.Config(
-        app,
-        host=host,
-        port=port,
-        http=LimitedProtocol,
-        ws="none",
-        lifespan="off",
-        limit_concurrency=AT_ONCE,
-        log_level="warning",
-        access_log=False,
-    )
-    return uvicorn.Server(config)
+
+    def __init__(self, exporter: Exporter, host: str, port: int, names: Collection[str]) -> None:
+        app: Any = Guard(MetricsApp(exporter), names, (), exposed=not is_loopback(host))
+        config = uvicorn.Config(
+            app,
+            http=LimitedProtocol,
+            ws="none",
+            lifespan="off",
+            limit_concurrency=AT_ONCE,
+            log_level="warning",
+            access_log=False,
+        )
+        self._server, self._listener = uvicorn.Server(config), _listen(host, port)
+
+    def run(self) -> None:
+        """Serve until a signal ends it."""
+        self._server.run(sockets=[self._listener])
+
+    def start(self) -> None:
+        """Serve in a thread that ends with the process."""
+        threading.Thread(target=self.run, name="metrics", daemon=True).start()
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise Failure(
+            Cause.PORT_TAKEN,
+            f"metrics cannot be served at {host}:{port}: {error.strerror}",
+            suggestion="Choose another port.",
+        ) from error
 
 
 def _host(scope: Message) -> str:
     """How the caller has reached this server; `Guard` has looked at it."""
-    return next(value.decode("latin-1") for name, value in scope["headers"] if name == b"host")
+    headers: dict[bytes, bytes] = dict(scope["headers"])
+    return headers[b"host"].decode("latin-1")
 
 
 def _json(content: Any) -> bytes:

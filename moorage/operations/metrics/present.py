@@ -48,7 +48,9 @@ class Present(Value):
 def capacity_bytes(capacities: Mapping[str, Collection[Capacity]]) -> dict[Place, int]:
     """How much memory can be claimed where nothing is."""
     return {
-        (host, one.resource, one.index): one.amount for host, own in capacities.items() for one in own
+        (host, one.resource, one.index): one.amount
+        for host, own in capacities.items()
+        for one in own
     }
 
 
