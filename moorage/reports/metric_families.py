@@ -67,7 +67,7 @@ def counter(name: str, text: str, labels: Sequence[str], values: Values) -> Metr
     return _filled(CounterMetricFamily(f"moorage_{name}", text, labels=labels), values)
 
 
-def _filled(family: Any, values: Values) -> Any:
+def _filled(family: GaugeMetricFamily | CounterMetricFamily, values: Values) -> Metric:
     for labels, value in sorted(values.items()):
         family.add_metric([str(label) for label in labels], value)
     return family
