@@ -55,9 +55,10 @@ format: $(VENV)/.installed-dev ## Format, and mend what can be mended.
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-docs: $(VENV)/.installed-dev ## Write what is generated: the reference of the spec, names of options, the picture of the rooms.
+docs: $(VENV)/.installed-dev ## Write what is generated: the reference of the spec, names of options, dashboards, the picture of the rooms.
 	$(BIN)/python scripts/make_spec_reference.py docs/spec.md
 	$(BIN)/python scripts/make_option_names.py
+	$(BIN)/python scripts/make_dashboards.py
 	$(BIN)/python -m scripts.house --update CONTRIBUTING.md
 
 house: $(VENV)/.installed-dev ## Sizes of the rooms, imports that point up, files to read. AGAINST=REV compares.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -15,7 +16,11 @@ from typer.core import TyperGroup
 from moorage.cli.app import app
 from moorage.cli.commands import LazyCommand
 from moorage.common.failures import Cause
+from moorage.operations.metrics.activity import Activity
+from moorage.operations.metrics.present import Present
 from moorage.policy.rules import Policy, Rules
+from moorage.reports.metric_families import families
+from scripts.make_dashboards import DASHBOARDS, FOLDER, dashboard
 
 REPOSITORY = Path(__file__).parents[1]
 
@@ -30,6 +35,20 @@ def test_the_reference_of_the_spec_is_what_the_models_say() -> None:
     written = (REPOSITORY / "docs" / "spec.md").read_text()
     assert written == module.reference(), "run `make docs`"
     assert "|  |\n" not in written, "a field has no description"
+
+
+def test_the_dashboards_are_what_their_tables_say() -> None:
+    for name in DASHBOARDS:
+        written = (FOLDER / f"{name}.json").read_text()
+        assert json.loads(written) == dashboard(name), "run `make docs`"
+    assert len(list(FOLDER.iterdir())) == len(DASHBOARDS)
+
+
+def test_the_page_about_monitoring_names_every_metric_and_no_other() -> None:
+    page = (REPOSITORY / "docs" / "monitoring.md").read_text()
+    told = set(re.findall(r"`(moorage_\w+)`", page))
+    shown = {one.name for one in families(Activity(), Present())}
+    assert {name.removesuffix("_total") for name in told} == shown
 
 
 def test_the_reference_names_every_cause() -> None:

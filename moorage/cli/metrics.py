@@ -10,7 +10,6 @@ from moorage.adapters.system.settings import Settings
 from moorage.cli.commands import Commands
 from moorage.cli.options import AsJson, open_ledger
 from moorage.cli.output import dump, say
-from moorage.reports.metric_families import as_json as metrics_json
 
 PORT = 9464
 """The port that OpenTelemetry's exporters for Prometheus have."""
@@ -25,7 +24,7 @@ def metrics(context: typer.Context, as_json: AsJson = False) -> None:
         return
     found = exporter().metrics()
     if as_json:
-        dump(metrics_json(found))
+        dump(list(found))
     else:
         sys.stdout.write(written(found).decode())
 

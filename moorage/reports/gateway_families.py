@@ -4,9 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from prometheus_client import Metric
-
-from moorage.reports.metric_families import counter, gauge
+from moorage.reports.metric_families import Family, counter, gauge
 
 PATTERN = (
     r"^(http\.gateway\.downstream_(rq_active|cx_active|rq_[1-5]xx)"
@@ -22,7 +20,7 @@ Numbers = Mapping[str, Any]
 """Statistics by Envoy's names."""
 
 
-def gateway_families(statistics: Numbers) -> Iterable[Metric]:
+def gateway_families(statistics: Numbers) -> Iterable[Family]:
     """What callers get of a gateway, and the gateway of the engines of each release."""
     callers = {(match["what"],): n for match, n in _matched(_CALLERS, statistics)}
     engines = {(match["release"], match["what"]): n for match, n in _matched(_ENGINES, statistics)}

@@ -1,21 +1,15 @@
-"""Metrics as families of samples, which `prometheus_client` writes down.
+"""Metrics of the ledger as families of samples.
 
 A counter begins with 0 for everything that is known: a rate shows only what happened after its
 series began.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
-
-from prometheus_client import Metric
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-)
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
 
 from moorage.common.failures import Cause
 from moorage.common.refusal import Reason
+from moorage.common.values import Value
 from moorage.operations.metrics.activity import BUCKETS, Activity, Durations
 from moorage.operations.metrics.present import (
     Present,
@@ -32,7 +26,24 @@ Values = Mapping[Any, float]
 """Values by tuples with one value for each label."""
 
 
-def families(activity: Activity, present: Present) -> Iterator[Metric]:
+class Sample(Value):
+    """A number under a name with labels."""
+
+    name: str
+    labels: dict[str, str]
+    value: float
+
+
+class Family(Value):
+    """What Prometheus calls a metric: samples of one kind, and what they are."""
+
+    name: str
+    type: Literal["gauge", "counter", "histogram"]
+    help: str
+    samples: tuple[Sample, ...]
+
+
+def families(activity: Activity, present: Present) -> Iterator[Family]:
     """All metrics: of releases, hosts, reconciling, gateways and requests."""
     yield from _of_releases(present)
     yield from _of_activity(activity)
@@ -41,39 +52,32 @@ def families(activity: Activity, present: Present) -> Iterator[Metric]:
     yield from _of_requests(present)
 
 
-def as_json(metrics: Iterable[Metric]) -> list[dict[str, Any]]:
-    """The metrics as data."""
-    return [
-        {
-            "name": one.name,
-            "type": one.type,
-            "help": one.documentation,
-            "samples": [
-                {"name": sample.name, "labels": sample.labels, "value": sample.value}
-                for sample in one.samples
-            ],
-        }
-        for one in metrics
-    ]
-
-
-def gauge(name: str, text: str, labels: Sequence[str], values: Values) -> Metric:
+def gauge(name: str, text: str, labels: Sequence[str], values: Values) -> Family:
     """A family of values that rise and fall."""
-    return _filled(GaugeMetricFamily(f"moorage_{name}", text, labels=labels), values)
+    name = f"moorage_{name}"
+    samples = _samples(name, labels, _sorted(values))
+    return Family(name=name, type="gauge", help=text, samples=samples)
 
 
-def counter(name: str, text: str, labels: Sequence[str], values: Values) -> Metric:
+def counter(name: str, text: str, labels: Sequence[str], values: Values) -> Family:
     """A family of values that only grow; its samples end with `_total`."""
-    return _filled(CounterMetricFamily(f"moorage_{name}", text, labels=labels), values)
+    name = f"moorage_{name}"
+    samples = _samples(f"{name}_total", labels, _sorted(values))
+    return Family(name=name, type="counter", help=text, samples=samples)
 
 
-def _filled(family: GaugeMetricFamily | CounterMetricFamily, values: Values) -> Metric:
-    for labels, value in sorted(values.items()):
-        family.add_metric([str(label) for label in labels], value)
-    return family
+def _samples(name: str, labels: Sequence[str], values: Values) -> tuple[Sample, ...]:
+    return tuple(
+        Sample(name=name, labels=dict(zip(labels, map(str, own), strict=True)), value=value)
+        for own, value in values.items()
+    )
 
 
-def _of_releases(present: Present) -> Iterator[Metric]:
+def _sorted(values: Values) -> Values:
+    return dict(sorted(values.items()))
+
+
+def _of_releases(present: Present) -> Iterator[Family]:
     states = {(state,): present.states.get(state, 0) for state in ReleaseState}
     yield gauge("releases", "Releases by state.", ["state"], states)
     serving, named = present.serving, ("model", "release")
@@ -96,7 +100,7 @@ def _facts(one: Serving) -> tuple[str, str, str]:
     return own.engine or "", own.engine_version, own.revision
 
 
-def _of_activity(activity: Activity) -> Iterator[Metric]:
+def _of_activity(activity: Activity) -> Iterator[Family]:
     text = "What happened to a model: it was deployed, a deploy failed, it was lost, slept, woke."
     yield counter("model_events", text, ["model", "event"], activity.events)
     yield _durations(activity.phases)
@@ -110,17 +114,30 @@ def _of_activity(activity: Activity) -> Iterator[Metric]:
     yield counter("refusals", text, ["reason"], reasons)
 
 
-def _durations(phases: Mapping[str, Durations]) -> Metric:
-    text = "How long the phases of deploys took; `wake` is the start of a model that slept."
-    family = HistogramMetricFamily("moorage_phase_duration_seconds", text, labels=["phase"])
+def _durations(durations: Mapping[str, Durations]) -> Family:
+    phases = sorted(durations.items())
+    name = "moorage_phase_duration_seconds"
     bounds = [*map(str, BUCKETS[:-1]), "+Inf"]
-    for phase, one in sorted(phases.items()):
-        buckets = list(zip(bounds, one.cumulative, strict=True))
-        family.add_metric([phase], buckets, one.sum)
-    return family
+    counts = {
+        (phase, bound): count
+        for phase, one in phases
+        for bound, count in zip(bounds, one.cumulative, strict=True)
+    }
+    totals = {(phase,): one.cumulative[-1] for phase, one in phases}
+    sums = {(phase,): one.sum for phase, one in phases}
+    return Family(
+        name=name,
+        type="histogram",
+        help="How long the phases of deploys took; `wake` is the start of a model that slept.",
+        samples=(
+            *_samples(f"{name}_bucket", ("phase", "le"), counts),
+            *_samples(f"{name}_count", ("phase",), totals),
+            *_samples(f"{name}_sum", ("phase",), sums),
+        ),
+    )
 
 
-def _of_hosts(present: Present) -> Iterator[Metric]:
+def _of_hosts(present: Present) -> Iterator[Family]:
     labels = ("host", "resource", "index")
     capacity = capacity_bytes(present.capacities)
     claimed = claimed_bytes(present.claims, capacity)
@@ -131,7 +148,7 @@ def _of_hosts(present: Present) -> Iterator[Metric]:
     yield gauge("host_up", "Whether a host answered when it was asked last.", ["host"], up)
 
 
-def _of_reconciles(counts: Sequence[ReconcileCount]) -> Iterator[Metric]:
+def _of_reconciles(counts: Sequence[ReconcileCount]) -> Iterator[Family]:
     found = {one.kind: one for one in counts}
     run = found.get(RUN)
     yield counter("reconcile_runs", "Ended runs.", [], {(): run.done if run else 0})
@@ -147,7 +164,7 @@ def _of_reconciles(counts: Sequence[ReconcileCount]) -> Iterator[Metric]:
     yield counter("reconcile_actions", text, ["kind", "outcome"], actions)
 
 
-def _of_requests(present: Present) -> Iterator[Metric]:
+def _of_requests(present: Present) -> Iterator[Family]:
     up = {(one.name,): not one.problem for one in present.gateways}
     text = "Whether a gateway follows the ledger."
     yield gauge("gateway_up", text, ["gateway"], up)

@@ -166,6 +166,7 @@ def assert_labels(prometheus: Prometheus, place: Workplace) -> None:
     assert prometheus.numbers(failed) == [1]
     cause = dead.release.failure.cause
     assert prometheus.numbers(f'moorage_failures_total{{cause="{cause}"}}') == [1]
+    assert prometheus.numbers("moorage_reconcile_runs_total") == [1]
     assert prometheus.numbers(f'moorage_tokens_total{{model="{place.named("tiny")}"}} > 0')
 
 

@@ -17,7 +17,7 @@ from moorage.operations.metrics.targets import Deployed, EngineTarget
 from moorage.operations.reconcile.counts import RUN, ReconcileCount
 from moorage.releases.states import ReleaseState
 from moorage.reports.gateway_families import gateway_families
-from moorage.reports.metric_families import as_json, families
+from moorage.reports.metric_families import families
 from moorage.spec import EngineName
 from tests.builders import NOON, a_claim
 from tests.operations.metrics.test_activity import moved
@@ -45,14 +45,6 @@ def test_what_is_known_before_anything_happens_begins_with_0() -> None:
     }
     assert len(values["moorage_releases"]) == len(ReleaseState)
     assert not any(value for found in values.values() for value in found)
-
-
-def test_the_same_as_data() -> None:
-    found = {one["name"]: one for one in as_json(families(busy(), present()))}
-    assert found["moorage_downtime_seconds"]["type"] == "counter"
-    assert found["moorage_downtime_seconds"]["samples"] == [
-        {"name": "moorage_downtime_seconds_total", "labels": {"model": "tiny"}, "value": 1.5}
-    ]
 
 
 def test_a_gateway_tells_what_its_envoy_counts() -> None:

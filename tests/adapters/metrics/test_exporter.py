@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from prometheus_client import Metric
 
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.metrics.exporter import Exporter
@@ -32,7 +31,7 @@ def exporter(ledger: Ledger, tmp_path: Path) -> Exporter:
 
 def values(exporter: Exporter, name: str) -> dict[tuple[str, ...], float]:
     """The samples of a family that are not 0, by their labels in the order of their names."""
-    families: dict[str, Metric] = {one.name: one for one in exporter.metrics()}
+    families = {one.name: one for one in exporter.metrics()}
     samples = families[f"moorage_{name}"].samples
     return {
         tuple(one.labels[label] for label in sorted(one.labels)): one.value
