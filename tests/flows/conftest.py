@@ -79,15 +79,15 @@ def served(
 class Serving:
     """`moorage serve`, started in a folder without a prefect.yaml."""
 
-    def __init__(self, workplace: Workplace, **environment: str) -> None:
-        self._workplace = workplace
+    def __init__(self, workplace: Workplace, *options: str, **environment: str) -> None:
+        self._workplace, self._options = workplace, options
         self.log = workplace.folder / f"serve-{time.monotonic_ns()}.log"
         self.environment = without_empty({**workplace.environment, **environment})
 
     def __enter__(self) -> Serving:
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                self._workplace.argv("serve"),
+                self._workplace.argv("serve", *self._options),
                 cwd=self._workplace.folder,
                 env=self.environment,
                 stdout=log,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 from sqlalchemy import update
 
@@ -107,6 +108,6 @@ def test_what_reconciling_did_adds_up(ledger: Ledger) -> None:
     )
 
 
-def _record(model: str, **changes: object) -> Release:
+def _record(model: str, **changes: Any) -> Release:
     steps = (StepRecord(name="stage", seconds=2.5), StepRecord(name="verify", seconds=40.0))
     return a_release(spec=a_spec(name=model), steps=steps, **changes)
