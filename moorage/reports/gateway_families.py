@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from moorage.gateway.clusters import DOORMAN
 from moorage.reports.metric_families import Family, counter, gauge
 
 PATTERN = (
@@ -13,7 +14,9 @@ PATTERN = (
 """The statistics that are read, as Envoy takes a regular expression."""
 
 _CALLERS = re.compile(r"http\.gateway\.downstream_(?P<what>\w+)")
-_ENGINES = re.compile(r"cluster\.(?P<release>.+)\.upstream_(?P<what>\w+)")
+_ENGINES = re.compile(rf"cluster\.(?!{DOORMAN}\.)(?P<release>[^,]+)\.upstream_(?P<what>\w+)")
+"""Clusters of a release; one that joins two has a comma in its name, and they count already."""
+
 _STATUS = re.compile(r"rq_([1-5]xx)")
 
 Numbers = Mapping[str, Any]

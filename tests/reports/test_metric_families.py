@@ -60,6 +60,8 @@ def test_a_gateway_tells_what_its_envoy_counts() -> None:
                 "cluster.tiny.v1.upstream_rq_2xx": 69,
                 "cluster.tiny.v1.upstream_cx_connect_fail": 4,
                 "cluster.tiny.v1.upstream_rq_timeout": 0,
+                "cluster.tiny.v2,tiny.v1.upstream_rq_2xx": 7,
+                "cluster.doorman.upstream_rq_2xx": 7,
             }
         )
     ).decode()
