@@ -32,6 +32,7 @@ pytestmark = [pytest.mark.process, pytest.mark.server]
 
 MONITORING = REPOSITORY / "deployments" / "monitoring"
 RECORDED = Path(__file__).parent / "data"
+FIRING = RECORDED / "alerts-fire.yml"
 COMPARISON = re.compile(r" (==|>|<) [\d.]+$")
 VARIABLES = {"$model": ".*", "$__rate_interval": "1m"}
 """What Grafana puts into queries."""
@@ -170,15 +171,26 @@ def assert_labels(prometheus: Prometheus, place: Workplace) -> None:
     assert prometheus.numbers(f'moorage_tokens_total{{model="{place.named("tiny")}"}} > 0')
 
 
-@pytest.mark.parametrize("what", ["config", "rules"])
-def test_promtool_takes_what_is_shipped(what: str) -> None:
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("check", "config", MONITORING / "prometheus.yml"),
+        ("check", "rules", MONITORING / "alerts.yml"),
+        ("test", "rules", FIRING),
+    ],
+    ids=["configuration", "alerts", "alerts that fire"],
+)
+def test_promtool_takes_what_is_shipped(words: tuple[str, str, Path]) -> None:
     if not shutil.which("promtool"):
         pytest.skip("promtool is not installed: apt-get install prometheus")
-    file = MONITORING / {"config": "prometheus.yml", "rules": "alerts.yml"}[what]
-    done = subprocess.run(
-        ["promtool", "check", what, file], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    done = subprocess.run(["promtool", *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_each_alert_has_a_case_in_which_it_fires() -> None:
+    (cases,) = YAML(typ="safe").load(FIRING)["tests"]
+    fire = {case["alertname"] for case in cases["alert_rule_test"] if case.get("exp_alerts")}
+    assert fire == alerts().keys()
 
 
 def panels() -> dict[str, str]:
