@@ -72,7 +72,7 @@ async def traced(journal: Journal, name: str, facts: Facts) -> AsyncIterator[Non
 def _send(run: EndedStep, facts: dict[str, str], steps: Sequence[EndedStep]) -> str:
     """Send a run and its steps; why they were not sent, empty = they were."""
     try:
-        from moorage.adapters.system.traces import Span, send_trace  # noqa: PLC0415  (an extra)
+        from moorage.adapters.system.open_telemetry import Span, send_trace  # noqa: PLC0415  (an extra)
     except ImportError:
         return "no trace is sent: pip install 'moorage[otel]'"
 

@@ -37,7 +37,7 @@ def serve(
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = PORT,
 ) -> None:
     """Serve /metrics and /targets until interrupted."""
-    from moorage.adapters.metrics.server import MetricsServer  # noqa: PLC0415  (printing needs none)
+    from moorage.adapters.metrics.metrics_server import MetricsServer  # noqa: PLC0415  (printing needs none)
 
     server = MetricsServer(exporter(), host, port, Settings().served_names)
     say(f"metrics http://{host}:{port}/metrics\ntargets http://{host}:{port}/targets")

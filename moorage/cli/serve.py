@@ -19,7 +19,7 @@ from prefect.settings import get_current_settings
 import flows
 from flows.serving import deployments_of, serve_all
 from moorage.adapters.files.policy_file import PROJECT_FILE, load_policy, load_site_fleet
-from moorage.adapters.metrics.server import MetricsServer
+from moorage.adapters.metrics.metrics_server import MetricsServer
 from moorage.adapters.prefect import api_login, api_server, home_server
 from moorage.adapters.prefect.api_server import is_loopback
 from moorage.adapters.prefect.new_database import provide_database

@@ -4,7 +4,7 @@ from functools import cached_property
 
 from sqlalchemy import select
 
-from moorage.adapters.ledger.activity import ActivityLog
+from moorage.adapters.ledger.activity_log import ActivityLog
 from moorage.adapters.ledger.claims import Claims
 from moorage.adapters.ledger.database import open_database, reading
 from moorage.adapters.ledger.gateways import ApiKeys, Gateways, Usages

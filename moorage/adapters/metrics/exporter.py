@@ -11,7 +11,7 @@ from prometheus_client.registry import Collector
 from moorage.adapters.gateway.admin import Admin
 from moorage.adapters.gateway.processes import GatewayProcesses
 from moorage.adapters.ledger import Ledger
-from moorage.adapters.ledger.activity import AT_ONCE
+from moorage.adapters.ledger.activity_log import AT_ONCE
 from moorage.common.failures import Cause, Failure
 from moorage.gateway.gateway import Gateway
 from moorage.operations.metrics.activity import RECORDED, Activity

@@ -10,9 +10,9 @@ import httpx
 import pytest
 
 from moorage.adapters.ledger import Ledger
-from moorage.adapters.metrics import server as module
+from moorage.adapters.metrics import metrics_server as module
 from moorage.adapters.metrics.exporter import Exporter
-from moorage.adapters.metrics.server import MetricsServer
+from moorage.adapters.metrics.metrics_server import MetricsServer
 from moorage.common.failures import Cause, Failure
 from tests.prefect_server import free_port
 

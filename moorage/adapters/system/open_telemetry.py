@@ -49,7 +49,7 @@ def send_trace(run: Span, steps: Sequence[Span]) -> bool:
     try:
         return exporter.export([_readable(run, root), *children]) == SpanExportResult.SUCCESS
     finally:
-        exporter.shutdown()
+        exporter.shutdown()  # type: ignore[no-untyped-call]
 
 
 def _readable(span: Span, context: SpanContext, parent: SpanContext | None = None) -> ReadableSpan:
