@@ -55,9 +55,10 @@ format: $(VENV)/.installed-dev ## Format, and mend what can be mended.
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-docs: $(VENV)/.installed-dev ## Write what is generated: references, schemas, names of options, the picture of the rooms.
+docs: $(VENV)/.installed-dev ## Write what is generated: references, schemas, names of options, dashboards, the picture of the rooms.
 	$(BIN)/python -m scripts.reference
 	$(BIN)/python scripts/make_option_names.py
+	$(BIN)/python scripts/make_dashboards.py
 	$(BIN)/python -m scripts.house --update CONTRIBUTING.md
 
 site: $(VENV)/.installed-docs ## Build the site of docs/ into site/. Broken links are errors.

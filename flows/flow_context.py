@@ -27,6 +27,7 @@ from prefect.states import Completed, Failed
 from prefect.utilities import callables
 
 from flows.dry_run import RunContext
+from flows.flow_trace import traced
 from moorage.adapters.ledger.transitions import Author, writing_as
 from moorage.adapters.prefect.events import emit_transition
 from moorage.adapters.prefect.termination import cancelled_by_sigterm
@@ -84,14 +85,21 @@ async def flow_context(model: str, requested_by: str = "") -> AsyncIterator[Flow
     with journal(RunLog(get_run_logger())) as opened, requested_run(requested_by) as requester:
         context = FlowContext(opened, str(flow_run.id or ""), datetime.now(UTC), requester)
         author = Author(context.flow_run_id, emit_transition, requester.summary)
-        try:
-            with writing_as(author):
-                yield context
-        except Exception as error:
-            if (failure := failure_of(error)) is None:
-                raise
-            await publish_failure(model, failure, context.release)
-            raise failure from None
+        async with traced(opened, str(flow_run.flow_name), lambda: _facts(context, model)):
+            try:
+                with writing_as(author):
+                    yield context
+            except Exception as error:
+                if (failure := failure_of(error)) is None:
+                    raise
+                await publish_failure(model, failure, context.release)
+                raise failure from None
+
+
+def _facts(context: FlowContext, model: str) -> dict[str, str]:
+    """What a trace says of a run."""
+    names = {"prefect.flow_run.id": context.flow_run_id, "moorage.release": context.release}
+    return {"moorage.model": model} | {name: value for name, value in names.items() if value}
 
 
 @contextmanager
@@ -179,7 +187,7 @@ callables.ParameterSchema = ClosedParameterSchema  # type: ignore[misc]
 
 
 def _says_more_than_the_journal(record: logging.LogRecord) -> bool:
-    """Whether a line is other than Prefect's about a task that has succeeded: the journal has one."""
+    """Whether a line is not Prefect's about a task that succeeded: the journal has its own."""
     return record.msg != "Finished in state Completed()"
 
 

@@ -40,6 +40,7 @@ from tasks.prefect_runs import close_killed_runs, close_unreported_runs
 from tasks.repair import (
     count_replacement,
     end_dead_sleepers,
+    record_run,
     repair,
     revive_gateways,
     sole_reconciler,
@@ -76,6 +77,7 @@ async def reconcile_fleet(
         # A deploy takes as long as its model loads, and holds its model: nobody waits for that.
         moves = (action for action in actions if action.kind == ActionKind.REPLACE)
         outcomes = (*outcomes, *[await _replace(action, fleet) for action in moves])
+        await in_thread(record_run, outcomes)
         await _publish(cluster, outcomes)
     return ending(reconciled(cluster, outcomes))
 

@@ -12,6 +12,7 @@ from moorage.adapters.prefect.events import emit_release_event
 from moorage.adapters.system.threads import hold_lock, in_thread
 from moorage.common.failures import Failure
 from moorage.operations.reconcile.actions import Action, ActionKind, ActionOutcome, not_before
+from moorage.operations.reconcile.counts import counts_of
 from moorage.releases.release import Release, ReleaseRow, ReleaseState, claims_of
 from moorage.releases.states import SERVING
 from tasks.cleanup import made_room, recover
@@ -180,6 +181,11 @@ def end_dead_sleepers() -> None:
                 if not all(one.running for one in seen):
                     stop_sleeper(row.model)
                     tell(f"an engine of {row.id} died in its sleep; what it kept is free")
+
+
+def record_run(outcomes: Sequence[ActionOutcome]) -> None:
+    """Count what a run did that comes to its end now, for monitoring."""
+    ledger().reconcile_counts.add(counts_of(outcomes, datetime.now(UTC)))
 
 
 def count_replacement(action: Action) -> Release | None:

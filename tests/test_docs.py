@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -15,7 +16,11 @@ from typer.core import TyperGroup
 from moorage.cli.app import app
 from moorage.cli.commands import LazyCommand
 from moorage.common.failures import Cause
+from moorage.operations.metrics.activity import Activity
+from moorage.operations.metrics.present import Present
 from moorage.policy.rules import Policy, Rules
+from moorage.reports.metric_families import families
+from scripts.make_dashboards import DASHBOARDS, FOLDER, dashboard
 from scripts.reference.causes import readable
 from scripts.reference.pages import PAGES
 
@@ -48,6 +53,20 @@ def test_the_page_of_failures_has_a_section_for_every_cause() -> None:
 )
 def test_a_pattern_is_shown_as_a_person_would_write_it(pattern: str, texts: list[str]) -> None:
     assert readable(pattern) == texts
+
+
+def test_the_dashboards_are_what_their_tables_say() -> None:
+    for name in DASHBOARDS:
+        written = (FOLDER / f"{name}.json").read_text()
+        assert json.loads(written) == dashboard(name), "run `make docs`"
+    assert len(list(FOLDER.iterdir())) == len(DASHBOARDS)
+
+
+def test_the_page_about_monitoring_names_every_metric_and_no_other() -> None:
+    page = (REPOSITORY / "docs" / "monitoring.md").read_text()
+    told = set(re.findall(r"`(moorage_\w+)`", page))
+    shown = {one.name for one in families(Activity(), Present())}
+    assert {name.removesuffix("_total") for name in told} == shown
 
 
 def test_every_claim_about_security_names_tests_that_are_there() -> None:

@@ -24,6 +24,7 @@ COMMANDS = {
         "endpoint": ("endpoint:endpoint", "Print the base URL of a model for OpenAI clients."),
         "chat": ("endpoint:chat", "Send a prompt to a model."),
         "usage": ("usage:usage", "Show requests and tokens by day, model and key."),
+        "metrics": ("metrics:commands", "Print the metrics for Prometheus, or serve them."),
         "history": ("releases:history", "Show all releases of a model."),
         "show": ("releases:show", "Show the record of a release: what was decided, and why."),
         "diff": ("releases:diff", "Compare two releases."),

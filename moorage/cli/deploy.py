@@ -82,6 +82,9 @@ def serve(
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="Its port; 0 = as Prefect's settings say.")
     ] = 0,
+    metrics_port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port for metrics on the loopback; 0 = none.")
+    ] = 0,
     no_login: Annotated[
         bool,
         typer.Option(
@@ -104,4 +107,4 @@ def serve(
     if show_login:
         serve.show_login(as_json=as_json)
     else:
-        serve.serve_flows(limit, host=host, port=port, no_login=no_login)
+        serve.serve_flows(limit, host=host, port=port, metrics_port=metrics_port, no_login=no_login)

@@ -19,11 +19,13 @@ from prefect.settings import get_current_settings
 import flows
 from flows.serving import deployments_of, serve_all
 from moorage.adapters.files.policy_file import PROJECT_FILE, load_policy, load_site_fleet
+from moorage.adapters.metrics.metrics_server import MetricsServer
 from moorage.adapters.prefect import api_login, api_server, home_server
 from moorage.adapters.prefect.api_server import is_loopback
 from moorage.adapters.prefect.new_database import provide_database
 from moorage.adapters.system.settings import Settings
 from moorage.cli.endpoint import gateway_addresses
+from moorage.cli.metrics import exporter
 from moorage.cli.options import open_ledger
 from moorage.cli.output import dump, err, out, say
 from moorage.common.failures import Cause, Failure
@@ -33,13 +35,17 @@ CONNECT_SECONDS = 10.0
 """How long a server that should be there already may take to answer."""
 
 STOP_SECONDS = 30.0
+LOOPBACK = "127.0.0.1"
 
 
-def serve_flows(limit: int, *, host: str = "", port: int = 0, no_login: bool = False) -> None:
+def serve_flows(
+    limit: int, *, host: str = "", port: int = 0, metrics_port: int = 0, no_login: bool = False
+) -> None:
     """Serve until interrupted, `limit` flow runs at a time.
 
     A server is started where none is configured, at `host` and `port`, which say nothing where they
-    are empty. With `no_login` an API of this machine may answer whoever has not logged in.
+    are empty. With `no_login` an API of this machine may answer whoever has not logged in. At
+    `metrics_port` of the loopback metrics are served; 0 = nowhere.
 
     Raises:
         Failure: `BAD_SETTING` when it does, and must not; or when another server is configured.
@@ -51,6 +57,8 @@ def serve_flows(limit: int, *, host: str = "", port: int = 0, no_login: bool = F
     project = project_file()
     deployments = deployments_of(project)
     _hand_on_policy(project.parent)
+    if metrics_port:
+        _serve_metrics(metrics_port)
     if no_login:
         err.print(api_login.NO_LOGIN, style="bold red", highlight=False)
     with _server(no_login=no_login) as url:
@@ -92,6 +100,11 @@ def _hand_on_policy(project: Path) -> None:
     if policy.file:
         os.environ["MOORAGE_POLICY"] = policy.file
     say(f"policy {policy.source}")
+
+
+def _serve_metrics(port: int) -> None:
+    MetricsServer(exporter(), LOOPBACK, port, Settings().served_names).start()
+    say(f"metrics http://{LOOPBACK}:{port}/metrics")
 
 
 def _listen_at(host: str, port: int) -> None:
@@ -180,7 +193,7 @@ def _names(host: str) -> set[str]:
     """The names that the server answers to besides those of the loopback."""
     page = urlsplit(get_current_settings().server.ui.api_url or "").hostname
     own = set() if is_loopback(host) else {host, socket.gethostname()}
-    return {name for name in (*own, page, *Settings().serve_hosts.split(",")) if name}
+    return {name for name in (*own, page, *Settings().served_names) if name}
 
 
 def _require_free(host: str, port: int) -> None:

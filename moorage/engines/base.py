@@ -56,11 +56,13 @@ class Busy(Value):
         path: HTTP path of its metrics, in Prometheus' text format.
         metrics: Names of the metrics that count requests in flight; they are added up.
         progress: Names of the metrics that grow only while it generates.
+        guarded: Whether its API key guards them, where it has one.
     """
 
     path: str
     metrics: tuple[str, ...]
     progress: tuple[str, ...] = ()
+    guarded: bool = False
 
 
 class Engine(EngineTraits):
@@ -182,6 +184,10 @@ class Engine(EngineTraits):
     def probes(self, spec: ModelSpec, profile: ModelProfile) -> tuple[Probe, ...]:
         """The probes that prove readiness, in order."""
         return readiness_probes(spec, profile, lists_models=self.lists_models)
+
+    def metrics_url(self, container: ContainerSpec) -> str:
+        """Where a container of it has metrics in Prometheus' text format; empty = nowhere."""
+        return f"{container.endpoint}{self.busy.path}" if self.busy else ""
 
     def isolation(self, request: LaunchRequest) -> Isolation:
         """What its container shares with the host."""

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Self
 
 from moorage.common.strict_json import JsonError, decode
 from moorage.common.values import Value
@@ -31,6 +31,12 @@ class Usage(Value):
     prompt_tokens: int = 0
     completion_tokens: int = 0
 
+    def plus(self, other: Self) -> Self:
+        """The sum of both, under the names of this one."""
+        numbers = ("requests", "failed", *USAGE)
+        sums = {name: getattr(self, name) + getattr(other, name) for name in numbers}
+        return self.model_copy(update=sums)
+
 
 def count(lines: Iterable[bytes]) -> tuple[Usage, ...]:
     """Sum the lines of an access log by caller, model and day.
@@ -42,7 +48,7 @@ def count(lines: Iterable[bytes]) -> tuple[Usage, ...]:
     for line in lines:
         if one := _usage(line):
             key = one.caller, one.model, one.day
-            found[key] = _add(found[key], one) if key in found else one
+            found[key] = found[key].plus(one) if key in found else one
     return tuple(found.values())
 
 
@@ -75,9 +81,3 @@ def _usage(line: bytes) -> Usage | None:
         )
     except (JsonError, ValueError, LookupError, TypeError):
         return None
-
-
-def _add(one: Usage, other: Usage) -> Usage:
-    numbers = ("requests", "failed", *USAGE)
-    sums = {name: getattr(one, name) + getattr(other, name) for name in numbers}
-    return one.model_copy(update=sums)

@@ -43,6 +43,18 @@ class Claim(Value):
     links: bool = False
 
 
+class Capacity(Value):
+    """How much of a resource a host has, whatever is claimed; what is never claimed is left out.
+
+    Attributes:
+        index: Which one, where a host has several.
+    """
+
+    resource: Resource
+    index: int = 0
+    amount: int
+
+
 def remainder(held: Sequence[Claim], used: Sequence[Claim]) -> tuple[Claim, ...]:
     """What is left of claims when others take their part of the same resources."""
     taken: Counter[tuple[str, Resource, int]] = Counter()

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 
 from moorage.common.values import Value
-from moorage.inventory.claims import Claim, Resource
+from moorage.inventory.claims import Capacity, Claim, Resource
 from moorage.inventory.clusters import ClusterSnapshot
 from moorage.inventory.fleet_engines import CatalogueRow, EngineVersions
 from moorage.inventory.registries import Registries
@@ -132,6 +132,23 @@ class HostSnapshot(Value):
             claim.amount
             for claim in self.claims
             if claim.resource == resource and claim.index == index
+        )
+
+    @property
+    def capacities(self) -> tuple[Capacity, ...]:
+        """The memory that can be claimed when nothing is: RAM, and of each accelerator."""
+        ram = Capacity(resource=Resource.RAM, amount=self.ram_total - self.ram_reserve)
+        reserve = self.accelerator_reserve
+        return (
+            ram,
+            *(
+                Capacity(
+                    resource=Resource.ACCELERATOR,
+                    index=one.index,
+                    amount=one.memory_total - reserve,
+                )
+                for one in self.accelerators
+            ),
         )
 
     def with_claims(self, claims: tuple[Claim, ...]) -> HostSnapshot:

@@ -83,14 +83,14 @@ def served(
 class Serving:
     """`moorage serve`, started in a folder without a prefect.yaml."""
 
-    def __init__(self, workplace: Workplace, **environment: str) -> None:
-        self._workplace = workplace
+    def __init__(self, workplace: Workplace, *options: str, **environment: str) -> None:
+        self._workplace, self._options = workplace, options
         self.log = workplace.folder / f"serve-{time.monotonic_ns()}.log"
         self.environment = without_empty({**workplace.environment, **environment})
 
     def __enter__(self) -> Serving:
         self.process = server_for(self.environment).begin(
-            ["serve"],
+            ["serve", *self._options],
             self.environment,
             program=SERVICE,
             folder=self._workplace.folder,

@@ -54,10 +54,12 @@ class Served:
         place: Its home.
         api: Its API, logged in.
         site: Where its pages are.
+        metrics: Where its metrics are.
     """
 
-    def __init__(self, place: Workplace, port: int, log: Path) -> None:
+    def __init__(self, place: Workplace, port: int, metrics_port: int, log: Path) -> None:
         self.place, self.port, self.log = place, port, log
+        self.metrics = f"http://127.0.0.1:{metrics_port}/metrics"
         self.login = (place.home / "api" / "login").read_text().strip()
         self.site = f"http://127.0.0.1:{port}"
         self.api = PrefectApi(f"{self.site}/api", self.login)
@@ -95,8 +97,9 @@ def served(tiny_llama: Path) -> Iterator[Served]:
     )
     place = Workplace(folder, tiny_llama, own | unset)
     place.environment = {name: value for name, value in place.environment.items() if value}
-    with Serving(place) as serving:
-        yield Served(place, port, serving.log)
+    metrics_port = free_port()
+    with Serving(place, "--metrics-port", str(metrics_port)) as serving:
+        yield Served(place, port, metrics_port, serving.log)
     place.close()
     rmtree(folder)
 
@@ -228,6 +231,21 @@ class TestItsUser:
         assert [run["name"] for run in served.api.post("/flow_runs/filter", own)] == ["reconcile"]
         place.environment["PREFECT_API_URL"] = f"{served.site}/api"
         assert place.run("approvals").stdout.strip() == "No flow run waits for approval."
+
+    def test_its_metrics_count_what_was_done_and_are_for_no_foreign_name(
+        self, served: Served
+    ) -> None:
+        def runs() -> float:
+            (found,) = re.findall(r"^moorage_reconcile_runs_total (\S+)$", text(), re.MULTILINE)
+            return float(found)
+
+        def text() -> str:
+            return httpx.get(served.metrics).text
+
+        before = runs()
+        served.place.run("reconcile")
+        assert runs() == before + 1
+        assert httpx.get(served.metrics, headers={"Host": EVIL}).status_code == 403
 
     def test_with_another_home_the_command_says_what_is_missing(
         self, served: Served, tmp_path: Path

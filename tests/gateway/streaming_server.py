@@ -1,4 +1,7 @@
-"""An engine that streams while the file named by its variable BUSY is there, without metrics."""
+"""An engine that streams while the file named by its variable BUSY is there.
+
+Its metrics are the file that METRICS names; it has none without that variable.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +20,10 @@ class Handler(BaseHTTPRequestHandler):
     name = ""
 
     def do_GET(self) -> None:
+        if self.path == "/metrics" and (file := os.environ.get("METRICS")):
+            return self._send("text/plain; version=0.0.4", Path(file).read_bytes())
         listing = {"object": "list", "data": [{"id": self.name, "object": "model"}]}
-        self._answer(listing if self.path == "/v1/models" else {})
+        return self._answer(listing if self.path == "/v1/models" else {})
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
@@ -40,9 +45,11 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(b"data: [DONE]\n\n")
 
     def _answer(self, content: object) -> None:
-        body = json.dumps(content).encode()
+        self._send("application/json", json.dumps(content).encode())
+
+    def _send(self, kind: str, body: bytes) -> None:
         self.send_response(200)
-        self.send_header("content-type", "application/json")
+        self.send_header("content-type", kind)
         self.send_header("content-length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)

@@ -14,7 +14,13 @@ from moorage.adapters.ledger import tables
 from moorage.adapters.ledger.claims import claim_of
 from moorage.adapters.ledger.database import UNDECODABLE, open_database, reading
 from moorage.adapters.ledger.locks import Owner
-from moorage.adapters.ledger.observations import key_of, measurement_of, record_of
+from moorage.adapters.ledger.observations import (
+    capacities_of,
+    count_of,
+    key_of,
+    measurement_of,
+    record_of,
+)
 from moorage.adapters.ledger.release_rows import release_of, spec_of, workload_of
 from moorage.adapters.ledger.transitions import transition_of
 from moorage.releases.states import ReleaseState
@@ -35,7 +41,8 @@ DECODERS: Mapping[Table, Decode] = {
     tables.LOCKS: lambda row: (Owner.model_validate(row.owner), float(row.expires_at)),
     tables.REPAIRS: record_of,
     tables.SIGHTINGS: lambda row: row.unseen_since.utcoffset(),
-    tables.HOSTS: lambda row: "".join((row.name, row.machine, row.address)),
+    tables.HOSTS: lambda row: ("".join((row.name, row.machine, row.address)), capacities_of(row)),
+    tables.RECONCILE_COUNTS: count_of,
     tables.MEASUREMENTS: lambda row: measurement_of(row, key_of(row)),
 }
 """Decoders of the rows of each table, as commands use them."""

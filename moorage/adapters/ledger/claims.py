@@ -16,7 +16,7 @@ from moorage.adapters.ledger.transitions import changing
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.access import LOCAL, parse_access
 from moorage.inventory.claims import Claim, Resource, remainder
-from moorage.inventory.snapshot import FleetSnapshot
+from moorage.inventory.snapshot import FleetSnapshot, HostSnapshot
 from moorage.placement.fit import misfits
 from moorage.releases.states import FINAL, SERVING, ReleaseState
 
@@ -173,8 +173,14 @@ def _require_same_machines(connection: Connection, fleet: FleetSnapshot) -> None
 
 
 def _record_machines(connection: Connection, fleet: FleetSnapshot, names: set[str]) -> None:
-    rows = [
-        {"name": name, "machine": parse_access(address).machine, "address": address}
-        for name, address in ((name, fleet.host(name).address) for name in names)
-    ]
+    rows = [_machine(fleet.host(name)) for name in names]
     replace_rows(connection, HOSTS, HOSTS.c.name.in_(names), rows)
+
+
+def _machine(host: HostSnapshot) -> dict[str, Any]:
+    return {
+        "name": host.name,
+        "machine": parse_access(host.address).machine,
+        "address": host.address,
+        "capacity": [one.model_dump(mode="json") for one in host.capacities],
+    }

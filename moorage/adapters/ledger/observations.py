@@ -4,19 +4,22 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Row, delete, select
+from sqlalchemy import Row, delete, insert, select, update
 
 from moorage.adapters.ledger.database import LedgerPart, gate, reading
 from moorage.adapters.ledger.tables import (
     HOSTS,
     MEASUREMENTS,
+    RECONCILE_COUNTS,
     RELEASES,
     REPAIRS,
     SIGHTINGS,
     replace_rows,
 )
+from moorage.inventory.claims import Capacity
 from moorage.memory.calibration import CalibrationKey, Measurement
 from moorage.operations.reconcile.cluster_state import RepairRecord
+from moorage.operations.reconcile.counts import ReconcileCount
 from moorage.readiness.engine_facts import Measured, combine_measured
 from moorage.releases.states import FINAL
 
@@ -109,6 +112,33 @@ def record_of(row: Row[Any]) -> RepairRecord:
     return RepairRecord(**row._mapping)
 
 
+class ReconcileCounts(LedgerPart):
+    """How often reconciling did what, since the ledger has counted it."""
+
+    def add(self, counts: Sequence[ReconcileCount]) -> None:
+        """Add what a run did."""
+        with gate(self._engine) as connection:
+            for one in counts:
+                sums = {name: RECONCILE_COUNTS.c[name] + getattr(one, name) for name in _SUMMED}
+                own = update(RECONCILE_COUNTS).where(RECONCILE_COUNTS.c.kind == one.kind)
+                if not connection.execute(own.values(**sums, latest=one.latest)).rowcount:
+                    connection.execute(insert(RECONCILE_COUNTS).values(**one.model_dump()))
+
+    def all(self) -> tuple[ReconcileCount, ...]:
+        """All counts, by kind."""
+        with reading(self._engine) as connection:
+            rows = connection.execute(select(RECONCILE_COUNTS).order_by(RECONCILE_COUNTS.c.kind))
+            return tuple(count_of(row) for row in rows)
+
+
+_SUMMED = ("done", "not_done")
+
+
+def count_of(row: Row[Any]) -> ReconcileCount:
+    """A count from its row."""
+    return ReconcileCount(**row._mapping)
+
+
 class Sightings(LedgerPart):
     """Hosts that did not answer, and all hosts that ever had claims."""
 
@@ -133,3 +163,13 @@ class Sightings(LedgerPart):
         """Address by name, of every host that ever had claims."""
         with reading(self._engine) as connection:
             return {row.name: row.address for row in connection.execute(select(HOSTS))}
+
+    def capacities(self) -> dict[str, tuple[Capacity, ...]]:
+        """What each host had at the time of its last claim; an older moorage wrote down nothing."""
+        with reading(self._engine) as connection:
+            return {row.name: capacities_of(row) for row in connection.execute(select(HOSTS))}
+
+
+def capacities_of(row: Row[Any]) -> tuple[Capacity, ...]:
+    """What a host has, from its row."""
+    return tuple(map(Capacity.model_validate, row.capacity))

@@ -6,7 +6,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-NEWEST = "0011"
+NEWEST = "0012"
 """Revision of the last migration."""
 
 
@@ -68,6 +68,7 @@ RELEASES = sa.Table(
     sa.Column("record", sa.JSON(none_as_null=True), nullable=True),
     sa.Column("canary", sa.JSON(none_as_null=True), nullable=True),
     sa.UniqueConstraint("model", "number"),
+    sa.Index("ix_releases_state", "state"),
     sa.Index(
         "uq_releases_one_running",
         "model",
@@ -140,8 +141,9 @@ HOSTS = sa.Table(
     sa.Column("name", sa.String(100), primary_key=True),
     sa.Column("machine", sa.String(255), nullable=False),
     sa.Column("address", sa.Text, nullable=False),
+    sa.Column("capacity", sa.JSON, nullable=False, server_default="[]"),
 )
-"""The machine and address of each host at the time of its last claim."""
+"""The machine, the address and the `Capacity` of each host at the time of its last claim."""
 
 SIGHTINGS = sa.Table(
     "sightings",
@@ -167,6 +169,16 @@ REPAIRS = sa.Table(
     sa.Column("tokens", sa.JSON, nullable=False),
 )
 """Records of the reconcile flow: the fields of `RepairRecord`."""
+
+RECONCILE_COUNTS = sa.Table(
+    "reconcile_counts",
+    METADATA,
+    sa.Column("kind", sa.String(20), primary_key=True),
+    sa.Column("done", sa.BigInteger, nullable=False),
+    sa.Column("not_done", sa.BigInteger, nullable=False),
+    sa.Column("latest", Utc, nullable=False),
+)
+"""How often reconciling did what: the fields of `ReconcileCount`."""
 
 MEASUREMENTS = sa.Table(
     "measurements",

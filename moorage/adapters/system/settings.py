@@ -72,8 +72,8 @@ class Settings(BaseSettings):
     )
     serve_hosts: str = Field(
         "",
-        description="Names under which clients and proxies reach the server of `moorage serve`,"
-        " with commas; it always answers to those of the loopback.",
+        description="Names under which clients and proxies reach the servers of `moorage serve` and"
+        " `moorage metrics serve`, with commas; they always answer to those of the loopback.",
     )
     site: str = Field(
         "",
@@ -114,6 +114,11 @@ class Settings(BaseSettings):
     def root(self) -> Path:
         """The home, absolute."""
         return self.home.expanduser().absolute()
+
+    @property
+    def served_names(self) -> tuple[str, ...]:
+        """The names of `serve_hosts`."""
+        return tuple(name for name in self.serve_hosts.split(",") if name)
 
     @property
     def models(self) -> Path:

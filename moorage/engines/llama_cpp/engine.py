@@ -52,6 +52,7 @@ class LlamaCpp(Engine):
         path="/metrics",
         metrics=("llamacpp:requests_processing", "llamacpp:requests_deferred"),
         progress=("llamacpp:tokens_predicted_total", "llamacpp:prompt_tokens_total"),
+        guarded=True,
     )
     aliases = ALIASES
     adapter_format = GGUF

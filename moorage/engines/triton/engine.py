@@ -4,7 +4,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin
 from moorage.engines.api_key import open_access_warning
 from moorage.engines.flags import Flag, default_flag, derived_flag, spec_flag
-from moorage.engines.launch import GeneratedFile, Isolation
+from moorage.engines.launch import ContainerSpec, GeneratedFile, Isolation
 from moorage.engines.recovery import Remedy
 from moorage.engines.request import LaunchRequest
 from moorage.engines.triton.causes import LOG_CAUSES
@@ -67,6 +67,12 @@ class Triton(Vllm):
     def services(self, spec: ModelSpec) -> tuple[str, ...]:
         """Metrics, and gRPC where the spec opens it."""
         return ("metrics", "grpc") if spec.engine.triton.grpc else ("metrics",)
+
+    def metrics_url(self, container: ContainerSpec) -> str:
+        """On a port of its own: what Triton counts, and by default what vLLM does."""
+        port = container.services.get("metrics")
+        at = container.model_copy(update={"port": port})
+        return f"{at.endpoint}/metrics" if port else ""
 
     def argument_version(self, version: str) -> str:
         """The version of vLLM that is in a release of Triton."""

@@ -1,0 +1,91 @@
+"""The trace of a flow run for OpenTelemetry: the run and its steps, sent when it ends."""
+
+import os
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+from moorage.adapters.system.threads import run_uninterrupted
+from moorage.releases.release import StepRecord
+from tasks.journal import Journal, failure_of
+
+COLLECTOR = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+"""Variables of which one names a collector. Without it nothing is sent, and nothing imported."""
+
+Facts = Callable[[], dict[str, str]]
+"""What is known of a run when it ends, by name."""
+
+
+class EndedStep(NamedTuple):
+    """A step, when it ended (UTC), and its failure; empty = it did not fail."""
+
+    record: StepRecord
+    ended: datetime
+    failure: str
+
+
+class EndedSteps:
+    """A listener that keeps the steps of a run."""
+
+    def __init__(self) -> None:
+        self.found: list[EndedStep] = []
+
+    def started(self, step: str) -> None:
+        """Nothing."""
+
+    def progressed(self, step: str, done: int, total: int) -> None:
+        """Nothing."""
+
+    def ended(self, record: StepRecord, error: BaseException | None) -> None:
+        """Keep it."""
+        self.found.append(EndedStep(record, datetime.now(UTC), _cause_of(error)))
+
+    def noted(self, text: str) -> None:
+        """Nothing."""
+
+
+@asynccontextmanager
+async def traced(journal: Journal, name: str, facts: Facts) -> AsyncIterator[None]:
+    """Send the block as a trace when it ends, if the environment names a collector.
+
+    A collector that does not answer delays the end by `OTEL_EXPORTER_OTLP_TIMEOUT` seconds.
+    """
+    if not any(map(os.environ.get, COLLECTOR)):
+        yield
+        return
+    steps, begun, failure = EndedSteps(), datetime.now(UTC), ""
+    journal.listeners.append(steps)
+    try:
+        yield
+    except BaseException as error:
+        failure = _cause_of(error)
+        raise
+    finally:
+        now = datetime.now(UTC)
+        whole = StepRecord(name=name, seconds=(now - begun).total_seconds())
+        run = EndedStep(whole, now, failure)
+        if problem := await run_uninterrupted(_send, run, facts(), steps.found):
+            journal.tell(problem)
+
+
+def _send(run: EndedStep, facts: dict[str, str], steps: Sequence[EndedStep]) -> str:
+    """Send a run and its steps; why they were not sent, empty = they were."""
+    try:
+        from moorage.adapters.system.open_telemetry import Span, send_trace  # noqa: PLC0415  (an extra)
+    except ImportError:
+        return "no trace is sent: pip install 'moorage[otel]'"
+
+    def span(one: EndedStep, attributes: dict[str, str]) -> Span:
+        begun = one.ended - timedelta(seconds=one.record.seconds)
+        return Span(one.record.name, begun, one.ended, attributes, one.failure)
+
+    parts = [span(one, {"moorage.summary": one.record.summary}) for one in steps]
+    taken = send_trace(span(run, facts), parts)
+    return "" if taken else "the collector did not take the trace of this run"
+
+
+def _cause_of(error: BaseException | None) -> str:
+    """The cause of a failure, or the type of another error; their texts stay in the record."""
+    failure = failure_of(error) if error else None
+    return str(failure.cause) if failure else type(error).__name__ if error else ""

@@ -1,0 +1,1 @@
+"""Metrics for Prometheus: out of the ledger, and out of the gateways of this machine."""

@@ -1,0 +1,66 @@
+"""Sends the trace of a flow run to a collector of OpenTelemetry (extra `otel`).
+
+The variables of its library say where, how and for how long:
+https://opentelemetry.io/docs/languages/sdk-configuration/otlp-exporter/
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import SERVICE_NAME, Resource
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export import SpanExportResult
+from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
+from opentelemetry.trace import SpanContext, Status, StatusCode, TraceFlags
+
+SERVICE = Resource.create({SERVICE_NAME: "moorage"})
+NANOSECONDS = 10**9
+
+
+class Span(NamedTuple):
+    """A part of a run. Times are UTC; `failure` is why it failed, empty = it did not."""
+
+    name: str
+    begun: datetime
+    ended: datetime
+    attributes: Mapping[str, str] = {}
+    failure: str = ""
+
+
+def send_trace(run: Span, steps: Sequence[Span]) -> bool:
+    """Send one trace in one request: a run, and its steps below it.
+
+    It takes `OTEL_EXPORTER_OTLP_TIMEOUT` seconds at most, by default 10.
+
+    Returns:
+        Whether the collector took it.
+    """
+    ids = RandomIdGenerator()
+    trace = ids.generate_trace_id()
+    contexts = [
+        SpanContext(trace, ids.generate_span_id(), False, TraceFlags(TraceFlags.SAMPLED))
+        for _ in (run, *steps)
+    ]
+    root, *own = contexts
+    children = (_readable(step, it, root) for step, it in zip(steps, own, strict=True))
+    exporter = OTLPSpanExporter()
+    try:
+        return exporter.export([_readable(run, root), *children]) == SpanExportResult.SUCCESS
+    finally:
+        exporter.shutdown()  # type: ignore[no-untyped-call]
+
+
+def _readable(span: Span, context: SpanContext, parent: SpanContext | None = None) -> ReadableSpan:
+    status = Status(StatusCode.ERROR, span.failure) if span.failure else Status(StatusCode.OK)
+    return ReadableSpan(
+        span.name,
+        context,
+        parent,
+        SERVICE,
+        attributes=span.attributes,
+        status=status,
+        start_time=int(span.begun.timestamp() * NANOSECONDS),
+        end_time=int(span.ended.timestamp() * NANOSECONDS),
+    )

@@ -1,0 +1,72 @@
+"""What the ledger says of this moment, as far as monitoring wants to know it."""
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+
+from moorage.common.values import Value
+from moorage.gateway.gateway import Gateway
+from moorage.gateway.usage import Usage
+from moorage.inventory.claims import Capacity, Claim, Resource
+from moorage.operations.metrics.targets import Deployed
+from moorage.operations.reconcile.counts import ReconcileCount
+from moorage.releases.states import ReleaseState
+
+Place = tuple[str, Resource, int]
+"""Host, resource, and which one of several."""
+
+MEMORY = frozenset({Resource.ACCELERATOR, Resource.RAM})
+"""Resources that are counted in bytes."""
+
+
+class Serving(Value):
+    """A release that serves now."""
+
+    deployed: Deployed
+    state: ReleaseState
+
+
+class Present(Value):
+    """The ledger at one moment.
+
+    Attributes:
+        states: How many releases are in each.
+        capacities: By host, of all hosts that ever had claims.
+        unseen: Hosts that do not answer.
+        used: What callers have used today (UTC).
+    """
+
+    states: dict[ReleaseState, int] = {}
+    serving: tuple[Serving, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    capacities: dict[str, tuple[Capacity, ...]] = {}
+    unseen: frozenset[str] = frozenset()
+    reconciles: tuple[ReconcileCount, ...] = ()
+    gateways: tuple[Gateway, ...] = ()
+    used: tuple[Usage, ...] = ()
+
+
+def capacity_bytes(capacities: Mapping[str, Collection[Capacity]]) -> dict[Place, int]:
+    """How much memory can be claimed where nothing is."""
+    return {
+        (host, one.resource, one.index): one.amount
+        for host, own in capacities.items()
+        for one in own
+    }
+
+
+def claimed_bytes(claims: Collection[Claim], places: Collection[Place]) -> dict[Place, int]:
+    """How much memory is claimed, also where it is nothing."""
+    found = Counter(dict.fromkeys(places, 0))
+    for one in claims:
+        if one.resource in MEMORY:
+            found[one.host, one.resource, one.index] += one.amount
+    return dict(found)
+
+
+def used_by_model(present: Present) -> dict[str, Usage]:
+    """What all callers together have used of each model, also of those that nobody asked."""
+    found = {one.deployed.model: Usage(caller="", model="", day="") for one in present.serving}
+    for one in present.used:
+        before = found.get(one.model)
+        found[one.model] = before.plus(one) if before else one
+    return found
