@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Sequence
+from itertools import zip_longest
 from typing import Any, NoReturn, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -46,16 +47,21 @@ def print_answer(content: Any, text: str, *, as_json: bool) -> None:
         say(text)
 
 
-def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], empty: str = "") -> None:
-    """Print a table; cells that are too long are folded, never cut."""
+def print_table(
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    empty: str = "",
+    styles: Sequence[str] = (),
+) -> None:
+    """Print a table; cells that are too long are folded, never cut. Styles are Rich's, by row."""
     if not rows and empty:
         out.print(empty)
         return
     table = Table(box=None, header_style="bold", show_header=any(header))
     for name in header:
         table.add_column(name, overflow="fold")
-    for row in rows:
-        table.add_row(*(escape(str(cell)) for cell in row))
+    for row, style in zip_longest(rows, styles, fillvalue=""):
+        table.add_row(*(escape(str(cell)) for cell in row), style=style)
     out.print(table)
 
 

@@ -4,7 +4,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -18,17 +18,11 @@ from moorage.common.printable import printable
 from moorage.common.units import human_seconds
 from moorage.engines.api_key import secrets_of
 from moorage.gateway.gateway import Gateway, last_use
+from moorage.placement.placement import Placement
 from moorage.releases.release import ReleaseRow, ReleaseState
 from moorage.releases.states import DEPLOYED, SERVING
 from moorage.spec.keep_alive import keep_alive_seconds
 from moorage.spec.one_shot import is_one_shot
-
-
-class Liveness(NamedTuple):
-    """Whether all workloads of a release are alive, and the state of each in words."""
-
-    alive: bool
-    detail: str
 
 
 class Use(NamedTuple):
@@ -38,54 +32,111 @@ class Use(NamedTuple):
     sleeps_at: datetime | None
 
 
+DOWN, UNSEEN = "down", "unseen"
+"""What a release that should serve is called whose engines have ended, or are out of sight."""
+
+TROUBLE = frozenset({DOWN, UNSEEN, ReleaseState.UNREACHABLE, ReleaseState.ERROR})
+
+
+class Liveness(NamedTuple):
+    """Whether all workloads of a release are alive, and the state of each in words.
+
+    `ended` says whether one was seen to have ended: one that is out of sight may be alive.
+    """
+
+    alive: bool
+    detail: str
+    ended: bool = False
+
+
+class Line(NamedTuple):
+    """A release as a line of the table."""
+
+    row: ReleaseRow
+    seen: Liveness
+    use: Use
+
+    @property
+    def health(self) -> str:
+        """The state of the ledger, unless the hosts say otherwise."""
+        if self.row.state != ReleaseState.RUNNING or self.seen.alive:
+            return self.row.state
+        return DOWN if self.seen.ended or not self.row.workloads else UNSEEN
+
+
 def status(
     name: Annotated[
         str | None, typer.Argument(help="Only this model.", autocompletion=models)
     ] = None,
+    every: Annotated[bool, typer.Option("--all", "-a", help="Also retired models.")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Exit with 6 if a model is down or failed.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show every model: its state, its endpoint, and leftover workloads."""
-    ledger = open_ledger()
-    rows = [row for row in ledger.releases.latest() if _is_wanted(row, name)]
-    if name and not rows:
-        raise unknown_release(ledger, name, f"no model has the name '{name}'")
-    own = ledger.releases
-    deployed = sorted(own.in_states(DEPLOYED), key=lambda row: row.state in SERVING)
-    current = {row.model: row for row in deployed}
-    serving = [current.get(row.model, row) for row in rows]
-    left = [row for row in ledger.releases.not_undone() if name in (None, row.model)]
-    shown = {row.id: row for row in (*serving, *left)}
-    gateways = ledger.gateways.all()
-    settings = Settings()
-    found = [(row, liveness(row, settings), _use(gateways, row)) for row in shown.values()]
+    """Show every model: its state, where it runs, and leftover workloads."""
+    lines = _lines(name, every=every)
     if as_json:
-        return dump(
-            [
-                {**row_json(row), "alive": seen.alive, "observed": seen.detail}
-                | {"last_request": use.last, "sleeps_at": use.sleeps_at}
-                for row, seen, use in found
-            ]
+        dump([_line_json(line) for line in lines])
+    else:
+        print_table(
+            ("model", "release", "state", "for", "on", "endpoint", "observed"),
+            [_cells(line) for line in lines],
+            empty="No model is deployed. `moorage init NAME SOURCE` writes a first spec; `--all`"
+            " shows retired models.",
+            styles=["red" if line.health in TROUBLE else "" for line in lines],
         )
-    return print_table(
-        ("model", "release", "state", "endpoint", "observed"),
-        [
-            (
-                row.model,
-                row.id,
-                row.state,
-                "\n".join(workload.url for workload in row.serving),
-                "\n".join(_lines(row, seen, use)),
-            )
-            for row, seen, use in found
-        ],
-        empty="No model is deployed yet. `moorage init NAME SOURCE` writes a first spec.",
+    if check and any(line.health in TROUBLE for line in lines):
+        raise typer.Exit(ExitCode.ENGINE)
+
+
+def _lines(name: str | None, *, every: bool) -> list[Line]:
+    """The release that serves each model, else its last one; and those with leftovers."""
+    ledger = open_ledger()
+    latest = ledger.releases.latest()
+    if name and name not in {row.model for row in latest}:
+        raise unknown_release(ledger, name, f"no model has the name '{name}'")
+    deployed = sorted(ledger.releases.in_states(DEPLOYED), key=lambda row: row.state in SERVING)
+    current = {row.model: row for row in deployed}
+    rows = [current.get(row.model, row) for row in latest]
+    rows = [row for row in rows if (row.model == name if name else every or not _is_over(row))]
+    left = [row for row in ledger.releases.not_undone() if name in (None, row.model)]
+    shown = {row.id: row for row in (*rows, *left)}
+    gateways, settings = ledger.gateways.all(), Settings()
+    return [Line(row, liveness(row, settings), _use(gateways, row)) for row in shown.values()]
+
+
+def _is_over(row: ReleaseRow) -> bool:
+    """Whether nobody expects a model to serve: it was retired, or `moorage run` has ended."""
+    failed_run = is_one_shot(row.model) and row.state == ReleaseState.ERROR
+    return row.state == ReleaseState.STOPPED or failed_run
+
+
+def _line_json(line: Line) -> dict[str, Any]:
+    seen = {"health": line.health, "alive": line.seen.alive, "observed": line.seen.detail}
+    use = {"last_request": line.use.last, "sleeps_at": line.use.sleeps_at}
+    return {**row_json(line.row), **seen, **use}
+
+
+def _cells(line: Line) -> tuple[str, ...]:
+    row = line.row
+    since = row.release.finished_at if row.release and row.state in SERVING else row.updated_at
+    return (
+        row.model,
+        row.id,
+        line.health,
+        human_seconds((datetime.now(UTC) - since).total_seconds()),
+        "\n".join(_places(row.placement)) if row.workloads else "",
+        "\n".join(workload.url for workload in row.serving),
+        "\n".join(_details(line)),
     )
 
 
-def _is_wanted(row: ReleaseRow, name: str | None) -> bool:
-    """Whether a model is shown: what `moorage run` has ended is, when it is named."""
-    over = is_one_shot(row.model) and row.state in (ReleaseState.STOPPED, ReleaseState.ERROR)
-    return row.model == name if name else not over
+def _places(placement: Placement | None) -> Iterator[str]:
+    """Where each seat is: its host, and the accelerators that it has there."""
+    for seat in placement.seats if placement else ():
+        indexes = ",".join(map(str, seat.accelerators))
+        yield f"{seat.host} {seat.accelerator_type}:{indexes}" if indexes else f"{seat.host} cpu"
 
 
 def logs(
@@ -129,10 +180,10 @@ def _use(gateways: Sequence[Gateway], row: ReleaseRow) -> Use:
     return Use(last, last + timedelta(seconds=patience))
 
 
-def _lines(row: ReleaseRow, seen: Liveness, use: Use) -> Iterator[str]:
-    yield seen.detail
-    yield from row.release.surprises if row.release else ()
-    now = datetime.now(UTC)
+def _details(line: Line) -> Iterator[str]:
+    yield line.seen.detail
+    yield from line.row.release.surprises if line.row.release else ()
+    use, now = line.use, datetime.now(UTC)
     if use.last:
         idle = (now - use.last).total_seconds()
         yield f"last request {human_seconds(idle)} ago" if idle >= 1 else "asked now"
@@ -144,20 +195,20 @@ def liveness(row: ReleaseRow, settings: Settings) -> Liveness:
     """The actual state of a release's workloads."""
     if not row.workloads:
         return Liveness(False, row.cause or row.state)
-    alive, states = row.state != ReleaseState.ERROR, []
+    alive, ended, states = row.state != ReleaseState.ERROR, False, []
     for workload in row.workloads:
         try:
             seen = runtime_for(workload, settings).observe(workload)
         except Failure as failure:
             alive, detail = False, str(failure)
         else:
-            alive = alive and seen.running
+            alive, ended = alive and seen.running, ended or not seen.running
             part = "" if workload.serves else f"{workload.role} on {workload.host}: "
             # An engine that has ended is dead, whatever it ended with: vLLM dies with 0.
             detail = part + (seen.detail if seen.running else f"dead: {seen.with_exit_code}")
         left = row.state == ReleaseState.ERROR
         states.append(f"left behind on {workload.host}: {detail}" if left else detail)
-    return Liveness(alive, "; ".join(states))
+    return Liveness(alive, "; ".join(states), ended)
 
 
 def _log_text(row: ReleaseRow, tail: int, container: str) -> str:

@@ -122,6 +122,27 @@ def test_status_tells_when_a_model_was_asked_last_and_when_it_sleeps(
     assert "sleeps in " in shown
 
 
+def test_status_says_that_a_model_is_down_whatever_the_ledger_says(
+    run: Run, ledger: Ledger
+) -> None:
+    release = running(ledger)
+    shown = run("status")
+    assert (shown.exit_code, f"{release}  down" in shown.stdout) == (ExitCode.OK, True)
+    [row] = json.loads(run("status", "--json").stdout)
+    assert (row["state"], row["health"], row["alive"]) == ("running", "down", False)
+    assert run("status", "--check").exit_code == ExitCode.ENGINE
+
+
+def test_status_leaves_retired_models_out_unless_they_are_meant(run: Run, ledger: Ledger) -> None:
+    release = running(ledger)
+    ledger.releases.move(release, ReleaseState.STOPPING)
+    ledger.releases.end(release, ReleaseState.STOPPED, "retired")
+    shown = run("status", "--check")
+    assert (shown.exit_code, "`--all` shows retired models" in shown.stdout) == (ExitCode.OK, True)
+    for words in (("--all",), ("tiny",)):
+        assert release in run("status", *words).stdout
+
+
 def test_status_shows_a_release_that_cannot_be_seen(run: Run, ledger: Ledger) -> None:
     release = running(ledger)
     ledger.releases.move(release, ReleaseState.UNREACHABLE, "gpu-1 is away")
