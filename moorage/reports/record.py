@@ -14,9 +14,10 @@ from moorage.readiness.engine_facts import EngineFacts
 from moorage.readiness.protocol import Readiness
 from moorage.readiness.smoke_test import Gate
 from moorage.releases.release import FailureRecord, Release
-from moorage.releases.states import FINAL, Stay
+from moorage.releases.states import FINAL, SERVING, Stay
 from moorage.reports.document import Document, Section, facts
 from moorage.reports.memory_report import COMPARED_COLUMNS, comparison_rows
+from moorage.reports.next_steps import next_steps
 from moorage.reports.plan_report import placement_sections, plan_sections
 from moorage.spec import ModelSpec
 
@@ -41,6 +42,7 @@ def release_document(
     outcome = "failed" if failure else f"serves {release.model}"
     sections = (
         _endpoints(release),
+        next_steps(release) if not states or states[-1].state in SERVING else Section(),
         _facts(release),
         _corrections(release.corrections),
         *(_failure(f"Failed: {failure.cause}", failure) if failure else ()),

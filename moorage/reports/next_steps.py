@@ -1,0 +1,64 @@
+"""What a person does next with a release that serves: ask it, change it, end it."""
+
+import json
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+from moorage.engines.api_key import is_generated, key_secret
+from moorage.engines.registry import ENGINES
+from moorage.models.profile import ModelProfile
+from moorage.readiness.protocol import Probe, generation, readiness_probes
+from moorage.releases.release import Release
+from moorage.reports.document import Section
+from moorage.spec import Mode
+
+MAX_TOKENS = 64
+
+
+def next_steps(release: Release) -> Section:
+    """Commands to copy; empty for a release that serves nobody, or not by OpenAI's protocol."""
+    if release.failure or not release.profile or not release.serving:
+        return Section()
+    if not all(workload.speaks_openai for workload in release.serving):
+        return Section()
+    code = "\n".join(_lines(release, release.profile))
+    return Section(title="Use it", code=code)
+
+
+def _lines(release: Release, profile: ModelProfile) -> Iterator[str]:
+    name, base = release.model, release.serving[0].endpoint
+    path, body = _request(release, profile)
+    key = _key(release)
+    if body is not None:
+        header = [f'  -H "Authorization: Bearer {key}" \\'] if key else []
+        yield f"curl {base}{path} -H 'Content-Type: application/json' \\"
+        yield from header
+        yield f"  -d {shlex.quote(json.dumps({'model': name, **body}, ensure_ascii=False))}"
+        yield ""
+    if profile.mode == Mode.COMPLETION:
+        yield f"moorage chat {name}"
+    yield f"moorage show {release.id}      # why it runs as it does"
+    if release.replaced:
+        yield f"moorage rollback {name}    # {release.replaced} runs again"
+    yield f"moorage retire {name}"
+
+
+def _request(release: Release, profile: ModelProfile) -> tuple[str, dict[str, Any] | None]:
+    """Path and body of a request that shows what the model is for; None = it is no JSON."""
+    prompt = release.spec.readiness.probe.prompt
+    if profile.mode == Mode.COMPLETION:
+        path, body = generation(prompt, [], MAX_TOKENS, chat=profile.has_chat_template)
+        return path, {key: body[key] for key in body if key not in ("temperature", "stream")}
+    probe: Probe = readiness_probes(release.spec, profile, lists_models=False)[-1]
+    return probe.path, None if probe.sound else probe.body
+
+
+def _key(release: Release) -> str:
+    """What stands for the API key on a command line; empty = the engine asks for none."""
+    if not release.plan:
+        return ""
+    secret = key_secret(release.plan, ENGINES[release.plan.engine].api_key_variable)
+    if is_generated(secret):
+        return f"$(moorage key show {release.model})"
+    return "$KEY" if secret else ""

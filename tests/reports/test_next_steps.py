@@ -1,0 +1,80 @@
+"""What a person can copy from the record of a release that serves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from moorage.common.failures import Cause
+from moorage.common.values import Origin
+from moorage.engines.flags import Variable
+from moorage.engines.launch import LaunchPlan
+from moorage.releases.release import FailureRecord
+from moorage.reports.next_steps import next_steps
+from moorage.spec import EngineName, Mode
+from tests.builders import a_container, a_profile, a_release, a_workload
+
+URL = "http://127.0.0.1:40000"
+SERVES: dict[str, Any] = {"workloads": (a_workload(endpoint=URL),)}
+
+
+def steps(mode: Mode = Mode.COMPLETION, **changes: Any) -> str:
+    profile = a_profile(mode=mode, has_chat_template=False)
+    return next_steps(a_release(profile=profile, **{**SERVES, **changes})).code
+
+
+@pytest.mark.parametrize(
+    ("mode", "shown"),
+    [
+        (Mode.COMPLETION, f"curl {URL}/v1/completions -H"),
+        (Mode.COMPLETION, '"prompt": "Say hello.", "max_tokens": 64}'),
+        (Mode.COMPLETION, "moorage chat tiny"),
+        (Mode.EMBEDDING, f"curl {URL}/v1/embeddings -H"),
+        (Mode.EMBEDDING, '-d \'{"model": "tiny", "input": "Say hello."}\''),
+        (Mode.RERANKING, f"curl {URL}/rerank -H"),
+        (Mode.TRANSCRIPTION, "moorage retire tiny"),
+    ],
+)
+def test_each_mode_has_its_request(mode: Mode, shown: str) -> None:
+    assert shown in steps(mode)
+
+
+def test_only_models_that_talk_are_talked_with_and_sound_is_no_json() -> None:
+    assert "chat" not in steps(Mode.EMBEDDING)
+    assert "curl" not in steps(Mode.TRANSCRIPTION)
+
+
+def test_a_release_that_replaced_another_can_be_rolled_back() -> None:
+    assert "rollback" not in steps()
+    assert "moorage rollback tiny    # tiny.v0 runs again" in steps(replaced="tiny.v0")
+
+
+@pytest.mark.parametrize(
+    ("secret", "shown"),
+    [
+        ("", ""),
+        ("moorage-key-tiny", '-H "Authorization: Bearer $(moorage key show tiny)" \\'),
+        ("own", '-H "Authorization: Bearer $KEY" \\'),
+    ],
+)
+def test_a_key_is_named_and_never_shown(secret: str, shown: str) -> None:
+    key = Variable(name="VLLM_API_KEY", secret=secret, origin=Origin.DEFAULT, reason="")
+    container = a_container(environment=(key,) if secret else ())
+    plan = LaunchPlan(
+        release="tiny.v1", engine=EngineName.VLLM, engine_version="", containers=(container,)
+    )
+    found = steps(plan=plan)
+    assert ("Authorization" in found, shown in found) == (bool(secret), True)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"workloads": ()},
+        {"workloads": (a_workload(endpoint=URL, base_path="/v2"),)},
+        {"failure": FailureRecord(cause=Cause.BAD_ANSWER, detail="", suggestion="")},
+    ],
+)
+def test_what_serves_nobody_has_no_steps(changes: dict[str, Any]) -> None:
+    assert steps(**changes) == ""
