@@ -165,7 +165,7 @@ def _show_plan(plan: Sequence[Intent], *, as_json: bool) -> None:
     if as_json:
         return dump({"plan": plan})
     rows = [row for intent in plan for row in _rows(intent)]
-    header = ("action", "model", "serves now", "field", "now", "then")
+    header = ("action", "model", "serves now", "what changes", "now", "then")
     return print_table(header, rows, empty="The files contain no model.")
 
 

@@ -123,11 +123,8 @@ def _container(spec: ContainerSpec) -> tuple[Section, ...]:
 def _flags(title: str, flags: tuple[Flag, ...]) -> Section:
     return Section(
         title=title,
-        header=("argument", "given by", "origin", "why"),
-        rows=tuple(
-            (" ".join(f.tokens), "you" if f.written else "moorage", f.origin, f.reason)
-            for f in flags
-        ),
+        header=("argument", "origin", "why"),
+        rows=tuple((" ".join(f.tokens), f.origin, f.reason) for f in flags),
     )
 
 

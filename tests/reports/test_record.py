@@ -262,8 +262,8 @@ def test_a_plan_tells_what_is_added_what_is_written_and_what_happens_first() -> 
     )
     page = plan_document(a_release(plan=plan)).markdown()
     for row in (
-        "| vllm serve | moorage | derived | its program |",
-        "| --seed 7 | you | user | engine.args |",
+        "| vllm serve | derived | its program |",
+        "| --seed 7 | user | engine.args |",
         "| installs first | acme==1.2 |",
         "| removes first | /usr/local/cuda*/compat: libraries for newer drivers |",
         "| Engine version | unknown |",

@@ -95,7 +95,8 @@ def intents(
 
 def _intent(spec: ModelSpec, row: ReleaseRow | None, dead: Collection[str]) -> Intent:
     if row is None:
-        return Intent(model=spec.name, action=Action.CREATE, note=spec.source)
+        new = Change(what="source", before=None, after=spec.source)
+        return Intent(model=spec.name, action=Action.CREATE, changes=(new,))
     fields = spec_changes(row.release.spec, spec) if row.release else ()
     action, note = Action.NOTED if fields else Action.UNCHANGED, ""
     if row.spec_digest != spec.digest:
