@@ -36,7 +36,7 @@ from tasks.compare import decision_scope
 from tasks.context import ledger
 from tasks.observe_fleet import observe_fleet
 from tasks.policy import recorded_scope, settled_fleet
-from tasks.prefect_runs import close_killed_runs, close_unreported_runs
+from tasks.prefect_runs import close_killed_runs, close_unreported_runs, remove_quiet_runs
 from tasks.repair import (
     count_replacement,
     end_dead_sleepers,
@@ -46,6 +46,9 @@ from tasks.repair import (
     sole_reconciler,
 )
 from tasks.schedules import restore_schedules
+
+QUIET = timedelta(minutes=10)
+"""How long Prefect shows a scheduled run that changed nothing."""
 
 
 @flow(name="reconcile-fleet", flow_run_name="reconcile", **NO_RESULT)
@@ -79,6 +82,7 @@ async def reconcile_fleet(
         outcomes = (*outcomes, *[await _replace(action, fleet) for action in moves])
         await in_thread(record_run, outcomes)
         await _publish(cluster, outcomes)
+        await remove_quiet_runs(cluster.now - QUIET)
     return ending(reconciled(cluster, outcomes))
 
 

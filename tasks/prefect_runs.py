@@ -1,4 +1,4 @@
-"""Close flow runs that have ended, but that Prefect still shows as running."""
+"""Close flow runs that Prefect shows as running for ever; remove those that say nothing."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -10,8 +10,10 @@ from prefect.client.schemas.filters import (
     FlowFilter,
     FlowFilterName,
     FlowRunFilter,
+    FlowRunFilterEndTime,
     FlowRunFilterStartTime,
     FlowRunFilterState,
+    FlowRunFilterStateName,
     FlowRunFilterStateType,
 )
 from prefect.client.schemas.objects import State, StateType
@@ -36,8 +38,10 @@ LEADING = [
 ]
 """Flows that move releases."""
 
+RECONCILE, UNCHANGED = "reconcile-fleet", "Unchanged"
+
 AT_ONCE = 100
-"""How many runs are read at once; the rest is closed by the next reconcile."""
+"""How many runs are read at once; the next reconcile goes on."""
 
 
 async def close_killed_runs(outcomes: Sequence[ActionOutcome]) -> None:
@@ -52,6 +56,24 @@ async def close_killed_runs(outcomes: Sequence[ActionOutcome]) -> None:
 async def close_unreported_runs(since: datetime) -> None:
     """Tell Prefect how runs ended whose process could not, except where it may still be at work."""
     await _end_runs(await in_thread(final_states, await _shown_as_running(since), since))
+
+
+async def remove_quiet_runs(before: datetime) -> None:
+    """Remove scheduled reconciles that changed nothing and ended before then.
+
+    One a minute would hide all other runs. Those that a person or an event began stay.
+    """
+    unchanged = FlowRunFilterState(name=FlowRunFilterStateName(any_=[UNCHANGED]))
+    quiet = FlowRunFilter(state=unchanged, end_time=FlowRunFilterEndTime(before_=before))
+    ours = FlowFilter(name=FlowFilterName(any_=[RECONCILE]))
+    with _refusal_ignored():  # then the next reconcile does it
+        async with get_client() as client:
+            found = await client.read_flow_runs(
+                flow_filter=ours, flow_run_filter=quiet, limit=AT_ONCE
+            )
+            for run in found:
+                if run.auto_scheduled:
+                    await client.delete_flow_run(run.id)
 
 
 def _killed_runs(outcomes: Sequence[ActionOutcome]) -> list[str]:

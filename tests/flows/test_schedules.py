@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from prefect.settings import temporary_settings
 
+from tasks.prefect_runs import remove_quiet_runs
 from tests.e2e.conftest import lifecycle_program, process_engine
 from tests.e2e.workplace import Workplace
 from tests.flows.conftest import Serving
@@ -104,3 +108,30 @@ def test_serving_keeps_the_schedules_and_their_runs_wake_the_model_and_put_it_to
         woken = scheduled.server.run(WAKE, wake["parameters"])
         assert woken["state"]["type"] == "COMPLETED", scheduled.server.log(woken["id"])
         assert scheduled.place.releases()[0].state == "running"
+
+
+def test_scheduled_reconciles_that_changed_nothing_are_not_kept(
+    prefect_server: PrefectServer,
+) -> None:
+    name = "reconcile-fleet/reconcile"
+    deployment = prefect_server.deployment(name)["id"]
+    prefect_server.post(f"/deployments/{deployment}/schedule", {"min_runs": 3})
+    query = {"deployments": {"id": {"any_": [deployment]}}}
+    due = [run["id"] for run in prefect_server.post("/flow_runs/filter", query)][:3]
+    by_hand = prefect_server.ask(name, {}).json()["id"]
+    states = ("Unchanged", "Completed", "Unchanged", "Unchanged")
+    for run, state in zip((*due, by_hand), states, strict=True):
+        ended = {"type": "COMPLETED", "name": state}
+        prefect_server.post(f"/flow_runs/{run}/set_state", {"state": ended, "force": True})
+    changed = due[1]
+
+    def kept() -> set[str]:
+        found = prefect_server.post("/flow_runs/filter", query)
+        return {run["id"] for run in found} & {*due, by_hand}
+
+    now, minute = datetime.now(UTC), timedelta(minutes=1)
+    with temporary_settings(prefect_server.settings):
+        asyncio.run(remove_quiet_runs(now - minute))
+        assert kept() == {*due, by_hand}, "they have just ended"
+        asyncio.run(remove_quiet_runs(now + minute))
+        assert kept() == {changed, by_hand}
