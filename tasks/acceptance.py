@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 
 from moorage.adapters.engines.engine_http import Question
-from moorage.adapters.engines.load_client import LoadClient
+from moorage.adapters.engines.load_client import send_load
 from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import counted
@@ -23,14 +23,10 @@ from moorage.readiness.acceptance import (
 )
 from moorage.releases.release import ReleaseRow
 from moorage.spec import ModelSpec
-from moorage.spec.acceptance import AcceptanceSpec
+from moorage.spec.acceptance import TURNS, AcceptanceSpec
 from tasks.flow_task import flow_task
 from tasks.journal import step, tell
 from tasks.verify import api_key
-
-TURNS = 4
-"""In a round: both releases get a part of the load each time, to meet the same disturbances."""
-
 
 WARM_UP_SECONDS = 60.0
 """How long these requests may take: a release that does not answer by then is not compared with."""
@@ -51,23 +47,14 @@ async def acceptance(
     load = spec.readiness.acceptance
     assert load, "whoever has no load is not measured"
     with step("acceptance") as note:
-        now = _Loaded(spec, load, profile, serving(workloads), await in_thread(api_key, plan))
-        before = await _before(load, old, plan.release)
-        versus = f", and {old.id} likewise" if old and before else ""
+        key = await in_thread(api_key, plan)
+        now = _Loaded(plan.release, spec, load, profile, serving(workloads), key)
+        both = _Both(plan.release, now, await _before(load, old, plan.release))
+        versus = f", and {both.before.release} likewise" if both.before else ""
         tell(f"{counted(load.requests, 'request')}, {load.concurrency} at a time{versus}")
         await now.warm_up(plan.release)
-        turns: list[Turn] = []
         for attempt in range(1, ROUNDS + 1):
-            figures, earlier = await _round(plan.release, attempt, now, before, turns)
-            against = old.id if old and earlier else ""
-            outcome = Acceptance(
-                figures=figures,
-                before=earlier,
-                against=against,
-                misses=judge_load(load, figures, turns if earlier else (), against),
-                warn_only=load.warn_only,
-                rounds=attempt,
-            )
+            outcome = await both.measure(attempt)
             if not outcome.misses:
                 break
             tell(f"round {attempt} of {ROUNDS}: {'; '.join(outcome.misses)}")
@@ -87,78 +74,107 @@ def _failure(outcome: Acceptance) -> Failure | None:
     return Failure(Cause.ACCEPTANCE_FAILED, outcome.summary) if outcome.failed else None
 
 
+async def _before(load: AcceptanceSpec, old: ReleaseRow | None, release: str) -> "_Loaded | None":
+    """The release that serves meanwhile; None = there is none to compare with."""
+    if not old or not old.release or not old.plan or not old.release.profile or not old.serving:
+        return None
+    key = await in_thread(api_key, old.plan)
+    found = _Loaded(old.id, old.release.spec, load, old.release.profile, old.serving, key)
+    return None if _tells_trouble(found, await found.warm_up(release)) else found
+
+
+def _tells_trouble(before: "_Loaded", samples: Sequence[Sample]) -> bool:
+    """Whether a release does not answer, which is told: it may be why it is replaced."""
+    problem = next((sample.wrong for sample in samples if sample.wrong), "")
+    if problem:
+        tell(f"not compared with {before.release}, which does not answer: {problem}")
+    return bool(problem)
+
+
 class _Loaded:
     """A release under load."""
 
     def __init__(
         self,
+        release: str,
         spec: ModelSpec,
         load: AcceptanceSpec,
         profile: ModelProfile,
         workloads: Sequence[Workload],
         key: str,
     ) -> None:
-        self.load = load
+        self.release, self.load = release, load
         self._spec, self._workloads, self._key = spec, workloads, key
         self._chat = profile.has_chat_template
 
     async def warm_up(self, release: str) -> list[Sample]:
         """Send a few requests, which do not count."""
-        seconds = min(WARM_UP_SECONDS, self.load.deadline)
-        return await self.run(
-            _numbers(release, 0)[: self.load.concurrency], time.monotonic() + seconds
-        )
+        few = _numbers(release, 0)[: self.load.concurrency]
+        return await self.run(few, min(WARM_UP_SECONDS, self.load.deadline))
 
-    async def run(self, numbers: Sequence[int], deadline: float) -> list[Sample]:
-        """Send the requests of these numbers to each replica, until a time of the clock."""
-        client = LoadClient(self.load.concurrency, deadline)
+    async def run(self, numbers: Sequence[int], seconds: float) -> list[Sample]:
+        """Send the requests of these numbers to each replica."""
         questions = [[self._question(one, number) for number in numbers] for one in self._workloads]
-        try:
-            found = await asyncio.gather(*(in_thread(client.run, some) for some in questions))
-        finally:
-            client.stop()
-        return [sample for some in found for sample in some]
+        sent = (send_load(some, self.load.concurrency, seconds) for some in questions)
+        return [sample for some in await asyncio.gather(*sent) for sample in some]
 
     def _question(self, workload: Workload, number: int) -> Question:
         path, body = load_request(self._spec, self.load, number, chat=self._chat)
         return Question(workload.endpoint + path, "POST", body, api_key=self._key)
 
 
-async def _before(load: AcceptanceSpec, old: ReleaseRow | None, release: str) -> _Loaded | None:
-    """The release that serves meanwhile; None = there is none to compare with."""
-    if not old or not old.release or not old.plan or not old.release.profile or not old.serving:
-        return None
-    key = await in_thread(api_key, old.plan)
-    found = _Loaded(old.release.spec, load, old.release.profile, old.serving, key)
-    problems = [sample.wrong for sample in await found.warm_up(release) if sample.wrong]
-    if problems:
-        tell(f"not compared with {old.id}, which does not answer: {problems[0]}")
-    return None if problems else found
+class _Round:
+    """What a release has answered in one round, and in how many seconds."""
+
+    def __init__(self, loaded: _Loaded) -> None:
+        self._loaded = loaded
+        self._samples: list[Sample] = []
+        self._seconds = 0.0
+
+    async def turn(self, numbers: Sequence[int]) -> list[Sample]:
+        """Send its requests of one turn, in what is left of its time."""
+        begun = time.monotonic()
+        samples = await self._loaded.run(numbers, self._loaded.load.deadline - self._seconds)
+        self._seconds += time.monotonic() - begun
+        self._samples += samples
+        return samples
+
+    @property
+    def figures(self) -> LoadFigures:
+        """What was measured so far."""
+        return load_figures(self._samples, self._seconds, self._loaded.load)
 
 
-async def _round(
-    release: str, attempt: int, now: _Loaded, before: _Loaded | None, turns: list[Turn]
-) -> tuple[LoadFigures, LoadFigures | None]:
-    """Load both in turns, which are added; the figures of both."""
-    numbers = _numbers(release, attempt)[: now.load.requests]
-    found: dict[_Loaded, list[Sample]] = {one: [] for one in (before, now) if one}
-    seconds = dict.fromkeys(found, 0.0)
-    deadline = time.monotonic() + now.load.deadline
-    for part in range(TURNS):
-        turn: dict[_Loaded, list[Sample]] = {}
-        for one in found:
-            begun = time.monotonic()
-            turn[one] = await one.run(numbers[part::TURNS], deadline)
-            found[one] += turn[one]
-            seconds[one] += time.monotonic() - begun
-        if before:
-            turns.append(Turn(turn[now], turn[before]))
-    figures = {one: load_figures(found[one], seconds[one], now.load) for one in found}
-    earlier = figures[before] if before else None
-    if earlier and earlier.failed:
-        tell(f"not compared: the release before failed {earlier.failed} times: {earlier.problem}")
-        earlier = None
-    return figures[now], earlier
+class _Both:
+    """A release and, as long as it answers, the one before: both are loaded in turns."""
+
+    def __init__(self, release: str, now: _Loaded, before: _Loaded | None) -> None:
+        self._release, self._now, self.before = release, now, before
+        self._turns: list[Turn] = []
+
+    async def measure(self, attempt: int) -> Acceptance:
+        """The outcome of one round."""
+        load, now = self._now.load, _Round(self._now)
+        numbers = _numbers(self._release, attempt)[: load.requests]
+        before = _Round(self.before) if self.before else None
+        turns = TURNS if before else 1
+        for part in range(turns):
+            some = numbers[part::turns]
+            earlier = await before.turn(some) if self.before and before else []
+            if self.before and _tells_trouble(self.before, earlier):
+                self.before = None
+            current = await now.turn(some)
+            if self.before:
+                self._turns.append(Turn(current, earlier))
+        compared, figures = self.before.release if self.before else "", now.figures
+        return Acceptance(
+            figures=figures,
+            before=before.figures if before and compared else None,
+            against=compared,
+            misses=judge_load(load, figures, self._turns if compared else (), compared),
+            warn_only=load.warn_only,
+            rounds=attempt,
+        )
 
 
 def _numbers(release: str, attempt: int) -> range:

@@ -32,7 +32,7 @@ def _lines(release: Release, profile: ModelProfile) -> Iterator[str]:
     key = _key(release)
     if body is not None:
         header = [f'  -H "Authorization: Bearer {key}" \\'] if key else []
-        yield f"curl {base}{path} -H 'Content-Type: application/json' \\"
+        yield f"curl {shlex.quote(base + path)} -H 'Content-Type: application/json' \\"
         yield from header
         yield f"  -d {shlex.quote(json.dumps({'model': name, **body}, ensure_ascii=False))}"
         yield ""

@@ -114,9 +114,9 @@ def load_trend(releases: Sequence[Release]) -> str:
     """The TPOT of a model's releases under load, oldest first; empty = fewer than two have one."""
     loads = [one.acceptance.figures for one in releases if one.acceptance]
     values = [one.tpot_p50 for one in loads if one.tpot_p50 is not None]
-    if len(values) < 2:
+    most = max(values, default=0)
+    if len(values) < 2 or not most:
         return ""
-    most = max(values)
     bars = "".join(BARS[round(value / most * (len(BARS) - 1))] for value in values)
     return f"TPOT p50 {bars} {short_seconds(values[0])} to {short_seconds(values[-1])}"
 

@@ -1,9 +1,15 @@
 """The load that a release has to carry before it serves, as users write it."""
 
-from pydantic import Field
+from typing import Self
+
+from pydantic import Field, model_validator
 
 from moorage.common.units import Duration
 from moorage.common.values import InputValue
+
+TURNS = 4
+"""In a round: a release and the one before get a part of the load each time, one after the other,
+to meet the same disturbances."""
 
 
 class AcceptanceSpec(InputValue):
@@ -32,7 +38,12 @@ class AcceptanceSpec(InputValue):
         False,
         description="A release that misses a limit serves all the same; its record has a warning.",
     )
-    requests: int = Field(32, ge=4, le=10_000, description="Requests to each replica.")
+    requests: int = Field(
+        32,
+        ge=4,
+        le=10_000,
+        description="Requests to each replica, at least four times `concurrency`.",
+    )
     concurrency: int = Field(
         4, ge=1, le=256, description="Requests of these that each replica gets at the same time."
     )
@@ -45,6 +56,15 @@ class AcceptanceSpec(InputValue):
     max_tokens: int = Field(64, ge=2, le=8192, description="Longest answer in tokens.")
     deadline: Duration = Field(
         300.0,
-        description="How long one round of the load may take; what is not answered by then has"
-        " failed. A round that misses a limit is repeated, three rounds in all.",
+        description="How long the load of a release may take in one round; what is not answered by"
+        " then has failed. A round that misses a limit is repeated, three rounds in all.",
     )
+
+    @model_validator(mode="after")
+    def _check_requests(self) -> Self:
+        if self.requests < TURNS * self.concurrency:
+            raise ValueError(
+                f"requests: {self.requests} are too few for a concurrency of {self.concurrency};"
+                f" {TURNS * self.concurrency} are needed"
+            )
+        return self

@@ -13,8 +13,8 @@ from tests.e2e.workplace import Workplace
 
 pytestmark = [pytest.mark.process, pytest.mark.server]
 
-LOAD = {"requests": 8, "concurrency": 4, "max_tokens": 8, "max_slowdown": 3}
-QUICK, SLOW = "paced:20", "paced:100"
+LOAD = {"requests": 8, "concurrency": 2, "max_tokens": 8, "max_slowdown": 3}
+QUICK, SLOW = "paced:5", "paced:150"
 
 
 def test_a_release_that_is_slower_than_the_one_before_does_not_take_over(
@@ -28,7 +28,7 @@ def test_a_release_that_is_slower_than_the_one_before_does_not_take_over(
     first = record(workplace)
     assert first.acceptance, "the first release is measured too"
     assert (first.acceptance.before, first.acceptance.misses) == (None, ())
-    assert 0.02 <= (first.acceptance.figures.tpot_p50 or 0) < 0.1
+    assert first.acceptance.figures.tpot_p50
 
     refused = workplace.json("deploy", spec(SLOW), code=6)["error"]
     assert refused["cause"] == "acceptance-failed"
@@ -51,7 +51,7 @@ def test_a_release_that_is_slower_than_the_one_before_does_not_take_over(
     workplace.run("deploy", spec(SLOW, warn_only=True))
     warned = record(workplace)
     assert warned.acceptance
-    assert "TPOT p50" in warned.acceptance.misses[0]
+    assert any(f"of {again.id}; at most 3" in miss for miss in warned.acceptance.misses)
     assert workplace.running() == {f"moorage-{warned.id}-r0-leader"}
     assert "TPOT p50 " in workplace.run("history", workplace.named("tiny")).stdout
 

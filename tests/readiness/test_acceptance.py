@@ -6,6 +6,7 @@ import random
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from moorage.readiness.acceptance import (
     ROUNDS,
@@ -116,7 +117,7 @@ SLOWER = "TPOT 120.0 ms, 6.00 times the 20.0 ms of tiny.v1; at most 1.25 times a
             {"tpot_p95": "30ms"},
             figures(tpot_p95=None),
             [],
-            ["no answer shows its TPOT, which is limited: it needs at least two tokens"],
+            ["no answer shows its TPOT, which is limited: each came in one piece"],
         ),
         ({"max_slowdown": 1.25}, figures(), [SLOW] * 3 + [EQUAL], [SLOWER]),
         ({"max_slowdown": 1.25}, figures(), [SLOW] * 2 + [EQUAL], []),
@@ -135,6 +136,17 @@ def test_a_limit_is_missed_with_both_numbers(
     limits: dict[str, Any], now: LoadFigures, turns: list[Turn], missed: list[str]
 ) -> None:
     assert list(judge_load(a_load(**limits), now, turns, "tiny.v1")) == missed
+
+
+def test_what_was_not_answered_at_all_misses_no_other_limit() -> None:
+    nothing = LoadFigures(requests=8, failed=8, problem="cut")
+    assert judge_load(a_load(ttft_p95="1s"), nothing) == ("8 of 8 requests failed: cut",)
+
+
+def test_a_load_has_requests_enough_to_be_parted() -> None:
+    with pytest.raises(ValidationError, match="requests: 32 are too few for a concurrency of 16"):
+        a_load(concurrency=16)
+    assert a_load(concurrency=16, requests=64)
 
 
 def test_what_may_only_warn_does_not_fail() -> None:

@@ -15,6 +15,7 @@ from moorage.engines.launch import LaunchPlan
 from moorage.readiness.acceptance import ROUNDS, Acceptance, LoadFigures, Sample
 from moorage.releases.release import ReleaseRow, ReleaseState
 from moorage.spec import EngineName
+from moorage.spec.acceptance import TURNS
 from tasks import acceptance as step
 from tests.builders import a_profile, a_release, a_spec, a_workload
 
@@ -23,36 +24,42 @@ LOAD = {"requests": 8, "concurrency": 2, "max_slowdown": 1.5}
 
 
 class Engines:
-    """Answer as quickly as each is told to; None = with an error."""
+    """Answer as quickly as each is told to; None = with an error.
 
-    def __init__(self, **tpot: float | None) -> None:
+    `dies` is one that answers no more after so many loads, having used up the time of its own.
+    """
+
+    def __init__(self, dies: tuple[str, int] = ("", 0), **tpot: float | None) -> None:
         self.asked: list[str] = []
         self.prompts: list[str] = []
-        self._tpot = tpot
+        self.at_once: list[int] = []
+        self._tpot, (self._mortal, self._left) = tpot, dies
 
-    def client(self, _concurrency: int, _deadline: float) -> Engines:
-        return self
+    async def send(
+        self, questions: Sequence[Question], _concurrency: int, seconds: float
+    ) -> list[Sample]:
+        """Like `send_load`."""
+        name = questions[0].url.split("/")[2]
+        self.at_once.append(len(questions))
+        self.asked += [name] * len(questions)
+        self.prompts += [f"{name} {_prompt(one).split()[0]}" for one in questions]
+        tpot = self._tpot[name]
+        if name == self._mortal:
+            self._left -= 1
+            tpot = tpot if self._left >= 0 else None
+        if seconds <= 0 or tpot is None:
+            return [Sample(wrong="cut")] * len(questions)
+        return [Sample(ttft=0.1, tpot=tpot, tokens=9)] * len(questions)
 
-    def run(self, questions: Sequence[Question]) -> list[Sample]:
-        found = []
-        for one in questions:
-            name = one.url.split("/")[2]
-            self.asked.append(name)
-            self.prompts.append(f"{name} {one.body['messages'][0]['content'].split()[0]}")
-            tpot = self._tpot[name]
-            found.append(
-                Sample(wrong="cut") if tpot is None else Sample(ttft=0.1, tpot=tpot, tokens=9)
-            )
-        return found
 
-    def stop(self) -> None:
-        pass
+def _prompt(question: Question) -> str:
+    return str(question.body["messages"][0]["content"])
 
 
 def loaded(
     monkeypatch: pytest.MonkeyPatch, engines: Engines, *, old: bool = True, **load: Any
 ) -> Acceptance:
-    monkeypatch.setattr(step, "LoadClient", engines.client)
+    monkeypatch.setattr(step, "send_load", engines.send)
     spec = a_spec(readiness={"acceptance": {**LOAD, **load}})
     plan = LaunchPlan(release="tiny.v2", engine=EngineName.VLLM, engine_version="", containers=())
     new = (a_workload("new", endpoint=NEW), a_workload("other", endpoint=NEW, replica=1))
@@ -104,6 +111,21 @@ def test_a_release_fails_that_is_slower_in_every_round(monkeypatch: pytest.Monke
     with pytest.raises(Failure, match=r"10\.00 times the 10\.0 ms of tiny\.v1") as caught:
         step.must_carry(outcome)
     assert caught.value.cause is Cause.ACCEPTANCE_FAILED
+
+
+def test_a_release_before_that_dies_under_the_load_is_compared_with_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    engines = Engines(new=0.1, old=0.01, dies=("old", 1 + TURNS + 1))
+    outcome = loaded(monkeypatch, engines)
+    assert (outcome.misses, outcome.before, outcome.rounds) == ((), None, 2)
+    assert engines.asked.count("old") == 2 + 8 + 2 * 2, "its first failure was its last request"
+
+
+def test_a_release_alone_gets_its_load_in_one_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    engines = Engines(new=0.1)
+    loaded(monkeypatch, engines, old=False)
+    assert engines.at_once == [2, 2, 8, 8], "a few to warm up, then all, at each of two replicas"
 
 
 def test_what_may_only_warn_serves(monkeypatch: pytest.MonkeyPatch) -> None:

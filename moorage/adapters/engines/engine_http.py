@@ -91,6 +91,12 @@ class Question(NamedTuple):
     sound: bytes = b""
 
     @property
+    def headers(self) -> dict[str, str]:
+        """Headers of the request: no answer may be compressed, which could grow without limit."""
+        key = {"Authorization": f"Bearer {self.api_key}"} if self.api_key else {}
+        return {"Accept-Encoding": "identity", **key}
+
+    @property
     def content(self) -> dict[str, Any]:
         """The body as httpx takes it."""
         if not self.sound:
@@ -190,7 +196,7 @@ async def ask_engine(question: Question, seconds: float, most: int = MOST_BYTES)
     except TimeoutError:
         raise Late(f"no whole answer within {seconds:g} s") from None
     except (httpx.TransportError, httpx.InvalidURL, OSError) as error:
-        raise _failure_of(error) from None
+        raise failure_of(error) from None
 
 
 def ask_engine_now(question: Question, seconds: float, most: int = MOST_BYTES) -> Answer:
@@ -214,7 +220,7 @@ async def connect(url: str, seconds: float) -> None:
     except TimeoutError:
         raise Late(f"no connection within {seconds:g} s") from None
     except (httpx.InvalidURL, OSError) as error:
-        raise _failure_of(error) from None
+        raise failure_of(error) from None
 
 
 @cache
@@ -230,9 +236,6 @@ def trust_for(url: str) -> ssl.SSLContext:
 
 
 async def _answer(question: Question, most: int) -> Answer:
-    headers = {"Accept-Encoding": "identity"}
-    if question.api_key:
-        headers["Authorization"] = f"Bearer {question.api_key}"
     trust = trust_for(question.url)
     async with (
         httpx.AsyncClient(
@@ -243,7 +246,7 @@ async def _answer(question: Question, most: int) -> Answer:
             question.url,
             **question.content,
             params=question.parameters,
-            headers=headers,
+            headers=question.headers,
         ) as response,
     ):
         return Answer(response.status_code, await _body(response, most))
@@ -261,7 +264,8 @@ async def _body(response: httpx.Response, most: int) -> bytes:
     return bytes(found)
 
 
-def _failure_of(error: Exception) -> NoAnswer:
+def failure_of(error: Exception) -> NoAnswer:
+    """What an error of the transport says about an engine."""
     message = _short(_reason(error))
     if isinstance(error, httpx.ProtocolError) and not message.startswith(DISCONNECTED):
         return Unusable(f"the answer is no HTTP: {message}")

@@ -18,6 +18,7 @@ from moorage.adapters.engines.engine_http import (
     Unusable,
     trust_for,
 )
+from moorage.adapters.secrets import redact
 from moorage.common.strict_json import JsonError, decode
 from moorage.common.units import human_bytes
 from moorage.readiness.protocol import MOST_BYTES
@@ -51,10 +52,7 @@ def stream_text(
     Raises:
         NoAnswer: `Unreachable`, `Late` or `Unusable`, in words.
     """
-    headers = {"Accept-Encoding": "identity"}
-    if question.api_key:
-        headers["Authorization"] = f"Bearer {question.api_key}"
-    pause = min(pause, seconds)
+    pause, deadline = min(pause, seconds), time.monotonic() + seconds
     try:
         with (
             httpx.Client(
@@ -64,47 +62,68 @@ def stream_text(
                 follow_redirects=False,
             ) as client,
             client.stream(
-                question.method, question.url, json=question.body, headers=headers
+                question.method, question.url, json=question.body, headers=question.headers
             ) as response,
         ):
-            lines = _lines(response, time.monotonic() + seconds, most)
-            if response.status_code != 200:
-                raise Unusable(f"HTTP {response.status_code}: {_start(lines)}")
-            for content in _contents(response, lines):
-                found = content.get("usage") if isinstance(content, dict) else None
-                if usage is not None and isinstance(found, dict):
-                    usage.update(found)
-                if text := _text(content):
-                    yield text
+            reader = TextReader(response, most, usage)
+            for piece in response.iter_raw():
+                if time.monotonic() > deadline:
+                    raise Late("no whole answer in time")
+                yield from reader.feed(piece)
+            yield from reader.end()
     except httpx.TimeoutException:
         raise Late(f"nothing came for {pause:g} s") from None
     except httpx.TransportError as error:
         raise Unreachable(str(error)[:MOST_SHOWN]) from None
 
 
-def _lines(response: httpx.Response, deadline: float, most: int) -> Iterator[bytes]:
-    """The lines of an answer, within its limits."""
-    rest, size = b"", 0
-    for piece in response.iter_raw():
-        size += len(piece)
-        if size > most:
-            raise Unusable(f"the answer is larger than {human_bytes(most)}")
-        if time.monotonic() > deadline:
-            raise Late("no whole answer in time")
-        *whole, rest = (rest + piece).split(b"\n")
-        yield from whole
-    yield rest
+class TextReader:
+    """Cuts the pieces of text out of an answer, as its bytes come.
 
+    Args:
+        response: Its status and headers are there; its body is fed.
+        most: Bytes that the body may have.
+        usage: Receives the engine's figures about the request, where it sends some.
+    """
 
-def _contents(response: httpx.Response, lines: Iterator[bytes]) -> Iterator[Any]:
-    """What the events hold, or the whole answer where it is no stream."""
-    if response.headers.get("content-type", "").startswith("application/json"):
-        yield _checked(b"\n".join(lines), "the answer")
-        return
-    for line in lines:
+    def __init__(self, response: httpx.Response, most: int, usage: dict[str, Any] | None) -> None:
+        kind = response.headers.get("content-type", "")
+        self._status, self._most, self._usage = response.status_code, most, usage
+        self._is_stream = self._status == 200 and not kind.startswith("application/json")
+        self._rest, self._size = b"", 0
+
+    def feed(self, piece: bytes) -> Iterator[str]:
+        """The texts of the events that this piece of the body ends."""
+        self._size += len(piece)
+        if self._size > self._most:
+            raise Unusable(f"the answer is larger than {human_bytes(self._most)}")
+        self._rest += piece
+        if self._is_stream:
+            *lines, self._rest = self._rest.split(b"\n")
+            for line in lines:
+                yield from self._event(line)
+
+    def end(self) -> Iterator[str]:
+        """The text of the last event, or of a whole answer that is no stream."""
+        if self._status != 200:
+            start = redact(self._rest.decode(errors="replace"))[:MOST_SHOWN]
+            raise Unusable(f"HTTP {self._status}: {start}")
+        if self._is_stream:
+            yield from self._event(self._rest)
+        else:
+            yield from self._texts(_checked(self._rest, "the answer"))
+
+    def _event(self, line: bytes) -> Iterator[str]:
         kind, _, data = line.strip().partition(b":")
         if kind == b"data" and (data := data.strip()) != END:
-            yield _checked(data, "an event")
+            yield from self._texts(_checked(data, "an event"))
+
+    def _texts(self, content: Any) -> Iterator[str]:
+        found = content.get("usage") if isinstance(content, dict) else None
+        if self._usage is not None and isinstance(found, dict):
+            self._usage.update(found)
+        if text := _text(content):
+            yield text
 
 
 def _checked(data: bytes, what: str) -> Any:
@@ -113,7 +132,7 @@ def _checked(data: bytes, what: str) -> Any:
     except JsonError as error:
         raise Unusable(f"{what} {error}") from None
     if isinstance(content, dict) and content.get("error"):
-        raise Unusable(str(content["error"])[:MOST_SHOWN])
+        raise Unusable(redact(str(content["error"]))[:MOST_SHOWN])
     return content
 
 
@@ -126,10 +145,6 @@ def _text(content: Any) -> str:
     except (AttributeError, KeyError, IndexError, TypeError):
         return ""  # figures about the request come without a choice
     return found if isinstance(found, str) else ""
-
-
-def _start(lines: Iterator[bytes]) -> str:
-    return b" ".join(lines).decode(errors="replace")[:MOST_SHOWN]
 
 
 __all__ = ["NoAnswer", "stream_text"]

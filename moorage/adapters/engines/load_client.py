@@ -1,62 +1,86 @@
 """A load on engines: streamed requests, some at a time, and how long the parts of each took."""
 
-import threading
+import asyncio
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from moorage.adapters.engines.engine_http import Question
-from moorage.adapters.engines.engine_stream import NoAnswer, stream_text
-from moorage.adapters.secrets import redact
+import httpx
+
+from moorage.adapters.engines.engine_http import NoAnswer, Question, failure_of, trust_for
+from moorage.adapters.engines.engine_stream import TextReader
 from moorage.readiness.acceptance import Sample
+from moorage.readiness.protocol import MOST_BYTES
 
 
-class LoadClient:
-    """Sends requests to one engine, until their deadline or `stop`.
+async def send_load(
+    questions: Sequence[Question], concurrency: int, seconds: float
+) -> list[Sample]:
+    """Send requests for streams, each as soon as one before it has ended.
+
+    A cancelled load ends at once, and so does everything when the time is over.
 
     Args:
+        questions: All to one engine; their `max_tokens` is the most that an answer can have.
         concurrency: Requests that are under way at the same time.
-        deadline: Of all requests, in seconds of `time.monotonic`.
+        seconds: How long all of them may take.
     """
+    if not questions:
+        return []
+    gate, deadline = asyncio.Semaphore(concurrency), time.monotonic() + seconds
+    # An engine closes an idle connection when it likes, also while a request is on its way.
+    fresh = httpx.Limits(max_connections=None, max_keepalive_connections=0)
+    async with httpx.AsyncClient(
+        timeout=None, trust_env=False, verify=trust_for(questions[0].url), limits=fresh
+    ) as client:
 
-    def __init__(self, concurrency: int, deadline: float) -> None:
-        self._concurrency, self._deadline = concurrency, deadline
-        self._stopped = threading.Event()
+        async def measured(question: Question) -> Sample:
+            async with gate:
+                return await _measured(client, question, deadline)
 
-    def run(self, questions: Sequence[Question]) -> list[Sample]:
-        """Send requests for streams, each as soon as one before it has ended."""
-        with ThreadPoolExecutor(self._concurrency, "moorage-load") as pool:
-            return list(pool.map(self._timed, questions))
-
-    def stop(self) -> None:
-        """End what is under way with its next piece; begin no more."""
-        self._stopped.set()
-
-    def _timed(self, question: Question) -> Sample:
-        begun = time.monotonic()
-        left = self._deadline - begun
-        if left <= 0 or self._stopped.is_set():
-            return Sample(wrong="not sent before the deadline")
-        usage: dict[str, Any] = {}
-        times: list[float] = []
-        try:
-            for _ in stream_text(question, left, pause=left, usage=usage):
-                times.append(time.monotonic())
-                if self._stopped.is_set():
-                    return Sample(wrong="stopped")
-        except NoAnswer as error:
-            return Sample(wrong=redact(str(error)))
-        return _sample(begun, times, usage.get("completion_tokens"))
+        return list(await asyncio.gather(*map(measured, questions)))
 
 
-def _sample(begun: float, times: Sequence[float], counted: object) -> Sample:
+async def _measured(client: httpx.AsyncClient, question: Question, deadline: float) -> Sample:
+    begun = time.monotonic()
+    if begun >= deadline:
+        return Sample(wrong="not sent before the deadline")
+    usage: dict[str, Any] = {}
+    try:
+        async with asyncio.timeout(deadline - begun):
+            times = await _times(client, question, usage)
+    except TimeoutError:
+        return Sample(wrong="no whole answer before the deadline")
+    except NoAnswer as error:
+        return Sample(wrong=str(error))
+    except (httpx.TransportError, httpx.InvalidURL, OSError) as error:
+        return Sample(wrong=str(failure_of(error)))
+    most = int((question.body or {}).get("max_tokens", len(times)))
+    return sample_of(begun, times, usage.get("completion_tokens"), most)
+
+
+async def _times(
+    client: httpx.AsyncClient, question: Question, usage: dict[str, Any]
+) -> list[float]:
+    """When each piece of the answer came."""
+    times: list[float] = []
+    async with client.stream(
+        question.method, question.url, json=question.body, headers=question.headers
+    ) as response:
+        reader = TextReader(response, MOST_BYTES, usage)
+        async for piece in response.aiter_raw():
+            times += [time.monotonic() for _ in reader.feed(piece)]
+        times += [time.monotonic() for _ in reader.end()]
+    return times
+
+
+def sample_of(begun: float, times: Sequence[float], counted: object, most: int) -> Sample:
     """A request by the times of its pieces, and its tokens as the engine counts them.
 
     Without such a count each piece is a token. Tokens without a text, such as the last one, are no
     piece; an answer that came in one piece tells no time per token.
     """
-    tokens = counted if isinstance(counted, int) else len(times)
+    tokens = min(counted if isinstance(counted, int) else len(times), most)
     if tokens < 1 or not times:
         return Sample(wrong="no text was generated")
     span = times[-1] - times[0]

@@ -155,7 +155,9 @@ CLIENTS = {"httpx", "httpx2", "requests", "aiohttp", "urllib3", "http.client", "
 ELSEWHERE = {
     "moorage/adapters/engines/engine_http.py": "engines",
     "moorage/adapters/engines/engine_stream.py": "engines, piece by piece",
+    "moorage/adapters/engines/load_client.py": "engines, under load",
     "moorage/adapters/prefect/approvals.py": "Prefect's API",
+    "flows/serving.py": "Prefect's API",
     "moorage/adapters/docker/client.py": "the Docker daemon",
     "moorage/adapters/gateway/admin.py": "Envoy",
     "moorage/adapters/gateway/envoy_folder.py": "Envoy",

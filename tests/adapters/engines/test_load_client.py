@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
+from collections.abc import Callable
 
 import pytest
 
 from moorage.adapters.engines.engine_http import Question
-from moorage.adapters.engines.load_client import LoadClient
+from moorage.adapters.engines.load_client import sample_of, send_load
+from moorage.readiness.acceptance import Sample
 from tests.adapters.engines.test_engine_stream import HEAD, Send, chat, engine, event
 
-PAUSE_SECONDS = 0.05
+PATIENCE_SECONDS = 30.0
 
 
-def paced(send: Send) -> None:
-    send(HEAD)
-    for _ in range(3):
-        send(chat("ok"))
-        time.sleep(PAUSE_SECONDS)
+def load(
+    url: str, count: int, concurrency: int = 2, seconds: float = PATIENCE_SECONDS
+) -> list[Sample]:
+    """Send so many requests of at most 8 tokens."""
+    question = Question(url, "POST", {"max_tokens": 8})
+    return asyncio.run(send_load([question] * count, concurrency, seconds))
 
 
-def counted(send: Send) -> None:
-    paced(send)
+def streams(send: Send) -> None:
+    send(HEAD + chat("a") + chat("b"))
     send(event({"choices": [], "usage": {"completion_tokens": 5}}))
 
 
@@ -38,62 +42,107 @@ def broken(send: Send) -> None:
     send(b"HTTP/1.1 503 Service Unavailable\r\n\r\nfull")
 
 
+def no_http(send: Send) -> None:
+    send(b"nonsense\r\n\r\n")
+
+
 @pytest.mark.parametrize(
-    ("answer", "tokens", "tpot", "wrong"),
+    ("answer", "tokens", "wrong"),
     [
-        (paced, 3, PAUSE_SECONDS, ""),
-        (counted, 5, PAUSE_SECONDS / 2, ""),
-        (at_once, 1, None, ""),
-        (silent, 0, None, "no text was generated"),
-        (broken, 0, None, "HTTP 503: full"),
+        (streams, 5, ""),
+        (at_once, 1, ""),
+        (silent, 0, "no text was generated"),
+        (broken, 0, "HTTP 503: full"),
+        (no_http, 0, "the answer is no HTTP"),
     ],
 )
-def test_a_request_is_measured_by_its_pieces(
-    answer: object, tokens: int, tpot: float | None, wrong: str
-) -> None:
-    with engine(answer) as url:  # type: ignore[arg-type]
-        found = LoadClient(2, time.monotonic() + 30).run([Question(url, "POST", {})] * 3)
-    assert [(one.tokens, one.wrong) for one in found] == [(tokens, wrong)] * 3
+def test_every_request_is_measured(answer: Callable[[Send], None], tokens: int, wrong: str) -> None:
+    with engine(answer) as url:
+        found = load(url, 3)
+    assert [one.tokens for one in found] == [tokens] * 3
     for one in found:
-        assert (one.tpot is None) == (tpot is None)
-        assert tpot is None or (one.tpot or 0) >= tpot * 0.9
+        assert one.wrong.startswith(wrong)
+        assert bool(one.wrong) == bool(wrong)
+        assert (one.ttft > 0) == (not wrong)
+
+
+@pytest.mark.parametrize(
+    ("times", "counted", "expected"),
+    [
+        ([1.5, 1.7, 1.9], None, Sample(ttft=0.5, tpot=0.2, tokens=3)),
+        ([1.5, 1.7, 1.9], 5, Sample(ttft=0.5, tpot=0.1, tokens=5)),
+        ([1.5, 1.7, 1.9], "many", Sample(ttft=0.5, tpot=0.2, tokens=3)),
+        ([1.5, 2.2], 10**9, Sample(ttft=0.5, tpot=0.1, tokens=8)),
+        ([1.5], 4, Sample(ttft=0.5, tokens=4)),
+        ([1.5, 1.7], 1, Sample(ttft=0.5, tokens=1)),
+        ([1.5], 0, Sample(wrong="no text was generated")),
+        ([], 3, Sample(wrong="no text was generated")),
+    ],
+)
+def test_a_request_is_the_times_of_its_pieces_and_tokens_that_it_can_have(
+    times: list[float], counted: object, expected: Sample
+) -> None:
+    found = sample_of(1.0, times, counted, 8)
+    assert found.model_copy(update={"ttft": expected.ttft, "tpot": expected.tpot}) == expected
+    assert found.ttft == pytest.approx(expected.ttft)
+    assert found.tpot == (None if expected.tpot is None else pytest.approx(expected.tpot))
 
 
 def test_only_so_many_requests_are_under_way_at_the_same_time() -> None:
-    lock, under_way, most = threading.Lock(), 0, 0
+    lock, together = threading.Lock(), threading.Barrier(3, timeout=PATIENCE_SECONDS)
+    under_way, most = 0, 0
 
     def answer(send: Send) -> None:
         nonlocal under_way, most
         with lock:
             under_way += 1
             most = max(most, under_way)
-        time.sleep(0.02)
+        together.wait()
         with lock:
             under_way -= 1
         at_once(send)
 
     with engine(answer) as url:
-        found = LoadClient(3, time.monotonic() + 30).run([Question(url, "POST", {})] * 9)
+        found = load(url, 9, concurrency=3)
     assert (most, {one.wrong for one in found}) == (3, {""})
 
 
-def test_what_is_stopped_ends_with_the_next_piece_and_sends_no_more() -> None:
+def drips(send: Send) -> None:
+    """Sends one header after the other, for ever."""
+    send(b"HTTP/1.1 200 OK\r\n")
+    while True:
+        send(b"x: y\r\n")
+        time.sleep(0.01)
+
+
+def streams_on(send: Send) -> None:
+    send(HEAD)
+    while True:
+        send(chat("ok"))
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("answer", [drips, streams_on])
+def test_whatever_an_engine_sends_the_load_ends_in_time(answer: Callable[[Send], None]) -> None:
+    with engine(answer) as url:
+        found = load(url, 2, concurrency=1, seconds=0.5)
+    late, unsent = "no whole answer before the deadline", "not sent before the deadline"
+    assert [one.wrong for one in found] == [late, unsent]
+
+
+def test_a_cancelled_load_ends_at_once() -> None:
     begun = threading.Event()
 
-    def endless(send: Send) -> None:
-        send(HEAD)
-        while True:
-            send(chat("ok"))
-            begun.set()
-            time.sleep(0.01)
+    def answer(_send: Send) -> None:
+        begun.set()
+        threading.Event().wait(PATIENCE_SECONDS)
 
-    with engine(endless) as url:
-        client = LoadClient(1, time.monotonic() + 60)
+    async def cancelled(url: str) -> None:
+        sending = asyncio.create_task(send_load([Question(url, "POST", {})], 1, 600))
+        await asyncio.to_thread(begun.wait, PATIENCE_SECONDS)
+        sending.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await sending
 
-        def stop() -> None:
-            begun.wait(30)
-            client.stop()
-
-        threading.Thread(target=stop, daemon=True).start()
-        found = client.run([Question(url, "POST", {})] * 2)
-    assert [one.wrong for one in found] == ["stopped", "not sent before the deadline"]
+    with engine(answer) as url:
+        asyncio.run(asyncio.wait_for(cancelled(url), PATIENCE_SECONDS))
