@@ -10,7 +10,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from flows.deploy_model import deploy_model
-from flows.flow_context import NO_RESULT, keep_result
+from flows.flow_context import NO_RESULT, keep_result, reported_failure
 from moorage.adapters.files.site_specs import load_site_spec, site_spec_names
 from moorage.adapters.files.specs import validated_request
 from moorage.adapters.prefect.task_runner import task_runner
@@ -61,10 +61,11 @@ async def deploy_by_name(
         force: Replace what serves even where neither the spec nor the model has changed.
         reason: Why, or for whom, for the record; nobody checks it.
     """
-    fleet = await settled_fleet(Fleet())
-    written = await in_thread(load_site_spec, spec, settings())
     given = {"revision": revision, "replicas": replicas}
     changes = {field: value for field, value in given.items() if value}
-    wanted = validated_request({**written.model_dump(exclude_defaults=True), **changes})
+    async with reported_failure(spec):
+        fleet = await settled_fleet(Fleet())
+        written = await in_thread(load_site_spec, spec, settings())
+        wanted = validated_request({**written.model_dump(exclude_defaults=True), **changes})
     with recorded_scope(Submission(), fleet) if wanted == written else nullcontext():
         return await deploy_model.fn(wanted, fleet, force=force, requested_by=reason)

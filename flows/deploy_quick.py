@@ -7,7 +7,7 @@ from prefect.client.schemas.objects import State
 from pydantic import Field
 
 from flows.deploy_model import deploy_model
-from flows.flow_context import NO_RESULT, keep_result
+from flows.flow_context import NO_RESULT, keep_result, reported_failure
 from moorage.adapters.files.specs import validated_request
 from moorage.adapters.prefect.task_runner import task_runner
 from moorage.releases.release import Release
@@ -38,5 +38,7 @@ async def deploy_quick(
         context: Longest context in tokens, or `auto`: what the model was made for.
         keep_alive: How long it stays loaded without requests, such as `30m`; `never` = for good.
     """
-    content = quick_spec(name, source, engine, accelerators, context, keep_alive)
-    return await deploy_model.fn(validated_request(content))
+    async with reported_failure(name):
+        content = quick_spec(name, source, engine, accelerators, context, keep_alive)
+        spec = validated_request(content)
+    return await deploy_model.fn(spec)

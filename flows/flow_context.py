@@ -102,6 +102,16 @@ def _facts(context: FlowContext, model: str) -> dict[str, str]:
     return {"moorage.model": model} | {name: value for name, value in names.items() if value}
 
 
+@asynccontextmanager
+async def reported_failure(model: str) -> AsyncIterator[None]:
+    """Make an artifact of a failure that comes before the chain, such as of a spec that is none."""
+    try:
+        yield
+    except Failure as failure:
+        await publish_failure(model, failure, "")
+        raise
+
+
 @contextmanager
 def requested_run(requested_by: str = "") -> Iterator[Requester]:
     """Write the requester and the parameters into the run's log; subflows have the same requester.

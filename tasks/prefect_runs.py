@@ -15,6 +15,7 @@ from prefect.client.schemas.filters import (
     FlowRunFilterState,
     FlowRunFilterStateName,
     FlowRunFilterStateType,
+    FlowRunFilterTags,
 )
 from prefect.client.schemas.objects import State, StateType
 from prefect.states import Completed, Crashed
@@ -39,6 +40,8 @@ LEADING = [
 """Flows that move releases."""
 
 RECONCILE, UNCHANGED = "reconcile-fleet", "Unchanged"
+SCHEDULED = "auto-scheduled"
+"""Prefect's own tag of a run that a schedule began."""
 
 AT_ONCE = 100
 """How many runs are read at once; the next reconcile goes on."""
@@ -64,7 +67,11 @@ async def remove_quiet_runs(before: datetime) -> None:
     One a minute would hide all other runs. Those that a person or an event began stay.
     """
     unchanged = FlowRunFilterState(name=FlowRunFilterStateName(any_=[UNCHANGED]))
-    quiet = FlowRunFilter(state=unchanged, end_time=FlowRunFilterEndTime(before_=before))
+    quiet = FlowRunFilter(
+        state=unchanged,
+        end_time=FlowRunFilterEndTime(before_=before),
+        tags=FlowRunFilterTags(all_=[SCHEDULED]),
+    )
     ours = FlowFilter(name=FlowFilterName(any_=[RECONCILE]))
     with _refusal_ignored():  # then the next reconcile does it
         async with get_client() as client:
@@ -72,8 +79,7 @@ async def remove_quiet_runs(before: datetime) -> None:
                 flow_filter=ours, flow_run_filter=quiet, limit=AT_ONCE
             )
             for run in found:
-                if run.auto_scheduled:
-                    await client.delete_flow_run(run.id)
+                await client.delete_flow_run(run.id)
 
 
 def _killed_runs(outcomes: Sequence[ActionOutcome]) -> list[str]:

@@ -39,7 +39,7 @@ def init(
             suggestion="Choose another name for the model.",
         )
     validated(content, ModelSpec, path, Cause.BAD_SPEC)
-    write_new(path, new_spec(content))
     write_schemas(DEPLOYMENTS)
+    write_new(path, new_spec(content))
     message = f"wrote {path}; `moorage plan {name}` shows what a deploy would run"
     print_answer({"file": str(path), "spec": content}, message, as_json=as_json)

@@ -9,6 +9,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from moorage.adapters.hosts.runtime import runtime_for
+from moorage.adapters.ledger import Ledger
 from moorage.adapters.system.settings import Settings
 from moorage.cli.completion import models
 from moorage.cli.options import AsJson, open_ledger, release_of, row_json, unknown_release
@@ -53,6 +54,7 @@ class Line(NamedTuple):
     """A release as a line of the table."""
 
     row: ReleaseRow
+    since: datetime
     seen: Liveness
     use: Use
 
@@ -103,7 +105,16 @@ def _lines(name: str | None, *, every: bool) -> list[Line]:
     left = [row for row in ledger.releases.not_undone() if name in (None, row.model)]
     shown = {row.id: row for row in (*rows, *left)}
     gateways, settings = ledger.gateways.all(), Settings()
-    return [Line(row, liveness(row, settings), _use(gateways, row)) for row in shown.values()]
+    return [
+        Line(row, _since(ledger, row), liveness(row, settings), _use(gateways, row))
+        for row in shown.values()
+    ]
+
+
+def _since(ledger: Ledger, row: ReleaseRow) -> datetime:
+    """When a release has come into its state, UTC."""
+    moves = ledger.releases.transitions(row.id)
+    return moves[-1].at if moves else row.created_at
 
 
 def _is_over(row: ReleaseRow) -> bool:
@@ -113,19 +124,23 @@ def _is_over(row: ReleaseRow) -> bool:
 
 
 def _line_json(line: Line) -> dict[str, Any]:
-    seen = {"health": line.health, "alive": line.seen.alive, "observed": line.seen.detail}
+    seen = {
+        "health": line.health,
+        "since": line.since,
+        "alive": line.seen.alive,
+        "observed": line.seen.detail,
+    }
     use = {"last_request": line.use.last, "sleeps_at": line.use.sleeps_at}
     return {**row_json(line.row), **seen, **use}
 
 
 def _cells(line: Line) -> tuple[str, ...]:
     row = line.row
-    since = row.release.finished_at if row.release and row.state in SERVING else row.updated_at
     return (
         row.model,
         row.id,
         line.health,
-        human_seconds((datetime.now(UTC) - since).total_seconds()),
+        human_seconds((datetime.now(UTC) - line.since).total_seconds()),
         "\n".join(_places(row.placement)) if row.workloads else "",
         "\n".join(workload.url for workload in row.serving),
         "\n".join(_details(line)),

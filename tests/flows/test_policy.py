@@ -145,6 +145,7 @@ def test_a_short_form_is_judged_as_the_long_one(guarded: Guarded) -> None:
     assert "api.file_roots" in refused["message"]
     wrong = api.run(QUICK, {**asked, "keep_alive": "soon"})["state"]
     assert wrong["message"].startswith("The model spec is not valid: keep_alive: found 'soon'")
+    assert f"failure-{asked['name']}" in api.artifacts(wrong["state_details"]["flow_run_id"])
     assert place.releases("quick") == []
 
 

@@ -183,7 +183,8 @@ def load_specs(paths: Sequence[Path]) -> list[ModelSpec]:
 
 def spec_names(folder: Path) -> list[str]:
     """What the specs of a folder are called there: their files without `.yaml`."""
-    return sorted(one.stem for one in folder.glob("*.yaml") if one.name not in OTHER_FILES)
+    files = (one for one in folder.glob("*.yaml") if not one.name.startswith("."))
+    return sorted(one.stem for one in files if one.name not in OTHER_FILES)
 
 
 def load_hosts(fleet: Path | None, paths: Sequence[Path]) -> Fleet:
