@@ -163,7 +163,9 @@ class Vllm(Engine):
         *("/classify", "/detokenize", "/pooling", "/rerank", "/score", "/tokenize"),
         "/v2/rerank",
     )
-    argument_rules = Rules(title="vLLM", reserved=RESERVED_OPTIONS, removed=REMOVED_OPTIONS)
+    argument_rules = Rules(
+        title="vLLM", reserved=RESERVED_OPTIONS, removed=REMOVED_OPTIONS, extractable=True
+    )
     log_causes: ClassVar[tuple[LogCause, ...]] = LOG_CAUSES
 
     def ram_on_cpu(self, profile: ModelProfile) -> tuple[int, int]:
