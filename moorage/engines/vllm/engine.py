@@ -20,6 +20,7 @@ from moorage.engines.vllm.arguments import (
     OPTION,
     claimed_flags,
     derived_flags,
+    eager_flags,
     serving_flags,
 )
 from moorage.engines.vllm.causes import LOG_CAUSES, SOUND_PACKAGES
@@ -216,6 +217,7 @@ class Vllm(Engine):
             *derived_flags(context_of(request)),
             *sleep_flags(request),
             *claimed_flags(request),
+            *eager_flags(request),
         )
 
     def serving_flags(self, request: LaunchRequest) -> tuple[Flag, ...]:
