@@ -251,6 +251,27 @@ def test_the_chip_family_of_the_claimed_accelerators_counts(family: str, eager: 
     assert ("--enforce-eager" in only(plan).argv) is eager
 
 
+@pytest.mark.parametrize(
+    ("image", "args", "placement", "given"),
+    [
+        ("moorage/vllm-cpu:0.32.0", [], ON_CPU, ["--enforce-eager"]),
+        ("own.acme:5000/moorage/vllm-cpu-ray:1", [], ON_CPU, ["--enforce-eager"]),
+        ("moorage/vllm-cpu:0.32.0", ["--no-enforce-eager"], ON_CPU, ["--no-enforce-eager"]),
+        ("moorage/vllm-cpu:0.32.0", ["--enforce_eager"], ON_CPU, ["--enforce_eager"]),
+        ("moorage/vllm-cpu:0.32.0", [], {}, []),
+        ("acme/vllm-cpu:0.32.0", [], ON_CPU, []),
+    ],
+)
+def test_an_image_without_a_compiler_compiles_nothing_on_cpu(
+    image: str, args: list[str], placement: dict[str, Any], given: list[str]
+) -> None:
+    wish = {"engine": {"name": "vllm", "image": image, "args": args}, "placement": placement}
+    container = only(planned(wish, GPU, an_image(reference=image)))
+    flags = [flag for flag in container.command if "eager" in flag.tokens[0]]
+    assert [flag.tokens[0] for flag in flags] == given
+    assert [flag.origin for flag in flags] == [Origin.USER if args else Origin.DERIVED] * len(given)
+
+
 def test_links_that_lead_out_of_the_model_are_mounted_as_what_they_stand_for() -> None:
     linked = ModelFile(name="model.safetensors", size=1, target="/blobs/abc")
     plain = ModelFile(name="config.json", size=1)

@@ -30,6 +30,7 @@ from tests.builders import (
 TYPO = ["--max-modle-len 4096"]
 VLLM = {"name": "vllm", "runtime": "docker", "args": TYPO}
 INSTALLED = Program(engine=EngineName.VLLM, path="/opt/vllm/bin/vllm", version="0.17.0")
+NEWER = Program(engine=EngineName.TRANSFORMERS, path="/opt/bin/transformers", version="9.9.0")
 
 
 @pytest.fixture(autouse=True)
@@ -53,7 +54,17 @@ async def test_the_engine_that_auto_chose_is_asked() -> None:
 
 
 async def test_arguments_of_another_engine_are_its_own() -> None:
-    assert await noted(a_cpu_host(), engine={"args": TYPO}) == ()
+    own = ["--model-timeout 60"]
+    assert await noted(a_cpu_host(), engine={"args": own}) == ()
+    with pytest.raises(Failure, match=r"transformers 5\.23\.0 does not know it"):
+        await noted(a_cpu_host(), engine={"args": ["--max-model-len=12", "--bogus"]})
+
+
+async def test_arguments_of_a_version_that_nobody_looked_at_are_noted() -> None:
+    (note,) = await noted(a_cpu_host(programs=(NEWER,)), engine={"args": ["--brand-new"]})
+    assert note.endswith("which arguments this version knows is not known")
+    with pytest.raises(Failure, match="--help: the engine would print"):
+        await noted(a_cpu_host(programs=(NEWER,)), engine={"args": ["--help"]})
 
 
 async def test_an_installed_program_counts_with_its_own_version() -> None:
@@ -78,6 +89,8 @@ async def test_an_image_of_unknown_version_is_known_once_its_schema_is_there(hom
 async def test_a_flow_refuses_before_it_looks_at_anything() -> None:
     with pytest.raises(Failure, match="--max-modle-len"):
         await check_early(a_spec(engine=VLLM), Fleet())
+    with pytest.raises(Failure, match=r"transformers .* does not know it"):
+        await check_early(a_spec(engine={"name": "transformers", "args": TYPO}), Fleet())
     await check_early(a_spec(engine={"args": TYPO}), Fleet())
 
 
@@ -118,9 +131,9 @@ async def test_another_programs_secret_has_no_place_on_its_command_line_either(
         await noted(a_host(engines=fleet.engines), engine=engine)
 
 
-async def test_a_secret_for_an_engine_without_rules_is_refused() -> None:
+async def test_a_secret_for_a_version_that_nobody_looked_at_is_refused() -> None:
     with pytest.raises(Failure, match="secrets never stand in arguments"):
-        await noted(a_cpu_host(), engine={"args": ["--hf-token abcdefgh"]})
+        await noted(a_cpu_host(programs=(NEWER,)), engine={"args": ["--hf-token abcdefgh"]})
 
 
 def test_an_entrypoint_of_ones_own_gets_no_secret_in_its_arguments() -> None:

@@ -72,9 +72,9 @@ def main() -> None:
     answer.flush()
 
 
-def document(engine: str, version: str, rows: list[dict[str, Any]]) -> str:
-    """The schema as JSON, one argument a line."""
-    head = {"format": FORMAT, "engine": engine, "version": version}
+def document(engine: str, version: str, rows: list[dict[str, Any]], **more: Any) -> str:
+    """The schema as JSON, one argument a line, with more of its fields before them."""
+    head = {"format": FORMAT, "engine": engine, "version": version, **more}
     ordered = sorted(rows, key=lambda row: str(row["options"][0]))
     lines = ",\n".join(json.dumps(row, sort_keys=True) for row in ordered)
     return json.dumps(head)[:-1] + ', "arguments": [\n' + lines + "\n]}\n"

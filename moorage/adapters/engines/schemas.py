@@ -33,7 +33,7 @@ from moorage.placement.links import require_ports
 from moorage.spec import EngineName, EngineSpec, ModelSpec
 from moorage.spec.image_reference import parse_reference
 
-DESCRIBED = (EngineName.VLLM, EngineName.SGLANG)
+DESCRIBED = (EngineName.VLLM, EngineName.SGLANG, EngineName.TRANSFORMERS)
 """Engines whose arguments are known by version; others may take those of one of them."""
 
 FOLDER = "schemas"

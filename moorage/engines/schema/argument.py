@@ -77,6 +77,9 @@ class Schema(Value):
     also: tuple[str, ...] = ()
     """Other versions with the same arguments."""
 
+    exact: bool = False
+    """Whether options are taken only as they are spelled: no prefix, no `_` for `-`, no keys."""
+
     arguments: tuple[Argument, ...]
 
     @cached_property
@@ -114,3 +117,6 @@ class Rules(Value):
 
     removed: dict[str, RemovedOption] = {}
     """Options that were dropped; `*` in a name stands for any ending."""
+
+    extractable: bool = False
+    """Whether `moorage schema` can ask a version for its arguments."""

@@ -44,7 +44,9 @@ def check_arguments(
         return ()
     problems, notes = judge(words, schema, rules, every)
     _require_none(problems)
-    return notes if schema else (*notes, _unchecked(engine))
+    # Of a version that is not known, no schema tells that an option is a secret's.
+    refuse_secrets(engine)
+    return notes if schema else (*notes, _unchecked(engine, rules))
 
 
 def check_likely(
@@ -220,9 +222,7 @@ def _require_none(problems: Sequence[Problem]) -> None:
         )
 
 
-def _unchecked(engine: EngineSpec) -> str:
+def _unchecked(engine: EngineSpec, rules: Rules) -> str:
     way = f"--image {engine.image}" if engine.image else "--installed"
-    return (
-        "engine.args were not checked: which arguments this version knows is not known;"
-        f" `moorage schema {way}` finds out"
-    )
+    remedy = f"; `moorage schema {way}` finds out" if rules.extractable else ""
+    return f"engine.args were not checked: which arguments this version knows is not known{remedy}"

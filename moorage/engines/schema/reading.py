@@ -1,4 +1,4 @@
-"""Reading the user's words as vLLM's parser would.
+"""Reading the user's words as the engine's parser would: vLLM's, unless a schema is exact.
 
 First the words are rewritten as in `FlexibleArgumentParser.parse_args` (`utils/argparse_utils.py`
 of vLLM 0.32; `-O` as in versions before 0.12, where the schema has no `--optimization-level`):
@@ -28,11 +28,13 @@ NAME = re.compile(r"(?<=--)[^.=]*")
 
 
 def rewritten(words: Sequence[str], schema: Schema) -> list[str]:
-    """The words as argparse gets to see them.
+    """The words as argparse gets to see them; a parser that is exact gets what was written.
 
     Raises:
         NotAccepted: When an option with a key has no value; its first argument is the option.
     """
+    if schema.exact:
+        return list(words)
     return _gathered(_levels([_dashed(word) for word in words], schema))
 
 
@@ -206,7 +208,13 @@ class _Given(argparse.Action):
 
 
 def _parser(schema: Schema, problems: list[Problem]) -> argparse.ArgumentParser:
-    parser = _Parser(add_help=False, exit_on_error=False, conflict_handler="resolve", usage="")
+    parser = _Parser(
+        add_help=False,
+        allow_abbrev=not schema.exact,
+        exit_on_error=False,
+        conflict_handler="resolve",
+        usage="",
+    )
     parser.add_argument("model", nargs="?")
     for index, argument in enumerate(schema.arguments):
         more: dict[str, Any] = {"nargs": argument.values if argument.takes_value else 0}

@@ -90,4 +90,5 @@ RULES = Rules(
         },
     },
     removed=REMOVED_OPTIONS,
+    extractable=True,
 )

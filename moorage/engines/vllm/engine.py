@@ -20,6 +20,7 @@ from moorage.engines.vllm.arguments import (
     OPTION,
     claimed_flags,
     derived_flags,
+    eager_flags,
     serving_flags,
 )
 from moorage.engines.vllm.causes import LOG_CAUSES, SOUND_PACKAGES
@@ -163,7 +164,9 @@ class Vllm(Engine):
         *("/classify", "/detokenize", "/pooling", "/rerank", "/score", "/tokenize"),
         "/v2/rerank",
     )
-    argument_rules = Rules(title="vLLM", reserved=RESERVED_OPTIONS, removed=REMOVED_OPTIONS)
+    argument_rules = Rules(
+        title="vLLM", reserved=RESERVED_OPTIONS, removed=REMOVED_OPTIONS, extractable=True
+    )
     log_causes: ClassVar[tuple[LogCause, ...]] = LOG_CAUSES
 
     def ram_on_cpu(self, profile: ModelProfile) -> tuple[int, int]:
@@ -214,6 +217,7 @@ class Vllm(Engine):
             *derived_flags(context_of(request)),
             *sleep_flags(request),
             *claimed_flags(request),
+            *eager_flags(request),
         )
 
     def serving_flags(self, request: LaunchRequest) -> tuple[Flag, ...]:

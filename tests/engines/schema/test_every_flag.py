@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import pytest
 
+from moorage.adapters.engines.schemas import shipped_schemas
+from moorage.engines.registry import ENGINES
 from moorage.engines.schema.argument import Argument, Kind, Schema
 from moorage.engines.schema.reading import Reader, Reading
+from moorage.spec import EngineName
 from tests.engines.schema.shipped import shipped
 from tests.engines.schema.writings import BAD, GOOD
 
-VERSIONS = [schema.version for schema in shipped()]
+EVERY = (*shipped(), *shipped_schemas(EngineName.TRANSFORMERS))
+NAMES = [f"{schema.engine}-{schema.version}" for schema in EVERY]
+LEAST = {"vllm": 150, "transformers": 20}
 
 
-@pytest.mark.parametrize("schema", shipped(), ids=VERSIONS)
+@pytest.mark.parametrize("schema", EVERY, ids=NAMES)
 def test_every_argument_is_taken_with_a_good_value_under_each_of_its_names(schema: Schema) -> None:
     reader = Reader(schema)
     for argument in schema.arguments:
@@ -21,7 +26,7 @@ def test_every_argument_is_taken_with_a_good_value_under_each_of_its_names(schem
             assert reading == Reading(given=(option,)), option
 
 
-@pytest.mark.parametrize("schema", shipped(), ids=VERSIONS)
+@pytest.mark.parametrize("schema", EVERY, ids=NAMES)
 def test_every_argument_is_refused_with_a_bad_value(schema: Schema) -> None:
     reader = Reader(schema)
     for argument in schema.arguments:
@@ -29,16 +34,18 @@ def test_every_argument_is_refused_with_a_bad_value(schema: Schema) -> None:
         assert reading.stray or [item.option for item in reading.problems] == [argument.name]
 
 
-@pytest.mark.parametrize("schema", shipped(), ids=VERSIONS)
+@pytest.mark.parametrize("schema", EVERY, ids=NAMES)
 def test_no_option_belongs_to_two_arguments(schema: Schema) -> None:
     options = [option for argument in schema.arguments for option in argument.options]
-    assert len(options) == len(set(options)) > 150
+    assert len(options) == len(set(options)) > LEAST[schema.engine]
 
 
-def test_each_version_is_shipped_once_and_in_the_file_of_its_name() -> None:
-    versions = [version for schema in shipped() for version in (schema.version, *schema.also)]
+@pytest.mark.parametrize("engine", [EngineName.VLLM, EngineName.TRANSFORMERS])
+def test_each_version_is_shipped_once(engine: EngineName) -> None:
+    schemas = shipped_schemas(engine)
+    versions = [version for schema in schemas for version in (schema.version, *schema.also)]
     assert len(versions) == len(set(versions))
-    assert {"0.32.0", "0.33.0", "0.16.0"} <= set(versions)
+    assert ENGINES[engine].default_version in versions
 
 
 def good_values(argument: Argument) -> list[str]:

@@ -11,6 +11,8 @@ from moorage.engines.base import Engine
 from moorage.engines.flags import Flag, Variable, derived_flag, spec_flag, variable
 from moorage.engines.launch import Link
 from moorage.engines.request import MODELS_FOLDER, LaunchRequest
+from moorage.engines.schema.argument import Rules
+from moorage.engines.transformers.options import RESERVED_OPTIONS
 from moorage.models.profile import ModelProfile
 from moorage.placement.placement import CPU
 from moorage.spec import EngineName, Mode
@@ -30,6 +32,7 @@ class Transformers(Engine):
     modes = frozenset({Mode.COMPLETION})
     # `/v1/models` lists what is in the hub's cache, never a local directory.
     lists_models = False
+    argument_rules = Rules(title="transformers", reserved=RESERVED_OPTIONS)
 
     def ram_on_cpu(self, profile: ModelProfile) -> tuple[int, int]:
         """Weights and the server."""

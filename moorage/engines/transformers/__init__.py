@@ -1,0 +1,5 @@
+"""`transformers serve` as an engine."""
+
+from moorage.engines.transformers.engine import Transformers
+
+__all__ = ["Transformers"]
