@@ -1,17 +1,23 @@
 """The trace of a flow run for OpenTelemetry: the run and its steps, sent when it ends."""
 
+import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from moorage.adapters.system.threads import run_uninterrupted
+from moorage.adapters.system.threads import in_thread
 from moorage.releases.release import StepRecord
 from tasks.journal import Journal, failure_of
 
+NOT_TAKEN = "the collector did not take the trace of this run"
+
 COLLECTOR = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 """Variables of which one names a collector. Without it nothing is sent, and nothing imported."""
+
+SEND_SECONDS = 15.0
+"""Limit for sending a trace, however slowly a collector answers."""
 
 Facts = Callable[[], dict[str, str]]
 """What is known of a run when it ends, by name."""
@@ -49,7 +55,8 @@ class EndedSteps:
 async def traced(journal: Journal, name: str, facts: Facts) -> AsyncIterator[None]:
     """Send the block as a trace when it ends, if the environment names a collector.
 
-    A collector that does not answer delays the end by `OTEL_EXPORTER_OTLP_TIMEOUT` seconds.
+    A collector delays the end by `SEND_SECONDS` at most; one that does not answer at all by
+    `OTEL_EXPORTER_OTLP_TIMEOUT`, if that is less.
     """
     if not any(map(os.environ.get, COLLECTOR)):
         yield
@@ -65,12 +72,21 @@ async def traced(journal: Journal, name: str, facts: Facts) -> AsyncIterator[Non
         now = datetime.now(UTC)
         whole = StepRecord(name=name, seconds=(now - begun).total_seconds())
         run = EndedStep(whole, now, failure)
-        if problem := await run_uninterrupted(_send, run, facts(), steps.found):
+        if problem := await _send_in_time(run, facts(), steps.found):
             journal.tell(problem)
 
 
-def _send(run: EndedStep, facts: dict[str, str], steps: Sequence[EndedStep]) -> str:
+async def _send_in_time(run: EndedStep, facts: dict[str, str], steps: Sequence[EndedStep]) -> str:
     """Send a run and its steps; why they were not sent, empty = they were."""
+    try:
+        async with asyncio.timeout(SEND_SECONDS):
+            return await in_thread(_send, run, facts, steps)
+    except TimeoutError:
+        return NOT_TAKEN
+
+
+def _send(run: EndedStep, facts: dict[str, str], steps: Sequence[EndedStep]) -> str:
+    """The same, without a limit of time."""
     try:
         from moorage.adapters.system.open_telemetry import Span, send_trace  # noqa: PLC0415  (an extra)
     except ImportError:
@@ -82,7 +98,7 @@ def _send(run: EndedStep, facts: dict[str, str], steps: Sequence[EndedStep]) -> 
 
     parts = [span(one, {"moorage.summary": one.record.summary}) for one in steps]
     taken = send_trace(span(run, facts), parts)
-    return "" if taken else "the collector did not take the trace of this run"
+    return "" if taken else NOT_TAKEN
 
 
 def _cause_of(error: BaseException | None) -> str:

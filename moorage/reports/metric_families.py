@@ -16,6 +16,7 @@ from moorage.operations.metrics.present import (
     Serving,
     capacity_bytes,
     claimed_bytes,
+    hosts_in_use,
     used_by_model,
 )
 from moorage.operations.reconcile.actions import ActionKind
@@ -144,8 +145,9 @@ def _of_hosts(present: Present) -> Iterator[Family]:
     text = "Memory that can be claimed on a host, as of its last claim."
     yield gauge("capacity_bytes", text, labels, capacity)
     yield gauge("claimed_bytes", "Memory that releases claim.", labels, claimed)
-    up = {(host,): host not in present.unseen for host in present.capacities}
-    yield gauge("host_up", "Whether a host answered when it was asked last.", ["host"], up)
+    up = {(host,): host not in present.unseen for host in hosts_in_use(present.claims)}
+    text = "Whether a host with claims answered when it was asked last."
+    yield gauge("host_up", text, ["host"], up)
 
 
 def _of_reconciles(counts: Sequence[ReconcileCount]) -> Iterator[Family]:

@@ -12,10 +12,12 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from prefect import flow
 
+from flows import flow_trace
 from flows.flow_context import flow_context
 from flows.retire_model import retire_model
 from moorage.common.failures import Cause, Failure
-from tasks.journal import step
+from tasks.journal import journal, step
+from tests.hostile_engine import HostileEngine
 
 pytestmark = [pytest.mark.server, pytest.mark.usefixtures("flows_run_there", "own_home")]
 
@@ -68,6 +70,17 @@ def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "none")
         yield found
         found.shutdown()
+
+
+class Told(flow_trace.EndedSteps):
+    """Keeps what a run says besides its steps."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+
+    def noted(self, text: str) -> None:
+        self.texts.append(text)
 
 
 @flow(name="stepping", persist_result=False)
@@ -133,3 +146,37 @@ def test_a_collector_that_is_away_changes_nothing(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv(ENDPOINT, "http://127.0.0.1:9")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
     assert asyncio.run(stepping(fails=False))
+
+
+@pytest.mark.parametrize(
+    ("misbehaviour", "limit", "told"),
+    [
+        ("drips its headers", 3.0, [flow_trace.NOT_TAKEN]),
+        ("drips its body", 10.0, []),  # for 20 s
+        ("sends for ever", 10.0, []),
+    ],
+)
+def test_a_collector_that_answers_without_end_is_left(
+    monkeypatch: pytest.MonkeyPatch, misbehaviour: str, limit: float, told: list[str]
+) -> None:
+    monkeypatch.setattr(flow_trace, "SEND_SECONDS", limit)
+    listener = Told()
+    with HostileEngine(misbehaviour) as collector:
+        monkeypatch.setenv(ENDPOINT, collector.url)
+        asyncio.run(asyncio.wait_for(trace_nothing(listener), 15))
+        assert collector.requests == ["POST /v1/traces HTTP/1.1"]
+    assert listener.texts == told
+
+
+def test_a_cancelled_run_waits_for_no_collector(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flow_trace, "SEND_SECONDS", 600.0)
+    with HostileEngine("drips its headers") as collector:
+        monkeypatch.setenv(ENDPOINT, collector.url)
+        with pytest.raises(TimeoutError):
+            asyncio.run(asyncio.wait_for(trace_nothing(Told()), 1))
+
+
+async def trace_nothing(listener: Told) -> None:
+    with journal(listener) as opened:
+        async with flow_trace.traced(opened, "nothing", dict):
+            pass

@@ -47,6 +47,11 @@ def test_what_is_known_before_anything_happens_begins_with_0() -> None:
     assert not any(value for found in values.values() for value in found)
 
 
+def test_a_host_that_may_have_left_the_fleet_cannot_be_down() -> None:
+    (hosts,) = (one for one in families(busy(), present()) if one.name == "moorage_host_up")
+    assert {one.labels["host"]: one.value for one in hosts.samples} == {"gpu-1": 1, "gpu-2": 0}
+
+
 def test_a_gateway_tells_what_its_envoy_counts() -> None:
     text = written(
         gateway_families(
@@ -95,7 +100,7 @@ def busy() -> Activity:
 
 
 def present() -> Present:
-    """One model on a host with an accelerator, while another host does not answer."""
+    """A model on a host with an accelerator; a host with claims, and one without, are silent."""
     target = EngineTarget(replica="0", host="gpu-1", url="http://127.0.0.1:40000/metrics")
     deployed = Deployed(
         model="tiny",
@@ -115,9 +120,10 @@ def present() -> Present:
             a_claim(Resource.ACCELERATOR, 60 * GIB),
             a_claim(Resource.ACCELERATOR, 4 * GIB),
             a_claim(Resource.PORT, 1, 40000),
+            a_claim(Resource.ACCELERATOR, 8 * GIB, host="gpu-2"),
         ),
-        capacities={"gpu-1": (memory, ram), "gpu-2": (memory,)},
-        unseen=frozenset({"gpu-2"}),
+        capacities={"gpu-1": (memory, ram), "gpu-2": (memory,), "gone": (memory,)},
+        unseen=frozenset({"gpu-2", "gone"}),
         reconciles=(
             ReconcileCount(kind=RUN, done=7, latest=NOON),
             ReconcileCount(kind="restart", done=2, not_done=1, latest=NOON),

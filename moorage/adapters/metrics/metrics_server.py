@@ -2,8 +2,8 @@
 
 What it answers holds no secret, but the names of models and hosts, so that it listens on the
 loopback unless it is told otherwise. `Guard` keeps away pages whose name was rebound in the DNS. A
-connection gets one answer and ends after `WHOLE_SECONDS`, however slowly it is sent; there are at
-most `AT_ONCE` of them, and the ledger is read for one at a time.
+connection gets one answer. It ends after `REQUEST_SECONDS` without a request, and in any case after
+`WHOLE_SECONDS`. There are at most `AT_ONCE` of them, and the ledger is read for one at a time.
 """
 
 import asyncio
@@ -22,10 +22,14 @@ from moorage.adapters.prefect.api_server import Guard, Message, Receive, Send, i
 from moorage.common.failures import Cause, Failure
 from moorage.operations.metrics.targets import GATEWAY_PATH
 
+REQUEST_SECONDS = 5.0
+"""Limit until the headers of a request are there; its body is not read."""
+
 WHOLE_SECONDS = 60.0
 """Limit for a request and its answer; the first one reads the whole history of the ledger."""
 
 AT_ONCE = 16
+"""Connections. One more is cut at once: each takes a descriptor of the process, `moorage serve`."""
 
 Answer = tuple[int, str, bytes]
 """Status, type and body."""
@@ -86,17 +90,27 @@ class MetricsApp:
 
 
 class LimitedProtocol(H11Protocol):
-    """A connection that ends in time, whatever the other side does."""
+    """One of a few connections, which ends in time, whatever the other side does."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin, and count the time."""
+        """Begin, and count the time; end at once where there are enough others."""
         super().connection_made(transport)
-        self._end = self.loop.call_later(WHOLE_SECONDS, transport.abort)
+        self._ends = (
+            self.loop.call_later(REQUEST_SECONDS, self._abort_without_request),
+            self.loop.call_later(WHOLE_SECONDS, transport.abort),
+        )
+        if len(self.connections) > AT_ONCE:
+            transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End."""
-        self._end.cancel()
+        for end in self._ends:
+            end.cancel()
         super().connection_lost(exc)
+
+    def _abort_without_request(self) -> None:
+        if self.cycle is None:
+            self.transport.abort()
 
 
 class MetricsServer:
@@ -117,7 +131,8 @@ class MetricsServer:
             http=LimitedProtocol,
             ws="none",
             lifespan="off",
-            limit_concurrency=AT_ONCE,
+            backlog=AT_ONCE,  # as many may be accepted before the first of them is counted
+            limit_concurrency=AT_ONCE + 1,  # for answers to callers that did not wait for them
             log_level="warning",
             access_log=False,
         )

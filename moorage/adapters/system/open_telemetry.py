@@ -1,6 +1,6 @@
 """Sends the trace of a flow run to a collector of OpenTelemetry (extra `otel`).
 
-The variables of its library say where, how and for how long:
+The variables of its library say where and how:
 https://opentelemetry.io/docs/languages/sdk-configuration/otlp-exporter/
 """
 
@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
+import requests
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import SERVICE_NAME, Resource
 from opentelemetry.sdk.trace import ReadableSpan
@@ -32,7 +33,8 @@ class Span(NamedTuple):
 def send_trace(run: Span, steps: Sequence[Span]) -> bool:
     """Send one trace in one request: a run, and its steps below it.
 
-    It takes `OTEL_EXPORTER_OTLP_TIMEOUT` seconds at most, by default 10.
+    Whoever calls it limits the time: `OTEL_EXPORTER_OTLP_TIMEOUT`, by default 10 s, begins anew
+    with each piece of an answer. The body of an answer is not read.
 
     Returns:
         Whether the collector took it.
@@ -45,7 +47,9 @@ def send_trace(run: Span, steps: Sequence[Span]) -> bool:
     ]
     root, *own = contexts
     children = (_readable(step, it, root) for step, it in zip(steps, own, strict=True))
-    exporter = OTLPSpanExporter()
+    session = requests.Session()
+    session.stream = True  # otherwise a body is read to its end, however long it is
+    exporter = OTLPSpanExporter(session=session)
     try:
         return exporter.export([_readable(run, root), *children]) == SpanExportResult.SUCCESS
     finally:

@@ -45,6 +45,11 @@ class Present(Value):
     used: tuple[Usage, ...] = ()
 
 
+def hosts_in_use(claims: Collection[Claim]) -> set[str]:
+    """Hosts on which something is claimed; one that left the fleet is none of them."""
+    return {one.host for one in claims}
+
+
 def capacity_bytes(capacities: Mapping[str, Collection[Capacity]]) -> dict[Place, int]:
     """How much memory can be claimed where nothing is."""
     return {

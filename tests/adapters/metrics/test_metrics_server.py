@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import socket
+import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import httpx
@@ -14,22 +16,39 @@ from moorage.adapters.metrics import metrics_server as module
 from moorage.adapters.metrics.exporter import Exporter
 from moorage.adapters.metrics.metrics_server import MetricsServer
 from moorage.common.failures import Cause, Failure
+from moorage.reports.metric_families import Family
 from tests.prefect_server import free_port
 
-SECONDS = 1.0
-"""How long a connection lasts in these tests."""
+SOON = 0.3
+"""Seconds until a connection is cut off, where a test waits for that."""
+
+REQUEST = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+class SlowExporter(Exporter):
+    """Has no metrics, and those not before it is told."""
+
+    def __init__(self) -> None:
+        self.told = threading.Event()
+
+    def metrics(self) -> tuple[Family, ...]:
+        self.told.wait(60)
+        return ()
 
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("metrics")
-    ledger, port = Ledger(f"sqlite:///{folder / 'ledger.db'}"), free_port()
-    server = MetricsServer(Exporter(ledger, folder), "127.0.0.1", port, ["metrics.example"])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "WHOLE_SECONDS", SECONDS)
-        server.start()
-        yield f"http://127.0.0.1:{port}"
+    ledger = Ledger(f"sqlite:///{folder / 'ledger.db'}")
+    yield f"http://127.0.0.1:{_served(Exporter(ledger, folder))}"
     ledger.close()
+
+
+@pytest.fixture
+def slow() -> Iterator[SlowExporter]:
+    exporter = SlowExporter()
+    yield exporter
+    exporter.told.set()
 
 
 @pytest.mark.parametrize(
@@ -62,13 +81,52 @@ def test_a_page_of_another_origin_is_refused(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "beginning", [b"", b"GET /metr", b"POST /metrics HTTP/1.1\r\nHost: localhost\r\nX: "]
+    ("limit", "sent"),
+    [
+        ("REQUEST_SECONDS", b""),
+        ("REQUEST_SECONDS", b"GET /metr"),
+        ("REQUEST_SECONDS", b"POST /metrics HTTP/1.1\r\nHost: localhost\r\nX: "),
+        ("WHOLE_SECONDS", REQUEST),
+    ],
 )
-def test_a_request_that_never_ends_is_cut_off(url: str, beginning: bytes) -> None:
-    port = int(url.rpartition(":")[2])
-    with socket.create_connection(("127.0.0.1", port), timeout=SECONDS * 30) as caller:
-        caller.sendall(beginning)
+def test_a_connection_that_does_not_end_is_cut_off(
+    slow: SlowExporter, monkeypatch: pytest.MonkeyPatch, limit: str, sent: bytes
+) -> None:
+    for name in ("REQUEST_SECONDS", "WHOLE_SECONDS"):
+        monkeypatch.setattr(module, name, SOON if name == limit else 600.0)
+    with _caller(_served(slow)) as caller:
+        caller.sendall(sent)
         assert _rest(caller) == b""
+
+
+def test_whoever_has_asked_may_wait_longer_than_who_says_nothing(
+    slow: SlowExporter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "REQUEST_SECONDS", 2.0)  # enough for a request on a busy machine
+    port = _served(slow)
+    with _caller(port) as asking:
+        asking.sendall(REQUEST)
+        with _caller(port) as silent:
+            assert _rest(silent) == b""
+        slow.told.set()
+        assert _rest(asking).startswith(b"HTTP/1.1 200 ")
+
+
+def test_no_more_connections_are_held_than_the_limit(
+    slow: SlowExporter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "REQUEST_SECONDS", 600.0)
+    slow.told.set()
+    port = _served(slow)
+    with ExitStack() as stack:
+        held = [stack.enter_context(_caller(port)) for _ in range(module.AT_ONCE)]
+        for _ in range(3):
+            with _caller(port) as excess:
+                assert _rest(excess) == b""
+        for one in held:
+            one.sendall(REQUEST)
+            assert _rest(one).startswith(b"HTTP/1.1 200 ")
+        assert httpx.get(f"http://127.0.0.1:{port}/metrics").status_code == 200
 
 
 def test_a_port_that_is_taken_is_a_failure(tmp_path: Path) -> None:
@@ -79,9 +137,23 @@ def test_a_port_that_is_taken_is_a_failure(tmp_path: Path) -> None:
     ledger.close()
 
 
+def _served(exporter: Exporter) -> int:
+    """The port of a server that ends with the process."""
+    port = free_port()
+    MetricsServer(exporter, "127.0.0.1", port, ["metrics.example"]).start()
+    return port
+
+
+def _caller(port: int) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", port), timeout=60)
+
+
 def _rest(caller: socket.socket) -> bytes:
     """What comes until the other side ends the connection."""
+    found = b""
     try:
-        return caller.recv(100)
+        while piece := caller.recv(65536):
+            found += piece
     except ConnectionResetError:
-        return b""
+        pass
+    return found
