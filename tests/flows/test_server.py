@@ -21,6 +21,7 @@ pytestmark = pytest.mark.server
 MODELS = {
     *("ModelSpec", "EngineSpec", "ContainerSettings", "PlacementSpec", "MemorySpec"),
     *("ReadinessSpec", "Deadlines", "ProbeSpec", "PromptSpec", "MessageSpec", "CompareSpec"),
+    "AcceptanceSpec",
     *("SpeculativeSpec", "AdapterSpec", "AdapterUpdatesSpec", "ExtendedCacheSpec"),
     *("StoppingSpec", "RestartSpec", "ReplaceSpec", "RedeploySpec", "ApplicationSpec"),
     *("AutoscalingSpec", "ScheduleSpec", "VllmSettings", "LlamaCppSettings", "TritonSettings"),
@@ -222,6 +223,8 @@ class TestServed:
         assert f"{name}.v1" in record["data"]
         assert "serves" in served.log(done["id"])
         assert "Finished in state Completed()" not in served.log(done["id"])
+        # The server writes task runs a moment after they have ended.
+        until(lambda: len(_chain(served, first)) == len(CHAIN))
         assert _chain(served, first) == CHAIN
 
         again = served.run("deploy-model/deploy", parameters("tiny", engine=ENGINE))

@@ -233,6 +233,9 @@ def assert_readable(browser: Browser, artifact: dict[str, Any], heading: str, te
     assert artifact["description"] in browser.text()
     assert heading in browser.page.locator("h1").all_inner_texts()[-1]
     assert browser.page.locator("table").count() > 0
-    assert '{"' not in browser.text()
+    code = "".join(browser.page.locator("pre").all_inner_texts())
+    assert browser.text().count('{"') == code.count('{"'), (
+        "data stands only in what is to be copied"
+    )
     assert SECRET not in browser.text()
     assert browser.page.evaluate(TOO_WIDE) == []
