@@ -166,6 +166,7 @@ ELSEWHERE = {
     "moorage/adapters/gateway/doorman.py": "engines, for callers of the gateway",
     "moorage/adapters/docker/helper.py": "the Docker daemon",
     "moorage/adapters/secrets.py": "Prefect's API",
+    "moorage/adapters/system/open_telemetry.py": "a collector of traces",
     "moorage/adapters/system/os_errors.py": "the Docker daemon",
     "moorage/adapters/registry/registry.py": "registries",
     "moorage/adapters/registry/connection.py": "registries",

@@ -15,13 +15,16 @@ SCHEMA = Path(new_database.__file__).with_name(f"prefect-{version('prefect')}.sq
 
 
 def test_it_is_what_the_migrations_of_this_version_make(tmp_path: Path) -> None:
-    migrated = prepared_home(tmp_path / "migrated")
-    assert SCHEMA.read_text() == schema_of(migrated / "prefect.db"), (
-        "run scripts/make_prefect_schema.py"
-    )
+    migrated = schema_of(prepared_home(tmp_path / "migrated") / "prefect.db")
+    assert parts(SCHEMA.read_text()) == parts(migrated), "run scripts/make_prefect_schema.py"
     provide_database({"PREFECT_HOME": str(tmp_path / "new")})
     assert schema_of(tmp_path / "new" / "prefect.db") == SCHEMA.read_text()
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["prefect.db"]
+
+
+def parts(schema: str) -> list[str]:
+    """What a schema says, in an order of its own: that of constraints depends on Alembic."""
+    return sorted(line.strip().rstrip(",").rstrip() for line in schema.splitlines())
 
 
 def test_one_that_is_there_stays_as_it_is(tmp_path: Path) -> None:
