@@ -3,7 +3,8 @@
 Importing it closes the parameter schemas of the flows: the API refuses a name that a flow has not.
 Prefect's own schemas leave other names open, and a run that has one crashes before its flow begins.
 Both `moorage serve` and `prefect deploy` import the flows and then make their schemas; neither lets
-a schema be given (Prefect 3.8, `generate_parameter_schema`).
+a schema be given (Prefect 3.8, `generate_parameter_schema`). It also keeps a line of Prefect's out
+of the logs of runs, which says of each task what the journal has said.
 """
 
 import functools
@@ -85,15 +86,12 @@ async def flow_context(model: str, requested_by: str = "") -> AsyncIterator[Flow
     with journal(RunLog(get_run_logger())) as opened, requested_run(requested_by) as requester:
         context = FlowContext(opened, str(flow_run.id or ""), datetime.now(UTC), requester)
         author = Author(context.flow_run_id, emit_transition, requester.summary)
-        async with traced(opened, str(flow_run.flow_name), lambda: _facts(context, model)):
-            try:
-                with writing_as(author):
-                    yield context
-            except Exception as error:
-                if (failure := failure_of(error)) is None:
-                    raise
-                await publish_failure(model, failure, context.release)
-                raise failure from None
+        async with (
+            traced(opened, str(flow_run.flow_name), lambda: _facts(context, model)),
+            reported_failure(model, lambda: context.release),
+        ):
+            with writing_as(author):
+                yield context
 
 
 def _facts(context: FlowContext, model: str) -> dict[str, str]:
@@ -103,13 +101,20 @@ def _facts(context: FlowContext, model: str) -> dict[str, str]:
 
 
 @asynccontextmanager
-async def reported_failure(model: str) -> AsyncIterator[None]:
-    """Make an artifact of a failure that comes before the chain, such as of a spec that is none."""
+async def reported_failure(model: str, release: Callable[[], str] = str) -> AsyncIterator[None]:
+    """Make an artifact of a failure that ends the block.
+
+    Args:
+        model: Name of the model, or what stands for it where there is none yet.
+        release: Tells at the end which release was begun; empty = none.
+    """
     try:
         yield
-    except Failure as failure:
-        await publish_failure(model, failure, "")
-        raise
+    except Exception as error:
+        if (failure := failure_of(error)) is None:
+            raise
+        await publish_failure(model, failure, release())
+        raise failure from None
 
 
 @contextmanager

@@ -1,5 +1,7 @@
 """Step acceptance: a release carries a short load before it serves, beside the one before it."""
 
+from __future__ import annotations
+
 import asyncio
 import time
 from collections.abc import Sequence
@@ -17,6 +19,7 @@ from moorage.readiness.acceptance import (
     LoadFigures,
     Sample,
     Turn,
+    first_problem,
     judge_load,
     load_figures,
     load_request,
@@ -74,21 +77,20 @@ def _failure(outcome: Acceptance) -> Failure | None:
     return Failure(Cause.ACCEPTANCE_FAILED, outcome.summary) if outcome.failed else None
 
 
-async def _before(load: AcceptanceSpec, old: ReleaseRow | None, release: str) -> "_Loaded | None":
+async def _before(load: AcceptanceSpec, old: ReleaseRow | None, release: str) -> _Loaded | None:
     """The release that serves meanwhile; None = there is none to compare with."""
     if not old or not old.release or not old.plan or not old.release.profile or not old.serving:
         return None
     key = await in_thread(api_key, old.plan)
     found = _Loaded(old.id, old.release.spec, load, old.release.profile, old.serving, key)
-    return None if _tells_trouble(found, await found.warm_up(release)) else found
+    return found if _answers(found, await found.warm_up(release)) else None
 
 
-def _tells_trouble(before: "_Loaded", samples: Sequence[Sample]) -> bool:
-    """Whether a release does not answer, which is told: it may be why it is replaced."""
-    problem = next((sample.wrong for sample in samples if sample.wrong), "")
-    if problem:
+def _answers(before: _Loaded, samples: Sequence[Sample]) -> bool:
+    """Whether a release can be compared with; if not, a person is told why."""
+    if problem := first_problem(samples):
         tell(f"not compared with {before.release}, which does not answer: {problem}")
-    return bool(problem)
+    return not problem
 
 
 class _Loaded:
@@ -161,7 +163,7 @@ class _Both:
         for part in range(turns):
             some = numbers[part::turns]
             earlier = await before.turn(some) if self.before and before else []
-            if self.before and _tells_trouble(self.before, earlier):
+            if self.before and not _answers(self.before, earlier):
                 self.before = None
             current = await now.turn(some)
             if self.before:

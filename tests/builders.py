@@ -31,7 +31,7 @@ from moorage.placement.placement import Placement
 from moorage.placement.propose import place, propose
 from moorage.placement.request import request_for
 from moorage.readiness.engine_facts import Measured
-from moorage.releases.release import Release
+from moorage.releases.release import Release, ReleaseRow, ReleaseState
 from moorage.spec import EngineName, Mode, ModelSpec, RuntimeName
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -260,6 +260,23 @@ def a_release(identity: str = "tiny.v1", **changes: Any) -> Release:
         "finished_at": NOON,
     }
     return Release.model_validate({**values, **changes})
+
+
+def a_row(release: Release | None = None, **changes: Any) -> ReleaseRow:
+    """A release that serves, as the ledger lists it."""
+    values: dict[str, Any] = {
+        "id": "tiny.v1",
+        "model": "tiny",
+        "number": 1,
+        "state": ReleaseState.RUNNING,
+        "spec_digest": release.spec_digest if release else a_spec().digest,
+        "revision": release.revision if release else REVISION,
+        "flow_run_id": "",
+        "created_at": NOON,
+        "updated_at": NOON,
+        "release": release,
+    }
+    return ReleaseRow.model_validate({**values, **changes})
 
 
 def a_cluster(name: str = "ray", gpus: int = 8, **changes: Any) -> ClusterSnapshot:

@@ -122,14 +122,13 @@ def load_request(
 def load_figures(samples: Sequence[Sample], seconds: float, load: AcceptanceSpec) -> LoadFigures:
     """Sum up the requests of a load that took so many seconds."""
     answered = [one for one in samples if not one.wrong]
-    problems = [one.wrong for one in samples if one.wrong]
     ttft = sorted(one.ttft for one in answered)
     tpot = sorted(one.tpot for one in answered if one.tpot is not None)
     good = sum(_meets(one, load) for one in answered)
     return LoadFigures(
         requests=len(samples),
-        failed=len(problems),
-        problem=problems[0] if problems else "",
+        failed=len(samples) - len(answered),
+        problem=first_problem(samples),
         ttft_p50=percentile(ttft, 0.5),
         ttft_p95=percentile(ttft, 0.95),
         tpot_p50=percentile(tpot, 0.5),
@@ -137,6 +136,11 @@ def load_figures(samples: Sequence[Sample], seconds: float, load: AcceptanceSpec
         tokens_per_second=_rate(sum(one.tokens for one in answered), seconds),
         goodput=_rate(good, seconds),
     )
+
+
+def first_problem(samples: Sequence[Sample]) -> str:
+    """Why the first request that failed did so; empty = none failed."""
+    return next((one.wrong for one in samples if one.wrong), "")
 
 
 def judge_load(

@@ -8,7 +8,7 @@ from typing import Any
 from moorage.engines.api_key import is_generated, key_secret
 from moorage.engines.registry import ENGINES
 from moorage.models.profile import ModelProfile
-from moorage.readiness.protocol import Probe, generation, readiness_probes
+from moorage.readiness.protocol import generation, readiness_probes
 from moorage.releases.release import Release
 from moorage.reports.document import Section
 from moorage.spec import Mode
@@ -50,7 +50,7 @@ def _request(release: Release, profile: ModelProfile) -> tuple[str, dict[str, An
     if profile.mode == Mode.COMPLETION:
         path, body = generation(prompt, [], MAX_TOKENS, chat=profile.has_chat_template)
         return path, {key: body[key] for key in body if key not in ("temperature", "stream")}
-    probe: Probe = readiness_probes(release.spec, profile, lists_models=False)[-1]
+    probe = readiness_probes(release.spec, profile, lists_models=False)[-1]
     return probe.path, None if probe.sound else probe.body
 
 

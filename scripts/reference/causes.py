@@ -56,20 +56,21 @@ def troubleshooting() -> str:
 
 def _overview() -> str:
     rows = [
-        (f"[`{cause}`](#{cause})", str(int(cause.exit_code)), _again(cause), cause.summary)
+        (
+            f"[`{cause}`](#{cause})",
+            str(int(cause.exit_code)),
+            "yes" if cause.retryable else "no",
+            cause.summary,
+        )
         for cause in Cause
     ]
     shown = table(("cause", "exit code", "tried again", "meaning"), rows)
     return f"## Failures and exit codes\n\n{shown}"
 
 
-def _again(cause: Cause) -> str:
-    return "yes" if cause.retryable else "no"
-
-
 def _section(cause: Cause) -> str:
-    again = " The step is tried again by itself." if cause.retryable else ""
-    text = f"### {cause}\n\n**{cause.summary}.**{again}\n\n{cause.suggestion}\n"
+    retried = " The step is tried again by itself." if cause.retryable else ""
+    text = f"### {cause}\n\n**{cause.summary}.**{retried}\n\n{cause.suggestion}\n"
     lines = [_line(entry, engines) for entry, engines in LOG_TEXTS.items() if entry.cause == cause]
     return f"{text}\n{SHOWN_BY}\n\n{''.join(lines)}" if lines else text
 

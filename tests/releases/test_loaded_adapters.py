@@ -17,13 +17,12 @@ from moorage.releases.loaded_adapters import (
     with_adapter,
     without_adapter,
 )
-from moorage.releases.release import ReleaseRow, ReleaseState
+from moorage.releases.release import ReleaseRow
 from tests.builders import (
-    NOON,
-    REVISION,
     a_companion,
     a_container,
     a_release,
+    a_row,
     a_spec,
     a_workload,
 )
@@ -47,19 +46,7 @@ def row(*workloads: Workload, wish: dict[str, Any] = UPDATES) -> ReleaseRow:
     plan = LaunchPlan(
         release="tiny.v1", engine="vllm", engine_version="0.32.0", containers=(a_container(),)
     )
-    return ReleaseRow(
-        id="tiny.v1",
-        model="tiny",
-        number=1,
-        state=ReleaseState.RUNNING,
-        spec_digest=spec.digest,
-        revision=REVISION,
-        flow_run_id="",
-        created_at=NOON,
-        updated_at=NOON,
-        release=a_release(spec=spec, plan=plan),
-        workloads=workloads or two(),
-    )
+    return a_row(a_release(spec=spec, plan=plan), workloads=workloads or two())
 
 
 def listed(*first: str, second: tuple[str, ...] | None = None) -> dict[str, frozenset[str]]:

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from moorage.models.assets import AssetRole, Pin
-from moorage.releases.release import Release, ReleaseRow, ReleaseState, release_id
-from tests.builders import NOON, REVISION, a_release, a_spec, a_workload
+from moorage.releases.release import Release, ReleaseRow, release_id
+from tests.builders import REVISION, a_release, a_row, a_spec, a_workload
 
 
 def test_the_id_names_model_and_number() -> None:
@@ -19,19 +19,8 @@ def pin(revision: str = "a1") -> Pin:
 
 
 def row(release: Release | None, *adapters: Pin) -> ReleaseRow:
-    return ReleaseRow(
-        id="tiny.v1",
-        model="tiny",
-        number=1,
-        state=ReleaseState.RUNNING,
-        spec_digest=a_spec().digest,
-        revision=REVISION,
-        flow_run_id="",
-        created_at=NOON,
-        updated_at=NOON,
-        release=release,
-        workloads=(a_workload(adapters=adapters),) if release else (),
-    )
+    workloads = (a_workload(adapters=adapters),) if release else ()
+    return a_row(release, workloads=workloads)
 
 
 def test_a_release_is_of_a_spec_only_at_the_revisions_of_everything() -> None:

@@ -11,7 +11,7 @@ from moorage.engines.installed import CacheSize, HostDisk, ImageSize
 from moorage.engines.launch import LaunchPlan
 from moorage.engines.registry import ENGINES
 from moorage.engines.status import engine_status
-from moorage.releases.release import ReleaseRow, ReleaseState
+from moorage.releases.release import ReleaseRow
 from moorage.reports.engine_report import (
     ENGINE_COLUMNS,
     EngineReport,
@@ -20,7 +20,7 @@ from moorage.reports.engine_report import (
     engine_rows,
 )
 from moorage.spec import EngineName
-from tests.builders import NOON, a_container, a_host, a_release
+from tests.builders import a_container, a_host, a_release, a_row
 
 IMAGE = "vllm/vllm-openai:v0.32.0"
 HOSTS = (a_host(images=frozenset({IMAGE}), docker="27.1"), a_host("gpu-2", docker="27.1"))
@@ -33,31 +33,20 @@ DISKS = {
 }
 
 
-def a_row() -> ReleaseRow:
+def serving() -> ReleaseRow:
     plan = LaunchPlan(
         release="tiny.v1",
         engine=EngineName.VLLM,
         engine_version="0.32.0",
         containers=(a_container(host="gpu-1"),),
     )
-    return ReleaseRow(
-        id="tiny.v1",
-        model="tiny",
-        number=1,
-        state=ReleaseState.RUNNING,
-        spec_digest="",
-        revision="",
-        flow_run_id="",
-        created_at=NOON,
-        updated_at=NOON,
-        release=a_release(plan=plan),
-    )
+    return a_row(a_release(plan=plan))
 
 
 def report(name: EngineName) -> EngineReport:
     engine = ENGINES[name]
     status = {host.name: str(engine_status(engine, host)) for host in HOSTS}
-    return engine_report(engine, HOSTS, status, DISKS, (a_row(),))
+    return engine_report(engine, HOSTS, status, DISKS, (serving(),))
 
 
 def test_a_report_has_all_of_an_engine() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -13,11 +12,11 @@ from moorage.adapters.engines.engine_http import Question
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import LaunchPlan
 from moorage.readiness.acceptance import ROUNDS, Acceptance, LoadFigures, Sample
-from moorage.releases.release import ReleaseRow, ReleaseState
+from moorage.releases.release import ReleaseRow
 from moorage.spec import EngineName
 from moorage.spec.acceptance import TURNS
 from tasks import acceptance as step
-from tests.builders import a_profile, a_release, a_spec, a_workload
+from tests.builders import a_profile, a_release, a_row, a_spec, a_workload
 
 NEW, OLD = "http://new", "http://old"
 LOAD = {"requests": 8, "concurrency": 2, "max_slowdown": 1.5}
@@ -70,20 +69,8 @@ def loaded(
 
 def serving_release() -> ReleaseRow:
     plan = LaunchPlan(release="tiny.v1", engine=EngineName.VLLM, engine_version="", containers=())
-    release, now = a_release(plan=plan, profile=a_profile()), datetime(2026, 1, 1, tzinfo=UTC)
-    return ReleaseRow(
-        id="tiny.v1",
-        model="tiny",
-        number=1,
-        state=ReleaseState.RUNNING,
-        spec_digest="",
-        revision="",
-        flow_run_id="",
-        created_at=now,
-        updated_at=now,
-        release=release,
-        workloads=(a_workload("old", endpoint=OLD),),
-    )
+    old = (a_workload("old", endpoint=OLD),)
+    return a_row(a_release(plan=plan, profile=a_profile()), workloads=old)
 
 
 def test_every_replica_gets_the_whole_load_and_the_release_before_the_same(

@@ -21,11 +21,10 @@ from moorage.inventory.fleet import Fleet
 from moorage.inventory.registries import Registries
 from moorage.inventory.survey.facts import ARCHITECTURES
 from moorage.placement.placement import Placed
-from moorage.releases.release import ReleaseRow, ReleaseState
+from moorage.releases.release import ReleaseRow
 from moorage.spec import EngineName
 from tasks.image import choose_image, image_drift, pull_image, restore_image
 from tests.builders import (
-    NOON,
     a_container,
     a_fleet,
     a_host,
@@ -33,6 +32,7 @@ from tests.builders import (
     a_placement,
     a_profile,
     a_release,
+    a_row,
     a_spec,
 )
 from tests.local_registry import PASSWORD, USER, LocalRegistry, empty_image, require_registry
@@ -144,19 +144,7 @@ async def test_the_registry_decides_what_a_tag_stands_for(registry: LocalRegistr
 
 
 def _row(image: Image) -> ReleaseRow:
-    release = a_release(image=image)
-    return ReleaseRow(
-        id=release.id,
-        model=release.model,
-        number=1,
-        state=ReleaseState.RUNNING,
-        spec_digest=release.spec_digest,
-        revision=release.revision,
-        flow_run_id="",
-        created_at=NOON,
-        updated_at=NOON,
-        release=release,
-    )
+    return a_row(a_release(image=image))
 
 
 async def test_a_tag_that_was_moved_is_told_of_a_release_that_serves(

@@ -18,7 +18,7 @@ from tasks.context import ledger
 from tasks.journal import journal
 from tasks.launch import AcceleratorStartLock
 from tasks.restart import lease_of, lock_names
-from tests.builders import NOON, REVISION, a_release, a_spec, a_workload
+from tests.builders import REVISION, a_release, a_row, a_spec, a_workload
 from tests.tasks.test_journal import Ear
 
 pytestmark = pytest.mark.usefixtures("own_home")
@@ -77,18 +77,7 @@ def turn(release: str, placement: Placement, clock: Clock | None = None) -> Acce
 
 def running(placement: Placement) -> ReleaseRow:
     """The release before, which serves there."""
-    return ReleaseRow(
-        id="tiny.v1",
-        model="tiny",
-        number=1,
-        state=ReleaseState.RUNNING,
-        spec_digest="",
-        revision=REVISION,
-        flow_run_id="",
-        created_at=NOON,
-        updated_at=NOON,
-        release=a_release(placement=placement),
-    )
+    return a_row(a_release(placement=placement))
 
 
 async def waits(mine: AcceleratorStartLock) -> list[str]:

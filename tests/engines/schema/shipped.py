@@ -30,3 +30,11 @@ def schema_of(version: str) -> Schema:
 def judged(*entries: str, version: str = "0.32.0") -> Judgement:
     """The judgement of entries of `engine.args`."""
     return judge(user_tokens(entries), schema_of(version), RULES, shipped)
+
+
+def assert_mistake(judgement: Judgement, option: str, message: str, suggestion: str) -> None:
+    """It names one mistake: its option, what is wrong, and what was meant."""
+    (problem,) = judgement.problems
+    assert problem.option == option
+    assert message in problem.message
+    assert suggestion in problem.suggestion

@@ -7,7 +7,7 @@ import pytest
 from moorage.common.failures import Cause, Failure
 from moorage.engines.schema.check import check_arguments, check_likely, likely_versions
 from moorage.spec import EngineSpec
-from tests.engines.schema.shipped import RULES, judged, schema_of, shipped
+from tests.engines.schema.shipped import RULES, assert_mistake, judged, schema_of, shipped
 
 LENIENT = (
     "--max_model_len 4096",
@@ -113,10 +113,7 @@ def test_every_writing_that_vllm_takes_is_taken(entry: str) -> None:
 def test_a_mistake_is_named_with_what_was_meant(
     entry: str, option: str, message: str, suggestion: str
 ) -> None:
-    (problem,) = judged(entry).problems
-    assert problem.option == option
-    assert message in problem.message
-    assert suggestion in problem.suggestion
+    assert_mistake(judged(entry), option, message, suggestion)
 
 
 def test_all_mistakes_are_told_at_once() -> None:

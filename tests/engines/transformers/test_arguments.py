@@ -19,6 +19,7 @@ from moorage.engines.schema.reading import Reader
 from moorage.engines.transformers import Transformers
 from moorage.spec import EngineName
 from moorage.spec.tokenize import is_option, user_tokens
+from tests.engines.schema.shipped import assert_mistake
 from tests.engines.schema.writings import writings
 
 HERE = importlib.metadata.version("transformers")
@@ -70,10 +71,7 @@ def test_what_its_command_takes_is_taken(entry: str) -> None:
 def test_a_mistake_is_named_with_what_was_meant(
     entry: str, option: str, message: str, suggestion: str
 ) -> None:
-    (problem,) = judged(entry).problems
-    assert problem.option == option
-    assert message in problem.message
-    assert suggestion in problem.suggestion
+    assert_mistake(judged(entry), option, message, suggestion)
 
 
 @pytest.mark.parametrize(("entry", "suggestion"), RESERVED)

@@ -10,9 +10,9 @@ from moorage.engines.flags import Variable
 from moorage.engines.launch import Application, ContainerSpec, LaunchPlan
 from moorage.gateway.gateway import Gateway
 from moorage.operations.metrics.targets import deployed, target_groups
-from moorage.releases.release import ReleaseRow, ReleaseState
+from moorage.releases.release import ReleaseRow
 from moorage.spec import EngineName
-from tests.builders import NOON, REVISION, a_container, a_release, a_spec
+from tests.builders import a_container, a_release, a_row
 
 KEY = Variable(name="LLAMA_API_KEY", secret="moorage-key-tiny", origin="default", reason="so")
 
@@ -21,19 +21,7 @@ def serves(engine: EngineName, *containers: ContainerSpec) -> ReleaseRow:
     plan = LaunchPlan(
         release="tiny.v1", engine=engine, engine_version="0.32.0", containers=containers
     )
-    spec = a_spec()
-    return ReleaseRow(
-        id="tiny.v1",
-        model="tiny",
-        number=1,
-        state=ReleaseState.RUNNING,
-        spec_digest=spec.digest,
-        revision=REVISION,
-        flow_run_id="",
-        created_at=NOON,
-        updated_at=NOON,
-        release=a_release(plan=plan),
-    )
+    return a_row(a_release(plan=plan))
 
 
 def labelled(**labels: str) -> ContainerSpec:
