@@ -47,8 +47,9 @@ check: $(VENV)/.installed-dev ## Format, lint, types, layers.
 unit: $(VENV)/.installed-dev ## Only what runs in seconds.
 	$(BIN)/python -m pytest -m "not server and not process and not docker and not vllm"
 
-drill: $(VENV)/.installed-dev ## 200 random operations, some of them killed (CI: 60); 10 sleeping models asked for 5 minutes (CI: 4, 20 s).
+drill: $(VENV)/.installed-dev ## 200 random operations, some of them killed (CI: 60); 10 sleeping models asked for 5 minutes (CI: 4, 20 s); a thousand claims at once (CI: 320).
 	MOORAGE_CHAOS_OPERATIONS=200 $(BIN)/python -m pytest tests/e2e/test_chaos.py
+	MOORAGE_CLAIMS_EACH=125 $(BIN)/python -m pytest tests/adapters/ledger/test_competition.py
 	MOORAGE_CROWD_MODELS=10 MOORAGE_CROWD_SECONDS=300 $(BIN)/python -m pytest -s tests/e2e/test_crowd.py
 
 format: $(VENV)/.installed-dev ## Format, and mend what can be mended.

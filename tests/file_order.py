@@ -1,16 +1,23 @@
-"""The order of test files: the dear ones first, so that cheap ones fill the end of a parallel run.
+"""The order of test files, and which of them run in one process.
 
+The dear ones come first, so that cheap ones fill the end of a parallel run.
 `--no-loadscope-reorder` lets it count with xdist, which else takes the files with most tests first.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import Any
 
 import pytest
+from xdist.scheduler import LoadFileScheduling
 
 GROUPS = (("vllm", "fleet", "ui"), ("docker", "server", "process"))
 """Marks of what takes a whole machine, and of what mostly waits."""
+
+TOGETHER = "tests/flows/"
+"""A folder whose tests share a Prefect server with all its services: one starts, and not one for
+each process."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -25,6 +32,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         marked[str(item.path)] += [at for at, group in enumerate(GROUPS) if marks & set(group)][:1]
     places = _places(marked)
     items.sort(key=lambda item: (places[str(item.path)], str(item.path)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling:
+    """Give the folder `TOGETHER` to one process."""
+    return _Scheduling(config, log)
+
+
+class _Scheduling(LoadFileScheduling):
+    def _split_scope(self, nodeid: str) -> str:
+        file = super()._split_scope(nodeid)
+        return TOGETHER if file.startswith(TOGETHER) else file
 
 
 def _places(marked: dict[str, list[int]]) -> dict[str, float]:

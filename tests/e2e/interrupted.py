@@ -1,20 +1,12 @@
-"""Deploys a spec and kills itself, without any chance to clean up, at a named point.
-
-Run as `python -m tests.e2e.interrupted SPEC POINT`.
-"""
+"""The points of the flows at which a command can kill itself, without any chance to clean up."""
 
 from __future__ import annotations
 
-import asyncio
 import importlib
 import os
 import signal
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
-
-from moorage.adapters.files.specs import load_fleet, load_spec
 
 POINTS: dict[str, tuple[str, str, str]] = {
     "early check": ("before", "flows.deploy_model", "serving"),
@@ -128,14 +120,6 @@ EVERY_POINT = {
 }
 
 
-def main(spec: str, point: str) -> None:
-    from flows.deploy_model import deploy_model  # noqa: PLC0415  (before the patch it is not there)
-
-    arm(point)
-    path = Path(spec)
-    asyncio.run(deploy_model(load_spec(path), load_fleet(None, path)))
-
-
 def arm(point: str, happens: Callable[[], None] | None = None) -> None:
     """Have something happen once this process comes to a point.
 
@@ -197,7 +181,3 @@ class _Started:
 
 def _die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests.e2e.conftest import container_engine
+from tests.e2e.drill import KILLED
 from tests.e2e.interrupted import POINTS
-from tests.e2e.test_interruption import deploy_killed_at
 from tests.e2e.workplace import Workplace
 
 pytestmark = [pytest.mark.docker, pytest.mark.server]
@@ -117,7 +117,7 @@ def test_a_deploy_killed_around_the_launch_leaves_one_container_after_the_next(
 ) -> None:
     assert point in POINTS
     spec = workplace.spec(engine=container_engine(lifecycle_image))
-    deploy_killed_at(workplace, spec, point)
+    workplace.run("deploy", spec, point=point, code=KILLED)
     workplace.run("deploy", spec)
     running = [row.id for row in workplace.releases() if row.state == "running"]
     assert workplace.containers() == [f"moorage-{running[0]}-r0-leader"]

@@ -21,7 +21,7 @@ MOST_KIB = 300 * 1024
 
 LOAD_SECONDS, DRAIN_SECONDS, PROBE_SECONDS = 10, 2, 1
 """The engine's own start has to fit into the first, however busy the machine is."""
-SPARE_SECONDS = 60.0
+SPARE_SECONDS = 200.0
 """For a command's own start, on a machine that is busy. What has no deadline takes for ever."""
 
 

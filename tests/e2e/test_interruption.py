@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -12,8 +10,9 @@ import pytest
 
 from moorage.inventory.claims import Resource
 from tests.e2e.conftest import process_engine
+from tests.e2e.drill import KILLED
 from tests.e2e.interrupted import POINTS
-from tests.e2e.workplace import REPOSITORY, Workplace
+from tests.e2e.workplace import Workplace
 from tests.waiting import PATIENCE_SECONDS, until
 
 pytestmark = [pytest.mark.process, pytest.mark.server]
@@ -30,7 +29,7 @@ def test_a_deploy_killed_at_a_point_leaves_nothing_that_hinders_the_next(
         workplace.run("deploy", workplace.spec(engine=process_engine(lifecycle_program, OLD="1")))
     spec = workplace.spec(engine=process_engine(lifecycle_program))
 
-    deploy_killed_at(workplace, spec, point)
+    workplace.run("deploy", spec, point=point, code=KILLED)
     workplace.run("deploy", spec)
 
     running = [row for row in workplace.releases() if row.state == "running"]
@@ -121,16 +120,3 @@ def test_a_stop_first_that_fails_brings_the_old_release_back(
     assert [row.state for row in workplace.releases()] == ["error", "running"]
     assert {claim.release for claim in workplace.claims()} == {workplace.releases()[1].id}
     assert workplace.run("chat", workplace.named("tiny"), "hello").stdout.strip()
-
-
-def deploy_killed_at(workplace: Workplace, spec: Path, point: str) -> None:
-    """Run a deploy that kills itself at a point."""
-    killed = subprocess.run(
-        [sys.executable, "-m", "tests.e2e.interrupted", spec, point],
-        env=workplace.environment,
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert killed.returncode == -signal.SIGKILL, killed.stderr

@@ -1,4 +1,4 @@
-"""The Prefect server is killed in each step of a deploy, which goes on without it."""
+"""The Prefect server is killed in each state of a deploy, which goes on without it."""
 
 from __future__ import annotations
 

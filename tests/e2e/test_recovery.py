@@ -9,9 +9,9 @@ import httpx
 import pytest
 
 from tests.e2e.conftest import installed_engine
+from tests.e2e.drill import KILLED
 from tests.e2e.interrupted import SECOND_TRY
 from tests.e2e.test_failures import _failure_artifact
-from tests.e2e.test_interruption import deploy_killed_at
 from tests.e2e.workplace import Workplace
 
 pytestmark = [pytest.mark.process, pytest.mark.server]
@@ -152,7 +152,7 @@ def test_a_deploy_killed_around_its_second_try_leaves_nothing_that_hinders_the_n
     workplace: Workplace, lifecycle_program: Path, point: str
 ) -> None:
     spec = workplace.spec(engine=installed_engine(workplace, lifecycle_program, "holds:1024"))
-    deploy_killed_at(workplace, spec, point)
+    workplace.run("deploy", spec, point=point, code=KILLED)
     workplace.run("deploy", spec)
     (running,) = [row for row in workplace.releases() if row.state == "running"]
     assert {claim.release for claim in workplace.claims()} == {running.id}

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.conftest import tiny_llama
+from tests.e2e.conftest import installed_engine, lifecycle_program, tiny_llama
 from tests.e2e.workplace import REPOSITORY, Workplace
 from tests.flows.requests import parameters
 from tests.fork_server import PREFECT, SERVICE, server_for
@@ -25,6 +25,7 @@ from tests.waiting import until
 
 __all__ = [
     "flows_run_there",
+    "lifecycle_program",
     "own_home",
     "parameters",
     "prefect_server",
@@ -33,6 +34,9 @@ __all__ = [
 ]
 
 DEPLOY_SECONDS = 600
+SECRET = "planted-for-the-browser"
+"""Known to the processes as `UI_SECRET`, and to be seen nowhere."""
+
 DEPLOYMENTS = (
     *("deploy-by-name/deploy-by-name", "deploy-quick/deploy-quick"),
     *("deploy-model/deploy", "plan-model/plan", "retire-model/retire"),
@@ -59,25 +63,61 @@ def deploy_all(environment: Mapping[str, str]) -> None:
     assert done.wait(DEPLOY_SECONDS) == 0, done.communicate()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def workplace(
-    tmp_path_factory: pytest.TempPathFactory, tiny_llama: Path, prefect_server: PrefectServer
+    tmp_path_factory: pytest.TempPathFactory,
+    tiny_llama: Path,
+    lifecycle_program: Path,
+    prefect_server: PrefectServer,
 ) -> Iterator[Workplace]:
-    """One home for the module: `moorage serve` is started once."""
+    """One home for all modules, in which the tiny server is an installed vLLM."""
     place = Workplace(tmp_path_factory.mktemp("work"), tiny_llama, prefect_server.environment)
+    place.environment["UI_SECRET"] = SECRET
+    installed_engine(place, lifecycle_program, "ok")
     yield place
     place.close()
 
 
 @pytest.fixture(scope="module")
+def own_workplace(
+    tmp_path_factory: pytest.TempPathFactory,
+    tiny_llama: Path,
+    lifecycle_program: Path,
+    prefect_server: PrefectServer,
+) -> Iterator[Workplace]:
+    """A home of the module's own, for what changes more than models."""
+    place = Workplace(tmp_path_factory.mktemp("own"), tiny_llama, prefect_server.environment)
+    installed_engine(place, lifecycle_program, "ok")
+    yield place
+    place.close()
+
+
+@pytest.fixture(scope="session")
+def shared_serving() -> Iterator[SharedServing]:
+    """`moorage serve` of the home of all modules."""
+    shared = SharedServing()
+    yield shared
+    shared.end()
+
+
+@pytest.fixture(scope="module")
 def served(
     deployed: dict[str, Any],  # noqa: ARG001
+    shared_serving: SharedServing,
     workplace: Workplace,
     prefect_server: PrefectServer,
 ) -> Iterator[PrefectServer]:
-    """The server, with `moorage serve` next to it."""
-    with Serving(workplace):
-        yield prefect_server
+    """The server, with `moorage serve` next to it. What a module leaves running is retired."""
+    shared_serving.begin(workplace)
+    yield prefect_server
+    for one in workplace.json("status"):
+        workplace.run("retire", one["model"])
+
+
+@pytest.fixture(scope="module")
+def nothing_served(shared_serving: SharedServing) -> None:
+    """For a module that serves by itself: two would take each other's runs."""
+    shared_serving.end()
 
 
 class Serving:
@@ -115,6 +155,24 @@ class Serving:
             lambda: "serving " in self.log.read_text(),
             unless=lambda: self.process.poll() is not None and self.log.read_text(),
         )
+
+
+class SharedServing:
+    """`moorage serve` of one home, begun when it is wanted and ended when it is in the way."""
+
+    def __init__(self) -> None:
+        self._serving: Serving | None = None
+
+    def begin(self, workplace: Workplace) -> None:
+        """Serve from here on, unless it serves already."""
+        if self._serving is None:
+            self._serving = Serving(workplace).__enter__()
+
+    def end(self) -> None:
+        """Serve no more."""
+        if self._serving is not None:
+            self._serving.stop()
+            self._serving = None
 
 
 def without_empty(environment: dict[str, str]) -> dict[str, str]:

@@ -11,7 +11,9 @@ from ruamel.yaml import YAML
 from tests.e2e.workplace import Workplace
 from tests.waiting import until
 
-ENGINE = {"name": "transformers", "runtime": "process"}
+ENGINE = {"name": "vllm", "runtime": "process"}
+"""The tiny server, which is an installed vLLM there."""
+
 NEVER_READY = {**ENGINE, "command": ["sleep", "600"]}
 
 

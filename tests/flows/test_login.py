@@ -27,13 +27,12 @@ from playwright.sync_api import TimeoutError as NotShown
 
 from tests.e2e.workplace import REPOSITORY, Workplace
 from tests.flows.conftest import DEPLOYMENTS, Serving
+from tests.flows.ui.browser import WAIT_MS, chromium
 from tests.prefect_server import PrefectApi, free_port, prepared_home
-from tests.ui.browser import WAIT_MS, chromium
 from tests.waiting import until
 
 pytestmark = [pytest.mark.server, pytest.mark.process]
 
-ENGINE = {"name": "transformers", "runtime": "process"}
 NOBODY = 65534
 ANSWER_SECONDS = 60
 """How long the server may take; it shares the machine with other tests."""

@@ -13,12 +13,13 @@ import pytest
 
 from moorage.gateway.gateway import Gateway
 from tests.e2e.workplace import REPOSITORY, Workplace
-from tests.flows.conftest import Serving, without_empty
+from tests.flows.conftest import Serving, own_workplace, without_empty
 from tests.flows.requests import ENGINE, NEVER_READY, Parameters, assert_undone, until_started
 from tests.prefect_server import PrefectApi, free_port, prepared_home
 from tests.waiting import until
 
 pytestmark = pytest.mark.server
+workplace = own_workplace
 
 
 @pytest.mark.process

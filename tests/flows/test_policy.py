@@ -12,14 +12,15 @@ from moorage.policy.request import Channel, Submission
 from moorage.releases.release import ReleaseRow
 from tests.e2e.conftest import lifecycle_program, process_engine
 from tests.e2e.workplace import Workplace
-from tests.flows.conftest import Serving
+from tests.flows.conftest import Serving, own_workplace
 from tests.policies import written_policy
 from tests.prefect_server import PrefectServer
 from tests.waiting import until
 
 __all__ = ["lifecycle_program"]
 
-pytestmark = [pytest.mark.server, pytest.mark.usefixtures("deployed")]
+pytestmark = [pytest.mark.server, pytest.mark.usefixtures("deployed", "nothing_served")]
+workplace = own_workplace
 
 Guarded = tuple[PrefectServer, Workplace]
 

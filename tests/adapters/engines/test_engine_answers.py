@@ -211,9 +211,9 @@ LABELLED = RUNNING + "{" + ",".join(f'a{number}=""' for number in range(110))
 def test_millions_of_lines_are_read_soon_and_in_little_memory(piece: str) -> None:
     text = "vllm:num_requests_running" * (piece == "{") + piece * (8 * MIB // len(piece))
     tracemalloc.start()
-    began = time.monotonic()
+    began = time.thread_time()
     metrics_total(text, IN_FLIGHT.metrics)
-    assert time.monotonic() - began < 60  # a square of it would take hours
+    assert time.thread_time() - began < 60  # a square of it would take hours
     assert tracemalloc.get_traced_memory()[1] < 16 * MIB
     tracemalloc.stop()
 

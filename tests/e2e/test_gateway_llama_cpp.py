@@ -41,17 +41,18 @@ class ChatGateway(Gateway):
         return answer
 
 
-def spec(place: Workplace, number: int, **replace: Any) -> Path:
-    engine = {"name": "transformers", "runtime": "process", "env": {"ROUND": str(number)}}
-    return place.spec(engine=engine, replicas=2, replace={"linger_seconds": 0, **replace})
+def spec(place: Workplace, gguf: Path, number: int, **replace: Any) -> Path:
+    engine = {"name": "llama.cpp", "runtime": "process", "env": {"ROUND": str(number)}}
+    replace = {"linger_seconds": 0, **replace}
+    return place.spec(source=f"file://{gguf}", engine=engine, replicas=2, replace=replace)
 
 
-def test_no_request_to_real_engines_fails(place: Workplace) -> None:
+def test_no_request_to_real_engines_fails(place: Workplace, tiny_gguf: Path) -> None:
     gateway, name = ChatGateway(place), place.named("tiny")
-    place.run("deploy", spec(place, 1))
+    place.run("deploy", spec(place, tiny_gguf, 1))
     with Load(gateway, "tiny", PAUSE_SECONDS) as load:
         load.go_on(place)
-        place.run("deploy", spec(place, 2))
+        place.run("deploy", spec(place, tiny_gguf, 2))
         load.go_on(place)
         workload = place.releases()[0].workloads[0]
         assert load.failed == []
@@ -61,9 +62,9 @@ def test_no_request_to_real_engines_fails(place: Workplace) -> None:
         assert all("incomplete chunked read" in one for one in begun), begun
         place.run("reconcile")
         canary = {"strategy": "canary", "canary_share": 0.5, "canary_seconds": 2}
-        place.run("deploy", spec(place, 3, **canary))
+        place.run("deploy", spec(place, tiny_gguf, 3, **canary))
         load.go_on(place)
-        place.run("deploy", spec(place, 4, strategy="stop-first"))
+        place.run("deploy", spec(place, tiny_gguf, 4, strategy="stop-first"))
         load.go_on(place)
     assert load.failed == []
     assert gateway.models() == {name}

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tests.e2e.workplace import Workplace
-from tests.flows.conftest import DEPLOYMENTS
+from tests.flows.conftest import DEPLOYMENTS, SECRET
+from tests.flows.ui.browser import Browser
 from tests.prefect_server import PrefectServer
-from tests.ui.browser import SECRET, Browser
 from tests.waiting import until
 
 pytestmark = [pytest.mark.ui, pytest.mark.server, pytest.mark.process]
@@ -90,7 +90,7 @@ class TestForms:
 def run(browser: Browser, served: PrefectServer, workplace: Workplace) -> dict[str, Any]:
     """The run of a deploy that was filled in and sent in the browser, at its end."""
     open_form(browser, served, "deploy-model/deploy")
-    browser.field("spec", "Name").write(workplace.named("tiny"))
+    browser.field("spec", "Name").write(workplace.named("shown"))
     browser.field("spec", "Source").write(f"file://{workplace.model}")
     port = browser.field("spec", "Port (Optional)")
     port.turn_to("int")
@@ -106,7 +106,7 @@ class TestDeployed:
     def test_the_page_of_the_run_tells_its_story(
         self, browser: Browser, run: dict[str, Any], workplace: Workplace
     ) -> None:
-        name = workplace.named("tiny")
+        name = workplace.named("shown")
         assert run["state"]["type"] == "COMPLETED", run["state"]["message"]
         browser.open(f"/v2/runs/flow-run/{run['id']}", "Completed")
         assert f"deploy {name}" in browser.text()
@@ -143,7 +143,7 @@ class TestDeployed:
         heading: str,
         tells: str,
     ) -> None:
-        name = workplace.named("tiny")
+        name = workplace.named("shown")
         artifact = served.artifacts(run["id"])[f"{kind}-{name}"]
         assert_readable(browser, artifact, heading.replace("{}", name), tells)
 
@@ -152,7 +152,7 @@ class TestDeployed:
     ) -> None:
         spec = {**run["parameters"]["spec"], "context": 1024}
         planned = served.run("plan-model/plan", {"spec": spec})
-        name = workplace.named("tiny")
+        name = workplace.named("shown")
         artifact = served.artifacts(planned["id"])[f"plan-{name}"]
         assert_readable(browser, artifact, f"Plan for {name}", "--max-model-len 1024")
 
@@ -166,13 +166,13 @@ class TestDeployed:
         assert_readable(browser, pages["redeploy"], "redeploy", f"{name}.v2")
         browser.open(f"/v2/artifacts/artifact/{pages['redeploy-progress']['id']}", "100%")
         browser.picture("redeploy-progress")
-        assert workplace.releases("tiny")[0].id == f"{name}.v2"
+        assert workplace.releases("shown")[0].id == f"{name}.v2"
 
     def test_a_person_reads_the_plan_and_agrees(
         self, browser: Browser, served: PrefectServer, workplace: Workplace, run: dict[str, Any]
     ) -> None:
-        name = workplace.named("tiny")
-        serves = workplace.releases("tiny")[0].id
+        name = workplace.named("shown")
+        serves = workplace.releases("shown")[0].id
         agreed = {"context": 1024, "redeploy": {"approval": "required"}}
         spec = {**run["parameters"]["spec"], **agreed}
         asked = served.ask("deploy-model/deploy", {"spec": spec}).json()["id"]
@@ -190,7 +190,7 @@ class TestDeployed:
         dialog.get_by_role("button", name="Resume").click()
         dialog.wait_for(state="hidden")
         assert served.ended(asked)["state"]["type"] == "COMPLETED"
-        new, before = workplace.releases("tiny")[:2]
+        new, before = workplace.releases("shown")[:2]
         assert (new.state, before.id, before.state) == ("running", serves, "superseded")
 
     def test_a_deploy_that_failed_says_why_and_what_to_do(

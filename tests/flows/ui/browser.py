@@ -33,9 +33,6 @@ BETWEEN = "/v2/concurrency-limits"
 OPENINGS = 10
 """How often a page is opened until it shows what it should."""
 
-SECRET = "planted-for-the-browser"
-"""Known to the processes, and to be seen nowhere."""
-
 KEPT_LOGIN = "prefect-password"
 """Where the pages of Prefect keep the login of whoever has signed in."""
 
