@@ -10,13 +10,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from moorage.common.failures import Cause
 from moorage.common.units import human_bytes
 from moorage.inventory.claims import Capacity, Resource
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.models.quantizations import FilesChoice, FileVerdict, Quantization
 from moorage.models.weights import LONGEST_HEADERS
-from moorage.placement.file_trial import Fit, Outcome, Trial, outcome_of, shortfall
+from moorage.placement.file_trial import Fit, Outcome, Trial, outcome_of, within_limits
 from moorage.placement.placement import Placement
 from moorage.placement.propose import NoFit
 from moorage.spec import ModelSpec
@@ -62,17 +61,12 @@ class NoQuantizationFits(NoFit):
     """No host can take any quantization; the placement is that of the smallest.
 
     Args:
-        last: What was proposed for the smallest.
+        last: Why the smallest does not fit.
     """
 
-    def __init__(self, last: Placement | NoFit, choice: FilesChoice) -> None:
-        if isinstance(last, NoFit):
-            cause, placement = last.cause, last.placement
-        else:
-            cause = Cause.NO_FIT
-            placement = last.model_copy(update={"seats": (), "shortage": shortfall(last)})
+    def __init__(self, last: NoFit, choice: FilesChoice) -> None:
         lines = [f"{one.name} ({human_bytes(one.bytes)}): {one.refusal}" for one in choice.verdicts]
-        super().__init__(cause, placement, lines)
+        super().__init__(last.cause, last.placement, lines)
         self.choice = choice
 
     @property
@@ -104,10 +98,10 @@ def choose(offer: Offer, propose: Callable[[Trial], Placement | NoFit]) -> Files
     """
     outcomes: dict[Trial, Outcome] = {}
     while trial := _next_trial(offer, outcomes):
-        proposed = propose(trial)
+        proposed = within_limits(propose(trial))
         outcomes[trial] = outcome_of(proposed)
     choice = _decide(offer, outcomes)
-    if not choice.pattern:
+    if isinstance(proposed, NoFit) and not choice.pattern:
         raise NoQuantizationFits(proposed, choice)
     return choice
 

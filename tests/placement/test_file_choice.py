@@ -153,8 +153,10 @@ def test_where_none_fits_the_failure_has_each_with_its_reason_and_what_would_hel
 
 
 def test_a_stated_limit_that_holds_none_is_named() -> None:
-    with pytest.raises(NoQuantizationFits, match=r"memory\.claim is 4\.0 GiB") as caught:
+    with pytest.raises(NoQuantizationFits, match=r"4\.0 GiB available on each") as caught:
         chosen(gpu(gib=80), memory={"claim": "4GiB"})
+    assert "memory.claim states no more" in caught.value.detail
+    assert "memory.claim" in caught.value.suggestion
     assert not caught.value.placement.fits
 
 
