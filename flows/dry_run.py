@@ -26,7 +26,7 @@ from moorage.releases.release import Release, ReleaseRow, replaceable
 from moorage.reports.operations_report import changing, reconcile_summary
 from moorage.spec import Approval, ModelSpec, OnDrift
 from moorage.spec.patterns import AUTO_FILES
-from tasks.choose_files import choose_files
+from tasks.choose_files import choose_files, find_quantizations
 from tasks.compare import serving
 from tasks.context import ledger
 from tasks.derive import derive
@@ -83,15 +83,14 @@ class ReleaseSource:
             running: The release that may be stopped first.
         """
         if self.analyzed is None and self.target:
-            found = await self._analyzed(pinned_spec(self.target), self.target.files)
-            require_same(self.target, found.model)
-            self.analyzed = found
+            recorded = await self._analyze(pinned_spec(self.target), self.target.files)
+            require_same(self.target, recorded.model)
+            self.analyzed = recorded
         elif self.analyzed is None:
             spec, choice = self.spec, None
-            if spec.files == AUTO_FILES:
-                choice = await choose_files(spec, await look(), running)
-                spec = with_files(spec, choice)
-            self.analyzed = await self._analyzed(spec, choice)
+            if spec.files == AUTO_FILES and (found := await find_quantizations(spec)):
+                choice = await choose_files(spec, found, await look(), running)
+            self.analyzed = await self._analyze(with_files(spec, choice), choice)
         return self.analyzed
 
     async def is_served_by(self, old: ReleaseRow) -> bool:
@@ -103,7 +102,7 @@ class ReleaseSource:
             return False
         chosen = old.release.files if old.release else None
         try:
-            found = await self._analyzed(with_files(self.spec, chosen), chosen)
+            found = await self._analyze(with_files(self.spec, chosen), chosen)
         except Failure as failure:
             if self.spec.files == AUTO_FILES and failure.cause is Cause.SOURCE_INCOMPLETE:
                 return False
@@ -113,7 +112,7 @@ class ReleaseSource:
             self.analyzed = found
         return same
 
-    async def _analyzed(self, spec: ModelSpec, files: FilesChoice | None) -> Analyzed:
+    async def _analyze(self, spec: ModelSpec, files: FilesChoice | None) -> Analyzed:
         model = await resolve(spec)
         own = self.spec.model_copy(update={"files": spec.files})
         return Analyzed(own, model, await derive(spec, model), files=files)

@@ -1,8 +1,8 @@
-"""Step choose: which of the quantizations of a model fits the fleet (`files: auto`)."""
+"""Steps list and choose: which of the quantizations of a model fits the fleet (`files: auto`)."""
 
 from functools import cache
 
-from moorage.adapters.sources import Keys, read_keys, resolve_one, unstored_source
+from moorage.adapters.sources import read_keys, resolve_one, unstored_source
 from moorage.adapters.system.process import paused_collector
 from moorage.adapters.system.threads import in_thread
 from moorage.engines.registry import ENGINES
@@ -23,6 +23,21 @@ from tasks.place import subject_of
 from tasks.resolve import RESOLVE_SECONDS
 
 
+@flow_task("list", "list the files of {spec.source}", timeout_seconds=RESOLVE_SECONDS, retried=True)
+async def find_quantizations(spec: ModelSpec) -> tuple[Quantization, ...]:
+    """List the quantizations of the model; none where there are no two of them."""
+
+    def listed() -> tuple[Quantization, ...]:
+        asset, gguf = assets_of(spec)[0], spec.engine.stated_name == EngineName.LLAMA_CPP
+        with unstored_source(asset, settings(), read_keys(spec)) as source:
+            return quantizations(source.files(asset), preferred=gguf)
+
+    with step("list") as note:
+        found = await in_thread(listed)
+        note.say(f"{len(found)} quantizations" if found else "nothing to choose from")
+        return found
+
+
 @flow_task(
     "choose",
     "choose a quantization of {spec.source}",
@@ -30,9 +45,9 @@ from tasks.resolve import RESOLVE_SECONDS
     retried=True,
 )
 async def choose_files(
-    spec: ModelSpec, snapshot: FleetSnapshot, running: str
-) -> FilesChoice | None:
-    """Choose the quantization to serve; None where the source has no two of them.
+    spec: ModelSpec, found: tuple[Quantization, ...], snapshot: FleetSnapshot, running: str
+) -> FilesChoice:
+    """Choose the quantization to serve.
 
     Headers are read one after the other, as far as it takes. Nothing is stored or claimed.
 
@@ -40,30 +55,22 @@ async def choose_files(
         Failure: `NO_FIT` with the reason for each quantization; what resolving raises.
     """
     with step("choose") as note:
-        keys = await in_thread(read_keys, spec)
-        choice = await in_thread(_choose, spec, snapshot, running, keys)
-        if choice is None:
-            note.say("nothing: there are no quantizations to choose from")
-        else:
-            note.say(f"{choice.pattern}, {choice.reason}; {len(choice.verdicts)} are there")
+        choice = await in_thread(_choose, spec, found, snapshot, running)
+        note.say(f"{choice.pattern}, {choice.reason}")
         return choice
 
 
 def _choose(
-    spec: ModelSpec, snapshot: FleetSnapshot, running: str, keys: Keys
-) -> FilesChoice | None:
-    asset, *others = assets_of(spec)
-    gguf = spec.engine.stated_name == EngineName.LLAMA_CPP
-    with unstored_source(asset, settings(), keys) as source:
-        found = quantizations(source.files(asset), preferred=gguf)
-        if not found:
-            return None
-        companions = [resolve_one(other, settings(), keys) for other in others]
+    spec: ModelSpec, found: tuple[Quantization, ...], snapshot: FleetSnapshot, running: str
+) -> FilesChoice:
+    keys, assets = read_keys(spec), assets_of(spec)
+    companions = [resolve_one(asset, settings(), keys) for asset in assets[1:]]
+    with unstored_source(assets[0], settings(), keys) as source:
 
         @cache
         def read(one: Quantization) -> ResolvedModel:
-            model = source.resolve(asset.model_copy(update={"files": one.pattern}))
-            return join_companions((asset, *others), [model, *companions])
+            model = source.resolve(assets[0].model_copy(update={"files": one.pattern}))
+            return join_companions(assets, [model, *companions])
 
         def proposal(trial: Trial) -> Placement | NoFit:
             wanted = in_whole(spec) if trial.whole else spec

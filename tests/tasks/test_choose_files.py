@@ -14,7 +14,7 @@ from moorage.models.quantizations import FilesChoice
 from moorage.releases.release import ReleaseRow
 from moorage.spec import EngineName, ModelSpec
 from tasks import context
-from tasks.choose_files import choose_files
+from tasks.choose_files import choose_files, find_quantizations
 from tasks.context import settings
 from tasks.journal import journal
 from tests.builders import a_fleet, a_host, a_release, a_row, a_spec
@@ -47,15 +47,18 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
 
 async def test_only_the_header_of_what_is_tried_is_read_and_nothing_is_stored(hub: Hub) -> None:
     with journal() as opened:
-        choice = await choose_files.untracked(SPEC, FLEET, "")
-    assert choice
+        found = await find_quantizations.untracked(SPEC)
+        choice = await choose_files.untracked(SPEC, found, FLEET, "")
     assert choice.pattern == LARGE
     assert [one.refusal for one in choice.verdicts] == ["", *["smaller than the chosen one"] * 2]
     assert hub.sent(LARGE) == 65_536
     assert not hub.requests_for(MIDDLE)
     assert not hub.requests_for(SMALL)
     assert not settings().models.exists()
-    assert opened.steps[-1].summary.startswith(f"{LARGE}, the largest that fits whole in RAM")
+    assert [one.summary for one in opened.steps] == [
+        "3 quantizations",
+        f"{LARGE}, the largest that fits whole in RAM",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -68,7 +71,7 @@ async def test_where_there_is_nothing_to_choose_resolving_decides(
     context._open.cache_clear()
     with journal():
         spec = SPEC.model_copy(update={"source": source})
-        assert await choose_files.untracked(spec, FLEET, "") is None
+        assert await find_quantizations.untracked(spec) == ()
     assert not hub.requests_for("model-1-of-2.safetensors")
 
 
@@ -104,7 +107,7 @@ async def test_a_rollback_takes_the_recorded_files_without_a_choice(hub: Hub) ->
 async def test_several_models_in_one_place_are_refused(hub: Hub) -> None:
     hub.push(REPO, {name: gguf({"a": (F32, [10])}, 40) for name in ("a-Q4_0.gguf", "b-Q8_0.gguf")})
     with journal(), pytest.raises(Failure, match=r"of one model: a-Q4_0") as caught:
-        await choose_files.untracked(SPEC, FLEET, "")
+        await find_quantizations.untracked(SPEC)
     assert caught.value.cause is Cause.SOURCE_INCOMPLETE
 
 
