@@ -5,6 +5,7 @@ Resolve, derive, survey, place, image and stage, plan, launch, verify, release:
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 from prefect import flow
 from prefect.client.schemas.objects import State
@@ -95,12 +96,9 @@ async def deploy_model(
                 return Completed(name="Unchanged", message=f"unchanged: {reason}")
             old, healthy = await serving(spec, fleet.avoided_hosts)
             source = ReleaseSource(spec, {"applied_from": applied_from, "submission": submission})
-            if old and healthy and old.spec_digest == spec.digest and not force:
-                # Only the model itself can have changed; where it did not, no release is begun.
-                model = (await source.resolve_and_derive()).model
-                if old.is_of(spec, model.revision, model.pins):
-                    await revise(old, spec, fleet)
-                    return ending(unchanged(old, await image_drift(old, fleet)))
+            if old and healthy and not force and await source.is_served_by(old):
+                await revise(old, spec, fleet)
+                return ending(unchanged(old, await image_drift(old, fleet)))
             release = await roll_out(context, source, fleet, old)
     return Completed(message=announcement(release), data=release)
 
@@ -182,10 +180,11 @@ class ReleaseRollout:
 
         if source.analyzed is None:
             await draft.enter(ReleaseState.ANALYZING)
-        analyzed = await source.resolve_and_derive()
+        look = partial(survey, fleet, source.spec.placement.cluster)
+        analyzed = await source.resolve_and_derive(look, running)
         await draft.pin(analyzed)
 
-        surveyed = await survey(fleet, source.spec.placement.cluster)
+        surveyed = await look()
         snapshot = surveyed.with_ports_in_use(self.refused)
         saga.arm("free the claims", free_claims, release, old)
         placed = await place(analyzed, fleet, snapshot, release, running, target)

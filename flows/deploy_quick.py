@@ -32,7 +32,7 @@ async def deploy_quick(
     Args:
         name: Name under which it is served.
         source: `org/repo` on the hub, `org/repo:Q4_K_M` for a quantization, or a source such as
-            `s3://bucket/prefix`.
+            `s3://bucket/prefix`. Of several quantizations the largest that fits is taken.
         engine: The inference server.
         accelerators: Accelerators of each replica: `auto`, or how many; 0 = on CPU.
         context: Longest context in tokens, or `auto`: what the model was made for.

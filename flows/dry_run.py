@@ -3,13 +3,17 @@
 Flows show it as runs of their own. Commands call it as it is: no run, no server, no Prefect.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from moorage.adapters.system.threads import in_thread
+from moorage.common.failures import Cause, Failure
 from moorage.inventory.fleet import Fleet
+from moorage.inventory.snapshot import FleetSnapshot
+from moorage.models.quantizations import FilesChoice, with_files
 from moorage.operations.flow_result import FlowResult
 from moorage.operations.history.rollback import pinned_spec, require_same, rollback_target
 from moorage.operations.reconcile.actions import ActionOutcome
@@ -21,6 +25,8 @@ from moorage.policy.request import Submission
 from moorage.releases.release import Release, ReleaseRow, replaceable
 from moorage.reports.operations_report import changing, reconcile_summary
 from moorage.spec import Approval, ModelSpec, OnDrift
+from moorage.spec.patterns import AUTO_FILES
+from tasks.choose_files import choose_files, find_quantizations
 from tasks.compare import serving
 from tasks.context import ledger
 from tasks.derive import derive
@@ -65,18 +71,51 @@ class ReleaseSource:
     target: Release | None = None
     analyzed: Analyzed | None = None
 
-    async def resolve_and_derive(self) -> Analyzed:
+    async def resolve_and_derive(
+        self, look: Callable[[], Awaitable[FleetSnapshot]], running: str
+    ) -> Analyzed:
         """Resolve the model and derive its profile, once for all attempts of a flow run.
 
         An earlier release needs its recorded revisions; what was removed is staged again later.
+
+        Args:
+            look: Surveys the fleet, where that decides which files are taken.
+            running: The release that may be stopped first.
         """
-        if self.analyzed is None:
-            spec = pinned_spec(self.target) if self.target else self.spec
-            model = await resolve(spec)
-            if self.target:
-                require_same(self.target, model)
-            self.analyzed = Analyzed(self.spec, model, await derive(spec, model))
+        if self.analyzed is None and self.target:
+            recorded = await self._analyze(pinned_spec(self.target), self.target.files)
+            require_same(self.target, recorded.model)
+            self.analyzed = recorded
+        elif self.analyzed is None:
+            spec, choice = self.spec, None
+            if spec.files == AUTO_FILES and (found := await find_quantizations(spec)):
+                choice = await choose_files(spec, found, await look(), running)
+            self.analyzed = await self._analyze(with_files(spec, choice), choice)
         return self.analyzed
+
+    async def is_served_by(self, old: ReleaseRow) -> bool:
+        """Whether a release serves this spec at the revisions that its sources have now.
+
+        Files that were chosen for it stay chosen as long as they are there.
+        """
+        if old.spec_digest != self.spec.digest:
+            return False
+        chosen = old.release.files if old.release else None
+        try:
+            found = await self._analyze(with_files(self.spec, chosen), chosen)
+        except Failure as failure:
+            if self.spec.files == AUTO_FILES and failure.cause is Cause.SOURCE_INCOMPLETE:
+                return False
+            raise
+        same = old.is_of(self.spec, found.model.revision, found.model.pins)
+        if same or self.spec.files != AUTO_FILES:
+            self.analyzed = found
+        return same
+
+    async def _analyze(self, spec: ModelSpec, files: FilesChoice | None) -> Analyzed:
+        model = await resolve(spec)
+        own = self.spec.model_copy(update={"files": spec.files})
+        return Analyzed(own, model, await derive(spec, model), files=files)
 
 
 async def plan_deploy(context: RunContext, spec: ModelSpec, fleet: Fleet) -> FlowResult[Release]:
@@ -85,9 +124,8 @@ async def plan_deploy(context: RunContext, spec: ModelSpec, fleet: Fleet) -> Flo
     fleet = await require_allowed(spec, fleet)
     await check_early(spec, fleet)
     source = ReleaseSource(spec, {})
-    model = (await source.resolve_and_derive()).model
     old, healthy = await serving(spec)
-    if old and healthy and old.is_of(spec, model.revision, model.pins):
+    if old and healthy and await source.is_served_by(old):
         return unchanged(old, await image_drift(old, fleet))
     release = await _plan(context, source, fleet, old, submission)
     await publish_plan(release, f"What deploying {spec.name} would run")
@@ -204,8 +242,9 @@ async def _plan(
 ) -> Release:
     """Record what would run; with a submission, its owner is held to the sizes of the policy."""
     draft, spec, target = ReleaseDraft(context.journal, old), source.spec, source.target
-    analyzed = await source.resolve_and_derive()
-    snapshot = await survey_without_abandoned(fleet, spec)
+    look = partial(survey_without_abandoned, fleet, spec)
+    analyzed = await source.resolve_and_derive(look, replaceable(old))
+    snapshot = await look()
     placement = await dry_place(analyzed, snapshot, replaceable(old), target)
     if submission:
         await require_allowed_size(spec, placement, submission)

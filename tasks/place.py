@@ -77,6 +77,22 @@ async def place(
         return placed
 
 
+def subject_of(analyzed: Analyzed) -> Subject:
+    """The model to place, with measurements of its architecture."""
+    spec, model, profile = analyzed.spec, analyzed.model, analyzed.profile
+    architecture = profile.architectures[0] if profile.architectures else profile.model_type
+    companions = [(one.role, one.model.weights.bytes) for one in model.companions]
+    return Subject(
+        spec=spec,
+        profile=profile,
+        memory=memory_of(spec, model, profile),
+        staged=f"{model.source}@{model.revision}",
+        companion_bytes=sum(size for _, size in companions),
+        adapter_bytes=sum(size for role, size in companions if role == AssetRole.ADAPTER),
+        measured=ledger().measurements.of(architecture),
+    )
+
+
 def _claim(placed: Placed, running: str) -> None:
     """Reserve all seats in the ledger, instead of what the running release holds if it stops."""
     snapshot, stops = placed.snapshot, running if placed.placement.stop_first else ""
@@ -111,7 +127,7 @@ async def _propose_best(analyzed: Analyzed, snapshot: FleetSnapshot, running: st
     """The place that fits best; a model that fits nowhere is shown before that is raised."""
 
     def proposed() -> Placement:
-        subject = _subject(analyzed)
+        subject = subject_of(analyzed)
         if name := subject.spec.placement.cluster:
             cluster = snapshot.cluster(name)
             return propose_on_cluster(subject.spec, subject.profile, cluster, running)
@@ -123,22 +139,6 @@ async def _propose_best(analyzed: Analyzed, snapshot: FleetSnapshot, running: st
     except NoFit as failure:
         await _show(analyzed.spec, failure.placement, failure.suggestion)
         raise
-
-
-def _subject(analyzed: Analyzed) -> Subject:
-    """The model to place, with measurements of its architecture."""
-    spec, model, profile = analyzed.spec, analyzed.model, analyzed.profile
-    architecture = profile.architectures[0] if profile.architectures else profile.model_type
-    companions = [(one.role, one.model.weights.bytes) for one in model.companions]
-    return Subject(
-        spec=spec,
-        profile=profile,
-        memory=memory_of(spec, model, profile),
-        staged=f"{model.source}@{model.revision}",
-        companion_bytes=sum(size for _, size in companions),
-        adapter_bytes=sum(size for role, size in companions if role == AssetRole.ADAPTER),
-        measured=ledger().measurements.of(architecture),
-    )
 
 
 async def _show(spec: ModelSpec, placement: Placement, description: str) -> None:

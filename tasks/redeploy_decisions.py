@@ -9,6 +9,7 @@ from moorage.adapters.registry.pinning import current_digest
 from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.fleet import Fleet, at_site
+from moorage.models.quantizations import with_files
 from moorage.operations.redeploy.drift import (
     Drift,
     DriftKind,
@@ -85,14 +86,26 @@ async def _find_drift(
     spec: ModelSpec, release: Release, fleet: Fleet, *, whether_it_serves: bool
 ) -> tuple[Drift, ...]:
     """Everything that a deploy of the model would make otherwise now."""
-    model, image = await resolve_untracked(spec), tracked_image(release)
+    moved, image = await _branch_drift(spec, release), tracked_image(release)
     digest = await in_thread(current_digest, image, fleet.registries) if image else ""
-    drifts = (*file_drift(release, spec), *branch_drift(release, model.revision, model.pins))
+    drifts = (*file_drift(release, spec), *moved)
     drifts += image_drift(release, digest)
     if whether_it_serves and not (await serving.untracked(spec))[1]:
         gone = Drift(kind=DriftKind.GONE, what=release.id, before="served", after="does not")
         drifts += (gone,)
     return drifts
+
+
+async def _branch_drift(spec: ModelSpec, release: Release) -> tuple[Drift, ...]:
+    """Whether the sources have moved; files that were chosen for the release may be gone by now."""
+    try:
+        model = await resolve_untracked(with_files(spec, release.files))
+    except Failure as failure:
+        if release.files is None or failure.cause is not Cause.SOURCE_INCOMPLETE:
+            raise
+        gone = release.files.pattern
+        return (Drift(kind=DriftKind.BRANCH, what=release.model, before=gone, after="not there"),)
+    return branch_drift(release, model.revision, model.pins)
 
 
 def _candidates(names: list[str]) -> dict[str, Release]:

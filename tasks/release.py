@@ -146,7 +146,12 @@ class ReleaseDraft:
     def add_analysis(self, analyzed: Analyzed) -> None:
         """Add what the model is."""
         model = analyzed.model
-        self.add(revision=model.revision, companions=model.pins, profile=analyzed.profile)
+        self.add(
+            revision=model.revision,
+            companions=model.pins,
+            files=analyzed.files,
+            profile=analyzed.profile,
+        )
 
     def add(self, **values: object) -> None:
         """Add values that a step has made."""
@@ -172,7 +177,7 @@ class ReleaseDraft:
     async def fail(self, error: Exception, failure: Failure) -> None:
         """Record why the release failed."""
         if isinstance(error, NoFit):
-            self.add(placement=error.placement)
+            self.add(**error.content)
         record = FailureRecord.model_validate(failure, from_attributes=True)
         if old := self._old:  # it was started again by now, or never stopped
             line = await in_thread(ledger().releases.transitions, old.id)

@@ -9,6 +9,10 @@ MANIFEST = ".moorage.json"
 """In the directory of each complete model: what it holds, as JSON with an indent of one."""
 
 
+SELECTED = "--"
+"""Between the folder of a source and what tells its selections of files apart."""
+
+
 def selection(source: str, files: str | None) -> str:
     """A remote source with the pattern of what is taken from it: each has a place of its own."""
     return f"{source}#{files}" if files and not is_local(source) else source
@@ -29,7 +33,7 @@ def folder_name(source: str) -> str:
     whole = repository(source)
     if source != whole:
         digits = hashlib.sha256(source.removeprefix(whole).encode()).hexdigest()[:8]
-        return f"{folder_name(whole)}--{digits}"
+        return f"{folder_name(whole)}{SELECTED}{digits}"
     if source.startswith(HUB):
         return source.removeprefix(HUB).replace("/", "--")
     path = source.removeprefix("file://").removeprefix(S3).rstrip("/")

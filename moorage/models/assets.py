@@ -8,6 +8,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.values import Value
 from moorage.inventory.model_store import selection
 from moorage.spec import AdapterSpec, EngineName, ModelSpec
+from moorage.spec.patterns import AUTO_FILES
 
 
 class AssetRole(StrEnum):
@@ -69,7 +70,10 @@ class Pin(Value):
 
 
 def assets_of(spec: ModelSpec) -> tuple[Asset, ...]:
-    """Everything that a spec names: the model first, then its adapters, then the draft model."""
+    """Everything that a spec names: the model first, then its adapters, then the draft model.
+
+    With `files: auto` nothing is selected: a deploy puts the pattern of its choice there before.
+    """
     model = Asset(
         role=AssetRole.MODEL,
         name=spec.name,
@@ -77,7 +81,7 @@ def assets_of(spec: ModelSpec) -> tuple[Asset, ...]:
         revision=spec.revision,
         trust_remote_code=spec.trust_remote_code,
         anything=spec.engine.stated_name == EngineName.CUSTOM,
-        files=spec.files,
+        files=None if spec.files == AUTO_FILES else spec.files,
     )
     assets = [model, *map(adapter_asset, spec.lora)]
     draft = spec.speculative

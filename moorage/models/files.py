@@ -30,6 +30,9 @@ SHARD = re.compile(r"-\d{5}-of-\d{5}(?=\.gguf$)")
 PROJECTOR = "mmproj"
 """In the name of a GGUF file that turns pictures and sound into embeddings for a model."""
 
+IMATRIX = "imatrix"
+"""In the name of a GGUF file that only says which weights matter to whoever quantizes them."""
+
 DUPLICATES = ("consolidated", "original/", "onnx/", "openvino/", "gguf/", "metal/")
 """Files and folders that repeat the same weights in another layout."""
 
@@ -100,9 +103,30 @@ def choose_files(files: Sequence[ModelFile], pattern: str = "") -> Choice:
         raise Failure(
             Cause.SOURCE_INCOMPLETE,
             f"which of several GGUF models is meant: {_listed(sorted(models))}",
-            suggestion='Choose one with `files`, such as `files: "*Q4_K_M*"`.',
+            suggestion='Choose one with `files`, such as `files: "*Q4_K_M*"`; with `files: auto` a'
+            " deploy takes the best that fits.",
         )
     return family, chosen, skipped
+
+
+def gguf_models(
+    files: Iterable[ModelFile], *, preferred: bool = False
+) -> dict[str, list[ModelFile]]:
+    """The GGUF models among the files of a source: the parts of each by its name without numbers.
+
+    Args:
+        preferred: Whether GGUF is wanted where there is a format that engines prefer; else there
+            are none then.
+    """
+    usable = [file for file in files if not _reason_to_skip(file.name)]
+    families = _families_by_folder(usable)
+    if not families or not (preferred or _main_family(usable, families) == GGUF):
+        return {}
+    found: dict[str, list[ModelFile]] = {}
+    for file in usable:
+        if _family_of(file.name) == GGUF and _is_model(file.name):
+            found.setdefault(SHARD.sub("", file.name), []).append(file)
+    return found
 
 
 def model_file(files: Iterable[ModelFile]) -> str:
@@ -257,8 +281,12 @@ def _split(files: Sequence[ModelFile], reasons: Mapping[str, str]) -> Split:
 
 
 def _families_by_folder(candidates: Sequence[ModelFile]) -> dict[str, str]:
-    """The family that engines prefer, for each folder that holds weights."""
-    present = {(_folder(file.name), _family_of(file.name)) for file in candidates}
+    """The family that engines prefer, for each folder that holds the weights of a model.
+
+    A projector may lie at the top while the model has a folder for each quantization.
+    """
+    models = [file.name for file in candidates if _is_model(file.name)]
+    present = {(_folder(name), _family_of(name)) for name in models}
     # The last one that is set wins.
     return {
         folder: family
@@ -316,6 +344,8 @@ def _reason_to_skip(name: str, pattern: str = "") -> str:
         return "no engine here loads this format"
     if PurePosixPath(name).name.startswith(BIN_NOT_WEIGHTS):
         return "state of the training, not of the model"
+    if name.endswith(f".{GGUF}") and IMATRIX in PurePosixPath(name).name:
+        return "statistics for quantizing, no weights"
     if pattern and _is_model(name) and not fnmatchcase(name, pattern):
         return f"not named like {pattern}"
     return ""

@@ -20,6 +20,9 @@ from moorage.models.source import ModelFile, TensorHeaders, WeightSummary
 LENGTH_BYTES = 8
 """A safetensors file starts with the length of its header, as 64 bits, little-endian."""
 
+LONGEST_HEADERS = 64 * MIB
+"""Bytes of the headers of all weight files of a model."""
+
 LONGEST_HEADER = 32 * MIB
 """Bytes. The format allows 100 MB, a model of 90,000 tensors in one file takes 12."""
 

@@ -5,10 +5,11 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
 from moorage.common.values import Value
-from moorage.inventory.model_store import folder_name, selection
-from moorage.models.assets import assets_of
+from moorage.inventory.model_store import SELECTED, folder_name, selection
+from moorage.models.assets import AssetRole, assets_of
 from moorage.releases.release import ReleaseRow, ReleaseState
 from moorage.spec import ModelSpec
+from moorage.spec.patterns import AUTO_FILES
 
 
 class StoredState(StrEnum):
@@ -44,18 +45,26 @@ class Need(Value):
     """A model that a release needs: the folder of its source.
 
     An empty revision, and empty hosts, are not known yet: any will do.
+
+    Attributes:
+        any_files: Whether its files are not known yet either: every selection of the source counts.
     """
 
     release: str
     folder: str
     revision: str = ""
     hosts: frozenset[str] = frozenset()
+    any_files: bool = False
 
     def concerns(self, stored: Stored, *, anywhere: bool) -> bool:
         """Whether it needs a stored model, on its hosts or `anywhere`: hosts may share a store."""
         here = anywhere or not self.hosts or stored.host in self.hosts
         revision = self.revision in ("", stored.revision)
-        return here and revision and stored.path.split("/")[1:2] == [self.folder]
+        return here and revision and self._means("".join(stored.path.split("/")[1:2]))
+
+    def _means(self, folder: str) -> bool:
+        of_source = self.any_files and folder.startswith(f"{self.folder}{SELECTED}")
+        return of_source or folder == self.folder
 
 
 def needs(rows: Iterable[ReleaseRow], specs: Mapping[str, ModelSpec]) -> tuple[Need, ...]:
@@ -90,10 +99,18 @@ def to_prune(
 
 def _needs(row: ReleaseRow, spec: ModelSpec) -> Iterable[Need]:
     if row.state != ReleaseState.RUNNING or row.release is None:
-        return [Need(release=row.id, folder=folder_name(one.selection)) for one in assets_of(spec)]
+        chosen_later = spec.files == AUTO_FILES
+        return [
+            Need(
+                release=row.id,
+                folder=folder_name(one.selection),
+                any_files=chosen_later and one.role == AssetRole.MODEL,
+            )
+            for one in assets_of(spec)
+        ]
     hosts = frozenset(workload.host for workload in row.workloads)
     pins = [(pin.source, pin.revision) for pin in row.release.companions]
     return [
         Need(release=row.id, folder=folder_name(source), revision=revision, hosts=hosts)
-        for source, revision in [(selection(spec.source, spec.files), row.revision), *pins]
+        for source, revision in [(selection(spec.source, row.release.pattern), row.revision), *pins]
     ]

@@ -86,11 +86,15 @@ def explain(verdicts: Sequence[Verdict]) -> str:
 
     The nearest misses come first; hosts that were refused with the same words share a line.
     """
-    refused = sorted((verdict for verdict in verdicts if verdict.refusal), key=_miss)
-    if not refused:
+    lines = _refusals(verdicts)
+    if not lines:
         return "every host would do" if verdicts else "the fleet has no hosts"
-    lines = [f"{hosts}: {outcome}: {why}" for hosts, outcome, why in _grouped(refused)]
     return "\n".join([*summary(verdicts), *_cut(lines)])
+
+
+def nearest_miss(verdicts: Sequence[Verdict]) -> str:
+    """The first line of `explain` that is about hosts; empty = none was refused."""
+    return next(iter(_refusals(verdicts)), "")
 
 
 def summary(verdicts: Sequence[Verdict]) -> list[str]:
@@ -123,6 +127,12 @@ def rows(
     able = sorted((v for v in others if not v.refusal), key=lambda v: -v.score)
     refused = sorted((v for v in others if v.refusal), key=_miss)
     return [*taken, *_shown(_grouped(able)), *_shown(_grouped(refused))]
+
+
+def _refusals(verdicts: Iterable[Verdict]) -> list[str]:
+    """The refused hosts with their reasons, the nearest misses first."""
+    refused = sorted((verdict for verdict in verdicts if verdict.refusal), key=_miss)
+    return [f"{hosts}: {outcome}: {why}" for hosts, outcome, why in _grouped(refused)]
 
 
 def _grouped(verdicts: Sequence[Verdict]) -> list[tuple[str, str, str]]:

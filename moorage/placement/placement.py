@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from moorage.common.values import Origin, Value
@@ -10,6 +10,7 @@ from moorage.inventory.claims import Claim, Resource
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.memory.need import CpuNeed, Need
 from moorage.models.profile import ModelProfile
+from moorage.models.quantizations import FilesChoice
 from moorage.models.source import ResolvedModel
 from moorage.placement.explanation import Verdict
 from moorage.spec import EngineName, ModelSpec, Policy, RuntimeName
@@ -235,15 +236,21 @@ class Placement(Value):
 
 @dataclass(frozen=True, slots=True)
 class Analyzed:
-    """A model that was found and looked at."""
+    """A model that was found and looked at.
+
+    Attributes:
+        files: Why its files and no others; None = there was nothing to choose.
+    """
 
     spec: ModelSpec
     model: ResolvedModel
     profile: ModelProfile
+    files: FilesChoice | None = field(default=None, kw_only=True)
 
     def placed(self, placement: Placement, snapshot: FleetSnapshot, release: str) -> Placed:
         """The same model with a place for one of its releases."""
-        return Placed(self.spec, self.model, self.profile, placement, snapshot, release)
+        known = (self.spec, self.model, self.profile)
+        return Placed(*known, placement, snapshot, release, files=self.files)
 
 
 @dataclass(frozen=True, slots=True)

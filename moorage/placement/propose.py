@@ -33,10 +33,14 @@ from moorage.placement.view import HostView, view_of
 
 
 class NoFit(Failure):
-    """No host can take the model; the placement without seats says why."""
+    """No host can take the model; the placement without seats says why.
 
-    def __init__(self, cause: Cause, placement: Placement) -> None:
-        why = [explain(placement.verdicts)]
+    Args:
+        others: What else was tried, a line each.
+    """
+
+    def __init__(self, cause: Cause, placement: Placement, others: Sequence[str] = ()) -> None:
+        why = [*others, explain(placement.verdicts)]
         why += [f"nearest: {placement.shortage}"] if placement.shortage else []
         why += [f"trouble: {trouble}" for trouble in placement.troubles]
         super().__init__(cause, "\n".join(why), suggestion="\n".join(placement.remedies))

@@ -15,6 +15,7 @@ from moorage.inventory.claims import Claim
 from moorage.memory.calibration import Measurement
 from moorage.models.assets import Pin
 from moorage.models.profile import ModelProfile
+from moorage.models.quantizations import FilesChoice, with_files
 from moorage.placement.placement import Placement
 from moorage.policy.request import Submission
 from moorage.readiness.acceptance import Acceptance
@@ -61,6 +62,7 @@ class Release(Value):
         revision: Commit on the hub, or fingerprint of the local directory; empty when the model
             could not be resolved.
         companions: Pinned revisions of its adapters and its draft model.
+        files: The quantization that was chosen for it; None = there was nothing to choose.
         profile: None when the flow failed before; so are the fields below.
         image: With its digest where the runtime knows it; None for a process.
         facts: What each serving engine reports about itself.
@@ -85,6 +87,7 @@ class Release(Value):
     spec_digest: str
     revision: str
     companions: tuple[Pin, ...] = ()
+    files: FilesChoice | None = None
     profile: ModelProfile | None = None
     placement: Placement | None = None
     image: Image | None = None
@@ -133,6 +136,11 @@ class Release(Value):
             finished_at=at,
             **facts,
         )
+
+    @property
+    def pattern(self) -> str | None:
+        """What selects its weight files: as the spec says, or as was chosen; None = all of them."""
+        return with_files(self.spec, self.files).files
 
     @property
     def ran(self) -> bool:

@@ -8,6 +8,7 @@ from moorage.common.units import human_bytes, human_seconds
 from moorage.engines.recovery import Correction
 from moorage.models.assets import AssetRole, Pin
 from moorage.models.profile import ModelProfile
+from moorage.models.quantizations import FilesChoice
 from moorage.models.source import ResolvedModel
 from moorage.readiness.acceptance import short_seconds
 from moorage.readiness.engine_facts import EngineFacts
@@ -44,6 +45,7 @@ def release_document(
         _endpoints(release),
         next_steps(release) if not states or states[-1].state in SERVING else Section(),
         _facts(release),
+        _quantizations(release.files),
         _corrections(release.corrections),
         *(_failure(f"Failed: {failure.cause}", failure) if failure else ()),
         *placement_sections(release.placement),
@@ -69,7 +71,8 @@ def plan_document(release: Release) -> Document:
     """What a deploy would run."""
     planned = (*placement_sections(release.placement), *plan_sections(release.plan))
     title = f"Plan for {release.model}: {release.id}"
-    return Document(title=title, sections=(_facts(release), *planned))
+    known = (_facts(release), _quantizations(release.files))
+    return Document(title=title, sections=(*known, *planned))
 
 
 def failure_document(model: str, failure: Failure, release: str) -> Document:
@@ -143,6 +146,7 @@ def _facts(release: Release) -> Section:
     rows = [
         ("Source", release.spec.source),
         ("Revision", release.revision),
+        *([("Files", f"{choice.pattern} ({choice.reason})")] if (choice := release.files) else ()),
         ("Spec", release.spec_digest),
         *map(_companion, release.companions),
     ]
@@ -190,6 +194,17 @@ def _image(release: Release) -> str:
     image = release.image
     pinned = f" = {image.pinned}" if image.pinned != image.reference else ""
     return f"{image.reference}{pinned} ({image.reason})"
+
+
+def _quantizations(choice: FilesChoice | None) -> Section:
+    """What became of each quantization; empty where there was nothing to choose."""
+    if choice is None:
+        return Section()
+    rows = tuple(
+        (one.name, human_bytes(one.bytes), one.refusal or f"taken: {choice.reason}")
+        for one in choice.verdicts
+    )
+    return Section(title="Quantizations", header=("file", "size", "outcome"), rows=rows)
 
 
 def _failure(title: str, failure: Failure | FailureRecord) -> tuple[Section, ...]:

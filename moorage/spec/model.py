@@ -180,8 +180,8 @@ class ModelSpec(InputValue):
     files: FilesPattern | None = Field(
         None,
         description="Pattern of the weight files that are taken, such as `*Q4_K_M*` where a source"
-        " has a model in several quantizations. Empty = all files of the format that engines"
-        " prefer.",
+        " has a model in several quantizations; `auto` takes the largest that fits. Empty = all"
+        " files of the format that engines prefer.",
     )
     engine: EngineSpec = Field(
         EngineSpec(),

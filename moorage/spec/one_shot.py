@@ -3,6 +3,8 @@
 import re
 from typing import Any
 
+from moorage.spec.patterns import AUTO_FILES
+
 HUB = "hf://"
 SCHEMES = (HUB, "s3://", "file://")
 REPOSITORY = re.compile(r"(?:hf://)?(?P<repo>[\w.-]+/[\w.-]+)(?::(?P<files>[\w.*-]+))?")
@@ -14,6 +16,8 @@ NUMBER_PATTERN = r"^(auto|[0-9]{1,9})$"
 NAME = re.compile(r"[^a-z0-9]+")
 ONE_SHOT = re.compile(r"run-([a-z0-9-]+-)?[0-9a-f]{6}")
 
+AUTOMATIC = {"files": AUTO_FILES}
+
 LONGEST = 40
 """Characters of the source's name in the model's name."""
 
@@ -21,13 +25,15 @@ LONGEST = 40
 def one_shot_spec(source: str, token: str, **fields: Any) -> dict[str, Any]:
     """The content of the spec for a model that is served once.
 
+    Of several quantizations it takes the best that fits, unless one is named.
+
     Args:
         source: `org/repo`, `org/repo:QUANTIZATION`, or a source as in a spec.
         token: Makes the model's name differ from all others.
         fields: Of the spec; those without a value are left out.
     """
     given = {key: value for key, value in fields.items() if value}
-    content = {**source_of(source), **given}
+    content = {**AUTOMATIC, **source_of(source), **given}
     return {"name": one_shot_name(content["source"], token), **content}
 
 
@@ -46,6 +52,7 @@ def quick_spec(
     """
     return {
         "name": name,
+        **AUTOMATIC,
         **source_of(source),
         "engine": {"name": engine},
         "placement": {"accelerators": _number(accelerators)},

@@ -20,6 +20,9 @@ SOURCE_PATTERN = (
 )
 ACCELERATOR_PATTERN = r"^[A-Za-z0-9][\w.-]*:[a-z]+:\d+$"
 KIND_PATTERN = r"^[\w* .()/-]+$"
+AUTO_FILES = "auto"
+"""Instead of a pattern of files: a deploy takes the best quantization that fits."""
+
 FILES_PATTERN = r"^[\w*?\[\].@+=/-]{1,200}$"
 SECRET_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
 VARIABLE_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*$"

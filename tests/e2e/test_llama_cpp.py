@@ -160,11 +160,60 @@ def test_one_of_several_quantizations_is_named_by_a_pattern(
     error = workplace.json("plan", workplace.spec(source=source, engine=LLAMA), code=4)["error"]
     assert "which of several GGUF models" in error["detail"]
     assert "files" in error["suggestion"]
-    plan = workplace.json("plan", workplace.spec(source=source, engine=LLAMA, files="*F32*"))[
-        "plan"
-    ]
-    command = [word for flag in plan["containers"][0]["command"] for word in flag["tokens"]]
-    assert command[command.index("--model") + 1] == f"{folder}/tiny-F32.gguf"
+    plan = workplace.json("plan", workplace.spec(source=source, engine=LLAMA, files="*F32*"))
+    assert served_file(plan) == f"{folder}/tiny-F32.gguf"
+
+
+def test_the_largest_quantization_that_fits_is_served_and_stays_chosen(
+    workplace: Workplace, tiny_llama: Path, tiny_gguf: Path, tmp_path: Path
+) -> None:
+    folder = quantized(tmp_path / "several", tiny_llama, tiny_gguf)
+    fields: dict[str, Any] = {"source": f"file://{folder}", "engine": LLAMA, "files": "auto"}
+    largest = workplace.json("plan", workplace.spec(**fields))
+    assert largest["files"]["pattern"] == "tiny-Q8_0.gguf"
+    (seat,) = largest["placement"]["seats"]
+    sizes = [one["bytes"] for one in largest["files"]["verdicts"]]
+    limit = seat["ram_bytes"] - (sizes[0] - sizes[1]) // 2
+
+    spec = workplace.spec(**fields, placement={"ram": limit})
+    planned = workplace.json("plan", spec)
+    first = workplace.json("deploy", spec)["release"]
+    assert (first["files"], first["plan"]) == (planned["files"], planned["plan"])
+    refused = {one["name"]: one["refusal"] for one in first["files"]["verdicts"]}
+    assert refused["tiny-Q8_0.gguf"].endswith("placement.ram states no more")
+    assert refused["tiny-Q6_K.gguf"] == ""
+    assert refused["tiny-Q4_0.gguf"] == "smaller than the chosen one"
+    assert first["spec"]["files"] == "auto"
+    assert completion(workplace, first)
+    shown = workplace.run("show", workplace.named("tiny")).stdout
+    assert "Quantizations" in shown
+    assert "placement.ram states" in shown
+
+    same = workplace.json("deploy", spec)
+    assert same["release"]["id"] == first["id"]
+    second = workplace.json("deploy", workplace.spec(**fields))["release"]
+    assert second["files"]["pattern"] == "tiny-Q8_0.gguf"
+    back = workplace.json("rollback", workplace.named("tiny"))["release"]
+    assert back["files"] == first["files"]
+    assert served_file(back) == f"{folder}/tiny-Q6_K.gguf"
+    workplace.run("retire", workplace.named("tiny"))
+    assert workplace.is_clean()
+
+
+def test_where_no_quantization_fits_each_is_named_with_its_need(
+    workplace: Workplace, tiny_llama: Path, tiny_gguf: Path, tmp_path: Path
+) -> None:
+    folder = quantized(tmp_path / "several", tiny_llama, tiny_gguf)
+    spec = workplace.spec(
+        source=f"file://{folder}", engine=LLAMA, files="auto", placement={"ram": "64MiB"}
+    )
+    error = workplace.json("deploy", spec, code=3)["error"]
+    for one in error["files"]["verdicts"]:
+        assert "64.0 MiB available; placement.ram states no more" in one["refusal"]
+    assert "tiny-Q4_0.gguf" in error["detail"]
+    record = workplace.json("show", f"{workplace.named('tiny')}.v1")
+    assert record["files"] == error["files"]
+    assert workplace.is_clean()
 
 
 @pytest.mark.parametrize(
@@ -186,6 +235,24 @@ def test_what_the_server_does_not_take_is_refused_before_it_starts(
     error = workplace.json("plan", spec, code=2)["error"]
     assert why in f"{error['detail']} {error['suggestion']}"
     assert error["detail"].startswith("engine.args: --")
+
+
+def quantized(folder: Path, model: Path, largest: Path) -> Path:
+    """A folder with three files of one model, each named as a quantization of about its size."""
+    folder.mkdir()
+    shutil.copy(largest, folder / "tiny-Q8_0.gguf")
+    script = REPOSITORY / "scripts" / "make_tiny_gguf.py"
+    for name, kind in (("tiny-Q6_K.gguf", "f16"), ("tiny-Q4_0.gguf", "q8_0")):
+        command = [sys.executable, script, model, folder / name, "--type", kind]
+        subprocess.run(list(map(str, command)), check=True, capture_output=True)
+    return folder
+
+
+def served_file(release: dict[str, Any]) -> str:
+    """What the engine's command line names."""
+    flags = release["plan"]["containers"][0]["command"]
+    words: list[str] = [word for flag in flags for word in flag["tokens"]]
+    return words[words.index("--model") + 1]
 
 
 def adapters(folder: Path, model: Path) -> tuple[tuple[Path, Path], Path]:

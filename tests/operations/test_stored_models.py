@@ -79,6 +79,18 @@ def test_a_release_needs_its_revision_on_its_hosts(wanted: Need, concerned: bool
     assert wanted.concerns(partial, anywhere=False) is concerned
 
 
+@pytest.mark.parametrize(
+    ("folder", "concerned"),
+    [("acme--old", True), ("acme--old--0a1b2c3d", True), ("acme--older", False)],
+)
+def test_a_release_that_has_not_chosen_its_files_needs_all_of_its_source(
+    folder: str, concerned: bool
+) -> None:
+    here = stored("old", 1, path=f"models/{folder}/abc")
+    assert need(revision="", any_files=True).concerns(here, anywhere=False) is concerned
+    assert need(revision="").concerns(here, anywhere=False) is (folder == "acme--old")
+
+
 def test_this_machines_hosts_share_a_store() -> None:
     here = stored("old", 1, path="models/acme--old/abc")
     assert need(hosts={"b"}).concerns(here, anywhere=True)

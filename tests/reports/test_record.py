@@ -15,6 +15,7 @@ from moorage.engines.recovery import Correction, with_correction
 from moorage.images.image import Image
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.models.assets import AssetRole, Pin
+from moorage.models.quantizations import FilesChoice, FileVerdict
 from moorage.models.source import SkippedFile
 from moorage.placement.placement import Placed
 from moorage.readiness.acceptance import Acceptance, LoadFigures
@@ -168,6 +169,19 @@ def test_the_record_of_a_release_that_failed(golden: Golden) -> None:
 
 def test_a_plan_shows_what_a_deploy_would_run(golden: Golden) -> None:
     golden("plan.md", plan_document(planned(ON_CPU, None, a_cpu_host())).markdown() + "\n")
+
+
+@pytest.mark.parametrize("shown", [plan_document, release_document])
+def test_each_quantization_is_shown_with_what_became_of_it(
+    shown: Callable[[Release], Document],
+) -> None:
+    large = FileVerdict(name="Q8_0.gguf", bytes=8 * GIB, refusal="placement.ram is 6.0 GiB")
+    small = FileVerdict(name="Q4_0.gguf", bytes=4 * GIB)
+    choice = FilesChoice(pattern="Q4_0.gguf", reason="the largest", verdicts=(large, small))
+    text = shown(a_release(files=choice)).markdown().replace("\N{NO-BREAK SPACE}", " ")
+    assert "| Q8_0.gguf | 8.0 GiB | placement.ram is 6.0 GiB |" in text
+    assert "| Q4_0.gguf | 4.0 GiB | taken: the largest |" in text
+    assert "Q4_0.gguf (the largest)" in text
 
 
 def test_a_model_is_shown_with_the_files_that_are_used_and_left(golden: Golden) -> None:

@@ -6,7 +6,11 @@ Clients of remote ones are imported where one is asked.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from moorage.adapters.secrets import read_secrets, remember
@@ -22,7 +26,7 @@ from moorage.inventory.model_store import (
     selection,
 )
 from moorage.models.assets import Asset, AssetRole, SourceRequest, assets_of, require_rank
-from moorage.models.files import layout_of
+from moorage.models.files import MODEL, Layout, layout_of
 from moorage.models.source import ResolvedModel, join_companions
 from moorage.spec import ModelSpec
 
@@ -103,10 +107,28 @@ def source_for(
     layout = layout_of(role)
     if is_local(wanted.source):
         return LocalSource(layout, anything=anything)
-    from moorage.adapters.sources.remote_source import RemoteSource  # noqa: PLC0415  (see above)
-
     # A repository may hold an adapter and a model: each is chosen and stored separately.
     folder = settings.adapters if role == AssetRole.ADAPTER else settings.models
+    return _remote_source(wanted, settings, keys, folder, layout)
+
+
+@contextmanager
+def unstored_source(
+    wanted: SourceRequest, settings: Settings, keys: Keys
+) -> Iterator[RemoteSource | LocalSource]:
+    """The source of a model while several of its quantizations are read: nothing is stored."""
+    if is_local(wanted.source):
+        yield LocalSource()
+        return
+    with TemporaryDirectory(prefix="moorage-") as folder:
+        yield _remote_source(wanted, settings, keys, Path(folder), MODEL)
+
+
+def _remote_source(
+    wanted: SourceRequest, settings: Settings, keys: Keys, folder: Path, layout: Layout
+) -> RemoteSource:
+    from moorage.adapters.sources.remote_source import RemoteSource  # noqa: PLC0415  (see above)
+
     return RemoteSource(
         client_for(wanted.source, settings, keys),
         ModelStore(folder, folder_name(selection(wanted.source, wanted.files))),

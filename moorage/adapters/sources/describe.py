@@ -36,16 +36,13 @@ from moorage.models.gguf_config import (
     has_template,
 )
 from moorage.models.source import ModelFile, SkippedFile
-from moorage.models.weights import FileWeights, from_size, header_end, read_header
+from moorage.models.weights import LONGEST_HEADERS, FileWeights, from_size, header_end, read_header
 
 FIRST_READ = 65_536
 """Bytes of a weight file to read at once; most headers are shorter."""
 
 GROWTH = 4
 """How many times more is read of a GGUF file, until it is all of its header."""
-
-LONGEST_HEADERS = 64 * MIB
-"""Bytes of the headers of all weight files of a model."""
 
 MOST_TENSORS = 300_000
 """Tensors of a model: 280,000 are the most that is known."""

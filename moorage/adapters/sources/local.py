@@ -37,6 +37,18 @@ class LocalSource:
     def __init__(self, layout: Layout = MODEL, *, anything: bool = False) -> None:
         self._layout, self._anything = layout, anything
 
+    def files(self, wanted: SourceRequest) -> tuple[ModelFile, ...]:
+        """All files of a directory; none where `resolve` finds no model.
+
+        Raises:
+            Failure: `SOURCE_INCOMPLETE` or `SOURCE_CORRUPT`, as `resolve`.
+        """
+        root = _root(wanted)
+        try:
+            return _list_files(root) if _holds_model(root, self._layout) else ()
+        except OSError as error:
+            raise _unreadable(error) from None
+
     def resolve(self, wanted: SourceRequest) -> ResolvedModel:
         """Read what the model is. Its revision is a fingerprint of names, sizes and times.
 
@@ -45,7 +57,7 @@ class LocalSource:
                 file is missing or unreadable, `SOURCE_CORRUPT` when one is malformed or no file,
                 `CONFIG_UNREADABLE`.
         """
-        root = Path(wanted.source.removeprefix(SCHEME)).expanduser().absolute()
+        root = _root(wanted)
         try:
             pattern = wanted.files or ""
             if root.name.endswith(".gguf") and root.is_file():
@@ -98,6 +110,10 @@ class LocalSource:
         return model
 
 
+def _root(wanted: SourceRequest) -> Path:
+    return Path(wanted.source.removeprefix(SCHEME)).expanduser().absolute()
+
+
 def _require_config(root: Path, layout: Layout) -> None:
     if not root.is_dir():
         raise Failure(
@@ -106,7 +122,7 @@ def _require_config(root: Path, layout: Layout) -> None:
             suggestion=_similar(root),
         )
     # Before the listing: a wrong path such as / would be listed for long.
-    if not any(root.glob("*.gguf")) and not _has(root, layout.config):
+    if not _holds_model(root, layout):
         raise Failure(Cause.SOURCE_INCOMPLETE, f"there is no {layout.config} in {root}")
 
 
@@ -119,6 +135,10 @@ def _similar(root: Path) -> str | None:
         return f"There is no {root.parent} either." if not root.parent.exists() else None
     close = get_close_matches(root.name, siblings, n=1)
     return f"Did you mean {SCHEME}{root.parent / close[0]}?" if close else None
+
+
+def _holds_model(root: Path, layout: Layout) -> bool:
+    return any(root.glob("*.gguf")) or _has(root, layout.config)
 
 
 def _has(root: Path, config: str) -> bool:

@@ -117,6 +117,15 @@ class RemoteSource:
     ) -> None:
         self._client, self._store, self._layout = client, store, layout
         self._workers, self._offline = workers, offline
+        self._listed: dict[str, tuple[str, tuple[ModelFile, ...]]] = {}
+
+    def files(self, wanted: SourceRequest) -> tuple[ModelFile, ...]:
+        """All files at the source; none while it may not be asked.
+
+        Raises:
+            Failure: `SOURCE_...` or `HUB_...`.
+        """
+        return () if self._offline else self._list_files(wanted.revision or "")[1]
 
     def resolve(self, wanted: SourceRequest) -> ResolvedModel:
         """Pin the revision to a commit and read what the model is, without its weights.
@@ -198,8 +207,11 @@ class RemoteSource:
         return commit if stored and (self._offline or COMMIT.fullmatch(revision)) else None
 
     def _list_files(self, revision: str) -> tuple[str, tuple[ModelFile, ...]]:
+        """The commit and its files, asked for once."""
         try:
-            return self._client.list_files(revision)
+            if revision not in self._listed:
+                self._listed[revision] = self._client.list_files(revision)
+            return self._listed[revision]
         except Failure as failure:
             commit = self._store.refs.commit_of(revision)
             if not failure.cause.retryable or not commit or not self._store.manifest(commit):

@@ -145,7 +145,8 @@ def _revisions(release: Release) -> dict[str, str]:
         )
         for pin in release.companions
     }
-    return {"model": f"{release.spec.source} at {release.revision}", **pins}
+    files = {"files": release.pattern} if release.files and release.pattern else {}
+    return {"model": f"{release.spec.source} at {release.revision}", **files, **pins}
 
 
 def _image(release: Release) -> dict[str, str]:

@@ -93,7 +93,7 @@ HUB = "hf://"
 
 
 def pinned_spec(release: Release) -> ModelSpec:
-    """The spec of a release, with the exact revisions that it ran."""
+    """The spec of a release, with the exact revisions and the files that it ran."""
     spec = release.spec
     adapters = {
         pin.name: pin.revision for pin in release.companions if pin.role == AssetRole.ADAPTER
@@ -107,7 +107,8 @@ def pinned_spec(release: Release) -> ModelSpec:
         drafts = (pin.revision for pin in release.companions if pin.role == AssetRole.DRAFT)
         draft = draft.model_copy(update=_pin(draft.model, next(drafts, None)))
     own = _pin(spec.source, release.revision)
-    return spec.model_copy(update={**own, "lora": lora, "speculative": draft})
+    changes = {**own, "files": release.pattern, "lora": lora, "speculative": draft}
+    return spec.model_copy(update=changes)
 
 
 def require_same(release: Release, found: ResolvedModel) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
+from moorage.models.quantizations import FilesChoice
 from moorage.operations.history.comparison import compare
 from moorage.reports.operations_report import comparison_document
 from tests.builders import a_release, a_spec
@@ -28,6 +29,14 @@ def test_values_of_variables_and_secrets_are_never_told() -> None:
     content = compare(planned(before), planned(after, 2)).model_dump_json()
     assert "PATTERN" in content
     assert "hush" not in content
+
+
+def test_another_choice_of_files_is_a_difference() -> None:
+    spec = a_spec(files="auto")
+    choices = [FilesChoice(pattern=name, reason="", verdicts=()) for name in ("Q8.gguf", "Q6.gguf")]
+    before, after = (a_release(spec=spec, files=choice) for choice in choices)
+    (change,) = compare(before, after).revision
+    assert (change.what, change.before, change.after) == ("files", "Q8.gguf", "Q6.gguf")
 
 
 def test_equal_releases_say_so_and_show_their_figures() -> None:

@@ -12,6 +12,7 @@ from moorage.engines.flags import Flag, Variable
 from moorage.engines.launch import LaunchPlan, Mount
 from moorage.engines.recovery import Correction, with_correction
 from moorage.models.assets import AssetRole, Pin
+from moorage.models.quantizations import FilesChoice
 from moorage.operations.history.rollback import (
     last_two,
     one_of,
@@ -121,6 +122,16 @@ def test_the_model_its_adapters_and_its_draft_are_pinned() -> None:
     assert spec.speculative
     assert spec.speculative.revision == "d" * 40
     assert type(spec).model_validate(spec.model_dump(mode="json")) == spec
+
+
+@pytest.mark.parametrize(
+    ("files", "chosen", "pinned"),
+    [("auto", "*Q6*", "*Q6*"), ("auto", "", None), ("*Q4*", "", "*Q4*"), (None, "", None)],
+)
+def test_files_are_those_that_it_ran(files: str | None, chosen: str, pinned: str | None) -> None:
+    choice = FilesChoice(pattern=chosen, reason="", verdicts=()) if chosen else None
+    spec = a_spec(files=files)
+    assert pinned_spec(a_release(spec=spec, files=choice)).files == pinned
 
 
 def test_a_directory_has_no_revision_to_pin() -> None:

@@ -1,0 +1,177 @@
+"""The choice among the quantizations of a model: the largest that fits whole.
+
+It is made step by step, for each quantization has to be read before it is tried.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from moorage.common.units import human_bytes
+from moorage.inventory.claims import Capacity, Resource
+from moorage.inventory.snapshot import FleetSnapshot
+from moorage.models.quantizations import FilesChoice, FileVerdict, Quantization
+from moorage.models.weights import LONGEST_HEADERS
+from moorage.placement.file_trial import Fit, Outcome, Trial, outcome_of, within_limits
+from moorage.placement.placement import Placement
+from moorage.placement.propose import NoFit
+from moorage.spec import ModelSpec
+
+MOST_TRIED = 12
+"""Quantizations that are read at most, besides the smallest: a header has up to 16 MiB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What there is to choose from.
+
+    Attributes:
+        found: As `quantizations` lists them.
+        most: Bytes of weights that the largest host could hold whole; None = there is no limit
+            that is sure.
+        only_ram: Whether none can have a place on accelerators.
+    """
+
+    found: tuple[Quantization, ...]
+    most: int | None = None
+    only_ram: bool = False
+
+    @property
+    def candidates(self) -> tuple[Quantization, ...]:
+        """Those that may be chosen: with fewer bits a weight than the others, if they differ."""
+        return tuple(one for one in self.found if one.bits == self.found[0].bits)
+
+    @property
+    def tried(self) -> tuple[Trial, ...]:
+        """The candidates that are tried whole, as long as none fits."""
+        return tuple(map(_whole, filter(self.may_fit, self.candidates)))[:MOST_TRIED]
+
+    def may_fit(self, one: Quantization) -> bool:
+        """Whether the size of its files leaves it open that it fits whole."""
+        return self.most is None or one.bytes - LONGEST_HEADERS <= self.most
+
+
+Outcomes = Mapping[Trial, Outcome]
+
+
+class NoQuantizationFits(NoFit):
+    """No host can take any quantization; the placement is that of the smallest.
+
+    Args:
+        last: Why the smallest does not fit.
+    """
+
+    def __init__(self, last: NoFit, choice: FilesChoice) -> None:
+        lines = [f"{one.name} ({human_bytes(one.bytes)}): {one.refusal}" for one in choice.verdicts]
+        super().__init__(last.cause, last.placement, lines)
+        self.choice = choice
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """The placement, and the verdict on every quantization."""
+        return {**super().content, "files": self.choice}
+
+
+def offer_of(found: Sequence[Quantization], spec: ModelSpec, fleet: FleetSnapshot) -> Offer:
+    """What the quantizations of a source are to a spec and a fleet."""
+    spans = spec.placement.across_hosts or spec.placement.hosts != "auto"
+    totals = [_most_whole(host.capacities) for host in fleet.hosts]
+    accelerators = any(host.accelerators for host in fleet.hosts)
+    return Offer(
+        found=tuple(found),
+        most=None if spans else max(totals, default=0),
+        only_ram=not accelerators or spec.placement.accelerators == 0,
+    )
+
+
+def choose(offer: Offer, propose: Callable[[Trial], Placement | NoFit]) -> FilesChoice:
+    """Try one quantization after the other, until the best is known.
+
+    Args:
+        propose: What placing one comes to. It is only asked for what has to be known.
+
+    Raises:
+        NoQuantizationFits: With the reason for each.
+    """
+    outcomes: dict[Trial, Outcome] = {}
+    while trial := _next_trial(offer, outcomes):
+        proposed = within_limits(propose(trial))
+        outcomes[trial] = outcome_of(proposed)
+    choice = _decide(offer, outcomes)
+    if isinstance(proposed, NoFit) and not choice.pattern:
+        raise NoQuantizationFits(proposed, choice)
+    return choice
+
+
+def _most_whole(capacities: Iterable[Capacity]) -> int:
+    """Bytes of a host's accelerators, or of its RAM where that is more."""
+    sizes = Counter[Resource]()
+    for one in capacities:
+        sizes[one.resource] += one.amount
+    return max(sizes[Resource.ACCELERATOR], sizes[Resource.RAM])
+
+
+def _next_trial(offer: Offer, outcomes: Outcomes) -> Trial | None:
+    """The trial whose outcome has to be known next; None = enough is known."""
+    fits = {outcome.fit for outcome in outcomes.values()}
+    if Fit.ACCELERATORS in fits or (offer.only_ram and Fit.RAM in fits):
+        return None
+    if left := next((one for one in offer.tried if one not in outcomes), None):
+        return left
+    last = _last(offer)
+    return None if Fit.RAM in fits or last in outcomes else last
+
+
+def _decide(offer: Offer, outcomes: Outcomes) -> FilesChoice:
+    """The largest that fits whole on accelerators, else whole in RAM, else the smallest in parts.
+
+    Without a pattern where none fits.
+    """
+    chosen = _chosen(offer, outcomes)
+    verdicts = tuple(
+        FileVerdict(
+            name=one.name,
+            bytes=one.bytes,
+            refusal="" if chosen and one == chosen.quantization else _refusal(one, offer, outcomes),
+        )
+        for one in offer.found
+    )
+    if chosen is None:
+        return FilesChoice(pattern="", reason="none fits", verdicts=verdicts)
+    rank = "the largest that fits" if chosen.whole else "the smallest, which fits"
+    reason = f"{rank} {outcomes[chosen].fit}"
+    return FilesChoice(pattern=chosen.quantization.pattern, reason=reason, verdicts=verdicts)
+
+
+def _chosen(offer: Offer, outcomes: Outcomes) -> Trial | None:
+    for fit in (Fit.ACCELERATORS, Fit.RAM):
+        for trial in offer.tried:
+            if trial in outcomes and outcomes[trial].fit == fit:
+                return trial
+    last = _last(offer)
+    return last if last in outcomes and outcomes[last].fit != Fit.NOWHERE else None
+
+
+def _refusal(one: Quantization, offer: Offer, outcomes: Outcomes) -> str:
+    if one not in offer.candidates:
+        return f"not quantized ({one.bits} bits a weight): taken by its name only"
+    for trial in (_whole(one), _last(offer)):
+        if (outcome := outcomes.get(trial)) and trial.quantization == one:
+            return outcome.reason or f"it fits {outcome.fit} only"
+    if not offer.may_fit(one):
+        return f"no host has more than {human_bytes(offer.most or 0)} for its weights"
+    if _whole(one) in offer.tried:
+        return "smaller than the chosen one"
+    return f"not tried: only {MOST_TRIED} are, and the smallest"
+
+
+def _last(offer: Offer) -> Trial:
+    """The last resort: the smallest, with all that the spec allows."""
+    return Trial(quantization=offer.candidates[-1], whole=False)
+
+
+def _whole(one: Quantization) -> Trial:
+    return Trial(quantization=one)
