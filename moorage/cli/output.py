@@ -53,13 +53,16 @@ def print_table(
     empty: str = "",
     styles: Sequence[str] = (),
 ) -> None:
-    """Print a table; cells that are too long are folded, never cut. Styles are Rich's, by row."""
+    """Print a table; cells that are too long are folded, never cut. Styles are Rich's, by row.
+
+    On a terminal no word of the header is broken.
+    """
     if not rows and empty:
         out.print(empty)
         return
     table = Table(box=None, header_style="bold", show_header=any(header))
     for name in header:
-        table.add_column(name, overflow="fold")
+        table.add_column(name, overflow="fold", min_width=max(map(len, name.split()), default=0))
     for row, style in zip_longest(rows, styles, fillvalue=""):
         table.add_row(*(escape(str(cell)) for cell in row), style=style)
     out.print(table)
@@ -175,7 +178,10 @@ def _print_failure(failure: Failure) -> None:
         err.print("[dim]last lines of the engine's log:[/dim]")
         shown = "\n".join(f"  {line}" for line in tail)
         err.print(shown, style="dim", markup=False, soft_wrap=True, highlight=False)
+    whole = not err.is_terminal  # lines of a file are for programs, too
     summary = escape(failure.cause.summary)
-    err.print(f"[bold red]{summary}[/] ({failure.cause})", soft_wrap=True, highlight=False)
-    err.print(failure.detail, markup=False, soft_wrap=True, highlight=False)
-    err.print(f"[bold]What to do:[/] {escape(failure.suggestion)}", soft_wrap=True, highlight=False)
+    err.print(f"[bold red]{summary}[/] ({failure.cause})", soft_wrap=whole, highlight=False)
+    err.print(failure.detail, markup=False, soft_wrap=whole, highlight=False)
+    err.print(
+        f"[bold]What to do:[/] {escape(failure.suggestion)}", soft_wrap=whole, highlight=False
+    )
