@@ -270,13 +270,14 @@ class StepPrinter(progress.Progress):
         mark = "[green]✓[/]" if error is None else "[red]✗[/]"
         took = human_seconds(record.seconds)
         summary = record.summary if error is None else str(error).partition("\n")[0]
-        name = f"{record.name:<8}"
+        prefix, colon, step = record.name.rpartition(": ")  # of a flow among several
+        name = f"{prefix}{colon}{step:<8}"
         shown = escape(self._folded(summary, len(f"✓ {name} {took:>9}  ")))
         self._print(f"{mark} {name} [dim]{took:>9}[/]  {shown}")
 
     def noted(self, text: str) -> None:
         """Print a line between the steps."""
-        self._print(f"[yellow]•[/] {escape(text)}")
+        self._print(f"[yellow]•[/] {escape(self._folded(text, len('• ')))}")
 
     def _folded(self, summary: str, column: int) -> str:
         """A text that begins at a column of a terminal; in a file the line stays whole."""
