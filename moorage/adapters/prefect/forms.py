@@ -19,5 +19,7 @@ async def form_links(forms: Iterable[Form]) -> dict[str, str]:
                 deployment = await client.read_deployment_by_name(form.deployment)
             except ObjectNotFound:
                 continue
-            found[form.label] = form_page(api_url(), str(deployment.id), form.parameters)
+            # A form that comes with fields leaves out what its deployment fills in.
+            filled = {**deployment.parameters, **form.parameters}
+            found[form.label] = form_page(api_url(), str(deployment.id), filled)
     return found
