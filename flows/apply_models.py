@@ -12,6 +12,7 @@ from prefect.states import Completed, Failed
 from pydantic import Field
 
 from flows import subflows
+from flows.fleet_parameter import THIS_MACHINE, FleetParameter
 from flows.flow_context import NO_RESULT, keep_result, requested_run
 from moorage.adapters.system.threads import in_thread
 from moorage.inventory.fleet import Fleet
@@ -34,7 +35,7 @@ Job = Callable[[], Awaitable[Applied]]
 @keep_result
 async def apply_models(
     specs: list[ModelSpec],
-    fleet: Fleet = Fleet(),  # noqa: B008
+    fleet: FleetParameter = THIS_MACHINE,
     retire: list[Name] = [],  # noqa: B006
     applied_from: str = "",
     at_once: Annotated[int, Field(ge=1, le=64)] = 4,
@@ -96,7 +97,7 @@ class _ModelQueue:
 
 
 def _deploy(spec: ModelSpec, fleet: Fleet, applied_from: str) -> Job:
-    begin = partial(subflows.DEPLOY, spec, fleet, applied_from, return_state=True)
+    begin = subflows.deployment(spec, fleet, applied_from)
     return partial(subflows.deploy_subflow, spec.name, begin)
 
 

@@ -12,6 +12,7 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from flows.dry_run import ReleaseSource, require_approval, unchanged
+from flows.fleet_parameter import THIS_MACHINE, FleetParameter
 from flows.flow_context import NO_RESULT, FlowContext, ending, flow_context, keep_result
 from moorage.adapters.prefect.task_runner import task_runner
 from moorage.adapters.system.threads import run_shielded, run_uninterrupted
@@ -34,7 +35,7 @@ from tasks.journal import failure_of, tell
 from tasks.launch import AcceleratorStartLock, correct, launch
 from tasks.place import place
 from tasks.plan import check_early, check_placed, plan_release
-from tasks.policy import current_submission, require_allowed, require_allowed_size
+from tasks.policy import current_file_set, current_submission, require_allowed, require_allowed_size
 from tasks.release import (
     ReleaseDraft,
     announcement,
@@ -67,8 +68,7 @@ PORT_ATTEMPTS = 3
 @keep_result
 async def deploy_model(
     spec: ModelSpec,
-    fleet: Fleet = Fleet(),  # noqa: B008
-    applied_from: str = "",
+    fleet: FleetParameter = THIS_MACHINE,
     force: bool = False,
     requested_by: Claim = "",
 ) -> State[Release]:
@@ -81,21 +81,20 @@ async def deploy_model(
         spec: The model as it is meant to be served. Only name and source are needed; the rest may
             stay as it is.
         fleet: The hosts it may run on; without it, those of the worker, else this machine.
-        applied_from: Set of files that it is applied from, for the record; empty = none.
         force: Replace what serves even where neither the spec nor the model has changed, such as by
             the image that its tag stands for now.
         requested_by: Who wants it, for the record; nobody checks it.
     """
     async with flow_context(spec.name, requested_by) as context:
-        submission = current_submission()
-        fleet = await require_allowed(spec, fleet, applied_from)
+        submission, file_set = current_submission(), current_file_set()
+        fleet = await require_allowed(spec, fleet, file_set)
         await check_early(spec, fleet)
         await require_approval(context, spec, fleet, force=force)
         async with sole_flow(spec.name, context.flow_run_id):
             if reason := await superseded_since(spec.name):
                 return Completed(name="Unchanged", message=f"unchanged: {reason}")
             old, healthy = await serving(spec, fleet.avoided_hosts)
-            source = ReleaseSource(spec, {"applied_from": applied_from, "submission": submission})
+            source = ReleaseSource(spec, {"applied_from": file_set, "submission": submission})
             if old and healthy and not force and await source.is_served_by(old):
                 await revise(old, spec, fleet)
                 return ending(unchanged(old, await image_drift(old, fleet)))

@@ -4,10 +4,10 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
+from flows.fleet_parameter import THIS_MACHINE, FleetParameter
 from flows.flow_context import NO_RESULT, flow_context, keep_result
 from moorage.common.failures import Cause, Failure
 from moorage.engines.registry import ENGINES
-from moorage.inventory.fleet import Fleet
 from moorage.operations.engine_installation import stand_in, way_on
 from moorage.releases.requester import Claim
 from moorage.spec import EngineName, RuntimeName
@@ -26,7 +26,7 @@ async def install_engine(
     version: str = "",
     host: str = "",
     runtime: RuntimeName = RuntimeName.AUTO,
-    fleet: Fleet = Fleet(),  # noqa: B008
+    fleet: FleetParameter = THIS_MACHINE,
     requested_by: Claim = "",
 ) -> State[str]:
     """Have an engine on a host before a model needs it. Repeating it changes nothing.

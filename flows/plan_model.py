@@ -4,16 +4,16 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 
 from flows.dry_run import plan_deploy
+from flows.fleet_parameter import THIS_MACHINE, FleetParameter
 from flows.flow_context import NO_RESULT, ending, flow_context, keep_result
 from moorage.adapters.prefect.task_runner import task_runner
-from moorage.inventory.fleet import Fleet
 from moorage.releases.release import Release
 from moorage.spec import ModelSpec
 
 
 @flow(name="plan-model", flow_run_name="plan {spec.name}", **NO_RESULT, task_runner=task_runner())
 @keep_result
-async def plan_model(spec: ModelSpec, fleet: Fleet = Fleet()) -> State[Release]:  # noqa: B008
+async def plan_model(spec: ModelSpec, fleet: FleetParameter = THIS_MACHINE) -> State[Release]:
     """Say exactly what deploying a model would run now, and why. Nothing is claimed or started.
 
     Args:

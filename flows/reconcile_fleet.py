@@ -9,6 +9,7 @@ from prefect.states import Completed
 
 from flows.deploy_model import deploy_model
 from flows.dry_run import plan_reconcile, reconciled
+from flows.fleet_parameter import THIS_MACHINE, FleetParameter
 from flows.flow_context import (
     NO_RESULT,
     FlowContext,
@@ -54,7 +55,7 @@ QUIET = timedelta(minutes=10)
 @flow(name="reconcile-fleet", flow_run_name="reconcile", **NO_RESULT)
 @keep_result
 async def reconcile_fleet(
-    fleet: Fleet = Fleet(),  # noqa: B008
+    fleet: FleetParameter = THIS_MACHINE,
     dry_run: bool = False,
     requested_by: Claim = "",
 ) -> State[tuple[ActionOutcome, ...]]:

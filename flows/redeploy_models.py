@@ -4,20 +4,21 @@ import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Annotated, Any
 
 from prefect import flow, get_run_logger
 from prefect.client.schemas.objects import State
 from prefect.runtime import flow_run
 from prefect.states import Completed, Failed
-from prefect.utilities.urls import url_for
 from pydantic import Field
 
 from flows.dry_run import would_be
+from flows.fleet_parameter import THIS_MACHINE, FleetParameter
 from flows.flow_context import NO_RESULT, RunLog, keep_result, requested_run
-from flows.subflows import DEPLOY, deploy_subflow
+from flows.subflows import deploy_subflow, deployment
+from moorage.adapters.prefect.current_run import api_url
 from moorage.adapters.prefect.events import DRIFTED, STOPPED_EARLY, emit_model_event
+from moorage.adapters.prefect.pages import record_page, run_page
 from moorage.common.failures import Failure
 from moorage.inventory.fleet import Fleet
 from moorage.operations.redeploy.intent import (
@@ -51,7 +52,7 @@ def _run_name() -> str:
 async def redeploy_models(
     names: list[str] = [],  # noqa: B006
     labels: dict[str, str] = {},  # noqa: B006
-    fleet: Fleet = Fleet(),  # noqa: B008
+    fleet: FleetParameter = THIS_MACHINE,
     files: str = "",
     by_policy: bool = False,
     force: bool = False,
@@ -198,8 +199,7 @@ class Rollout:
     async def _deploy(self, wave: int, intent: Intent) -> Redeployed:
         # A tag that was moved changes no spec, so that a redeploy for it has to be forced.
         force = self.force or intent.takes_an_image
-        arguments = (intent.spec, self.fleet, intent.applied_from, force)
-        begin = partial(DEPLOY, *arguments, return_state=True)
+        begin = deployment(intent.spec, self.fleet, intent.applied_from, force=force)
         ended = await deploy_subflow(intent.model, begin)
         fields = ended.model_dump(include={"message", "cause", "exit_code", "flow_run"})
         outcome = "redeployed" if ended.outcome == "done" else ended.outcome
@@ -210,11 +210,9 @@ def _links(one: Redeployed) -> Links:
     """Its own run, and the newest record of its releases."""
     if not one.flow_run:
         return Links()
-    run = url_for("flow-run", one.flow_run) or ""
-    # The only page of the UI that shows the newest artifact of a key has no address in Prefect.
-    key = f"artifacts/key/release-{slug(one.model)}"
-    record = run.replace(f"runs/flow-run/{one.flow_run}", key) if one.after else ""
-    return Links(run=run, record=record)
+    api = api_url()
+    record = record_page(api, f"release-{slug(one.model)}") if one.after else ""
+    return Links(run=run_page(api, one.flow_run), record=record)
 
 
 async def _ask_approval(todo: Sequence[Intent]) -> list[Redeployed]:

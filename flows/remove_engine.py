@@ -4,10 +4,10 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
+from flows.fleet_parameter import THIS_MACHINE, FleetParameter
 from flows.flow_context import NO_RESULT, flow_context, keep_result
 from moorage.adapters.system.threads import in_thread
 from moorage.engines.registry import ENGINES
-from moorage.inventory.fleet import Fleet
 from moorage.operations.engine_installation import stand_in
 from moorage.releases.requester import Claim
 from moorage.spec import EngineName, RuntimeName
@@ -21,7 +21,7 @@ async def remove_engine(
     engine: EngineName,
     version: str = "",
     host: str = "",
-    fleet: Fleet = Fleet(),  # noqa: B008
+    fleet: FleetParameter = THIS_MACHINE,
     requested_by: Claim = "",
 ) -> State[str]:
     """Remove an engine's images and packages from a host. Refused while a model uses it.

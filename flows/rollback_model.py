@@ -6,9 +6,9 @@ from prefect.states import Completed
 
 from flows.deploy_model import roll_out
 from flows.dry_run import plan_rollback, require_allowed_again, rollback_source
+from flows.fleet_parameter import THIS_MACHINE, FleetParameter
 from flows.flow_context import NO_RESULT, ending, flow_context, keep_result
 from moorage.adapters.prefect.task_runner import task_runner
-from moorage.inventory.fleet import Fleet
 from moorage.releases.release import Release
 from moorage.releases.requester import Claim
 from moorage.spec import Name
@@ -24,7 +24,7 @@ from tasks.release import announcement
 async def rollback_model(
     name: Name,
     to: str = "",
-    fleet: Fleet = Fleet(),  # noqa: B008
+    fleet: FleetParameter = THIS_MACHINE,
     dry_run: bool = False,
     requested_by: Claim = "",
 ) -> State[Release]:

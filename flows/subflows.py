@@ -15,10 +15,13 @@ from moorage.adapters.prefect.api_errors import is_server_trouble, server_failur
 from moorage.adapters.prefect.termination import is_terminating
 from moorage.adapters.system.threads import in_thread, was_interrupted
 from moorage.common.failures import Cause, ExitCode, Failure
+from moorage.inventory.fleet import Fleet
 from moorage.operations.history.desired import Applied
 from moorage.releases.release import Release, ReleaseRow
 from moorage.releases.states import SERVING
+from moorage.spec import ModelSpec
 from tasks.context import ledger
+from tasks.policy import file_set_scope
 
 DEPLOY = deploy_model.with_options(validate_parameters=False, result_storage=None)
 RETIRE = retire_model.with_options(validate_parameters=False, result_storage=None)
@@ -30,6 +33,16 @@ Begin = Callable[[], Awaitable[State[Any]]]
 
 PAUSES_SECONDS: tuple[float, ...] = (5.0, 15.0, 30.0, 60.0)
 """Pauses before another attempt to begin a run; Prefect's client has retried for about a minute."""
+
+
+def deployment(spec: ModelSpec, fleet: Fleet, file_set: str, *, force: bool = False) -> Begin:
+    """A deploy of a model that belongs to a set of files; empty = to none."""
+
+    async def begin() -> State[Any]:
+        with file_set_scope(file_set):
+            return await DEPLOY(spec, fleet, force, return_state=True)
+
+    return begin
 
 
 async def deploy_subflow(model: str, begin: Begin) -> Applied:

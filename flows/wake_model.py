@@ -4,6 +4,7 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
+from flows.fleet_parameter import THIS_MACHINE, FleetParameter
 from flows.flow_context import NO_RESULT, flow_context, keep_result
 from moorage.adapters.system.threads import in_thread
 from moorage.inventory.fleet import Fleet
@@ -21,7 +22,7 @@ from tasks.survey import survey
 @keep_result
 async def wake_model(
     name: Name,
-    fleet: Fleet = Fleet(),  # noqa: B008
+    fleet: FleetParameter = THIS_MACHINE,
     requested_by: Claim = "",
 ) -> State[str]:
     """Start a model that sleeps, and prove that it answers; when it does not, it sleeps on.

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from moorage.adapters.hosts.runtime import list_workloads
 from moorage.adapters.system.parallel import map_parallel
 from moorage.adapters.system.threads import in_thread
+from moorage.common.units import counted
 from moorage.engines.launch import Workload
 from moorage.inventory.access import LOCAL, parse_access
 from moorage.inventory.fleet import Fleet
@@ -43,7 +44,8 @@ async def observe_fleet(fleet: Fleet, *, keep: bool = True) -> ClusterState:
         unreachable = sorted({one.place.host for one in places if one.unreachable_since})
         missing = f"; out of sight: {', '.join(unreachable)}" if unreachable else ""
         hosts = len({one.place.host for one in cluster.observations})
-        note.say(f"{hosts} hosts, {len(cluster.releases)} releases{missing}")
+        seen = f"{counted(hosts, 'host')}, {counted(len(cluster.releases), 'release')}"
+        note.say(f"{seen}{missing}")
         return cluster
 
 

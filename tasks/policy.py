@@ -16,8 +16,9 @@ from moorage.adapters.files.policy_file import (
     request_of,
     roots_of,
 )
-from moorage.adapters.prefect.current_run import current_flow_run, run_logger
+from moorage.adapters.prefect.current_run import api_url, current_flow_run, run_logger
 from moorage.adapters.prefect.events import ASKED, GRANTED, REFUSED, emit_model_event
+from moorage.adapters.prefect.pages import run_page
 from moorage.adapters.secrets import has_api
 from moorage.adapters.system.process import command_line_user
 from moorage.adapters.system.threads import in_thread, threaded, variable_scope
@@ -32,6 +33,7 @@ from moorage.policy.rules import Rules
 from moorage.releases.states import SERVING, UNFINISHED
 from moorage.spec import AdapterSpec, ModelSpec
 from tasks.context import ledger, settings
+from tasks.journal import journal
 
 HARMLESS = frozenset({"MOORAGE_LOCK_WAIT_SECONDS"})
 """Variables that a run may set for its own process."""
@@ -45,6 +47,7 @@ _approved: ContextVar[frozenset[str]] = ContextVar("granted", default=frozenset(
 _channel: ContextVar[Channel] = ContextVar("channel", default=Channel.API)
 _submission: ContextVar[Submission | None] = ContextVar("submission", default=None)
 _fleet: ContextVar[Fleet | None] = ContextVar("fleet", default=None)
+_file_set: ContextVar[str] = ContextVar("file_set", default="")
 
 
 def channel_scope(channel: Channel) -> AbstractContextManager[None]:
@@ -57,6 +60,16 @@ def recorded_scope(submission: Submission, fleet: Fleet) -> Iterator[None]:
     """Runs below this one deploy what was submitted before, on hosts that are not judged again."""
     with variable_scope(_submission, submission), variable_scope(_fleet, fleet):
         yield
+
+
+def file_set_scope(name: str) -> AbstractContextManager[None]:
+    """What is deployed in this block belongs to a set of files; empty = to none."""
+    return variable_scope(_file_set, name)
+
+
+def current_file_set() -> str:
+    """The set of files that a deploy belongs to: a run around it says so, and no run of its own."""
+    return _file_set.get()
 
 
 def is_from_command_line() -> bool:
@@ -210,7 +223,10 @@ async def ask(question: Question) -> None:
 
     emit_model_event(ASKED, question.models, seconds=question.seconds, why="waits for approval")
     if has_api():
-        answer = await ask_on_server(question)
+        invitation = _invitation(question)
+        with journal() as opened:  # a run of many models has none open while it asks
+            opened.tell(invitation)
+        answer = await ask_on_server(question, invitation)
     else:
         asker = _asker.get()
         reply = await in_thread(asker, question) if asker else None
@@ -223,3 +239,13 @@ async def ask(question: Question) -> None:
         raise Failure(Cause.APPROVAL_REFUSED, f"{', '.join(question.models)}{note}")
     emit_model_event(GRANTED, question.models, why=f"approved{note}")
     run_logger().info("approved%s", note)
+
+
+def _invitation(question: Question) -> str:
+    """That a run waits, and both ways to answer it."""
+    run = current_flow_run()
+    identity = str(run.id) if run else ""
+    named = question.models[0] if len(question.models) == 1 else identity[:8]
+    page = run_page(api_url(), identity)
+    button = f", or *Resume* in the menu of {page}" if page else ""
+    return f"waits for approval of {', '.join(question.models)}: `moorage approve {named}`{button}"

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from moorage.adapters.system.threads import (
@@ -22,9 +23,10 @@ from moorage.placement.placement import Analyzed, Placed
 from moorage.placement.propose import NoFit
 from moorage.releases.release import FailureRecord, Release, ReleaseRow, ReleaseState, claims_of
 from moorage.releases.states import outage, stays
+from moorage.reports.next_steps import release_forms
 from moorage.reports.record import failure_document, plan_document, release_document
 from moorage.spec import ModelSpec, slug
-from tasks.artifacts import show_markdown
+from tasks.artifacts import if_possible, show_markdown
 from tasks.context import ledger, routes
 from tasks.flow_task import flow_task
 from tasks.journal import Journal, failure_of, step, tell
@@ -40,10 +42,18 @@ async def publish(release: Release) -> Release:
         release = await run_uninterrupted(routes().switch, release)
         line = await in_thread(ledger().releases.transitions, release.id)
         timeline = stays(release.created_at, release.flow_run_id, line)
-        page, text = release_document(release, timeline), f"{release.id} serves {release.model}"
-        await show_markdown(f"release-{slug(release.spec.name)}", page.markdown(), text)
+        key, text = f"release-{slug(release.model)}", f"{release.id} serves {release.model}"
+        forms = await if_possible(partial(_form_links, release), key)
+        page = release_document(release, timeline, forms=forms or {})
+        await show_markdown(key, page.markdown(), text)
         note.say(text)
         return release
+
+
+async def _form_links(release: Release) -> dict[str, str]:
+    from moorage.adapters.prefect.forms import form_links  # noqa: PLC0415  (imports Prefect)
+
+    return await form_links(release_forms(release))
 
 
 async def publish_failure(model: str, failure: Failure, release: str) -> None:

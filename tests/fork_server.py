@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
@@ -122,8 +122,13 @@ class ForkServer:
         program: str = COMMAND,
         folder: Path = REPOSITORY,
         log: Path | None = None,
+        streams: Sequence[int] = (),
     ) -> ForkedProcess:
-        """Start a program, see `run`, in a folder; a log gets all that it writes."""
+        """Start a program, see `run`, in a folder; a log gets all that it writes.
+
+        Args:
+            streams: Standard output, error and input, where they are somebody else's.
+        """
         order = {
             "program": program,
             "folder": str(folder),
@@ -137,7 +142,7 @@ class ForkServer:
         out, err = _files(log)
         answers, theirs = socket.socketpair()
         with theirs:
-            files = [theirs.fileno(), out.fileno(), err.fileno()]
+            files = [theirs.fileno(), *(streams or (out.fileno(), err.fileno()))]
             socket.send_fds(self._orders, [json.dumps(order).encode()], files)
         return ForkedProcess(arguments, answers, out, err)
 

@@ -28,6 +28,7 @@ import flows.retire_model  # noqa: F401  (so that no command has to)
 from moorage.adapters.files.pretrained import read_config
 from moorage.adapters.prefect import api_server
 from moorage.adapters.prefect.run_processes import LATE_IMPORTS
+from moorage.cli import output
 from moorage.cli.app import TARGETS, app
 from moorage.common.failures import Cause, Failure
 from tests.e2e.interrupted import arm
@@ -43,6 +44,9 @@ from tests.fork_server import (
     SERVICE,
     STOPS,
 )
+
+MOST_FILES = 4
+"""Of an order: where the answer goes, standard output, error and input."""
 
 
 def main(number: int) -> None:
@@ -70,7 +74,7 @@ def main(number: int) -> None:
                 ready.unregister(key.fileobj)
                 _answer(int(key.fd), *running.pop(key.fd))
                 continue
-            message, files, _, _ = socket.recv_fds(orders, MESSAGE_BYTES, 3)
+            message, files, _, _ = socket.recv_fds(orders, MESSAGE_BYTES, MOST_FILES)
             if not message:
                 return
             child = os.fork()
@@ -106,12 +110,13 @@ def _answer(number: int, child: int, answers: socket.socket) -> None:
         answers.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
 
 
-def _become(order: dict[str, Any], answers: int, out: int, err: int) -> None:
-    """Be the program."""
+def _become(order: dict[str, Any], answers: int, *files: int) -> None:
+    """Be the program; its files are what it writes to, and what it reads where that is given."""
     os.close(answers)
-    for number, file in ((1, out), (2, err)):
+    for number, file in zip((1, 2, 0), files, strict=False):
         os.dup2(file, number)
         os.close(file)
+    _sit_at_terminal()
     before = _prefect_variables()
     os.environ.clear()
     os.environ.update(order["environment"])
@@ -126,6 +131,14 @@ def _become(order: dict[str, Any], answers: int, out: int, err: int) -> None:
         clock.daemon = True
         clock.start()
     _leave(_ended(PROGRAMS[order["program"]], order["arguments"]))
+
+
+def _sit_at_terminal() -> None:
+    """Write as to a terminal where there is one: this was decided while modules were imported."""
+    sys.stdout.reconfigure(line_buffering=sys.stdout.isatty())  # type: ignore[union-attr]
+    for console in (output.out, output.err):
+        if console.is_terminal:
+            console.width = os.get_terminal_size(console.file.fileno()).columns
 
 
 def _prefect_variables() -> dict[str, str]:
@@ -163,6 +176,10 @@ def _leads(program: Callable[[list[str]], object]) -> Callable[[list[str]], obje
     return led
 
 
+def _moorage(arguments: list[str]) -> None:
+    app(arguments, prog_name="moorage")
+
+
 def _prefect(arguments: list[str]) -> None:
     sys.argv[1:] = arguments
     cli.app()
@@ -173,8 +190,8 @@ def _fail() -> None:
 
 
 PROGRAMS: dict[str, Callable[[list[str]], object]] = {
-    COMMAND: app,
-    SERVICE: _leads(app),
+    COMMAND: _moorage,
+    SERVICE: _leads(_moorage),
     PREFECT: _prefect,
     PREFECT_SERVER: _leads(api_server.main),
 }

@@ -47,9 +47,17 @@ COMPUTING = (
         "pathlib.PurePosixPath",
         "shlex",
         "textwrap",
+        "xml.etree.ElementTree",
     }
     | {"cronsim", "zoneinfo"}
-    | {"moorage", "pydantic", "pydantic_core", "ruamel.yaml", "urllib.parse"}
+    | {
+        "moorage",
+        "pydantic",
+        "pydantic_core",
+        "ruamel.yaml",
+        "urllib.parse",
+        "xml.etree.ElementTree",
+    }
 )
 """What the core may import: it computes."""
 

@@ -28,6 +28,7 @@ COMMANDS = {
         "history": ("releases:history", "Show all releases of a model."),
         "show": ("releases:show", "Show the record of a release: what was decided, and why."),
         "diff": ("releases:diff", "Compare two releases."),
+        "report": ("report:report", "Write the site as one HTML file."),
     },
     "Change what runs": {
         "rollback": ("releases:rollback", "Deploy an earlier release again."),

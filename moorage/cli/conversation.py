@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -15,6 +15,7 @@ from moorage.cli.output import say
 from moorage.common.failures import Cause, Failure
 from moorage.common.printable import printable
 from moorage.common.strict_json import JsonError
+from moorage.common.units import counted
 from moorage.readiness.answers import shorten
 from moorage.readiness.protocol import triton_request
 from moorage.releases.release import ReleaseRow
@@ -25,6 +26,8 @@ WAKING_SECONDS = 300
 """Until the first piece of an answer: a request may have to wake its model."""
 
 BYE = ("/bye", "/exit")
+
+Message = dict[str, str]
 
 
 class Conversation:
@@ -51,27 +54,27 @@ class Conversation:
         self._model, self._base, self._key, self._max_tokens = row.model, base, api_key, max_tokens
         self._talks = profile is None or profile.has_chat_template
         self._speaks_openai = all(one.speaks_openai for one in row.serving)
-        self._messages: list[dict[str, str]] = []
+        self._messages: list[Message] = []
 
     def ask(self, prompt: str, usage: dict[str, Any] | None = None) -> Iterator[str]:
         """The answer, piece by piece; `usage` receives the engine's figures about it."""
         if not self._speaks_openai:
             yield _text(self.answer(prompt))
             return
-        self._messages.append({"role": "user", "content": prompt})
-        question, answer = self._question(prompt, stream=True, usage=usage is not None), ""
+        messages, answer = [*self._messages, {"role": "user", "content": prompt}], ""
+        question = self._question(prompt, messages, stream=True, usage=usage is not None)
         try:
             for piece in stream_text(question, ANSWER_SECONDS, pause=WAKING_SECONDS, usage=usage):
                 answer += piece
                 yield piece
         except NoAnswer as error:
             raise Failure(Cause.BAD_ANSWER, f"{question.url}: {redact(str(error))}") from error
-        self._messages.append({"role": "assistant", "content": answer})
+        # Only now: of an answer that breaks off, neither it nor its prompt was said.
+        self._messages = [*messages, {"role": "assistant", "content": answer}]
 
     def answer(self, prompt: str) -> Any:
         """The body of the answer to a question without those before it."""
-        self._messages = [{"role": "user", "content": prompt}]
-        question = self._question(prompt)
+        question = self._question(prompt, [{"role": "user", "content": prompt}])
         try:
             back = ask_engine_now(question, WAKING_SECONDS)
             return _content(back, question.url)
@@ -80,13 +83,20 @@ class Conversation:
         except JsonError as error:
             raise Failure(Cause.BAD_ANSWER, f"{question.url}: the answer {error}") from error
 
-    def _question(self, prompt: str, *, stream: bool = False, usage: bool = False) -> Question:
+    def _question(
+        self,
+        prompt: str,
+        messages: Sequence[Message],
+        *,
+        stream: bool = False,
+        usage: bool = False,
+    ) -> Question:
         """The path and body that suit the interface of its engine."""
         if not self._speaks_openai:
             path, body = triton_request(self._model, prompt, {"max_tokens": self._max_tokens})
             return Question(f"{self._base}{path}", "POST", body, api_key=self._key)
         path = "/v1/chat/completions" if self._talks else "/v1/completions"
-        prompted = {"messages": self._messages} if self._talks else {"prompt": prompt}
+        prompted = {"messages": messages} if self._talks else {"prompt": prompt}
         figures = {"stream_options": {"include_usage": True}} if usage else {}
         body = {"model": self._model, "max_tokens": self._max_tokens, "stream": stream}
         return Question(
@@ -136,7 +146,7 @@ def read_prompt() -> str:
 def _show_figures(stated: object, pieces: int, first: float, seconds: float) -> None:
     tokens = stated if isinstance(stated, int) else pieces
     rate = tokens / max(seconds, 0.001)
-    speed = f"{tokens} tokens in {seconds:.2f} s, {rate:.1f} tokens/s"
+    speed = f"{counted(tokens, 'token')} in {seconds:.2f} s, {rate:.1f} tokens/s"
     typer.echo(f"{speed}, the first after {first:.2f} s", err=True)
 
 

@@ -9,8 +9,9 @@ from pydantic import TypeAdapter
 from moorage.adapters.engines.schemas import check_early
 from moorage.adapters.files.specs import load_fleet, load_spec
 from moorage.adapters.system.settings import Settings
+from moorage.cli.completion import specs as specs_there
 from moorage.cli.flows import call_dry_run, call_flow
-from moorage.cli.options import AsJson, ModelName, SpecFile, existing, fleet_of
+from moorage.cli.options import AsJson, ModelName, SpecFile, Yes, existing, fleet_of, is_folder
 from moorage.cli.output import print_answer, say
 from moorage.cli.releases import show_deployment, show_record
 from moorage.inventory.fleet import Fleet
@@ -23,11 +24,29 @@ FleetFile = Annotated[
 ]
 
 
-def deploy(spec: SpecFile, fleet: FleetFile = None, as_json: AsJson = False) -> None:
+def deploy(
+    specs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="SPEC...",
+            help="Spec of the model, as for `plan`. Of several, or of a folder, what differs from"
+            " what serves is deployed, as by `apply`.",
+            autocompletion=specs_there,
+        ),
+    ],
+    fleet: FleetFile = None,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
     """Deploy a model: download, place, launch, and prove that it answers."""
-    wanted, hosts = _checked(spec, fleet)
+    if len(specs) > 1 or is_folder(specs[0]):
+        from moorage.cli.apply import apply  # noqa: PLC0415  (one model needs none of it)
+
+        files = [one if is_folder(one) else existing(one) for one in specs]
+        return apply(files, fleet, yes=yes, as_json=as_json)
+    wanted, hosts = _checked(specs[0], fleet)
     outcome = call_flow("deploy_model", wanted, hosts, as_json=as_json)
-    show_deployment(outcome, as_json=as_json)
+    return show_deployment(outcome, as_json=as_json)
 
 
 def plan(spec: SpecFile, fleet: FleetFile = None, as_json: AsJson = False) -> None:

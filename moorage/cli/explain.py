@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from moorage.cli.options import AsJson
-from moorage.cli.output import dump, print_table, say
+from moorage.cli.output import dump, out, print_table, say
 from moorage.common.failures import Cause, Failure
 from moorage.reports.field_reference import FILES, Explained
 from moorage.reports.field_reference import explain as explained
@@ -59,7 +59,7 @@ def _explain_cause(cause: Cause, *, as_json: bool) -> None:
     if as_json:
         return dump(content)
     say(cause.summary, style="bold")
-    say(f"What to do: {cause.suggestion}")
+    _tell(f"What to do: {cause.suggestion}")
     again = "is tried again by itself" if cause.retryable else "is not tried again"
     return say(f"It {again}; commands end with {int(cause.exit_code)}.")
 
@@ -68,8 +68,13 @@ def _show(found: Explained) -> None:
     say(found.path, style="bold")
     if found.kind:
         say(f"type: {found.kind}\ndefault: {found.default}")
-    say(found.text)
+    _tell(found.text)
     if found.fields:
         rows = [(name, one.kind, one.default, one.text) for name, one in found.fields.items()]
         say("")
         print_table(("field", "type", "default", "meaning"), rows)
+
+
+def _tell(prose: str) -> None:
+    """Print sentences, broken between words where a person reads them."""
+    out.print(prose, markup=False, highlight=False, soft_wrap=not out.is_terminal)

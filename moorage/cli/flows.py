@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import typer
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
     from prefect.client.schemas.objects import State
 
 R = TypeVar("R")
+
+NARROWEST = 20
+"""Columns that the summary of a step has at least on a terminal."""
 
 PREFECT_DEFAULTS = {
     # The command line shows the steps itself; the run's log goes to the server all the same.
@@ -266,11 +270,22 @@ class StepPrinter(progress.Progress):
         mark = "[green]✓[/]" if error is None else "[red]✗[/]"
         took = human_seconds(record.seconds)
         summary = record.summary if error is None else str(error).partition("\n")[0]
-        self._print(f"{mark} {record.name:<8} [dim]{took:>9}[/]  {escape(summary)}")
+        prefix, colon, step = record.name.rpartition(": ")  # of a flow among several
+        name = f"{prefix}{colon}{step:<8}"
+        shown = escape(self._folded(summary, len(f"✓ {name} {took:>9}  ")))
+        self._print(f"{mark} {name} [dim]{took:>9}[/]  {shown}")
 
     def noted(self, text: str) -> None:
         """Print a line between the steps."""
-        self._print(f"[yellow]•[/] {escape(text)}")
+        self._print(f"[yellow]•[/] {escape(self._folded(text, len('• ')))}")
+
+    def _folded(self, summary: str, column: int) -> str:
+        """A text that begins at a column of a terminal; in a file the line stays whole."""
+        if not self.console.is_terminal:
+            return summary
+        width = max(self.console.width - column, NARROWEST)
+        lines = wrap(summary, width, break_long_words=False, break_on_hyphens=False)
+        return f"\n{' ' * column}".join(lines)
 
     def _print(self, line: str) -> None:
         self.console.print(line, highlight=False, soft_wrap=True)

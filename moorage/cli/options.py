@@ -63,7 +63,8 @@ def require_consent(question: str, *, yes: bool, as_json: bool) -> None:
             suggestion="Pass `--yes` to skip confirmation.",
         )
     if not typer.confirm(question):
-        raise Failure(Cause.INTERRUPTED, "nothing was started")
+        advice = "Answer `y`, or pass `--yes`, to go on."
+        raise Failure(Cause.INTERRUPTED, "nothing was started", suggestion=advice)
 
 
 def existing(path: Path) -> Path:
@@ -85,6 +86,13 @@ def existing(path: Path) -> Path:
             suggestion=f"Did you mean '{near[0]}'?" if near else there,
         )
     return path
+
+
+def is_folder(path: Path) -> bool:
+    """Whether it is a folder; not, where its name is too long or its parent another user's."""
+    with suppress(OSError):
+        return path.is_dir()
+    return False
 
 
 def _is_there(path: Path) -> bool:

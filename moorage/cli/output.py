@@ -21,6 +21,8 @@ R = TypeVar("R")
 
 WIDE = 160
 """Columns where the output is no terminal, such as a file or a log."""
+NARROW_COLUMN = 9
+"""Characters that a column of a table needs to be read, with its margins."""
 LOG_LINES_SHOWN = 25
 LONGEST_SHOWN = 80
 """Characters of a value that is refused."""
@@ -52,17 +54,32 @@ def print_table(
     rows: Sequence[Sequence[str]],
     empty: str = "",
     styles: Sequence[str] = (),
+    whole: str = "",
 ) -> None:
-    """Print a table; cells that are too long are folded, never cut. Styles are Rich's, by row."""
+    """Print a table; cells that are too long are folded, never cut.
+
+    Args:
+        empty: Printed instead of a table without rows.
+        styles: Rich's, by row.
+        whole: Column whose lines are not folded where the others still fit beside it, such as one
+            of addresses.
+    """
     if not rows and empty:
         out.print(empty)
         return
     table = Table(box=None, header_style="bold", show_header=any(header))
     for name in header:
-        table.add_column(name, overflow="fold")
+        kept = name == whole and _fits(header, rows, header.index(name))
+        table.add_column(name, overflow="fold", no_wrap=kept)
     for row, style in zip_longest(rows, styles, fillvalue=""):
         table.add_row(*(escape(str(cell)) for cell in row), style=style)
     out.print(table)
+
+
+def _fits(header: Sequence[str], rows: Sequence[Sequence[str]], at: int) -> bool:
+    """Whether a column fits as wide as it is, with a few characters for each of the others."""
+    widest = max((len(line) for row in rows for line in row[at].splitlines()), default=0)
+    return widest + len(header) * NARROW_COLUMN <= out.width
 
 
 def say(text: str, *, style: str | None = None, markup: bool = False) -> None:
@@ -175,7 +192,10 @@ def _print_failure(failure: Failure) -> None:
         err.print("[dim]last lines of the engine's log:[/dim]")
         shown = "\n".join(f"  {line}" for line in tail)
         err.print(shown, style="dim", markup=False, soft_wrap=True, highlight=False)
+    whole = not err.is_terminal  # lines of a file are for programs, too
     summary = escape(failure.cause.summary)
-    err.print(f"[bold red]{summary}[/] ({failure.cause})", soft_wrap=True, highlight=False)
-    err.print(failure.detail, markup=False, soft_wrap=True, highlight=False)
-    err.print(f"[bold]What to do:[/] {escape(failure.suggestion)}", soft_wrap=True, highlight=False)
+    err.print(f"[bold red]{summary}[/] ({failure.cause})", soft_wrap=whole, highlight=False)
+    err.print(failure.detail, markup=False, soft_wrap=whole, highlight=False)
+    err.print(
+        f"[bold]What to do:[/] {escape(failure.suggestion)}", soft_wrap=whole, highlight=False
+    )

@@ -9,6 +9,7 @@ import typer
 from pydantic import TypeAdapter
 
 from moorage.adapters.prefect.home_server import running_server
+from moorage.adapters.prefect.pages import run_page
 from moorage.adapters.system.settings import Settings
 from moorage.cli.completion import models
 from moorage.cli.endpoint import gateway_addresses
@@ -56,17 +57,15 @@ def history(name: ModelName, as_json: AsJson = False) -> None:
             ]
         )
     print_table(
-        ("release", "state", "created", "revision", "spec", "runs again", "requested by", "cause"),
+        ("release", "state", "created", "revision", "requested by", "why"),
         [
             (
                 row.id,
                 row.state,
-                f"{row.created_at:%Y-%m-%d %H:%M:%S}",
+                f"{row.created_at:%Y-%m-%d %H:%M}",
                 row.revision[:18],
-                row.spec_digest,
-                source,
                 requester.summary if requester else "",
-                row.cause,
+                row.cause or (f"runs {source} again" if source else ""),
             )
             for row, source, requester in entries
         ],
@@ -202,6 +201,4 @@ def _run_url(flow_run_id: str) -> str:
     """Prefect's page of a flow run; empty where no server is configured, and none of ours runs."""
     kept = running_server(Settings().root)
     api = os.environ.get("PREFECT_API_URL") or (kept.url if kept else "")
-    pages = os.environ.get("PREFECT_UI_URL") or api.rstrip("/").removesuffix("/api")
-    base = pages.rstrip("/")
-    return f"{base}/runs/flow-run/{flow_run_id}" if base and flow_run_id else ""
+    return run_page(api, flow_run_id)

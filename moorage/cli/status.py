@@ -82,11 +82,12 @@ def status(
         dump([_line_json(line) for line in lines])
     else:
         print_table(
-            ("model", "release", "state", "for", "on", "endpoint", "observed"),
+            ("release", "state", "for", "on", "endpoint", "observed"),
             [_cells(line) for line in lines],
             empty="No model is deployed. `moorage init NAME SOURCE` writes a first spec; `--all`"
             " shows retired models.",
             styles=["red" if line.health in TROUBLE else "" for line in lines],
+            whole="endpoint",
         )
     if check and any(line.health in TROUBLE for line in lines):
         raise typer.Exit(ExitCode.ENGINE)
@@ -137,7 +138,6 @@ def _line_json(line: Line) -> dict[str, Any]:
 def _cells(line: Line) -> tuple[str, ...]:
     row = line.row
     return (
-        row.model,
         row.id,
         line.health,
         human_seconds((datetime.now(UTC) - line.since).total_seconds()),

@@ -2,8 +2,8 @@
 
 import json
 import shlex
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 from moorage.engines.api_key import is_generated, key_secret
 from moorage.engines.registry import ENGINES
@@ -24,6 +24,36 @@ def next_steps(release: Release) -> Section:
         return Section()
     code = "\n".join(_lines(release, release.profile))
     return Section(title="Use it", code=code)
+
+
+class Form(NamedTuple):
+    """A form of a run with some fields filled in.
+
+    Attributes:
+        label: What sending it does.
+        deployment: `flow/deployment`.
+        parameters: The fields that are filled in.
+    """
+
+    label: str
+    deployment: str
+    parameters: dict[str, Any]
+
+
+def release_forms(release: Release) -> tuple[Form, ...]:
+    """What a person may want of a release that serves."""
+    name = release.model
+    back = Form(f"Roll back to {release.replaced}", "rollback-model/rollback", {"name": name})
+    return (
+        *((back,) if release.replaced else ()),
+        Form("Redeploy it", "redeploy-models/redeploy", {"names": [name]}),
+        Form("Retire it", "retire-model/retire", {"name": name}),
+    )
+
+
+def form_section(links: Mapping[str, str]) -> Section:
+    """Links to forms, by their labels; empty where there are none."""
+    return Section(text=" \u00b7 ".join(f"[{label}]({url})" for label, url in links.items()))
 
 
 def _lines(release: Release, profile: ModelProfile) -> Iterator[str]:

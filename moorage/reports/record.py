@@ -1,6 +1,6 @@
 """Records as documents: what a person reads on the terminal and in the Prefect UI."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from moorage.common.failures import Failure
@@ -18,7 +18,7 @@ from moorage.releases.release import FailureRecord, Release
 from moorage.releases.states import FINAL, SERVING, Stay
 from moorage.reports.document import Document, Section, facts
 from moorage.reports.memory_report import COMPARED_COLUMNS, comparison_rows
-from moorage.reports.next_steps import next_steps
+from moorage.reports.next_steps import form_section, next_steps
 from moorage.reports.plan_report import placement_sections, plan_sections
 from moorage.spec import ModelSpec
 
@@ -33,17 +33,21 @@ STATE_COLUMNS = ("state", "since", "for", "why", "flow run", "requested by")
 
 
 def release_document(
-    release: Release, states: Sequence[Stay] = (), now: datetime | None = None
+    release: Release,
+    states: Sequence[Stay] = (),
+    now: datetime | None = None,
+    forms: Mapping[str, str] = {},
 ) -> Document:
     """The audit record of a release, and the states that it went through as far as they are given.
 
-    The last state lasts until now; None = its duration is left out.
+    The last state lasts until now; None = its duration is left out. Forms are addresses by labels.
     """
     failure = release.failure
     outcome = "failed" if failure else f"serves {release.model}"
     sections = (
         _endpoints(release),
         next_steps(release) if not states or states[-1].state in SERVING else Section(),
+        form_section(forms),
         _facts(release),
         _quantizations(release.files),
         _corrections(release.corrections),

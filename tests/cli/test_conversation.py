@@ -82,6 +82,11 @@ def test_each_question_comes_with_all_that_was_said_before(
     ]
 
 
+def test_a_prompt_whose_answer_breaks_off_was_never_said(conversation: Conversation) -> None:
+    next(conversation.ask("lost"))  # whoever reads it goes away after the first piece
+    assert list(conversation.ask("hello")) == ["1", "!\x1b[2J"]
+
+
 def test_figures_are_the_engines_own_and_no_part_of_the_answer(
     conversation: Conversation, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -55,7 +55,7 @@ def test_no_command_imports_prefect_before_it_changes_something(tmp_path: Path) 
 def test_what_only_looks_runs_without_prefect(tmp_path: Path) -> None:
     runs = [["status"], ["usage"], ["ledger", "check"], ["models"], ["reconcile", "--dry-run"]]
     runs += [["redeploy", "--all", "--dry-run"], ["server", "status"], ["key", "list"]]
-    runs += [["metrics"], ["metrics", "--json"]]
+    runs += [["metrics"], ["metrics", "--json"], ["report", str(tmp_path / "site")]]
     assert not imported(tmp_path, "", *runs) & PREFECT
 
 

@@ -91,7 +91,7 @@ def test_show_gives_programs_states_times_causes_and_the_pages_of_the_runs(
     assert all(one["seconds"] >= 0 for one in content["states"][:-1])
     assert content["states"][-1]["seconds"] is None
     assert content["states"][-1]["cause"] == "gpu-1 is away"
-    assert content["states"][0]["flow_run_url"] == "http://server:4200/runs/flow-run/run-1"
+    assert content["states"][0]["flow_run_url"] == "http://server:4200/v2/runs/flow-run/run-1"
     assert content["states"][-1]["flow_run_url"] == ""
     assert content["plan"] is None
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import socket
 import socketserver
 import subprocess
 import sys
@@ -11,18 +13,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.fork_server import server_for
+from tests.fork_server import MESSAGE_BYTES, server_for
 from tests.waiting import PATIENCE_SECONDS
 
 MOORAGE = """#!{python} -IS
 import json, os, socket, sys
-with socket.create_connection(("127.0.0.1", {port})) as server, server.makefile("rw") as lines:
-    print(json.dumps([sys.argv[1:], dict(os.environ), os.getcwd()]), file=lines, flush=True)
-    code, out, errors = json.loads(lines.readline())
-sys.stderr.write(errors)
-sys.stderr.flush()
-sys.stdout.write(out)
-sys.exit(code)
+with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
+    server.connect({address!r})
+    order = json.dumps([sys.argv[1:], dict(os.environ), os.getcwd()])
+    socket.send_fds(server, [order.encode()], [1, 2, 0])
+    sys.exit(int(server.recv(100)))
 """
 """The program `moorage` of the shell; `python -m moorage.cli` takes twenty times as long."""
 
@@ -37,16 +37,11 @@ def outputs(blocks: Sequence[str], folder: Path, environment: Mapping[str, str])
         environment: All variables of the shell.
     """
     script = "".join(f"{block}\necho '{MARK}'\n" for block in blocks)
-    with _commands() as port:
-        program = folder / "bin" / "moorage"
-        program.parent.mkdir()
-        program.write_text(MOORAGE.format(python=sys.executable, port=port))
-        program.chmod(0o755)
-        path = f"{program.parent}:{Path(sys.executable).parent}:{environment['PATH']}"
+    with forked_moorage(folder / "bin", environment) as variables:
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", script],
             cwd=folder,
-            env={**environment, "PATH": path},
+            env=variables,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -59,18 +54,32 @@ def outputs(blocks: Sequence[str], folder: Path, environment: Mapping[str, str])
 
 
 @contextmanager
-def _commands() -> Iterator[int]:
-    """The port on which commands are taken."""
-    with socketserver.TCPServer(("127.0.0.1", 0), _Command) as server:
+def forked_moorage(folder: Path, environment: Mapping[str, str]) -> Iterator[dict[str, str]]:
+    """Make the program `moorage` in a new folder; the variables of a shell that finds it first.
+
+    It reads and writes the files of whoever calls it, which may be a terminal.
+    """
+    folder.mkdir()
+    program, address = folder / "moorage", folder / "socket"
+    program.write_text(MOORAGE.format(python=sys.executable, address=str(address)))
+    program.chmod(0o755)
+    path = f"{folder}:{Path(sys.executable).parent}:{environment['PATH']}"
+    with _Commands(str(address), _Command) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield server.server_address[1]
+        yield {**environment, "PATH": path}
         server.shutdown()
 
 
-class _Command(socketserver.StreamRequestHandler):
+class _Commands(socketserver.UnixStreamServer):
+    socket_type = socket.SOCK_SEQPACKET
+
+
+class _Command(socketserver.BaseRequestHandler):
     def handle(self) -> None:
-        words, environment, folder = json.loads(self.rfile.readline())
+        order, streams, _, _ = socket.recv_fds(self.request, MESSAGE_BYTES, 3)
+        words, environment, folder = json.loads(order)
         server = server_for(environment)
-        done = server.run(words, environment, PATIENCE_SECONDS, folder=Path(folder))
-        answer = json.dumps([done.returncode, done.stdout, done.stderr])
-        self.wfile.write(f"{answer}\n".encode())
+        command = server.begin(words, environment, folder=Path(folder), streams=streams)
+        for file in streams:
+            os.close(file)
+        self.request.send(str(command.wait(PATIENCE_SECONDS)).encode())

@@ -51,7 +51,7 @@ def test_the_server_is_kept_killed_and_started_anew(
     record = alone.json("show", alone.named("tiny"))
     pages = server.url.removesuffix("/api")
     url = record["states"][0]["flow_run_url"]
-    assert url == f"{pages}/runs/flow-run/{record['flow_run_id']}"
+    assert url == f"{pages}/v2/runs/flow-run/{record['flow_run_id']}"
     assert httpx.get(pages).is_success
     assert alone.json("server", "status")["url"] == server.url
 

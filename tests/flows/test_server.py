@@ -51,7 +51,10 @@ class TestDeployed:
         assert set(schema["definitions"]) == MODELS | FLEET | ENUMS
         assert schema["required"] == ["spec"]
         assert schema["properties"]["spec"]["$ref"] == "#/definitions/ModelSpec"
-        assert schema["properties"]["fleet"]["default"]["hosts"][0]["name"] == "local"
+        fleet = schema["properties"]["fleet"]
+        assert fleet["type"] == "object", "a form shows it as one field"
+        assert fleet["then"] == {"$ref": "#/definitions/Fleet"}, "and the API checks it"
+        assert deployed[name]["parameters"] == {"fleet": {}}
         for definition in MODELS | FLEET:
             assert schema["definitions"][definition]["additionalProperties"] is False
 

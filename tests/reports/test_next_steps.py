@@ -11,7 +11,7 @@ from moorage.common.values import Origin
 from moorage.engines.flags import Variable
 from moorage.engines.launch import LaunchPlan
 from moorage.releases.release import FailureRecord
-from moorage.reports.next_steps import next_steps
+from moorage.reports.next_steps import form_section, next_steps, release_forms
 from moorage.spec import EngineName, Mode
 from tests.builders import a_container, a_profile, a_release, a_workload
 
@@ -66,6 +66,22 @@ def test_a_key_is_named_and_never_shown(secret: str, shown: str) -> None:
     )
     found = steps(plan=plan)
     assert ("Authorization" in found, shown in found) == (bool(secret), True)
+
+
+def test_forms_are_links_with_the_name_filled_in() -> None:
+    forms = release_forms(a_release(replaced="tiny.v0", **SERVES))
+    assert [form.parameters for form in forms] == [
+        {"name": "tiny"},
+        {"names": ["tiny"]},
+        {"name": "tiny"},
+    ]
+    links = {form.label: f"http://pages/{form.deployment}" for form in forms[::2]}
+    assert form_section(links).text == (
+        "[Roll back to tiny.v0](http://pages/rollback-model/rollback) \u00b7"
+        " [Retire it](http://pages/retire-model/retire)"
+    )
+    assert release_forms(a_release())[0].label == "Redeploy it"
+    assert form_section({}).text == ""
 
 
 @pytest.mark.parametrize(

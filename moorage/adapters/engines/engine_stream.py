@@ -19,6 +19,7 @@ from moorage.adapters.engines.engine_http import (
     trust_for,
 )
 from moorage.adapters.secrets import redact
+from moorage.adapters.system.timed_http import timed_client
 from moorage.common.strict_json import JsonError, decode
 from moorage.common.units import human_bytes
 from moorage.readiness.protocol import MOST_BYTES
@@ -27,6 +28,7 @@ PAUSE_SECONDS = 60.0
 """Longest time between two pieces of an answer, and until the first one, unless told otherwise."""
 
 END = b"[DONE]"
+TOO_SLOW = "no whole answer in time"
 MOST_SHOWN = 300
 
 
@@ -55,10 +57,12 @@ def stream_text(
     pause, deadline = min(pause, seconds), time.monotonic() + seconds
     try:
         with (
-            httpx.Client(
+            timed_client(
+                httpx,
+                seconds,
+                verify=trust_for(question.url),
                 timeout=pause,
                 trust_env=False,
-                verify=trust_for(question.url),
                 follow_redirects=False,
             ) as client,
             client.stream(
@@ -67,12 +71,11 @@ def stream_text(
         ):
             reader = TextReader(response, most, usage)
             for piece in response.iter_raw():
-                if time.monotonic() > deadline:
-                    raise Late("no whole answer in time")
                 yield from reader.feed(piece)
             yield from reader.end()
     except httpx.TimeoutException:
-        raise Late(f"nothing came for {pause:g} s") from None
+        why = f"nothing came for {pause:g} s" if time.monotonic() < deadline else TOO_SLOW
+        raise Late(why) from None
     except httpx.TransportError as error:
         raise Unreachable(str(error)[:MOST_SHOWN]) from None
 

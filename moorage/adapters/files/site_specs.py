@@ -1,13 +1,19 @@
 """The specs of the site: files in the folders that the policy names, chosen by name."""
 
+from functools import lru_cache
 from pathlib import Path
 
 from moorage.adapters.files.policy_file import load_policy, roots_of
+from moorage.adapters.files.safe_files import read_small
 from moorage.adapters.files.specs import load_spec, spec_names
 from moorage.adapters.system.settings import Settings
 from moorage.common.failures import Cause, Failure
+from moorage.common.strict_yaml import LARGEST_TEXT, YamlError, decode
 from moorage.policy.request import Channel
 from moorage.spec import ModelSpec
+
+SPEC_KEYS, FLEET_KEY = frozenset({"name", "source"}), "hosts"
+"""What every spec says, and what only a fleet does; a folder of specs may hold other files."""
 
 
 def site_spec_names(settings: Settings) -> list[str]:
@@ -42,5 +48,25 @@ def _files(settings: Settings) -> dict[str, Path]:
     found: dict[str, Path] = {}
     for folder in map(Path, roots_of(folders, settings)):
         for name in spec_names(folder):
-            found.setdefault(name, folder / f"{name}.yaml")
+            if _is_spec(file := folder / f"{name}.yaml"):
+                found.setdefault(name, file)
     return found
+
+
+def _is_spec(file: Path) -> bool:
+    """Whether a file is meant as a spec; it may have mistakes all the same."""
+    try:
+        status = file.stat()
+    except OSError:
+        return False
+    return _holds_spec(file, status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=10_000)
+def _holds_spec(file: Path, changed_ns: int, size: int) -> bool:  # noqa: ARG001  (both date it)
+    """Read anew only what has changed: a form is compared with its files every few seconds."""
+    try:
+        content = decode(read_small(file, LARGEST_TEXT))
+    except (OSError, YamlError):
+        return False
+    return isinstance(content, dict) and content.keys() >= SPEC_KEYS and FLEET_KEY not in content

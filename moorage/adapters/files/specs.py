@@ -55,10 +55,11 @@ def load_spec(path: Path) -> ModelSpec:
     Raises:
         InvalidFile: `BAD_SPEC` with every mistake.
     """
-    content = load_mapping(path, Cause.BAD_SPEC)
+    text = _text(path, Cause.BAD_SPEC)
+    content = _mapping(text, path, Cause.BAD_SPEC)
     for holder, key in _sources(content):
         holder[key] = absolute(holder[key], path.parent)
-    return _loaded(content, ModelSpec, path, Cause.BAD_SPEC)
+    return _loaded(content, text, ModelSpec, path, Cause.BAD_SPEC)
 
 
 def absolute(source: str, folder: Path) -> str:
@@ -82,7 +83,8 @@ def load_fleet(path: Path | None, spec_file: Path | None = None) -> Fleet:
 
 def load_file(path: Path, model: type[Model], cause: Cause) -> Model:
     """Read any other file; raises `InvalidFile` with the cause and every mistake."""
-    return _loaded(load_mapping(path, cause), model, path, cause)
+    text = _text(path, cause)
+    return _loaded(_mapping(text, path, cause), text, model, path, cause)
 
 
 def _sources(content: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
@@ -95,16 +97,22 @@ def _sources(content: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
             yield holder, key
 
 
-def load_mapping(path: Path, cause: Cause) -> dict[str, Any]:
-    """Read a YAML file of keys and values; raises `Failure` of that cause for anything else."""
+def _text(path: Path, cause: Cause) -> bytes:
+    """What stands in a small file, or on standard input; raises `Failure` of that cause."""
     try:
-        content = decode(_read_input() if path == STDIN else read_small(path, LARGEST_TEXT))
+        return _read_input() if path == STDIN else read_small(path, LARGEST_TEXT)
     except FileNotFoundError as error:
         names = sorted(str(other) for other in path.parent.glob("*.yaml"))
         others = f"Files in that folder: {', '.join(names[:10])}." if names else None
         raise Failure(cause, f"{path}: there is no such file", suggestion=others) from error
     except OSError as error:
         raise invalid_file(cause, path, error.strerror or str(error)) from error
+
+
+def _mapping(text: bytes, path: Path, cause: Cause) -> dict[str, Any]:
+    """The keys and values of a YAML text; raises `InvalidFile` for anything else."""
+    try:
+        content = decode(text)
     except YamlError as error:
         raise invalid_file(cause, path, str(error), error.path) from error
     if not isinstance(content, dict):
@@ -139,20 +147,16 @@ def validated_request(content: dict[str, Any]) -> ModelSpec:
     return validated(content, ModelSpec, None, Cause.BAD_SPEC)
 
 
-def _loaded(content: dict[str, Any], model: type[Model], path: Path, cause: Cause) -> Model:
-    """What was read from a file as a value; each mistake has its place there."""
+def _loaded(
+    content: dict[str, Any], text: bytes, model: type[Model], path: Path, cause: Cause
+) -> Model:
+    """What a text holds as a value; each mistake has its place there."""
     try:
         return validated(content, model, path, cause)
     except InvalidFile as failure:
-        found = _places(path)
+        found = places(text)
         placed = [problem.placed(found) for problem in failure.problems]
         raise InvalidFile(cause, placed) from failure.__cause__
-
-
-def _places(path: Path) -> dict[str, str]:
-    with suppress(OSError, YamlError):  # it was standard input, or another text by now
-        return places(read_small(path, LARGEST_TEXT))
-    return {}
 
 
 ENDINGS = (".yaml", ".yml")

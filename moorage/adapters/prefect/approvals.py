@@ -38,13 +38,13 @@ class Approval(RunInput):
     note: str = Field("", max_length=2000, description="Why; it is kept in the run's log.")
 
 
-async def ask_on_server(question: Question) -> Answer:
-    """Pause this flow run until a person answers.
+async def ask_on_server(question: Question, invitation: str) -> Answer:
+    """Pause this flow run until a person answers; its log says how that is done.
 
     Raises:
         Failure: `APPROVAL_TIMED_OUT`; the server's own where it does not answer.
     """
-    get_run_logger().info("waits for approval of %s", ", ".join(question.models))
+    get_run_logger().info("%s", invitation)
     form = Approval.with_initial_data(description=question.plan)
     with server_failures():
         try:

@@ -30,6 +30,13 @@ def current_flow_run() -> FlowRun | None:
     return context.flow_run if context else None
 
 
+def api_url() -> str:
+    """The address of Prefect's API; empty where Prefect is not imported, or has none."""
+    module = sys.modules.get("prefect.settings")
+    url = module.get_current_settings().api.url if module else None
+    return str(url or "")
+
+
 def run_logger() -> logging.Logger | logging.LoggerAdapter[logging.Logger]:
     """The log of the flow run; outside of one, a logger that drops its lines."""
     if flow_run_context() is None:

@@ -132,7 +132,8 @@ def _similar(root: Path) -> str | None:
         entries = islice(root.parent.iterdir(), MOST_NEIGHBOURS)
         siblings = [path.name for path in entries if path.name.isprintable() and path.is_dir()]
     except OSError:
-        return f"There is no {root.parent} either." if not root.parent.exists() else None
+        missing = f"Correct the path: there is no {root.parent} either."
+        return None if root.parent.exists() else missing
     close = get_close_matches(root.name, siblings, n=1)
     return f"Did you mean {SCHEME}{root.parent / close[0]}?" if close else None
 

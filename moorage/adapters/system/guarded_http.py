@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from moorage.adapters.system.timed_http import TimedBackend
 from moorage.adapters.transfer.redirects import Guard, RedirectRefused
 
 MOST_REDIRECTS = 5
@@ -45,55 +46,22 @@ def thread_deadline(seconds: float) -> Iterator[None]:
         _DEADLINE.until = None
 
 
-class _Backend:
+class _Backend(TimedBackend):
     """Connects to checked addresses, and reads within the deadline of the thread."""
 
     def __init__(self, inner: Any, guard: Guard, library: Any) -> None:
-        self._inner, self._guard, self._library = inner, guard, library
+        super().__init__(inner, library, lambda: getattr(_DEADLINE, "until", None))
+        self._guard = guard
 
     def connect_tcp(self, host: str, port: int, *more: Any, **named: Any) -> Any:
         with _library_errors(self._library):
             *others, last = self._guard.addresses(host, port)
         for address in others:
             try:
-                return self._connect(address, port, *more, **named)
+                return super().connect_tcp(address, port, *more, **named)
             except Exception:  # its type depends on the library; the last address raises it
                 continue
-        return self._connect(last, port, *more, **named)
-
-    def _connect(self, address: str, port: int, *more: Any, **named: Any) -> Any:
-        return _Stream(self._inner.connect_tcp(address, port, *more, **named), self._library)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
-
-
-class _Stream:
-    """A connection whose reads end at the deadline of the thread."""
-
-    def __init__(self, inner: Any, library: Any) -> None:
-        self._inner, self._library = inner, library
-
-    def read(self, most: int, timeout: float | None = None) -> bytes:
-        """Read the available bytes."""
-        return bytes(self._inner.read(most, timeout=self._left(timeout)))
-
-    def start_tls(self, ssl_context: Any, server_hostname: Any = None, timeout: Any = None) -> Any:
-        """Start TLS with the host name, not with the address."""
-        inner = self._inner.start_tls(ssl_context, server_hostname, self._left(timeout))
-        return _Stream(inner, self._library)
-
-    def _left(self, timeout: float | None) -> float | None:
-        until: float | None = getattr(_DEADLINE, "until", None)
-        if until is None:
-            return timeout
-        left = until - time.monotonic()
-        if left <= 0:  # data may always be available at once
-            raise self._library.ReadTimeout("no whole answer in time")
-        return left if timeout is None else min(timeout, left)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
+        return super().connect_tcp(last, port, *more, **named)
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import json
 import socketserver
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
@@ -72,6 +72,23 @@ def test_an_engine_that_says_nothing_is_not_waited_for_longer_than_the_deadline(
     with engine(lambda send: send(HEAD) and ended.wait(60)) as url:
         with pytest.raises(Late):
             list(stream_text(Question(url, "POST", {}), 0.3))
+        ended.set()
+
+
+@pytest.mark.parametrize("start", [HEAD[:-2], HEAD])
+def test_an_engine_that_drips_gets_no_more_time(start: bytes) -> None:
+    """Neither while it sends headers nor later: each byte comes long before a pause has ended."""
+    ended = threading.Event()
+
+    def drip(send: Send) -> None:
+        with suppress(OSError):
+            send(start)
+            while not ended.wait(0.02):
+                send(b":")
+
+    with engine(drip) as url:
+        with pytest.raises(Late, match="no whole answer in time"):
+            list(stream_text(Question(url, "POST", {}), 0.3, pause=5))
         ended.set()
 
 

@@ -63,6 +63,13 @@ def test_a_dash_is_standard_input(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
             load_spec(STDIN)
 
 
+def test_mistakes_on_standard_input_have_their_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = b"name: tiny\nsource: hf://org/tiny\nengine:\n  nmae: vllm\n"
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
+    with pytest.raises(InvalidFile, match=r"-:4:3: engine\.nmae: unknown key"):
+        load_spec(STDIN)
+
+
 @pytest.mark.parametrize(
     ("source", "directory"),
     [("../models/tiny", "models/tiny"), ("tiny", "specs/tiny"), ("./tiny", "specs/tiny")],

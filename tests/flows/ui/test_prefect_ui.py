@@ -25,7 +25,7 @@ FORMS = (
     *("reconcile-fleet/reconcile", "rollback-model/rollback", "apply-models/apply"),
 )
 MAPS = {
-    *("Labels", "Secrets", "Environment", "Ulimits", "Host labels", "Clusters", "Engines"),
+    *("Labels", "Secrets", "Environment", "Ulimits", "Host labels", "fleet"),
     "Hf overrides",
 }
 """Fields with names of one's own, which Prefect's forms take as JSON; each describes an example."""
@@ -146,6 +146,16 @@ class TestDeployed:
         name = workplace.named("shown")
         artifact = served.artifacts(run["id"])[f"{kind}-{name}"]
         assert_readable(browser, artifact, heading.replace("{}", name), tells)
+
+    def test_a_form_that_a_release_links_to_is_filled_in(
+        self, browser: Browser, served: PrefectServer, run: dict[str, Any], workplace: Workplace
+    ) -> None:
+        page = served.artifacts(run["id"])[f"release-{workplace.named('tiny')}"]["data"]
+        links = dict(re.findall(r"\[(\w+ it)\]\((\S+)\)", page))
+        assert set(links) == {"Redeploy it", "Retire it"}
+        browser.open(links["Retire it"].removeprefix(served.url.removesuffix("/api")), "Run Name")
+        name = browser.field("name").place.locator("textarea, input").first
+        assert name.input_value() == workplace.named("tiny")
 
     def test_the_plan_of_a_change_can_be_read_before(
         self, browser: Browser, served: PrefectServer, workplace: Workplace, run: dict[str, Any]

@@ -1,0 +1,45 @@
+"""The file of a report: written whole, and never in the place of a foreign one unasked."""
+
+import os
+import tempfile
+from pathlib import Path
+
+from moorage.common.failures import Cause, Failure
+from moorage.reports.html import BEGINNING
+
+NAME = "index.html"
+
+
+def is_foreign(path: Path) -> bool:
+    """Whether something is there that is no earlier report."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(BEGINNING)) != BEGINNING.encode()
+    except FileNotFoundError:
+        return False
+    except OSError:  # such as a folder, or a file of another user
+        return True
+
+
+def write_report(path: Path, text: str) -> None:
+    """Write a file, which nobody sees half written.
+
+    Raises:
+        Failure: `STORE_UNWRITABLE`.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, draft = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        try:
+            with os.fdopen(descriptor, "w") as file:
+                os.fchmod(descriptor, 0o644)  # a web server may be another user
+                file.write(text)
+            os.replace(draft, path)
+        finally:
+            Path(draft).unlink(missing_ok=True)
+    except OSError as error:
+        raise Failure(
+            Cause.STORE_UNWRITABLE,
+            f"{path}: {error.strerror}",
+            suggestion="Choose a folder where you may write, on a disk with room.",
+        ) from error

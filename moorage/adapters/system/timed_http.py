@@ -1,0 +1,63 @@
+"""HTTP with one deadline for everything that is read: the library's own is for each piece.
+
+It works with httpx and httpx2; newer clients of the hub use the latter.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+Until = Callable[[], float | None]
+"""Tells the deadline, by the monotonic clock; None = there is none."""
+
+
+def timed_client(library: Any, seconds: float, *, verify: Any = True, **options: Any) -> Any:
+    """A client for one request, whose answer is read in so many seconds from now, or not at all."""
+    until = time.monotonic() + seconds
+    transport = library.HTTPTransport(verify=verify)
+    pool = transport._pool
+    pool._network_backend = TimedBackend(pool._network_backend, library, lambda: until)
+    return library.Client(transport=transport, **options)
+
+
+class TimedBackend:
+    """Connects as the library does; what it reads comes before a deadline."""
+
+    def __init__(self, inner: Any, library: Any, until: Until) -> None:
+        self._inner, self._library, self._until = inner, library, until
+
+    def connect_tcp(self, host: str, port: int, *more: Any, **named: Any) -> Any:
+        """Open a connection."""
+        connected = self._inner.connect_tcp(host, port, *more, **named)
+        return _TimedStream(connected, self._library, self._until)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+
+class _TimedStream:
+    """A connection whose reads end at a deadline."""
+
+    def __init__(self, inner: Any, library: Any, until: Until) -> None:
+        self._inner, self._library, self._until = inner, library, until
+
+    def read(self, most: int, timeout: float | None = None) -> bytes:
+        """Read the available bytes."""
+        return bytes(self._inner.read(most, timeout=self._left(timeout)))
+
+    def start_tls(self, ssl_context: Any, server_hostname: Any = None, timeout: Any = None) -> Any:
+        """Start TLS with the host name, not with the address."""
+        inner = self._inner.start_tls(ssl_context, server_hostname, self._left(timeout))
+        return _TimedStream(inner, self._library, self._until)
+
+    def _left(self, timeout: float | None) -> float | None:
+        until = self._until()
+        if until is None:
+            return timeout
+        left = until - time.monotonic()
+        if left <= 0:  # data may always be available at once
+            raise self._library.ReadTimeout("no whole answer in time")
+        return left if timeout is None else min(timeout, left)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
