@@ -23,6 +23,13 @@ APPLICATIONS = "/api/serve/applications/"
 OBJECT_STORE_BYTES = 100_000_000
 APPS = Path(__file__).parent / "ray_apps"
 
+QUIET = {
+    "RAY_SERVE_CONTROL_LOOP_INTERVAL_S": "0.5",
+    "RAY_SERVE_METRICS_EXPORT_INTERVAL_MS": "10000",
+    "RAY_enable_metrics_collection": "0",
+}
+"""Nobody reads its metrics, and what its controller does ten times a second may wait a bit."""
+
 
 def ray_program() -> str | None:
     """The `ray` of this environment."""
@@ -62,6 +69,7 @@ class RayCluster:
             command,
             env={
                 **os.environ,
+                **QUIET,
                 **self._environment,
                 MARK: self.folder,
                 "PYTHONPATH": str(APPS),

@@ -14,7 +14,11 @@ from ray import serve
 api = FastAPI()
 
 
-@serve.deployment(ray_actor_options={"num_cpus": 0.1}, graceful_shutdown_timeout_s=60)
+@serve.deployment(
+    ray_actor_options={"num_cpus": 0.1},
+    graceful_shutdown_timeout_s=60,
+    max_constructor_retry_count=1,
+)
 @serve.ingress(api)
 class SmallModel:
     """Answers with the architecture of its model; `broken` is what it dies of instead."""
