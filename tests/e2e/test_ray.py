@@ -1,7 +1,8 @@
-"""A Ray cluster in place of hosts: a real Ray, a small model on CPU, others' applications."""
+"""A Ray cluster in place of hosts: a real Ray that wants a token, and others' applications."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -10,7 +11,11 @@ import httpx
 import openai
 import pytest
 
+from moorage.adapters.ray.cluster_survey import check_clusters, survey_cluster
+from moorage.common.failures import Cause, Failure
 from moorage.engines.ray_serve import MARK_RELEASE
+from moorage.inventory.clusters import RayCluster as RayClusterEntry
+from moorage.inventory.fleet import Fleet
 from moorage.releases.states import SERVING
 from tests.e2e.workplace import Workplace
 from tests.ray_cluster import RayCluster, ray_program
@@ -25,32 +30,43 @@ BYSTANDER: dict[str, Any] = {
     "runtime_env": {"env_vars": {"KEPT": "as it was"}},
 }
 
+ARCHITECTURE = "LlamaForCausalLM"
+"""What the application answers: it has read it in the model's folder."""
+
+TOKEN = "a-token-of-more-than-thirty-two-letters"
+
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[RayCluster]:
-    """With one application of somebody else, and one accelerator that it only claims to have."""
+    """With one accelerator that it only claims to have, and nothing to serve."""
     if ray_program() is None:
         pytest.skip("Ray is not installed in this environment")
-    running = RayCluster(gpus=1)
+    running = RayCluster(gpus=1, token=TOKEN)
     try:
         running.start()
-        running.put(BYSTANDER, target_capacity=100)
         yield running
     finally:
         running.close()
 
 
+@pytest.fixture(scope="module")
+def in_use(cluster: RayCluster) -> RayCluster:
+    """With one application of somebody else."""
+    cluster.put(BYSTANDER, target_capacity=100)
+    return cluster
+
+
 @pytest.fixture
-def at_ray(workplace: Workplace, cluster: RayCluster) -> Workplace:
+def at_ray(workplace: Workplace, in_use: RayCluster) -> Workplace:
     """A workplace whose fleet names the cluster."""
-    name_it(workplace, cluster)
+    fleet, clusters = workplace.folder / "fleet.yaml", {"ray": in_use.fleet(token="RAY_TOKEN")}
+    fleet.write_text(f"{fleet.read_text()}clusters: {json.dumps(clusters)}\n")
+    workplace.environment["RAY_TOKEN"] = TOKEN
     return workplace
 
 
-def name_it(workplace: Workplace, cluster: RayCluster, **more: object) -> None:
-    fleet = workplace.folder / "fleet.yaml"
-    entry = ", ".join(f"{key}: '{value}'" for key, value in cluster.fleet(**more).items())
-    fleet.write_text(f"{fleet.read_text()}clusters: {{ray: {{{entry}}}}}\n")
+def entry(cluster: RayCluster, **more: str) -> RayClusterEntry:
+    return RayClusterEntry.model_validate(cluster.fleet(**more))
 
 
 def small(**args: Any) -> dict[str, Any]:
@@ -74,6 +90,36 @@ def bystander(cluster: RayCluster) -> Any:
     return httpx.get(f"{cluster.serve}/bystander", timeout=30).raise_for_status().json()
 
 
+def test_with_its_token_a_cluster_is_surveyed(
+    cluster: RayCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAY_TOKEN", TOKEN)
+    seen = survey_cluster("ray", entry(cluster, token="RAY_TOKEN"))
+    assert (seen.nodes, seen.accelerators, seen.applications) == (1, 1, ())
+    assert seen.version.startswith("2.")
+    assert seen.accelerators_free in (None, 1)
+    assert TOKEN not in seen.model_dump_json()
+
+
+def test_without_it_the_refusal_names_the_field(cluster: RayCluster) -> None:
+    with pytest.raises(Failure) as raised:
+        survey_cluster("ray", entry(cluster))
+    assert raised.value.cause == Cause.HOST_UNAUTHORIZED
+    assert "`token`" in raised.value.suggestion
+
+
+def test_serve_is_silent_until_it_has_something_to_serve(
+    cluster: RayCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAY_TOKEN", TOKEN)
+    fleet = Fleet(clusters={"ray": entry(cluster, token="RAY_TOKEN")})
+    (checked,) = check_clusters(fleet)
+    dashboard, serve = checked.checks
+    assert checked.well
+    assert "1 accelerator" in dashboard.found
+    assert (serve.state, serve.name) == ("absent", "serve")
+
+
 def test_a_model_is_deployed_answers_is_replaced_and_retired_and_the_others_stay(
     at_ray: Workplace, cluster: RayCluster
 ) -> None:
@@ -93,7 +139,7 @@ def test_a_model_is_deployed_answers_is_replaced_and_retired_and_the_others_stay
         "listening",
         "answered",
     ]
-    assert output(workload["endpoint"], name)
+    assert output(workload["endpoint"], name) == ARCHITECTURE
     assert at_ray.claims() == ()
     assert "nothing is claimed there" in first["placement"]["seats"][0]["reason"]
     assert "nothing is claimed there" in at_ray.run("show", name).stdout
@@ -109,7 +155,7 @@ def test_a_model_is_deployed_answers_is_replaced_and_retired_and_the_others_stay
         second = at_ray.json("deploy", changed)["release"]
         assert slow.result().json() == name
     assert second["replaced"] == first["id"]
-    assert output(second["workloads"][0]["endpoint"], name)
+    assert output(second["workloads"][0]["endpoint"], name) == ARCHITECTURE
     assert set(cluster.statuses()) == {"bystander", f"moorage-{name}.v2"}
     assert [row.state for row in at_ray.releases()] == ["running", "superseded"]
 
@@ -133,7 +179,7 @@ def test_a_constructor_that_raises_is_the_cause_and_the_old_release_serves_on(
     assert "in __init__" in failed["error"]["log_tail"]
     assert "\x1b" not in failed["error"]["log_tail"]
     assert set(cluster.statuses()) == {"bystander", f"moorage-{name}.v1"}
-    assert output(first["workloads"][0]["endpoint"], name)
+    assert output(first["workloads"][0]["endpoint"], name) == ARCHITECTURE
     at_ray.run("retire", name)
 
 
@@ -180,21 +226,13 @@ def test_an_application_of_the_same_name_that_is_not_ours_is_left_alone(
         cluster.put(BYSTANDER, target_capacity=100)
 
 
-def test_a_cluster_that_dies_is_told_as_that(workplace: Workplace) -> None:
-    if ray_program() is None:
-        pytest.skip("Ray is not installed in this environment")
-    dying = RayCluster()
-    try:
-        dying.start()
-        dying.put()
-        name_it(workplace, dying)
-        workplace.run("deploy", workplace.spec(**small()))
-        dying.kill()
-        failed = workplace.json("deploy", workplace.spec(**small(), context=64), code=8)
-        assert failed["error"]["cause"] == "cluster-unavailable"
-        assert dying.dashboard in failed["error"]["detail"]
-        (row,) = [row for row in workplace.releases() if row.state in SERVING]
-        assert row.id.endswith(".v1")
-        assert workplace.run("retire", workplace.named("tiny"), code=8)
-    finally:
-        dying.close()
+def test_a_cluster_that_dies_is_told_as_that(at_ray: Workplace, cluster: RayCluster) -> None:
+    """The last test of this file."""
+    at_ray.run("deploy", at_ray.spec(**small()))
+    cluster.kill()
+    failed = at_ray.json("deploy", at_ray.spec(**small(), context=64), code=8)
+    assert failed["error"]["cause"] == "cluster-unavailable"
+    assert cluster.dashboard in failed["error"]["detail"]
+    (row,) = [row for row in at_ray.releases() if row.state in SERVING]
+    assert row.id.endswith(".v1")
+    assert at_ray.run("retire", at_ray.named("tiny"), code=8)

@@ -15,9 +15,8 @@ def main() -> None:
     parser.add_argument("--image", action="append", default=[], help="given to every host")
     request = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
-    with TestFleet(request.hosts) as fleet:
+    with TestFleet(request.hosts, images=request.image) as fleet:
         for host in fleet.hosts:
-            host.daemon.load(*request.image)
             print(_described(host))
         print(f"fleet file:   {fleet.fleet_file(fleet.folder / 'fleet.yaml', lambda h: h.unix)}")
         print(f"ssh key:      {fleet.key}\nknown hosts:  {fleet.known_hosts}")

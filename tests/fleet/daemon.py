@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,7 +18,6 @@ from tests.fleet.network import Link
 START_SECONDS = 30
 ATTEMPTS = 4
 TLS_PORT = 2376
-MIB = 1 << 20
 STOPPED = frozenset("TtXZ")
 """States of threads that do nothing any more, as /proc has them."""
 
@@ -76,6 +74,15 @@ class Daemon:
         log = (self.folder / "log").read_text()
         raise RuntimeError(f"{self.name} did not come up:\n{log[-2000:]}")
 
+    def start_with(self, *images: str) -> None:
+        """Start it with images of this machine's own daemon."""
+        linked = can_be_linked(self._data)
+        for image in images if linked else ():
+            link_image(image, self._data)
+        self.start()
+        if not linked:
+            self.load(*images)
+
     def stop(self) -> None:
         """SIGTERM: containers stop too, unless they outlive it."""
         self._end(signal.SIGTERM)
@@ -96,20 +103,22 @@ class Daemon:
         os.kill(self._number(), signal.SIGCONT)
 
     def load(self, *images: str) -> None:
-        """Give it images of this machine's own daemon."""
+        """Give it images of this machine's own daemon, while it runs."""
         for image in images:
-            load([self], image)
+            with subprocess.Popen(["docker", "save", image], stdout=subprocess.PIPE) as saved:
+                subprocess.run(
+                    ["docker", "-H", f"unix://{self.socket}", "load", "--quiet"],
+                    stdin=saved.stdout,
+                    capture_output=True,
+                    check=True,
+                )
 
-    def link_image(self, image: str) -> None:
-        """Give it a large image of this machine's own daemon; it is restarted for that."""
-        if _has(self, image):
-            return
-        if not can_be_linked(self._data):
-            self.load(image)
-            return
-        self.stop()
-        link_image(image, self._data)
-        self.start()
+    def link_images(self, *images: str) -> None:
+        """Give it images of this machine's own daemon; it is restarted where it lacks one."""
+        lacking = [image for image in images if not _has(self, image)]
+        if lacking:
+            self.stop()
+            self.start_with(*lacking)
 
     def clear(self, *images: str) -> None:
         """Remove its containers, volumes and networks, and all images but some."""
@@ -209,30 +218,6 @@ def _state(task: Path) -> str:
     with suppress(OSError):
         return (task / "stat").read_text().rpartition(")")[2].split()[0]
     return "X"
-
-
-def load(daemons: Iterable[Daemon], image: str) -> None:
-    """Give an image of this machine's own daemon to others that lack it; it is read once."""
-    lacking = [daemon for daemon in daemons if not _has(daemon, image)]
-    if not lacking:
-        return
-    loading = [
-        subprocess.Popen(
-            ["docker", "-H", f"unix://{daemon.socket}", "load", "--quiet"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-        )
-        for daemon in lacking
-    ]
-    with subprocess.Popen(["docker", "save", image], stdout=subprocess.PIPE) as saved:
-        assert saved.stdout
-        while piece := saved.stdout.read(MIB):
-            for one in loading:
-                assert one.stdin
-                one.stdin.write(piece)
-    for one in loading:
-        one.communicate()
-        assert one.returncode == 0, f"{image} was not loaded"
 
 
 def _has(daemon: Daemon, image: str) -> bool:

@@ -38,13 +38,14 @@ class FleetHost:
         self._own = set(daemon.folder.iterdir())
 
     def reset(self, *images: str) -> None:
-        """Undo what befell it, and remove what was made there, all images but some as well."""
+        """Undo what befell it, and have some images there and nothing else that was made there."""
         self.link.mend()
         self.daemon.thaw()
         if not self.daemon.answers(CHECK_SECONDS):
             self.daemon.kill()
             self.daemon.start()
         self.daemon.clear(*images)
+        self.daemon.link_images(*images)
         for path in set(self.daemon.folder.iterdir()) - self._own:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
@@ -69,6 +70,7 @@ class TestFleet:
 
     Args:
         number: How many hosts.
+        images: Images of this machine's own daemon that each host has.
         daemon: Further arguments of each `Daemon`.
 
     Attributes:
@@ -81,7 +83,7 @@ class TestFleet:
 
     __test__ = False
 
-    def __init__(self, number: int, **daemon: Any) -> None:
+    def __init__(self, number: int, images: Sequence[str] = (), **daemon: Any) -> None:
         if reason := missing():
             raise RuntimeError(reason)
         self._stack = ExitStack()
@@ -89,7 +91,7 @@ class TestFleet:
         self.folder = Path(tempfile.mkdtemp(prefix="mfl-"))
         self._stack.callback(shutil.rmtree, self.folder, ignore_errors=True)
         try:
-            self._make(number, daemon)
+            self._make(number, images, daemon)
         except BaseException:
             self._stack.close()
             raise
@@ -128,16 +130,18 @@ class TestFleet:
             YAML().dump({"hosts": hosts}, file)
         return path
 
-    def _make(self, number: int, daemon: dict[str, Any]) -> None:
+    def _make(self, number: int, images: Sequence[str], daemon: dict[str, Any]) -> None:
         self.network = Network()
         self._stack.callback(self.network.close)
         self.certificates = Certificates(self.folder / "tls")
         self.key = make_ssh_key(self.folder / "ssh" / "id")
         self.known_hosts = self.folder / "ssh" / "known_hosts"
-        self.hosts = tuple(self._host(position, daemon) for position in range(1, number + 1))
+        self.hosts = tuple(
+            self._host(position, images, daemon) for position in range(1, number + 1)
+        )
         self.known_hosts.write_text("".join(host.sshd.known_host for host in self.hosts))
 
-    def _host(self, position: int, options: dict[str, Any]) -> FleetHost:
+    def _host(self, position: int, images: Sequence[str], options: dict[str, Any]) -> FleetHost:
         name = f"w{position}"
         link = self.network.link(position)
         self._stack.callback(link.close)
@@ -145,7 +149,7 @@ class TestFleet:
         certificates = self.certificates.server(folder / "tls", link.address)
         daemon = Daemon(name, link, folder, certificates, self.network.net, **options)
         self._stack.callback(daemon.close)
-        daemon.start()
+        daemon.start_with(*images)
         sshd = Sshd(link, folder / "sshd", self.key.with_suffix(".pub"), daemon.socket)
         self._stack.callback(sshd.stop)
         sshd.start()

@@ -33,7 +33,7 @@ def can_be_linked(data: Path) -> bool:
 
 
 def link_image(image: str, data: Path) -> None:
-    """Add an image to the data of a daemon that does not run."""
+    """Add an image to the data of a daemon that does not run; it may be its first."""
     root = Path(docker.from_env().info()["DockerRootDir"])
     identity = docker.from_env().images.get(image).id
     kept, target = root / "image" / DRIVER, data / "image" / DRIVER
@@ -56,10 +56,11 @@ def _chains(layers: list[str]) -> Iterator[str]:
 
 
 def _link_layer(source: Path, target: Path, name: str) -> None:
+    target.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory() as root:
         run("unshare", "--mount", "sh", "-c", LINK, root, source / name, target / name)
-    short = (source / name / "link").read_text()
-    run("cp", "--archive", source / "l" / short, target / "l" / short)
+    short = Path("l", (source / name / "link").read_text())
+    _copy(source / short, target / short)
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -116,6 +116,8 @@ class Podman:
             **os.environ,
             "CONTAINERS_CONF": str(self.folder / "containers.conf"),
             "CONTAINERS_REGISTRIES_CONF": str(self.folder / "registries.conf"),
+            # For its version it asks dpkg whose files its helpers are, which takes long to find.
+            "DPKG_ADMINDIR": str(self.folder),
         }
 
     def _end(self, number: signal.Signals) -> None:

@@ -27,12 +27,6 @@ ALL = [
 ]
 
 
-@pytest.fixture(scope="module")
-def fleet(equipped: TestFleet) -> TestFleet:
-    """All hosts have the helper's image."""
-    return equipped
-
-
 @pytest.fixture(autouse=True)
 def _anew(monkeypatch: pytest.MonkeyPatch, fleet: TestFleet, tmp_path: Path) -> Iterator[None]:
     monkeypatch.setenv("MOORAGE_HOME", str(tmp_path))

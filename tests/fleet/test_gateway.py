@@ -16,7 +16,6 @@ from tests.e2e.conftest import container_engine, prefect_server, tiny_llama, wor
 from tests.e2e.test_gateway import Gateway, Load
 from tests.e2e.test_gateway_container import envoy_image
 from tests.e2e.workplace import Workplace
-from tests.fleet.daemon import load
 from tests.fleet.fleet import FleetHost, TestFleet
 
 pytestmark = [pytest.mark.docker, pytest.mark.fleet, pytest.mark.server]
@@ -54,7 +53,7 @@ class HostGateway(Gateway):
 @pytest.fixture
 def gateway(place: Workplace, equipped: TestFleet, envoy_image: str) -> Iterator[HostGateway]:
     host = equipped.host("w1")
-    load([host.daemon], envoy_image)
+    host.daemon.link_images(envoy_image)
     yield HostGateway(place, host, envoy_image)
     if place.ledger.gateways.all():
         place.run("gateway", "down", "--drain-seconds", "0")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
+from docker.errors import NotFound
 
 from moorage.adapters.docker.containers import DockerRuntime
 from moorage.adapters.gateway.host_channel import LABEL, HostChannel
@@ -51,7 +53,8 @@ def channel(
 def kill_program(host: FleetHost) -> None:
     [program] = host.daemon.client().containers.list(filters={"label": LABEL})
     program.kill()
-    program.wait(condition="removed")
+    with suppress(NotFound):  # it is gone already
+        program.wait(condition="removed")
 
 
 def test_files_outlive_the_program_that_writes_them(

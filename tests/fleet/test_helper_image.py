@@ -20,6 +20,7 @@ from moorage.inventory.snapshot import HostSnapshot
 from moorage.inventory.survey.facts import ARCHITECTURES
 from tests.fleet.fleet import FleetHost, TestFleet
 from tests.fleet.sites import HELPER
+from tests.larger import push_larger
 from tests.local_registry import PASSWORD, USER, LocalRegistry, require_registry
 from tests.narrow_way import NarrowWay
 from tests.waiting import until
@@ -28,6 +29,8 @@ pytestmark = [pytest.mark.docker, pytest.mark.fleet]
 
 SECRET = "REGISTRY_PASSWORD"
 PATH = "team/helper"
+SIZE = 3 * 2**20
+"""Of its last layer; the one below it is that of the helper's image, which all hosts have."""
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +41,7 @@ def pushed(
     require_registry()
     registry = LocalRegistry(tmp_path_factory.mktemp("helper") / "one", protected=True)
     registry.start()
-    yield registry, registry.push(PATH, "v1", HELPER)
+    yield registry, push_larger(registry, PATH, "v1", HELPER, SIZE)
     registry.close()
 
 
@@ -49,11 +52,11 @@ def way(
     """The first host has no such image, and a way to pull it."""
     monkeypatch.setenv(SECRET, PASSWORD)
     way = NarrowWay(pushed[0].host, equipped.network.address)
-    without_helper(equipped.hosts[0])
+    without_pulled(equipped.hosts[0])
     yield way
     way.close()
     forget_clients()
-    without_helper(equipped.hosts[0])
+    without_pulled(equipped.hosts[0])
 
 
 @pytest.fixture(autouse=True)
@@ -61,10 +64,10 @@ def _home(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFact
     monkeypatch.setenv("MOORAGE_HOME", str(tmp_path_factory.mktemp("home")))
 
 
-def without_helper(host: FleetHost) -> None:
+def without_pulled(host: FleetHost) -> None:
     client = host.daemon.client()
     for image in client.images.list():
-        if any("helper" in name for name in (*image.tags, *image.attrs["RepoDigests"])):
+        if any(PATH in name for name in (*image.tags, *image.attrs["RepoDigests"])):
             with suppress(docker.errors.APIError):
                 image.remove(force=True)
 
@@ -122,7 +125,7 @@ def test_many_at_once_pull_it_once(
     for thread in threads:
         thread.join()
     assert found == [f"{way.host}/{PATH}@{pushed[1]}"] * 4
-    # Its configuration and its one layer.
+    # Its configuration and its last layer.
     assert sum(pushed[0].fetched().values()) - before == 2
 
 

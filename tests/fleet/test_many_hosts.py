@@ -57,7 +57,7 @@ def two_hosts_with(image: str, place: Workplace, fleet: TestFleet) -> tuple[Flee
     """Give a large image to two hosts; the third is left out of the fleet file."""
     hosts = fleet.hosts[:2]
     for host in hosts:
-        host.daemon.link_image(image)
+        host.daemon.link_images(image)
     path = place.folder / "fleet.yaml"
     fleet.fleet_file(path, lambda host: host.unix, among=hosts, interface="eth0")
     return hosts
@@ -148,7 +148,7 @@ def test_a_replica_that_serves_is_dead_without_any_of_its_parts_and_comes_back_w
 def test_a_port_that_no_survey_sees_is_given_up_for_another(
     workplace: Workplace, fleet: TestFleet, lifecycle_image: str
 ) -> None:
-    """These hosts have no helper image, so nobody can look who listens there."""
+    """No helper image of this fleet file is there, so nobody can look who listens."""
     path = workplace.folder / "fleet.yaml"
     host = fleet.hosts[0]
     fleet.fleet_file(path, lambda one: one.unix, among=[host], interface="eth0")

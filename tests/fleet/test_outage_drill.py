@@ -91,9 +91,9 @@ def drill(
     request: pytest.FixtureRequest, place: Workplace, lifecycle_image: str
 ) -> Iterator[OnDocker]:
     forget_clients()  # another fleet may have had the same addresses, and other certificates
-    with TestFleet(1, live_restore=request.param) as fleet:
+    images = (lifecycle_image, HELPER)
+    with TestFleet(1, images=images, live_restore=request.param) as fleet:
         [host] = fleet.hosts
-        host.daemon.load(lifecycle_image, HELPER)
         write_fleet(place, fleet, "tls")
         yield OnDocker(place, host, lifecycle_image)
         place.run("retire", place.named("tiny"), code=None)

@@ -6,22 +6,29 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Mapping
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
 
 from tests.e2e.conftest import container_engine, prefect_server, tiny_llama, workplace
 from tests.e2e.workplace import REPOSITORY, Workplace
+from tests.fleet.befalling import leaves_nothing
 from tests.fleet.fleet import TestFleet
-from tests.fleet.sites import containers, write_fleet
+from tests.fleet.sites import described, write_fleet
 from tests.prefect_server import PrefectServer
 from tests.waiting import until
 
-pytest.importorskip("prefect_ray", reason="prefect-ray is missing: pip install 'moorage[ray]'")
-pytest.importorskip("ray", reason="ray is missing: pip install 'moorage[ray]'")
-
-pytestmark = [pytest.mark.server, pytest.mark.process]
+pytestmark = [
+    pytest.mark.server,
+    pytest.mark.process,
+    # Importing them would take every process of a test run a second.
+    pytest.mark.skipif(
+        not (find_spec("prefect_ray") and find_spec("ray")),
+        reason="prefect-ray or ray is missing: pip install 'moorage[ray]'",
+    ),
+]
 
 __all__ = ["prefect_server", "tiny_llama", "workplace"]
 
@@ -47,49 +54,38 @@ print(json.dumps(asyncio.run(ask())))
 """
 
 
-@pytest.fixture
-def ray(prefect_server: PrefectServer) -> dict[str, str]:
-    """What makes a flow use a Ray that lives as long as its run."""
-    return {
-        **prefect_server.environment,
-        "MOORAGE_TASK_RUNNER": "ray",
-        "PYTHONPATH": str(REPOSITORY),
-        "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
-    }
+RAY = {
+    "MOORAGE_TASK_RUNNER": "ray",
+    "PYTHONPATH": str(REPOSITORY),
+    "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
+}
+"""What makes a flow use a Ray that lives as long as its run."""
 
 
-@pytest.fixture
-def place(workplace: Workplace, equipped: TestFleet, ray: dict[str, str]) -> Iterator[Workplace]:
-    workplace.environment.update({**ray, "MOORAGE_HOME": str(workplace.home)})
-    yield workplace
-    for host in equipped.hosts:
-        assert containers(host) == []
+def with_ray(words: list[str], environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run a program in an interpreter of its own: what forks commands has imported no Ray."""
+    return subprocess.run(
+        words, env={**environment, **RAY}, capture_output=True, text=True, check=False
+    )
 
 
 def test_what_is_done_for_another_machine_is_done_by_ray_and_failures_come_back_whole(
-    ray: dict[str, str],
+    prefect_server: PrefectServer,
 ) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", WHERE],
-        env={**os.environ, **ray},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = with_ray([sys.executable, "-c", WHERE], os.environ | prefect_server.environment)
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout.splitlines()[-1])
     assert answer["here"] == answer["mine"] != answer["there"]
     assert answer["failure"] == ["disk-full", "no room", "the end"]
 
 
-def test_a_cluster_that_is_not_there_is_a_failure_with_a_cause(
-    workplace: Workplace, ray: dict[str, str]
-) -> None:
-    workplace.environment.update({**ray, "RAY_ADDRESS": "ray://127.0.0.1:1"})
-    answer = workplace.run("deploy", workplace.spec(), code=8).stderr
-    assert "server-unavailable" in answer
-    assert "the Ray cluster ray://127.0.0.1:1 cannot be used" in answer
-    assert "Check RAY_ADDRESS" in answer
+def test_a_cluster_that_is_not_there_is_a_failure_with_a_cause(workplace: Workplace) -> None:
+    nobody = workplace.environment | {"RAY_ADDRESS": "ray://127.0.0.1:1"}
+    answer = with_ray(workplace.argv("deploy", workplace.spec()), nobody)
+    assert answer.returncode == 8
+    assert "server-unavailable" in answer.stderr
+    assert "the Ray cluster ray://127.0.0.1:1 cannot be used" in answer.stderr
+    assert "Check RAY_ADDRESS" in answer.stderr
 
 
 @pytest.mark.docker
@@ -97,24 +93,28 @@ def test_a_cluster_that_is_not_there_is_a_failure_with_a_cause(
 def test_a_model_is_deployed_to_two_hosts_with_ray(
     place: Workplace, equipped: TestFleet, lifecycle_image: str, prefect_server: PrefectServer
 ) -> None:
-    write_fleet(place, equipped, "tls")
+    """Of two hosts: Ray starts a worker for each, which imports for seconds."""
+    two = [described(equipped, host, "tls") for host in equipped.hosts[:2]]
+    write_fleet(place, equipped, "tls", hosts=two)
     spec = place.spec(
         engine=container_engine(lifecycle_image),
         placement={"accelerators": 0, "ram": "64MiB"},
         replicas=2,
     )
-    release = place.json("deploy", spec)["release"]
+    deployed = with_ray(place.argv("deploy", spec, "--json"), place.environment)
+    assert deployed.returncode == 0, deployed.stderr
+    release = json.loads(deployed.stdout)["release"]
     hosts = sorted({workload["host"] for workload in release["workloads"]})
-    assert len(hosts) == 2
+    assert hosts == [host["name"] for host in two]
     steps = {step["name"]: step["summary"] for step in release["steps"]}
     for host in hosts:
         assert "verified, in " in steps[f"stage on {host}"]
         assert steps[f"image on {host}"]
-    tasks = {f"survey {host.name}" for host in equipped.hosts}
+    tasks = {f"survey {host}" for host in hosts}
     tasks |= {f"{what} on {host}" for what in ("pull", f"launch {release['id']}") for host in hosts}
     until(lambda: tasks <= _completed(prefect_server, release["flow_run_id"]))
     place.run("retire", place.named("tiny"))
-    assert place.is_clean()
+    leaves_nothing(place, equipped)
 
 
 def _completed(server: PrefectServer, flow_run: str) -> set[str]:

@@ -25,8 +25,6 @@ def reconcile(place: Workplace) -> dict[str, dict[str, Any]]:
 def test_a_host_that_is_away_is_marked_and_its_model_placed_elsewhere_until_it_is_back(
     place: Workplace, equipped: TestFleet, lifecycle_image: str
 ) -> None:
-    for host in equipped.hosts:
-        host.daemon.load(lifecycle_image)
     fields = pinned(lifecycle_image)
     fields["placement"] = {"accelerators": 0, "ram": "64MiB"}
     place.run("deploy", place.spec(**fields, restart={"unreachable_seconds": 0}))

@@ -27,8 +27,7 @@ def mortal(equipped: TestFleet, lifecycle_image: str) -> Iterator[TestFleet]:
     assert equipped  # it has built the helper's image
     if reason := missing():
         pytest.skip(f"no test fleet: {reason}")
-    with TestFleet(1, live_restore=False) as fleet:
-        fleet.hosts[0].daemon.load(lifecycle_image, HELPER)
+    with TestFleet(1, images=(lifecycle_image, HELPER), live_restore=False) as fleet:
         yield fleet
 
 

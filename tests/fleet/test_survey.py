@@ -33,12 +33,6 @@ pytestmark = [pytest.mark.docker, pytest.mark.fleet]
 Way = Callable[[FleetHost], dict[str, object]]
 
 
-@pytest.fixture(scope="module")
-def fleet(equipped: TestFleet) -> TestFleet:
-    """All hosts have the helper's image."""
-    return equipped
-
-
 @pytest.fixture(autouse=True)
 def _anew(monkeypatch: pytest.MonkeyPatch, fleet: TestFleet, tmp_path: Path) -> None:
     monkeypatch.setenv("MOORAGE_HOME", str(tmp_path))

@@ -1,4 +1,4 @@
-"""A dashboard with scripted answers, and a real one that requires a token."""
+"""A dashboard with scripted answers; `tests/e2e/test_ray.py` asks a real one."""
 
 from __future__ import annotations
 
@@ -6,16 +6,11 @@ import json
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
 
 import pytest
 
-from moorage.adapters.ray.cluster_survey import check_clusters, survey_cluster
 from moorage.adapters.ray.dashboard import RayDashboard
 from moorage.common.failures import Cause, Failure
-from moorage.inventory.clusters import RayCluster as RayClusterEntry
-from moorage.inventory.fleet import Fleet
-from tests.ray_cluster import RayCluster, ray_program
 
 TOKEN = "a-token-of-more-than-thirty-two-letters"
 
@@ -112,50 +107,3 @@ def test_the_token_is_sent_and_no_browser_is_played(
     assert RayDashboard(f"{dashboard.url}?token=RAY_TOKEN").version() == "2.60.0"
     assert dashboard.headers["Authorization"] == f"Bearer {TOKEN}"
     assert not dashboard.headers["User-Agent"].startswith("Mozilla")
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[RayCluster]:
-    if ray_program() is None:
-        pytest.skip("Ray is not installed with this Python")
-    running = RayCluster(gpus=2, token=TOKEN)
-    try:
-        running.start()
-        yield running
-    finally:
-        running.close()
-
-
-@pytest.mark.process
-class TestReal:
-    """A real Ray that wants a token."""
-
-    def entry(self, cluster: RayCluster, **more: Any) -> RayClusterEntry:
-        return RayClusterEntry.model_validate(cluster.fleet(**more))
-
-    def test_with_it_the_cluster_is_surveyed(
-        self, cluster: RayCluster, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setenv("RAY_TOKEN", TOKEN)
-        seen = survey_cluster("ray", self.entry(cluster, token="RAY_TOKEN"))
-        assert (seen.nodes, seen.accelerators, seen.applications) == (1, 2, ())
-        assert seen.version.startswith("2.")
-        assert seen.accelerators_free in (None, 2)
-        assert TOKEN not in seen.model_dump_json()
-
-    def test_serve_is_silent_until_it_has_something_to_serve(
-        self, cluster: RayCluster, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setenv("RAY_TOKEN", TOKEN)
-        entry = self.entry(cluster, token="RAY_TOKEN")
-        (checked,) = check_clusters(Fleet(clusters={"ray": entry}))
-        dashboard, serve = checked.checks
-        assert checked.well
-        assert "2 accelerators" in dashboard.found
-        assert (serve.state, serve.name) == ("absent", "serve")
-
-    def test_without_it_the_refusal_names_the_field(self, cluster: RayCluster) -> None:
-        with pytest.raises(Failure) as raised:
-            survey_cluster("ray", self.entry(cluster))
-        assert raised.value.cause == Cause.HOST_UNAUTHORIZED
-        assert "`token`" in raised.value.suggestion
