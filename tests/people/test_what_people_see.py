@@ -52,7 +52,7 @@ def test_nothing_on_the_page_is_wider_than_the_terminal() -> None:
 
 
 def test_every_picture_on_the_page_is_taken() -> None:
-    taken = (REPOSITORY / "tests" / "ui" / "test_prefect_ui.py").read_text()
+    taken = (REPOSITORY / "tests" / "flows" / "ui" / "test_prefect_ui.py").read_text()
     pictures = re.findall(r"`([\w-]+)\.png`", PAGE.read_text())
     assert len(pictures) > 8
     for name in pictures:
