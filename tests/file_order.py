@@ -40,7 +40,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileSche
     return _Scheduling(config, log)
 
 
-class _Scheduling(LoadFileScheduling):
+class _Scheduling(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
     def _split_scope(self, nodeid: str) -> str:
         file = super()._split_scope(nodeid)
         return TOGETHER if file.startswith(TOGETHER) else file

@@ -1,4 +1,4 @@
-"""The ledger's database is killed (SIGKILL, the postmaster and all its children) in each state of a deploy."""
+"""The ledger's database is killed (SIGKILL, postmaster and children) in each state of a deploy."""
 
 from __future__ import annotations
 
