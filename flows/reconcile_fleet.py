@@ -7,7 +7,6 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from flows.deploy_model import deploy_model
 from flows.dry_run import plan_reconcile, reconciled
 from flows.fleet_parameter import THIS_MACHINE, FleetParameter
 from flows.flow_context import (
@@ -18,6 +17,7 @@ from flows.flow_context import (
     keep_result,
     with_result,
 )
+from flows.subflows import deployment
 from moorage.adapters.ledger.locks import LockHeld
 from moorage.adapters.system.threads import in_thread
 from moorage.inventory.fleet import Fleet
@@ -109,8 +109,9 @@ async def _replace(action: Action, fleet: Fleet) -> ActionOutcome:
     if release is None:
         return ActionOutcome(action=action, done=False, summary="it was moved by now")
     hosts = fleet.model_copy(update={"avoid": (*fleet.avoid, *action.avoid)})
+    begin = deployment(release.spec, hosts, release.applied_from)
     with decision_scope(release.id), recorded_scope(release.submission, hosts):
-        state = with_result(await deploy_model(release.spec, hosts, return_state=True))
+        state = with_result(await begin())
     if not state.is_completed():
         return ActionOutcome(action=action, done=False, summary=f"failed: {state.message}")
     return ActionOutcome(action=action, summary=state.message or "")

@@ -159,7 +159,8 @@ def test_a_release_that_keeps_dying_is_placed_on_another_host(
     )
     (place.folder / "fleet.yaml").write_text(f"hosts: [{hosts}]\n")
     engine = process_engine(lifecycle_program)
-    place.run("deploy", place.spec(engine=engine, restart={"attempts": 1}))
+    spec = place.spec(engine=engine, restart={"attempts": 1})
+    place.run("apply", spec, "--set", "ours", "--yes")
     [old] = place.releases()
     died = place.ledger.repairs.of(old.id).model_copy(update={"attempts": 1})
     place.ledger.repairs.keep(died)
@@ -171,6 +172,8 @@ def test_a_release_that_keeps_dying_is_placed_on_another_host(
     # Which one is first depends on what was free of this machine at the moment each was looked at.
     assert {old.workloads[0].host, new.workloads[0].host} == {"one", "two"}
     assert new.spec_digest == old.spec_digest
+    assert new.release
+    assert new.release.applied_from == "ours", "it still belongs to the set of files"
     assert {claim.host for claim in place.claims()} == {new.workloads[0].host}
 
 
