@@ -6,6 +6,7 @@ much, and a line that is no event is an error.
 
 import time
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 
 import httpx
@@ -56,19 +57,7 @@ def stream_text(
     """
     pause, deadline = min(pause, seconds), time.monotonic() + seconds
     try:
-        with (
-            timed_client(
-                httpx,
-                seconds,
-                verify=trust_for(question.url),
-                timeout=pause,
-                trust_env=False,
-                follow_redirects=False,
-            ) as client,
-            client.stream(
-                question.method, question.url, json=question.body, headers=question.headers
-            ) as response,
-        ):
+        with _client(question.url, seconds, pause) as client, _asked(client, question) as response:
             reader = TextReader(response, most, usage)
             for piece in response.iter_raw():
                 yield from reader.feed(piece)
@@ -78,6 +67,18 @@ def stream_text(
         raise Late(why) from None
     except httpx.TransportError as error:
         raise Unreachable(str(error)[:MOST_SHOWN]) from None
+
+
+def _client(url: str, seconds: float, pause: float) -> httpx.Client:
+    trust = trust_for(url)
+    options = {"timeout": pause, "trust_env": False, "follow_redirects": False}
+    client: httpx.Client = timed_client(httpx, seconds, verify=trust, **options)
+    return client
+
+
+def _asked(client: httpx.Client, question: Question) -> AbstractContextManager[httpx.Response]:
+    named = {"json": question.body, "headers": question.headers}
+    return client.stream(question.method, question.url, **named)
 
 
 class TextReader:
