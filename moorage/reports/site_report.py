@@ -63,10 +63,10 @@ def site_page(site: Site) -> str:
         ("Memory: predicted against measured", _memory(site)),
         ("Last failures", _failures(site)),
     )
-    told = f"{counted(len(site.histories), 'model')} and {counted(len(hosts), 'host')}"
+    counts = f"{counted(len(site.histories), 'model')} and {counted(len(hosts), 'host')}"
     written = element("p", f"Out of the ledger, {site.at:{AT}} UTC.")
     sections = (one for title, content in parts for one in (element("h2", title), *content))
-    return page(f"moorage: {told}", STYLE, [written, *sections])
+    return page(f"moorage: {counts}", STYLE, [written, *sections])
 
 
 def _models(site: Site) -> list[Element]:
@@ -137,6 +137,6 @@ def _failures(site: Site) -> list[Element]:
         if failed and failed.release and (failure := failed.release.failure):
             tail = "\n".join(failure.log_tail.splitlines()[-LOG_LINES:])
             text = f"{failure.cause.summary} ({failure.cause}), {failed.created_at:{AT}} UTC"
-            told = f"{text}\n{failure.detail}\nWhat to do: {failure.suggestion}"
-            found += section_elements(Section(title=failed.id, text=told, code=tail))
+            whole = f"{text}\n{failure.detail}\nWhat to do: {failure.suggestion}"
+            found += section_elements(Section(title=failed.id, text=whole, code=tail))
     return found or [element("p", "No deploy has failed.")]
