@@ -61,7 +61,7 @@ class FlowTask(Generic[P, R]):
         chain = _chain_of(str(context.flow_run and context.flow_run.id))
         call, before = _Call(self, args, kwargs), tuple(chain.last)
         result = await self._task(call, wait_for=before)
-        chain.append(before, call.task_run)
+        chain.append(before, call.task_run, result)
         return result
 
     def submit(self, *args: P.args, **kwargs: P.kwargs) -> PrefectFuture[Any]:
@@ -159,9 +159,13 @@ class _Chain:
     def __init__(self, flow_run: str) -> None:
         self.flow_run = flow_run
         self.last: list[State[Any]] = []
+        self._results: list[object] = []
 
-    def append(self, before: Sequence[State[Any]], task_run: UUID | None) -> None:
+    def append(self, before: Sequence[State[Any]], task_run: UUID | None, result: object) -> None:
         """Add a task that has come after some; those that run at the same time stay."""
+        # Prefect knows a result by its address. Were that free again, the arguments of a later
+        # task could get it, and an edge from this one.
+        self._results.append(result)
         if task_run:
             from prefect.client.schemas.objects import StateDetails  # noqa: PLC0415  (as above)
             from prefect.states import Completed  # noqa: PLC0415  (as above)

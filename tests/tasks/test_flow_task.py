@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import pickle
+import weakref
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 from uuid import uuid4
@@ -111,13 +113,22 @@ def test_tasks_at_the_same_time_come_after_the_same_one_and_before_the_next() ->
     def last() -> set[Any]:
         return {state.state_details.task_run_id for state in chain.last}
 
-    chain.append((), place)
+    chain.append((), place, ())
     both = tuple(chain.last)
-    chain.append(both, image)
+    chain.append(both, image, ())
     assert last() == {image}
-    chain.append(both, stage)
+    chain.append(both, stage, ())
     assert last() == {image, stage}
-    chain.append(tuple(chain.last), launch)
+    chain.append(tuple(chain.last), launch, ())
     assert last() == {launch}
-    chain.append(tuple(chain.last), None)
+    chain.append(tuple(chain.last), None, ())
     assert last() == {launch}, "what ran in another process leaves no edge"
+
+
+def test_a_result_keeps_its_address_as_long_as_the_run_goes_on() -> None:
+    """Prefect would take what comes to lie there for that result, and draw an edge."""
+    chain, result = module._Chain("run"), SimpleNamespace()
+    chain.append((), uuid4(), result)
+    kept = weakref.ref(result)
+    del result
+    assert kept() is not None

@@ -150,12 +150,12 @@ class TestDeployed:
     def test_a_form_that_a_release_links_to_is_filled_in(
         self, browser: Browser, served: PrefectServer, run: dict[str, Any], workplace: Workplace
     ) -> None:
-        page = served.artifacts(run["id"])[f"release-{workplace.named('tiny')}"]["data"]
+        page = served.artifacts(run["id"])[f"release-{workplace.named('shown')}"]["data"]
         links = dict(re.findall(r"\[(\w+ it)\]\((\S+)\)", page))
         assert set(links) == {"Redeploy it", "Retire it"}
         browser.open(links["Retire it"].removeprefix(served.url.removesuffix("/api")), "Run Name")
         name = browser.field("name").place.locator("textarea, input").first
-        assert name.input_value() == workplace.named("tiny")
+        assert name.input_value() == workplace.named("shown")
 
     def test_the_plan_of_a_change_can_be_read_before(
         self, browser: Browser, served: PrefectServer, workplace: Workplace, run: dict[str, Any]
