@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import pickle
 import weakref
-from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 from uuid import uuid4
@@ -127,7 +126,7 @@ def test_tasks_at_the_same_time_come_after_the_same_one_and_before_the_next() ->
 
 def test_a_result_keeps_its_address_as_long_as_the_run_goes_on() -> None:
     """Prefect would take what comes to lie there for that result, and draw an edge."""
-    chain, result = module._Chain("run"), SimpleNamespace()
+    chain, result = module._Chain("run"), Mock()
     chain.append((), uuid4(), result)
     kept = weakref.ref(result)
     del result

@@ -99,7 +99,10 @@ def run(browser: Browser, served: PrefectServer, workplace: Workplace) -> dict[s
     browser.field("spec", "Engine (Optional)", "Name (Optional)").choose("vllm")
     browser.field("spec", "Engine (Optional)", "Runtime (Optional)").choose("process")
     browser.picture("form-filled-in")
-    return served.ended(browser.submitted())
+    done = served.ended(browser.submitted())
+    # Lines come a moment later, and the page of a run that has ended asks for them once.
+    until(lambda: "compare (" in served.log(done["id"]))
+    return done
 
 
 class TestDeployed:
