@@ -71,11 +71,9 @@ def workplace(
     prefect_server: PrefectServer,
 ) -> Iterator[Workplace]:
     """One home for all modules, in which the tiny server is an installed vLLM."""
-    place = Workplace(tmp_path_factory.mktemp("work"), tiny_llama, prefect_server.environment)
-    place.environment["UI_SECRET"] = SECRET
-    installed_engine(place, lifecycle_program, "ok")
-    yield place
-    place.close()
+    environment = {**prefect_server.environment, "UI_SECRET": SECRET}
+    place = Workplace(tmp_path_factory.mktemp("work"), tiny_llama, environment)
+    yield from _with_engine(place, lifecycle_program)
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +85,11 @@ def own_workplace(
 ) -> Iterator[Workplace]:
     """A home of the module's own, for what changes more than models."""
     place = Workplace(tmp_path_factory.mktemp("own"), tiny_llama, prefect_server.environment)
-    installed_engine(place, lifecycle_program, "ok")
+    yield from _with_engine(place, lifecycle_program)
+
+
+def _with_engine(place: Workplace, program: Path) -> Iterator[Workplace]:
+    installed_engine(place, program, "ok")
     yield place
     place.close()
 
