@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -111,6 +111,24 @@ def test_a_host_that_is_cut_off_goes_on_and_is_found_again(
         host.link.mend()
     hub.fail(WEIGHTS, None)
     assert there(stage(store, wanted, hub.url)) == hub.commits[repo][wanted.revision]
+
+
+def test_what_was_not_started_when_its_process_ends_is_not_waited_for(
+    equipped: TestFleet, hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, at_exit, left = equipped.hosts[0].daemon.client(), list[Callable[[], None]](), []
+
+    def end(*_: object) -> None:
+        for ending in at_exit:
+            ending()
+        left.append(client.containers.list(all=True))
+
+    monkeypatch.setattr("atexit.register", at_exit.append)
+    monkeypatch.setattr("atexit.unregister", at_exit.remove)
+    monkeypatch.setattr(host_store, "hand_over", end)
+    with pytest.raises(Failure):
+        stage(store_on(equipped, equipped.hosts[0]), on_hub(hub, "acme/model-1"), hub.url)
+    assert (left, at_exit) == ([[]], [])
 
 
 def test_a_full_disk_is_told_before_anything_is_fetched(equipped: TestFleet, hub: Hub) -> None:

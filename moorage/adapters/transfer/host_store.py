@@ -6,7 +6,9 @@ It continues when this machine loses the host, and the next caller finds its res
 local directory are sent to it before it starts.
 """
 
+import atexit
 import contextlib
+import functools
 import hashlib
 import json
 import math
@@ -110,12 +112,9 @@ class HostStore:
         try:
             client = connect(self._access, ASK_SECONDS)
             container = client.containers.create(self._image, **self._options(name))
-            try:
+            with _removed_unless_started(container):
                 hand_over(self._access, container, model)
                 start_with_input(container, job)
-            except BaseException:
-                _remove(container)
-                raise
         except ImageNotFound as error:
             raise Failure(Cause.IMAGE_MISSING, f"{self._image} is not on the host") from error
         except (*DAEMON_ERRORS, OSError) as error:
@@ -213,6 +212,24 @@ def _final_report(state: dict[str, Any], report: dict[str, Any]) -> dict[str, An
 def _remove(container: Container) -> None:
     with contextlib.suppress(*DAEMON_ERRORS):
         container.remove(force=True)
+
+
+@contextlib.contextmanager
+def _removed_unless_started(container: Container) -> Iterator[None]:
+    """Remove a container when starting it fails, and when this process ends meanwhile.
+
+    The process ends before its threads where something else fails a deploy, such as its image. Who
+    wants the model next would wait until the container counts as forgotten.
+    """
+    remove = functools.partial(_remove, container)
+    atexit.register(remove)
+    try:
+        yield
+    except BaseException:
+        remove()
+        raise
+    finally:
+        atexit.unregister(remove)
 
 
 def hand_over(access: Access, container: Container, model: ResolvedModel) -> None:
