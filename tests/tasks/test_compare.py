@@ -81,13 +81,13 @@ async def test_reconciling_does_not_bring_back_what_was_retired_while_it_waited_
 ) -> None:
     old, outcomes = ran(), list[str]()
 
-    async def deploy(*_: Any, **__: Any) -> State[Any]:
+    async def deploy() -> State[Any]:
         ledger().releases.move(old, S.STOPPING)
         ledger().releases.end(old, S.STOPPED)
         outcomes.append(await superseded_since("tiny"))
         return Completed()
 
-    monkeypatch.setattr(reconcile_fleet, "deploy_model", deploy)
+    monkeypatch.setattr(reconcile_fleet, "deployment", lambda *_: deploy)
     about = {"model": "tiny", "release": old, "state": S.RUNNING, "reason": "it died"}
     await reconcile_fleet._replace(Action(kind=ActionKind.REPLACE, **about), Fleet())
     assert outcomes == [f"{old} is stopped by now"]
