@@ -54,7 +54,7 @@ async def deploy_subflow(model: str, begin: Begin) -> Applied:
     since = datetime.now(UTC)
 
     def newest_release() -> ReleaseRow | None:
-        newest = next(iter(ledger().releases.of_model(model)), None)
+        newest = ledger().releases.newest(model)
         return newest if newest and newest.created_at >= since else None
 
     return await _run_subflow(model, "deploy", begin, newest_release)

@@ -1,5 +1,6 @@
 """Step look: what the ledger says and what the hosts show, as one value to decide on."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
@@ -16,6 +17,7 @@ from moorage.operations.reconcile.cluster_state import (
     ObservedWorkload,
     Patience,
     Place,
+    place_of,
     planned_workloads,
 )
 from moorage.releases.release import ReleaseRow, successor_of
@@ -106,21 +108,22 @@ def _places(fleet: Fleet, workloads: Iterable[Workload]) -> list[Place]:
     }
     local = next((n for n, address in hosts.items() if address == LOCAL), LOCAL)
     places[Place(host=local, address=LOCAL, runtime=RuntimeName.PROCESS)] = None
-    return list(places | dict.fromkeys(map(_place_of, workloads)))
+    return list(places | dict.fromkeys(map(place_of, workloads)))
 
 
 def _observe(
     places: Sequence[Place], workloads: Sequence[Workload], now: datetime
 ) -> tuple[Observation, ...]:
     identity, limits = ledger().identity, settings()
+    used = defaultdict[Place, dict[str, Workload]](dict)
+    for one in workloads:
+        used[place_of(one)][one.name] = one
 
     def find(place: Place) -> tuple[ObservedWorkload, ...]:
-        known = {one.name: one for one in workloads if _place_of(one) == place}
-        return list_workloads(place, identity, limits, tuple(known.values()))
+        return list_workloads(place, identity, limits, tuple(used.get(place, {}).values()))
 
     answers = map_parallel(find, places, OBSERVE_SECONDS)
     before = ledger().sightings.unseen()
-    used = set(map(_place_of, workloads))
     observations = []
     for place, answer in zip(places, answers, strict=True):
         if not isinstance(answer, Exception):
@@ -134,7 +137,3 @@ def _observe(
             since = before.get(place.host, now)
             observations.append(Observation(place=place, unreachable_since=since, detail=detail))
     return tuple(observations)
-
-
-def _place_of(workload: Workload) -> Place:
-    return Place(host=workload.host, address=workload.address, runtime=workload.runtime)

@@ -77,4 +77,4 @@ def fleet_parameter(fleet: Fleet) -> dict[str, object]:
 
 def _known(models: Collection[str]) -> set[str]:
     """Those of which the ledger has a release; others are of other ledgers."""
-    return {model for model in models if ledger().releases.of_model(model)}
+    return set(models).intersection(ledger().releases.models())

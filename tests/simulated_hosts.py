@@ -8,11 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+import multiprocessing
 import socket
 import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
+from moorage.engines.launch import (
+    LABEL_LEDGER,
+    LABEL_MODEL,
+    LABEL_RELEASE,
+    Workload,
+)
 from moorage.inventory.fleet import Fleet
 
 HELPER = "python:3.12-slim"
@@ -42,6 +51,9 @@ class SimulatedHosts:
     Args:
         alive: How many answer.
         dead: How many do not. The first and then every tenth is dead, as far as they reach.
+
+    Attributes:
+        workloads: What runs on them, by address; to be filled before they are entered.
     """
 
     def __init__(self, alive: int, dead: int) -> None:
@@ -54,6 +66,7 @@ class SimulatedHosts:
         self._sockets = [
             socket.create_server((address, self.port), backlog=64) for address in self.addresses
         ]
+        self.workloads: dict[str, list[Workload]] = {}
         self._loop, self._end = asyncio.new_event_loop(), asyncio.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -72,18 +85,35 @@ class SimulatedHosts:
         for listening in self._sockets:
             listening.close()
 
+    @contextmanager
+    def in_own_process(self) -> Iterator[None]:
+        """Let them answer in a process of their own, whose processor time is not the caller's."""
+        process = multiprocessing.get_context("fork").Process(target=self._run, daemon=True)
+        process.start()
+        try:
+            yield
+        finally:
+            process.kill()
+            process.join()
+            for listening in self._sockets:
+                listening.close()
+
     @property
     def fleet(self) -> Fleet:
         """All of them, as a user would write them down."""
         return Fleet.model_validate(
             {
                 "hosts": [
-                    {"name": f"sim-{at}", "address": f"tcp://{ip}:{self.port}", "bind": "10.0.0.1"}
-                    for at, ip in enumerate(self.addresses)
+                    {"name": f"sim-{at}", "address": self.url(at), "bind": "10.0.0.1"}
+                    for at in range(len(self.addresses))
                 ],
                 "helper_image": HELPER,
             }
         )
+
+    def url(self, at: int) -> str:
+        """Where the daemon of a host answers."""
+        return f"tcp://{self.addresses[at]}:{self.port}"
 
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
@@ -93,16 +123,18 @@ class SimulatedHosts:
         """Until the end, when what still talks is cancelled."""
         for at, listening in enumerate(self._sockets):
             if at not in self.dead:
-                await asyncio.start_server(_Daemon(at).talk, sock=listening)
+                daemon = _Daemon(at, self.workloads.get(self.url(at), ()))
+                await asyncio.start_server(daemon.talk, sock=listening)
         await self._end.wait()
 
 
 class _Daemon:
     """One daemon's answers."""
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, workloads: Sequence[Workload]) -> None:
         gpus = "\n".join(GPU.format(host=number, index=index) for index in range(8))
         self._said = PROBE.format(gpus=gpus).encode()
+        self._workloads = workloads
 
     async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one request after the other on a connection."""
@@ -146,8 +178,40 @@ class _Daemon:
             "containers/create": {"Id": CONTAINER, "Warnings": []},
             f"containers/{CONTAINER}/json": {"Id": CONTAINER, "Config": {"Tty": False}},
             f"containers/{CONTAINER}/wait": {"StatusCode": 0},
+            "containers/json": list(map(_listed, self._workloads)),
+            **{f"containers/{one.name}/json": _inspected(one) for one in self._workloads},
         }
         for end, answer in answers.items():
             if path.endswith(f"/{end}"):
                 return 200, json.dumps(answer).encode()
         return (204, b"") if verb in ("POST", "DELETE") else (404, b"{}")
+
+
+def _listed(workload: Workload) -> dict[str, Any]:
+    return {
+        "Id": workload.identity,
+        "Names": [f"/{workload.name}"],
+        "State": "running",
+        "Status": "Up 2 hours",
+        "Created": 1_772_000_000,
+        "Labels": _labels(workload),
+    }
+
+
+def _inspected(workload: Workload) -> dict[str, Any]:
+    return {
+        "Id": workload.identity,
+        "Name": f"/{workload.name}",
+        "RestartCount": 0,
+        "State": {"Status": "running", "ExitCode": 0},
+        "Config": {"Labels": _labels(workload)},
+    }
+
+
+def _labels(workload: Workload) -> dict[str, str]:
+    model, _, _ = workload.release.rpartition(".")
+    return {
+        LABEL_LEDGER: workload.ledger,
+        LABEL_MODEL: model,
+        LABEL_RELEASE: workload.release,
+    }

@@ -15,6 +15,7 @@ from moorage.adapters.files.specs import (
     write_fleet,
     write_specs,
 )
+from moorage.adapters.hosts.liveness import liveness_of
 from moorage.adapters.system.settings import Settings
 from moorage.cli import options
 from moorage.cli.flows import call_flow
@@ -28,7 +29,6 @@ from moorage.cli.options import (
     require_consent,
 )
 from moorage.cli.output import dump, print_answer, print_table
-from moorage.cli.status import liveness
 from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.common.units import counted
 from moorage.inventory.fleet import Fleet
@@ -123,9 +123,9 @@ def _plan(wanted: _Wanted, *, prune: bool) -> tuple[Intent, ...]:
     running = open_ledger().releases.in_states(DEPLOYED)
     digests = {spec.name: spec.digest for spec in wanted.specs}
     same = [row for row in running if digests.get(row.model) == row.spec_digest]
-    awake = (row for row in same if row.state in SERVING)
-    settings = Settings()
-    dead = {row.id for row in awake if not liveness(row, settings).alive}
+    awake = [row for row in same if row.state in SERVING]
+    seen = zip(awake, liveness_of(awake, Settings()), strict=True)
+    dead = {row.id for row, found in seen if not found.alive}
     return intents(wanted.specs, running, dead=dead, owner=wanted.owner, prune=prune)
 
 

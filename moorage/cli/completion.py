@@ -16,8 +16,8 @@ def models(incomplete: str) -> list[str]:
         url = Settings().ledger
         file = database_file(make_url(url))
         if file is None or file.exists():
-            named = {row.model for row in Ledger(url).releases.latest()}
-            return sorted(name for name in named if name.startswith(incomplete))
+            named = Ledger(url).releases.models()
+            return [name for name in named if name.startswith(incomplete)]
     return []
 
 

@@ -110,7 +110,7 @@ def open_ledger() -> Ledger:
 def release_of(ledger: Ledger, text: str) -> ReleaseRow:
     """The release of that id, what serves a model of that name, or the only id that begins so."""
     releases = ledger.releases
-    named = releases.running(text) or next(iter(releases.of_model(text)), None)
+    named = releases.running(text) or releases.newest(text)
     if named:
         return named
     ids = releases.ids(text) if text else []
@@ -121,8 +121,8 @@ def release_of(ledger: Ledger, text: str) -> ReleaseRow:
 
 def unknown_release(ledger: Ledger, name: str, detail: str) -> Failure:
     """That a name stands for nothing; it suggests the model whose name is nearest."""
-    models = [row.model for row in ledger.releases.latest()]
-    near = [one for one in get_close_matches(name, models, n=1) if one != name]
+    known = ledger.releases.models()
+    near = [one for one in get_close_matches(name, known, n=1) if one != name]
     hint = f"Did you mean '{near[0]}'? `moorage status` lists the models." if near else None
     return Failure(Cause.UNKNOWN_RELEASE, detail, suggestion=hint)
 
@@ -150,4 +150,4 @@ def record_of(ledger: Ledger, text: str) -> Release:
 
 def row_json(row: ReleaseRow) -> dict[str, Any]:
     """A release as data, without its record."""
-    return row.model_dump(mode="json", exclude={"release"})
+    return row.model_dump(mode="json", exclude={"release", "foreign_record"})

@@ -33,7 +33,7 @@ def report(
 
 
 def _site(ledger: Ledger) -> Site:
-    models = [row.model for row in ledger.releases.latest()]
+    models = ledger.releases.models()
     return Site(
         at=datetime.now(UTC),
         histories={one: tuple(ledger.releases.of_model(one)[:RELEASES]) for one in models},

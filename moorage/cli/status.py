@@ -8,8 +8,8 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from moorage.adapters.hosts.liveness import Liveness, liveness_of
 from moorage.adapters.hosts.runtime import runtime_for
-from moorage.adapters.ledger import Ledger
 from moorage.adapters.system.settings import Settings
 from moorage.cli.completion import models
 from moorage.cli.options import AsJson, open_ledger, release_of, row_json, unknown_release
@@ -19,7 +19,7 @@ from moorage.common.printable import printable
 from moorage.common.units import human_seconds
 from moorage.engines.api_key import secrets_of
 from moorage.gateway.gateway import Gateway, last_use
-from moorage.placement.placement import Placement
+from moorage.releases.overview import ReleaseOverview
 from moorage.releases.release import ReleaseRow, ReleaseState
 from moorage.releases.states import DEPLOYED, SERVING
 from moorage.spec.keep_alive import keep_alive_seconds
@@ -39,24 +39,17 @@ DOWN, UNSEEN = "down", "unseen"
 TROUBLE = frozenset({DOWN, UNSEEN, ReleaseState.UNREACHABLE, ReleaseState.ERROR})
 
 
-class Liveness(NamedTuple):
-    """Whether all workloads of a release are alive, and the state of each in words.
-
-    `ended` says whether one was seen to have ended: one that is out of sight may be alive.
-    """
-
-    alive: bool
-    detail: str
-    ended: bool = False
-
-
 class Line(NamedTuple):
     """A release as a line of the table."""
 
-    row: ReleaseRow
-    since: datetime
+    release: ReleaseOverview
     seen: Liveness
     use: Use
+
+    @property
+    def row(self) -> ReleaseRow:
+        """The release without its record."""
+        return self.release.row
 
     @property
     def health(self) -> str:
@@ -96,26 +89,24 @@ def status(
 def _lines(name: str | None, *, every: bool) -> list[Line]:
     """The release that serves each model, else its last one; and those with leftovers."""
     ledger = open_ledger()
-    latest = ledger.releases.latest()
-    if name and name not in {row.model for row in latest}:
+    newest = ledger.overviews.current()
+    if name and name not in {one.row.model for one in newest}:
         raise unknown_release(ledger, name, f"no model has the name '{name}'")
-    deployed = sorted(ledger.releases.in_states(DEPLOYED), key=lambda row: row.state in SERVING)
-    current = {row.model: row for row in deployed}
-    rows = [current.get(row.model, row) for row in latest]
-    rows = [row for row in rows if (row.model == name if name else every or not _is_over(row))]
-    left = [row for row in ledger.releases.not_undone() if name in (None, row.model)]
-    shown = {row.id: row for row in (*rows, *left)}
+    # Of a model with several, the one that serves; else the one that sleeps, else the newest.
+    newest.sort(key=lambda one: (one.row.state in DEPLOYED, one.row.state in SERVING))
+    current = {one.row.model: one for one in newest}
+    rows = [one for _, one in sorted(current.items()) if name or every or not _is_over(one.row)]
+    shown = {
+        one.row.id: one
+        for one in (*rows, *ledger.overviews.not_undone())
+        if name in (None, one.row.model)
+    }
     gateways, settings = ledger.gateways.all(), Settings()
+    seen = liveness_of([one.row for one in shown.values()], settings)
     return [
-        Line(row, _since(ledger, row), liveness(row, settings), _use(gateways, row))
-        for row in shown.values()
+        Line(one, alive, _use(gateways, one))
+        for one, alive in zip(shown.values(), seen, strict=True)
     ]
-
-
-def _since(ledger: Ledger, row: ReleaseRow) -> datetime:
-    """When a release has come into its state, UTC."""
-    moves = ledger.releases.transitions(row.id)
-    return moves[-1].at if moves else row.created_at
 
 
 def _is_over(row: ReleaseRow) -> bool:
@@ -127,7 +118,7 @@ def _is_over(row: ReleaseRow) -> bool:
 def _line_json(line: Line) -> dict[str, Any]:
     seen = {
         "health": line.health,
-        "since": line.since,
+        "since": line.release.since,
         "alive": line.seen.alive,
         "observed": line.seen.detail,
     }
@@ -140,18 +131,11 @@ def _cells(line: Line) -> tuple[str, ...]:
     return (
         row.id,
         line.health,
-        human_seconds((datetime.now(UTC) - line.since).total_seconds()),
-        "\n".join(_places(row.placement)) if row.workloads else "",
+        human_seconds((datetime.now(UTC) - line.release.since).total_seconds()),
+        "\n".join(line.release.places) if row.workloads else "",
         "\n".join(workload.url for workload in row.serving),
         "\n".join(_details(line)),
     )
-
-
-def _places(placement: Placement | None) -> Iterator[str]:
-    """Where each seat is: its host, and the accelerators that it has there."""
-    for seat in placement.seats if placement else ():
-        indexes = ",".join(map(str, seat.accelerators))
-        yield f"{seat.host} {seat.accelerator_type}:{indexes}" if indexes else f"{seat.host} cpu"
 
 
 def logs(
@@ -187,9 +171,9 @@ def logs(
         raise typer.Exit(ExitCode.CANCELLED) from None
 
 
-def _use(gateways: Sequence[Gateway], row: ReleaseRow) -> Use:
-    last = last_use(gateways, row.id)
-    patience = keep_alive_seconds(row.release.spec.keep_alive) if row.release else None
+def _use(gateways: Sequence[Gateway], release: ReleaseOverview) -> Use:
+    last = last_use(gateways, release.row.id)
+    patience = keep_alive_seconds(release.keep_alive) if release.keep_alive else None
     if last is None or patience is None:
         return Use(last, None)
     return Use(last, last + timedelta(seconds=patience))
@@ -197,33 +181,13 @@ def _use(gateways: Sequence[Gateway], row: ReleaseRow) -> Use:
 
 def _details(line: Line) -> Iterator[str]:
     yield line.seen.detail
-    yield from line.row.release.surprises if line.row.release else ()
+    yield from line.release.surprises
     use, now = line.use, datetime.now(UTC)
     if use.last:
         idle = (now - use.last).total_seconds()
         yield f"last request {human_seconds(idle)} ago" if idle >= 1 else "asked now"
     if use.sleeps_at and use.sleeps_at > now:
         yield f"sleeps in {human_seconds((use.sleeps_at - now).total_seconds())}"
-
-
-def liveness(row: ReleaseRow, settings: Settings) -> Liveness:
-    """The actual state of a release's workloads."""
-    if not row.workloads:
-        return Liveness(False, row.cause or row.state)
-    alive, ended, states = row.state != ReleaseState.ERROR, False, []
-    for workload in row.workloads:
-        try:
-            seen = runtime_for(workload, settings).observe(workload)
-        except Failure as failure:
-            alive, detail = False, str(failure)
-        else:
-            alive, ended = alive and seen.running, ended or not seen.running
-            part = "" if workload.serves else f"{workload.role} on {workload.host}: "
-            # An engine that has ended is dead, whatever it ended with: vLLM dies with 0.
-            detail = part + (seen.detail if seen.running else f"dead: {seen.with_exit_code}")
-        left = row.state == ReleaseState.ERROR
-        states.append(f"left behind on {workload.host}: {detail}" if left else detail)
-    return Liveness(alive, "; ".join(states), ended)
 
 
 def _log_text(row: ReleaseRow, tail: int, container: str) -> str:

@@ -26,6 +26,8 @@ TOWER = re.compile(
 
 NUMBER = re.compile(r"\.\d+(?=\.)")
 EXPERT = re.compile(r"\.experts\.(\d+)\.")
+"""The number of the expert that a tensor belongs to; one of all experts has none."""
+
 FUSED_EXPERT = re.compile(
     r"experts\.(?:mlp\.)?(gate_up_proj|down_proj|w1|w2|v1)(_bias|_blocks|_scales|_scale_inv)?$"
 )
@@ -83,11 +85,6 @@ def parse_name(name: str) -> TensorName:
         module, leaf = plain, ""
     stacked = module.endswith(EXPERT_LINEARS)
     return TensorName(_index(layer), module, leaf, stacked or ".experts." in name, stacked)
-
-
-def expert_index(name: str) -> int | None:
-    """Index of the expert that a tensor belongs to; None when it belongs to none or to all."""
-    return _index(EXPERT.search(name))
 
 
 def _index(match: re.Match[str] | None) -> int | None:

@@ -20,7 +20,7 @@ from moorage.memory.facts import Facts
 from moorage.memory.options import MemorySettings
 from moorage.memory.parameters import Kind, created_dtype, created_with
 from moorage.memory.refusal import unknown
-from moorage.memory.sharding import Split, TensorName, expert_index, parse_name, split_of
+from moorage.memory.sharding import EXPERT, Split, TensorName, parse_name, split_of
 from moorage.memory.shares import rank_elements
 from moorage.models.source import TensorHeader
 
@@ -141,13 +141,10 @@ def stage_weights(
 
 def _count(facts: Facts, tensors: Mapping[str, TensorHeader]) -> Counter[Kind]:
     found: Counter[Kind] = Counter()
-    experts = facts.experts
-    for text, header in tensors.items():
-        expert = expert_index(text)
-        if expert is None or not experts or expert < experts:
-            found[Kind(parse_name(text), header)] += 1
-            if len(found) > MOST_KINDS:
-                raise unknown(f"there are more than {MOST_KINDS:,} different tensors")
+    for (text, header), number in _without_experts(tensors, facts.experts).items():
+        found[Kind(parse_name(text), header)] += number
+        if len(found) > MOST_KINDS:
+            raise unknown(f"there are more than {MOST_KINDS:,} different tensors")
     counts: Counter[Kind] = Counter()
     unused, layers = UNUSED_LEAVES.get(quantisation_method(facts), ()), facts.layers
     for kind, number in found.items():
@@ -158,6 +155,24 @@ def _count(facts: Facts, tensors: Mapping[str, TensorHeader]) -> Counter[Kind]:
             for created in created_with(facts, kind):
                 counts[created] += number
     return counts
+
+
+def _without_experts(
+    tensors: Mapping[str, TensorHeader], experts: int
+) -> Counter[tuple[str, TensorHeader]]:
+    """How many tensors are alike but for the number of their expert; those beyond are left out.
+
+    Nearly all tensors of a large model are of experts, so few names are left to parse.
+    """
+    found: Counter[tuple[str, TensorHeader]] = Counter()
+    for text, header in tensors.items():
+        plain = text
+        if expert := EXPERT.search(text):
+            if experts and int(expert[1]) >= experts:
+                continue
+            plain = f"{text[: expert.start(1)]}0{text[expert.end(1) :]}"
+        found[plain, header] += 1
+    return found
 
 
 def _is_created(facts: Facts, name: TensorName, layers: int) -> bool:

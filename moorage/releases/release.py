@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, Self
 
@@ -150,8 +151,7 @@ class Release(Value):
     @property
     def surprises(self) -> tuple[str, ...]:
         """How it differs from its plan now that it serves."""
-        corrected = (f"second try: {one.summary}" for one in self.corrections)
-        return (*corrected, *(text for one in self.facts for text in one.surprises))
+        return surprises_of(self.corrections, self.facts)
 
     @property
     def serving(self) -> tuple[Workload, ...]:
@@ -208,6 +208,14 @@ class ReleaseRow(Value):
         """Whether its record says that it serves this spec at these revisions."""
         same = (self.spec_digest, self.revision) == (spec.digest, revision)
         return same and self.release is not None and self.release.companions == companions
+
+
+def surprises_of(
+    corrections: Iterable[Correction], facts: Iterable[EngineFacts]
+) -> tuple[str, ...]:
+    """How a release differs from its plan."""
+    corrected = (f"second try: {one.summary}" for one in corrections)
+    return (*corrected, *(text for one in facts for text in one.surprises))
 
 
 def release_id(model: str, number: int) -> str:

@@ -10,10 +10,10 @@ import pytest
 from typer.testing import CliRunner
 
 from moorage.adapters.files.specs import write_specs
+from moorage.adapters.hosts.liveness import Liveness
 from moorage.adapters.ledger import Ledger
 from moorage.cli import apply as files
 from moorage.cli.app import app
-from moorage.cli.status import Liveness
 from tests.adapters.ledger.test_routes import started, switch
 from tests.builders import a_spec
 
@@ -23,7 +23,8 @@ def test_labels_are_written_into_the_record_without_a_flow_run_and_told(
 ) -> None:
     monkeypatch.setenv("MOORAGE_HOME", str(tmp_path))
     monkeypatch.delenv("MOORAGE_LEDGER_URL", raising=False)
-    monkeypatch.setattr(files, "liveness", lambda *_: Liveness(alive=True, detail=""))
+    alive = Liveness(alive=True, detail="")
+    monkeypatch.setattr(files, "liveness_of", lambda rows, _: [alive] * len(rows))
     monkeypatch.setattr(files, "call_flow", lambda *_, **__: pytest.fail("a flow was run"))
     write_specs(tmp_path / "specs", [a_spec(labels={"tier": "gold"})], overwrite=False)
     with closing(Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")) as ledger:

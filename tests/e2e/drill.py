@@ -131,7 +131,7 @@ class Drill:
         """
         ledger, claims = self.place.ledger, self.place.claims()
         held = {claim.index for claim in claims if claim.resource == Resource.PORT}
-        models = [row.model for row in ledger.releases.latest()]
+        models = ledger.releases.models()
         left: dict[str, Collection[Any]] = {
             "claims": {claim.release for claim in claims} ^ {row.id for row in serving},
             "engines": self.running() ^ _engines(serving),

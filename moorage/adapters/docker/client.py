@@ -143,6 +143,24 @@ def daemon(address: str, read_seconds: int = READ_SECONDS) -> Iterator[docker.Do
         yield connect(access, read_seconds)
 
 
+def list_containers(address: str, seconds: int) -> list[dict[str, Any]]:
+    """All containers of a daemon, as it lists them; raises as `daemon_failures`.
+
+    One request, so that many hosts can be asked: a path without a version needs no version asked
+    before, and one list costs less than one for each label.
+    """
+    access = parse_access(address)
+    with (
+        daemon_failures(access),
+        closing(_client(_arguments(access), OLDEST_API, seconds)) as client,
+    ):
+        path = f"{client.api.base_url}/containers/json"
+        answer = client.api.get(path, params={"all": 1}, timeout=seconds)
+        answer.raise_for_status()
+        listed: list[dict[str, Any]] = answer.json()
+        return listed
+
+
 @contextmanager
 def daemon_failures(access: Access, refused: Cause = Cause.RUNTIME_UNAVAILABLE) -> Iterator[None]:
     """Raise the errors of a daemon as failures, by its message, as `daemon`.

@@ -83,12 +83,10 @@ def list_workloads(
         return tuple(_processes(settings).workloads(ledger))
     if place.runtime == RuntimeName.RAY:
         return tuple(_application(one, settings) for one in known)
-    from moorage.adapters.docker.client import daemon  # noqa: PLC0415  (see above)
+    from moorage.adapters.docker.client import list_containers  # noqa: PLC0415  (see above)
 
-    with daemon(place.address, LIST_SECONDS) as client:
-        own = client.api.containers(all=True, filters={"label": f"{LABEL_LEDGER}={ledger}"})
-        helpers = client.api.containers(all=True, filters={"label": LABEL_HELPER})
-    return tuple(_listed_container(one) for one in (*own, *helpers))
+    listed = list_containers(place.address, LIST_SECONDS)
+    return tuple(_listed_container(one) for one in listed if _is_ours(one, ledger))
 
 
 def remove_workload(place: Place, found: ObservedWorkload, ledger: str, settings: Settings) -> None:
@@ -127,6 +125,11 @@ def _application(workload: Workload, settings: Settings) -> ObservedWorkload:
         state=state.detail,
         since=datetime.now(UTC),
     )
+
+
+def _is_ours(listed: dict[str, Any], ledger: str) -> bool:
+    labels = listed.get("Labels") or {}
+    return labels.get(LABEL_LEDGER) == ledger or LABEL_HELPER in labels
 
 
 def _listed_container(listed: dict[str, Any]) -> ObservedWorkload:

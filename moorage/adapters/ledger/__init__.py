@@ -10,6 +10,7 @@ from moorage.adapters.ledger.database import open_database, reading
 from moorage.adapters.ledger.gateways import ApiKeys, Gateways, Usages
 from moorage.adapters.ledger.locks import Locks
 from moorage.adapters.ledger.observations import Measurements, ReconcileCounts, Repairs, Sightings
+from moorage.adapters.ledger.overviews import Overviews
 from moorage.adapters.ledger.releases import Releases, Workloads
 from moorage.adapters.ledger.routes import Routes
 from moorage.adapters.ledger.tables import GATE
@@ -23,6 +24,7 @@ class Ledger:
     def __init__(self, url: str) -> None:
         self._engine = open_database(url)
         self.releases = Releases(self._engine)
+        self.overviews = Overviews(self._engine)
         self.activity = ActivityLog(self._engine)
         self.routes = Routes(self._engine, self.releases)
         self.claims = Claims(self._engine)

@@ -1,6 +1,5 @@
 """What happened to releases, read in the order in which it was written, each part once."""
 
-from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 from sqlalchemy import Row, func, select
 
 from moorage.adapters.ledger.database import UNDECODABLE, LedgerPart, reading
-from moorage.adapters.ledger.tables import RELEASES, TRANSITION_LOG
+from moorage.adapters.ledger.tables import RELEASES, TRANSITION_LOG, VERDICTS
 from moorage.adapters.ledger.transitions import transition_of
 from moorage.operations.metrics.activity import Outcome
 from moorage.releases.states import SERVING, ReleaseState, Transition
@@ -37,14 +36,18 @@ class ActivityLog(LedgerPart):
 
         The database takes these parts out of the records, so that the rest need not be decoded.
         """
-        query = select(
-            RELEASES.c.id,
-            RELEASES.c.model,
-            _RECORD["steps"].label("steps"),
-            _RECORD["downtime_seconds"].as_float().label("downtime"),
-            _RECORD[("failure", "cause")].as_string().label("cause"),
-            _RECORD[("placement", "verdicts")].label("verdicts"),
-        ).where(RELEASES.c.id.in_(list(releases)), _RECORD.is_not(None))
+        query = (
+            select(
+                RELEASES.c.id,
+                RELEASES.c.model,
+                _RECORD["steps"].label("steps"),
+                _RECORD["downtime_seconds"].as_float().label("downtime"),
+                _RECORD[("failure", "cause")].as_string().label("cause"),
+                VERDICTS.c.refusals,
+            )
+            .outerjoin(VERDICTS, VERDICTS.c.release == RELEASES.c.id)
+            .where(RELEASES.c.id.in_(list(releases)), _RECORD.is_not(None))
+        )
         with reading(self._engine) as connection:
             return {row.id: _outcome(row) for row in connection.execute(query)}
 
@@ -70,6 +73,6 @@ def _outcome(row: Row[Any]) -> Outcome:
             phases=tuple((one["name"], one["seconds"]) for one in row.steps or ()),
             downtime_seconds=row.downtime or 0.0,
             cause=row.cause or "",
-            refusals=Counter(one["refusal"] for one in row.verdicts or () if one["refusal"]),
+            refusals=row.refusals or {},
         )
     return Outcome(model=row.model)

@@ -23,6 +23,7 @@ from moorage.adapters.ledger.observations import (
 )
 from moorage.adapters.ledger.release_rows import release_of, spec_of, workload_of
 from moorage.adapters.ledger.transitions import transition_of
+from moorage.adapters.ledger.verdicts import verdicts_of
 from moorage.releases.states import ReleaseState
 
 MOST = 20
@@ -34,7 +35,8 @@ LONGEST = 200
 Decode = Callable[[Row[Any]], object]
 
 DECODERS: Mapping[Table, Decode] = {
-    tables.RELEASES: lambda row: (release_of(row, ()), spec_of(row)),
+    tables.RELEASES: lambda row: (release_of(row, (), row.record), spec_of(row)),
+    tables.VERDICTS: verdicts_of,
     tables.TRANSITION_LOG: lambda row: transition_of(row, ""),
     tables.CLAIMS: lambda row: claim_of(row, ReleaseState.RUNNING),
     tables.WORKLOADS: lambda row: workload_of(row.release, row.workload),

@@ -1,16 +1,17 @@
 """Releases in the ledger: queries, and their rows decoded."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
 from pydantic import ValidationError
-from sqlalchemy import Connection, Row, Select, func, select, tuple_, union
+from sqlalchemy import Connection, Row, Select, and_, func, select, union
 
 from moorage.adapters.ledger.database import LedgerPart, reading
 from moorage.adapters.ledger.tables import CLAIMS, RELEASES, TRANSITION_LOG, WORKLOADS
 from moorage.adapters.ledger.transitions import logged
+from moorage.adapters.ledger.verdicts import with_verdicts
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import RECORDED
 from moorage.engines.launch import Workload
@@ -22,9 +23,18 @@ from moorage.spec import ModelSpec
 MOST_PARAMETERS = 10_000
 """Of one query; SQLite takes 32,766."""
 
+NOT_UNDONE = and_(
+    RELEASES.c.state == ReleaseState.ERROR,
+    RELEASES.c.id.in_(union(select(WORKLOADS.c.release), select(CLAIMS.c.release))),
+)
+"""Failed releases with claims or workloads."""
+
 
 class ReleaseQueries(LedgerPart):
-    """Reads the releases of all models."""
+    """Reads the releases of all models.
+
+    A single release has its whole record. Those of a list have no verdicts in their placements.
+    """
 
     def next_id(self, model: str) -> str:
         """The id that the next release of a model will get."""
@@ -38,20 +48,25 @@ class ReleaseQueries(LedgerPart):
 
     def get(self, identity: str) -> ReleaseRow:
         """One release; raises `UNKNOWN_RELEASE` where there is none."""
-        rows = self._rows(select(RELEASES).where(RELEASES.c.id == identity))
-        if not rows:
+        row = self._row(select(RELEASES).where(RELEASES.c.id == identity))
+        if row is None:
             raise Failure(Cause.UNKNOWN_RELEASE, identity)
-        return rows[0]
+        return row
 
     def running(self, model: str) -> ReleaseRow | None:
         """The release that serves a model name now, even if its host does not answer."""
-        query = select(RELEASES).where(RELEASES.c.model == model, RELEASES.c.state.in_(SERVING))
-        return next(iter(self._rows(query)), None)
+        serving = (RELEASES.c.model == model, RELEASES.c.state.in_(SERVING))
+        return self._row(select(RELEASES).where(*serving))
 
     def asleep(self, model: str) -> ReleaseRow | None:
         """The release of a model that sleeps."""
         own = (RELEASES.c.model == model, RELEASES.c.state == ReleaseState.ASLEEP)
-        return next(iter(self._rows(select(RELEASES).where(*own))), None)
+        return self._row(select(RELEASES).where(*own))
+
+    def newest(self, model: str) -> ReleaseRow | None:
+        """The newest release of a model."""
+        query = select(RELEASES).where(RELEASES.c.model == model)
+        return self._row(query.order_by(RELEASES.c.number.desc()))
 
     def of_model(self, model: str) -> list[ReleaseRow]:
         """All releases of a model, newest first."""
@@ -86,9 +101,8 @@ class ReleaseQueries(LedgerPart):
 
     def not_undone(self) -> list[ReleaseRow]:
         """Failed releases with claims or workloads: their undo failed too, or was killed."""
-        holding = union(select(WORKLOADS.c.release), select(CLAIMS.c.release))
-        query = select(RELEASES).where(RELEASES.c.state == ReleaseState.ERROR)
-        return self._rows(query.where(RELEASES.c.id.in_(holding)).order_by(RELEASES.c.created_at))
+        query = select(RELEASES).where(NOT_UNDONE)
+        return self._rows(query.order_by(RELEASES.c.created_at))
 
     def ids(self, beginning: str) -> list[str]:
         """Ids that begin so, in order of creation."""
@@ -96,22 +110,25 @@ class ReleaseQueries(LedgerPart):
         with reading(self._engine) as connection:
             return list(connection.scalars(query.order_by(RELEASES.c.created_at)))
 
-    def latest(self) -> list[ReleaseRow]:
-        """The newest release of each model, by name."""
-        newest = select(RELEASES.c.model, func.max(RELEASES.c.number)).group_by(RELEASES.c.model)
-        query = select(RELEASES).where(tuple_(RELEASES.c.model, RELEASES.c.number).in_(newest))
-        return self._rows(query.order_by(RELEASES.c.model))
+    def models(self) -> list[str]:
+        """The names of all models, in order."""
+        with reading(self._engine) as connection:
+            query = select(RELEASES.c.model).distinct().order_by(RELEASES.c.model)
+            return list(connection.scalars(query))
+
+    def _row(self, query: Select[Any]) -> ReleaseRow | None:
+        with reading(self._engine) as connection:
+            row = connection.execute(query.limit(1)).first()
+            if row is None:
+                return None
+            record = with_verdicts(connection, row.id, row.record)
+            return release_of(row, workloads_of(connection, [row.id])[row.id], record)
 
     def _rows(self, query: Select[Any]) -> list[ReleaseRow]:
         with reading(self._engine) as connection:
             rows = connection.execute(query).all()
-            own = defaultdict[str, list[Workload]](list)
-            for start in range(0, len(rows), MOST_PARAMETERS):
-                some = [row.id for row in rows[start : start + MOST_PARAMETERS]]
-                written = select(WORKLOADS).where(WORKLOADS.c.release.in_(some))
-                for one in connection.execute(written.order_by(WORKLOADS.c.name)):
-                    own[one.release].append(workload_of(one.release, one.workload))
-            return [release_of(row, own[row.id]) for row in rows]
+            own = workloads_of(connection, [row.id for row in rows])
+            return [release_of(row, own[row.id], row.record) for row in rows]
 
 
 def last_number(connection: Connection, model: str) -> int:
@@ -120,21 +137,37 @@ def last_number(connection: Connection, model: str) -> int:
     return connection.scalar(query) or 0
 
 
-def release_of(row: Row[Any], workloads: Iterable[Workload]) -> ReleaseRow:
-    """A release from its row, with its workloads."""
+def workloads_of(
+    connection: Connection, releases: Sequence[str]
+) -> defaultdict[str, list[Workload]]:
+    """The workloads of releases, by release.
+
+    Those that serve come first, and are stopped first: the others support them.
+    """
+    found = defaultdict[str, list[Workload]](list)
+    for start in range(0, len(releases), MOST_PARAMETERS):
+        some = WORKLOADS.c.release.in_(releases[start : start + MOST_PARAMETERS])
+        for row in connection.execute(select(WORKLOADS).where(some).order_by(WORKLOADS.c.name)):
+            found[row.release].append(workload_of(row.release, row.workload))
+    for own in found.values():
+        own.sort(key=lambda one: not one.serves)
+    return found
+
+
+def release_of(row: Row[Any], workloads: Iterable[Workload], written: Any) -> ReleaseRow:
+    """A release from its row, with its workloads, and its record as it was written."""
     record = None
-    if row.record is not None:
+    if written is not None:
         # Another version may have written it in another shape. That is no failure, because releases
         # must stay manageable after an upgrade.
         with suppress(ValidationError):
-            record = Release.model_validate(row.record, context=RECORDED)
+            record = Release.model_validate(written, context=RECORDED)
     columns = ReleaseRow.model_fields.keys() & row._mapping.keys()
     return ReleaseRow(
         **{name: row._mapping[name] for name in columns},
         release=record,
-        foreign_record=row.record if record is None else None,
-        # Workloads that serve come first, and are stopped first: the others support them.
-        workloads=tuple(sorted(workloads, key=lambda one: not one.serves)),
+        foreign_record=written if record is None else None,
+        workloads=tuple(workloads),
     )
 
 

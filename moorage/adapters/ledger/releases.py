@@ -11,6 +11,7 @@ from moorage.adapters.ledger.database import LedgerPart, gate
 from moorage.adapters.ledger.release_rows import ReleaseQueries, last_number
 from moorage.adapters.ledger.tables import RELEASES, WORKLOADS, replace_rows
 from moorage.adapters.ledger.transitions import Change, changing, logged
+from moorage.adapters.ledger.verdicts import take_verdicts
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import Workload
 from moorage.inventory.claims import Claim
@@ -119,8 +120,9 @@ class Releases(ReleaseQueries):
         if not row.release or row.release.spec == spec or row.spec_digest != spec.digest:
             return
         record = row.release.model_copy(update={"spec": spec}).model_dump(mode="json")
-        written = {"record": record, "spec": record["spec"]}
         with gate(self._engine) as connection:
+            record = take_verdicts(connection, row.id, record)
+            written = {"record": record, "spec": record["spec"]}
             own = (RELEASES.c.id == row.id, RELEASES.c.state.in_(SERVING))
             connection.execute(update(RELEASES).where(*own).values(**written))
 
@@ -171,10 +173,11 @@ def _update(connection: Connection, release: str, **values: Any) -> None:
 
 def _write_record(connection: Connection, release: Release) -> None:
     """Write the audit record, once; only `revise` touches it again."""
+    record = take_verdicts(connection, release.id, release.model_dump(mode="json"))
     written = connection.execute(
         update(RELEASES)
         .where(RELEASES.c.id == release.id, RELEASES.c.record.is_(None))
-        .values(record=release.model_dump(mode="json"))
+        .values(record=record)
     )
     if written.rowcount != 1:
         raise Failure(Cause.LOST_LOCK, f"{release.id} has a record already")

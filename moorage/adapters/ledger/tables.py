@@ -6,7 +6,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-NEWEST = "0012"
+NEWEST = "0013"
 """Revision of the last migration."""
 
 
@@ -79,6 +79,16 @@ RELEASES = sa.Table(
 )
 """Triggers keep `state`: it begins as `pending` and changes as the newest transition says. `canary`
 has the fields of `Canary` as long as the release gets a share of the requests."""
+
+VERDICTS = sa.Table(
+    "verdicts",
+    METADATA,
+    sa.Column("release", sa.ForeignKey("releases.id"), primary_key=True),
+    sa.Column("verdicts", sa.LargeBinary, nullable=False),
+    sa.Column("refusals", sa.JSON, nullable=False),
+)
+"""The verdicts of each record's placement, as compressed JSON, and how many hosts were refused by
+reason. In a large fleet they are a hundred times as long as the rest of the record."""
 
 ALLOWED = sa.Table(
     "allowed_transitions",

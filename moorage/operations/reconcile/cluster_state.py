@@ -1,6 +1,7 @@
 """Ledger and hosts at one moment: the input of all decisions. Moments are UTC."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
 
@@ -19,6 +20,11 @@ class Place(Value):
     host: str
     address: str
     runtime: RuntimeName
+
+
+def place_of(workload: Workload) -> Place:
+    """Where a workload runs."""
+    return Place(host=workload.host, address=workload.address, runtime=workload.runtime)
 
 
 class ObservedWorkload(Value):
@@ -91,7 +97,8 @@ class Patience(Value):
     probe_seconds: float = 60.0
 
 
-class ClusterState(Value):
+@dataclass(frozen=True)
+class ClusterState:
     """Ledger and hosts at one moment.
 
     The releases are unfinished, serve, or failed and still hold something; in order of creation.
@@ -104,24 +111,30 @@ class ClusterState(Value):
     """
 
     now: datetime
-    patience: Patience = Patience()
+    patience: Patience = field(default_factory=Patience)
     releases: tuple[ReleaseRow, ...] = ()
     observations: tuple[Observation, ...] = ()
     records: tuple[RepairRecord, ...] = ()
     hosts: frozenset[str] = frozenset()
-    busy: dict[str, str] = {}
+    busy: Mapping[str, str] = field(default_factory=dict)
     asleep: frozenset[str] = frozenset()
     took_over: frozenset[str] = frozenset()
 
     def record(self, release: str) -> RepairRecord:
         """The repair record of a release; a blank one where there is none."""
-        own = (one for one in self.records if one.release == release)
-        return next(own, RepairRecord(release=release))
+        return self._records.get(release) or RepairRecord(release=release)
 
     def observation(self, workload: Workload) -> Observation | None:
         """What the place of a workload shows; None when it was not observed."""
-        where = Place(host=workload.host, address=workload.address, runtime=workload.runtime)
-        return next((one for one in self.observations if one.place == where), None)
+        return self._observations.get(place_of(workload))
+
+    @cached_property
+    def _records(self) -> dict[str, RepairRecord]:
+        return {one.release: one for one in self.records}
+
+    @cached_property
+    def _observations(self) -> dict[Place, Observation]:
+        return {one.place: one for one in self.observations}
 
 
 MOST_MISSED = 2

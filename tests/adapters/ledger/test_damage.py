@@ -36,9 +36,9 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def use(url: str) -> None:
     """Everything that commands and flows ask of a ledger."""
     with closing(Ledger(url)) as ledger:
-        for row in ledger.releases.latest():
-            ledger.releases.get(row.id)
-            ledger.releases.transitions(row.id)
+        for one in ledger.overviews.current():
+            ledger.releases.get(one.row.id)
+            ledger.releases.transitions(one.row.id)
         ledger.releases.unfinished()
         ledger.releases.not_undone()
         ledger.claims.all()

@@ -241,10 +241,10 @@ def test_a_failed_release_that_still_holds_something_is_found(ledger: Ledger) ->
 
 def test_nothing_runs_where_nothing_was_deployed(ledger: Ledger) -> None:
     assert ledger.releases.running("tiny") is None
-    assert ledger.releases.of_model("tiny") == ledger.releases.latest() == []
+    assert ledger.releases.of_model("tiny") == ledger.releases.models() == []
 
 
-def test_releases_are_listed_by_model_by_state_and_the_latest_of_each(ledger: Ledger) -> None:
+def test_releases_are_listed_by_model_by_state_and_those_that_are_current(ledger: Ledger) -> None:
     first = running(ledger)
     second = running(ledger, replaced=first)
     other = begin(ledger, "other")
@@ -253,7 +253,7 @@ def test_releases_are_listed_by_model_by_state_and_the_latest_of_each(ledger: Le
     assert [row.id for row in ledger.releases.of_model("tiny")] == [third, second, first]
     assert [row.id for row in ledger.releases.in_states([RUNNING, SUPERSEDED])] == [first, second]
     assert [row.id for row in ledger.releases.unfinished()] == [other, third]
-    assert [row.id for row in ledger.releases.latest()] == [other, third]
+    assert [one.row.id for one in ledger.overviews.current()] == [other, second, third]
 
 
 def test_workloads_belong_to_their_release_until_they_are_struck_out(ledger: Ledger) -> None:

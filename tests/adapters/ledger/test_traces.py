@@ -60,7 +60,7 @@ def test_a_ledger_that_was_lost_is_not_begun_anew_until_its_trace_is_gone(
         assert f"{path}{MARKER}" in failure.detail
     Path(f"{path}{MARKER}").unlink()
     with closing(opened(path)) as ledger:
-        assert ledger.releases.latest() == []
+        assert ledger.releases.models() == []
 
 
 def a_backup(path: Path) -> Path:
@@ -100,7 +100,7 @@ def test_a_lost_ledger_comes_back_from_its_backup(path: Path) -> None:
     refused(path)
     restore(f"sqlite:///{path}", backup, NOON)
     with closing(opened(path)) as ledger:
-        assert [row.id for row in ledger.releases.latest()] == ["tiny.v1"]
+        assert ledger.releases.models() == ["tiny"]
 
 
 def test_an_empty_file_without_a_trace_is_told_and_used(

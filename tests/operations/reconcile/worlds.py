@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -118,7 +119,7 @@ def a_world(*releases: ReleaseRow, **changes: Any) -> ClusterState:
         "observations": (observed(found()),),
         "hosts": frozenset({"gpu-1", "gpu-2"}),
     }
-    return ClusterState.model_validate({**values, **changes})
+    return ClusterState(**{**values, **changes})
 
 
 def after(world: ClusterState, actions: tuple[Action, ...]) -> ClusterState:
@@ -139,7 +140,7 @@ def _gone(world: ClusterState, action: Action) -> ClusterState:
         )
         for place in world.observations
     )
-    return world.model_copy(update={"releases": kept, "observations": observations})
+    return replace(world, releases=kept, observations=observations)
 
 
 def _without(place: Observation, is_gone: Callable[[ObservedWorkload], bool]) -> Observation:
@@ -174,7 +175,7 @@ def _restarted(world: ClusterState, action: Action) -> ClusterState:
         started_at=world.now,
     )
     world = _changed(world, action, workloads=planned_workloads(own))
-    return _kept(world.model_copy(update={"observations": tuple(observations)}), kept)
+    return _kept(replace(world, observations=tuple(observations)), kept)
 
 
 def _answered(world: ClusterState, action: Action) -> ClusterState:
@@ -195,7 +196,7 @@ def _removed(world: ClusterState, action: Action) -> ClusterState:
         )
         for place in world.observations
     )
-    return world.model_copy(update={"observations": observations})
+    return replace(world, observations=observations)
 
 
 def _adopted(world: ClusterState, action: Action) -> ClusterState:
@@ -210,12 +211,12 @@ def _changed(world: ClusterState, action: Action, **changes: Any) -> ClusterStat
         one.model_copy(update=changes) if one.id == action.release else one
         for one in world.releases
     )
-    return world.model_copy(update={"releases": releases})
+    return replace(world, releases=releases)
 
 
 def _kept(world: ClusterState, record: RepairRecord) -> ClusterState:
     others = tuple(one for one in world.records if one.release != record.release)
-    return world.model_copy(update={"records": (*others, record)})
+    return replace(world, records=(*others, record))
 
 
 EFFECTS: dict[ActionKind, Any] = {

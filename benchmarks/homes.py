@@ -1,0 +1,201 @@
+"""A large home: a ledger of many releases, of which some serve on hosts that are simulated.
+
+Rows are written in bulk, but move as releases do: the ledger's triggers check each step.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from itertools import islice, pairwise
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, Table, insert, literal, select, update
+
+from benchmarks.fleets import a_fleet
+from moorage.adapters.ledger import Ledger, tables
+from moorage.adapters.ledger.database import open_database
+from moorage.engines.launch import Workload, planned_workload
+from moorage.engines.plan import plan_launch
+from moorage.engines.registry import ENGINES
+from moorage.placement.demand import Subject
+from moorage.placement.placement import Placed
+from moorage.placement.propose import propose
+from moorage.releases.release import Release, StepRecord, release_id
+from moorage.releases.states import ReleaseState
+from tests.builders import REVISION, a_model, a_profile, a_release, a_spec, an_image
+
+LIFE = (
+    *(ReleaseState.PENDING, ReleaseState.ANALYZING, ReleaseState.SCHEDULED),
+    *(ReleaseState.DOWNLOADING, ReleaseState.STARTING, ReleaseState.RUNNING),
+    *(ReleaseState.STOPPING, ReleaseState.SUPERSEDED),
+)
+"""The states of a release until its successor serves."""
+
+OLD_FLEET = 50
+"""Hosts that there were when the releases before the last ones were placed."""
+
+STEPS = ("resolve", "derive", "survey", "place", "image", "stage", "plan", "launch", "verify")
+AT_ONCE = 200
+"""Rows that are written at once."""
+
+
+class Served(NamedTuple):
+    """A model, how many releases it had, and the host on which the last one serves."""
+
+    model: str
+    releases: int
+    host: str
+    address: str
+
+    @property
+    def id(self) -> str:
+        """The release that serves."""
+        return release_id(self.model, self.releases)
+
+
+def make_home(url: str, models: Sequence[Served], hosts: int) -> list[Workload]:
+    """Write the ledger of a fleet of so many hosts; returns the workloads that run."""
+    with closing(Ledger(url)) as ledger:
+        old, new = _Template(ledger.identity, OLD_FLEET), _Template(ledger.identity, hosts)
+    records = {one.id: new.record(one) for one in models}
+    engine = open_database(url)
+    with engine.begin() as connection:
+        _put(connection, tables.RELEASES, _rows(models, old, records))
+        for number in range(1, max(one.releases for one in models) + 1):
+            _move(connection, number, [one.id for one in models])
+        for table, rows in _holdings(models, records).items():
+            _put(connection, table, rows)
+    engine.dispose()
+    return [Workload.model_validate(record["workloads"][0]) for record in records.values()]
+
+
+class _Template:
+    """A record of a release that was placed on a fleet of so many hosts."""
+
+    MODEL, ID = "model-name", "model-name.v0"
+
+    def __init__(self, ledger: str, hosts: int) -> None:
+        record = _a_record(self.MODEL, self.ID, ledger, hosts).model_dump(mode="json")
+        self._verdicts = record["placement"].pop("verdicts")
+        self._host = record["placement"]["seats"][0]["host"]
+        self._text = json.dumps(record)
+
+    def record(self, one: Served, number: int = 0) -> dict[str, Any]:
+        """The same record of another release, by default of the last one, on another host."""
+        words = {
+            self.ID: release_id(one.model, number or one.releases),
+            self.MODEL: one.model,
+            self._host: one.host,
+            '"address": "local"': f'"address": "{one.address}"',
+        }
+        text = self._text
+        for word, other in words.items():
+            text = text.replace(word, other)
+        record: dict[str, Any] = json.loads(text)
+        record["placement"]["verdicts"] = self._verdicts
+        return record
+
+
+def _a_record(model: str, release: str, ledger: str, hosts: int) -> Release:
+    spec = a_spec(name=model, placement={"accelerators": 2}, engine={"name": "vllm"})
+    snapshot, profile = a_fleet(hosts, 0), a_profile()
+    placement = propose(Subject(spec, profile), snapshot, ENGINES)
+    placed = Placed(spec, a_model(), profile, placement, snapshot, release)
+    plan = plan_launch(placed, an_image(), ledger)
+    workloads = [planned_workload(one) for one in plan.containers]
+    return a_release(
+        release,
+        spec=spec,
+        profile=profile,
+        placement=placement,
+        image=an_image(),
+        plan=plan,
+        workloads=tuple(one.model_copy(update={"identity": release}) for one in workloads),
+        steps=tuple(StepRecord(name=name, seconds=1.5, summary="as planned") for name in STEPS),
+    )
+
+
+def _rows(
+    models: Iterable[Served], old: _Template, records: Mapping[str, dict[str, Any]]
+) -> Iterator[dict[str, Any]]:
+    now = datetime.now(UTC)
+    for one in models:
+        for number in range(1, one.releases + 1):
+            identity = release_id(one.model, number)
+            record = records.get(identity) or old.record(one, number)
+            yield {
+                "id": identity,
+                "model": one.model,
+                "number": number,
+                "state": ReleaseState.PENDING,
+                "spec_digest": record["spec_digest"],
+                "revision": REVISION,
+                "flow_run_id": "",
+                "cause": "",
+                "created_at": now - timedelta(days=1) + timedelta(seconds=number),
+                "updated_at": now,
+                "spec": record["spec"],
+                "record": record,
+            }
+
+
+def _move(connection: Connection, number: int, last: Sequence[str]) -> None:
+    """Move the n-th release of every model through its life; the last ones go on serving."""
+    own = tables.RELEASES.c
+    for sequence, (before, after) in enumerate(pairwise(LIFE), 1):
+        moved = (own.number == number, own.state == before)
+        if before == ReleaseState.RUNNING:
+            moved = (*moved, own.id.not_in(last))
+        values = {
+            "release": own.id,
+            "sequence": literal(sequence),
+            "from_state": literal(before.value),
+            "to_state": literal(after.value),
+            "cause": literal(""),
+            "at": own.created_at,
+            "flow_run_id": literal(""),
+        }
+        logged = insert(tables.TRANSITION_LOG)
+        connection.execute(logged.from_select([*values], select(*values.values()).where(*moved)))
+        connection.execute(update(tables.RELEASES).where(*moved).values(state=after))
+
+
+def _holdings(
+    models: Iterable[Served], records: Mapping[str, dict[str, Any]]
+) -> dict[Table, list[dict[str, Any]]]:
+    """What serves: its claims, its workload, its host, and that it has just answered."""
+    held: dict[Table, list[dict[str, Any]]] = {
+        table: [] for table in (tables.CLAIMS, tables.WORKLOADS, tables.HOSTS, tables.REPAIRS)
+    }
+    for one in models:
+        record = Release.model_validate(records[one.id])
+        assert record.placement
+        for claim in record.placement.claims:
+            plain = claim.model_dump(mode="json", exclude={"pending", "links"})
+            held[tables.CLAIMS].append({**plain, "release": one.id})
+        workload = record.workloads[0]
+        row = {"name": workload.name, "workload": workload.model_dump(mode="json")}
+        held[tables.WORKLOADS].append({**row, "release": one.id})
+        where = {"machine": one.address, "address": one.address, "capacity": []}
+        held[tables.HOSTS].append({"name": one.host, **where})
+        held[tables.REPAIRS].append(
+            {
+                "release": one.id,
+                "attempts": 0,
+                "elsewhere": 0,
+                "failure": "",
+                "probed_at": datetime.now(UTC),
+                "missed": 0,
+                "tokens": {},
+            }
+        )
+    return held
+
+
+def _put(connection: Connection, table: Table, rows: Iterable[dict[str, Any]]) -> None:
+    waiting = iter(rows)
+    while some := list(islice(waiting, AT_ONCE)):
+        connection.execute(insert(table), some)

@@ -1,0 +1,81 @@
+"""Whether the workloads of releases are alive: all their hosts are asked at the same time."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from moorage.adapters.hosts.observation import Observation
+from moorage.adapters.hosts.runtime import runtime_for
+from moorage.adapters.system.parallel import map_parallel
+from moorage.adapters.system.settings import Settings
+from moorage.common.failures import Cause, Failure
+from moorage.engines.launch import Workload
+from moorage.operations.reconcile.cluster_state import Place, place_of
+from moorage.releases.release import ReleaseRow, ReleaseState
+
+OBSERVE_SECONDS = 20.0
+"""How long all hosts together may take; those that are silent for so long are out of sight."""
+
+Seen = Observation | Failure
+
+
+class Liveness(NamedTuple):
+    """Whether all workloads of a release are alive, and the state of each in words.
+
+    `ended` says whether one was seen to have ended: one that is out of sight may be alive.
+    """
+
+    alive: bool
+    detail: str
+    ended: bool = False
+
+
+def liveness_of(rows: Sequence[ReleaseRow], settings: Settings) -> list[Liveness]:
+    """The actual state of each release's workloads."""
+    seen = _observe([one for row in rows for one in row.workloads], settings)
+    return [_liveness(row, seen) for row in rows]
+
+
+def _observe(workloads: Sequence[Workload], settings: Settings) -> dict[str, Seen]:
+    """The state of each workload by name, or why it is out of sight."""
+    places = defaultdict[Place, list[Workload]](list)
+    for one in workloads:
+        places[place_of(one)].append(one)
+
+    def observe(there: list[Workload]) -> list[Seen]:
+        runtime = runtime_for(there[0], settings)
+        return [runtime.observe(one) for one in there]
+
+    answers = map_parallel(observe, list(places.values()), OBSERVE_SECONDS)
+    seen: dict[str, Seen] = {}
+    for there, answer in zip(places.values(), answers, strict=True):
+        found = answer if isinstance(answer, list) else [_failure(answer)] * len(there)
+        seen |= {one.name: state for one, state in zip(there, found, strict=True)}
+    return seen
+
+
+def _failure(error: Exception) -> Failure:
+    if isinstance(error, Failure):
+        return error
+    if not isinstance(error, TimeoutError):
+        raise error
+    detail = f"it did not answer within {OBSERVE_SECONDS:g} s"
+    return Failure(Cause.RUNTIME_UNAVAILABLE, detail)
+
+
+def _liveness(row: ReleaseRow, observed: Mapping[str, Seen]) -> Liveness:
+    if not row.workloads:
+        return Liveness(False, row.cause or row.state)
+    alive, ended, states = row.state != ReleaseState.ERROR, False, []
+    for workload in row.workloads:
+        seen = observed[workload.name]
+        if isinstance(seen, Failure):
+            alive, detail = False, str(seen)
+        else:
+            alive, ended = alive and seen.running, ended or not seen.running
+            part = "" if workload.serves else f"{workload.role} on {workload.host}: "
+            # An engine that has ended is dead, whatever it ended with: vLLM dies with 0.
+            detail = part + (seen.detail if seen.running else f"dead: {seen.with_exit_code}")
+        left = row.state == ReleaseState.ERROR
+        states.append(f"left behind on {workload.host}: {detail}" if left else detail)
+    return Liveness(alive, "; ".join(states), ended)

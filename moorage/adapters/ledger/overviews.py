@@ -1,0 +1,80 @@
+"""Releases as lists of all models show them: the database takes what is shown out of records."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Row, func, select, tuple_, union
+
+from moorage.adapters.ledger.database import UNDECODABLE, LedgerPart, reading
+from moorage.adapters.ledger.release_rows import NOT_UNDONE, release_of, workloads_of
+from moorage.adapters.ledger.tables import RELEASES, TRANSITION_LOG
+from moorage.engines.launch import Workload
+from moorage.engines.recovery import Correction
+from moorage.readiness.engine_facts import EngineFacts
+from moorage.releases.overview import ReleaseOverview, place_of_seat
+from moorage.releases.release import surprises_of
+from moorage.releases.states import DEPLOYED
+
+_OWN = RELEASES.c
+_LAST = (
+    select(TRANSITION_LOG.c.at)
+    .where(TRANSITION_LOG.c.release == _OWN.id)
+    .order_by(TRANSITION_LOG.c.sequence.desc())
+    .limit(1)
+)
+_SHOWN = (
+    *(column for column in _OWN if column.name not in ("spec", "record", "canary")),
+    _LAST.scalar_subquery().label("since"),
+    _OWN.spec["keep_alive"].as_string().label("keep_alive"),
+    _OWN.record[("placement", "seats")].label("seats"),
+    _OWN.record["corrections"].label("corrections"),
+    _OWN.record["facts"].label("facts"),
+)
+
+
+class Overviews(LedgerPart):
+    """Reads releases without their records."""
+
+    def current(self) -> list[ReleaseOverview]:
+        """What is deployed, and the newest release of each model; by model and number."""
+        newest = select(_OWN.model, func.max(_OWN.number)).group_by(_OWN.model)
+        chosen = union(
+            select(_OWN.id).where(_OWN.state.in_(DEPLOYED)),
+            select(_OWN.id).where(tuple_(_OWN.model, _OWN.number).in_(newest)),
+        )
+        return self._rows(_OWN.id.in_(chosen))
+
+    def not_undone(self) -> list[ReleaseOverview]:
+        """Failed releases with claims or workloads, as `ReleaseQueries.not_undone`."""
+        return self._rows(NOT_UNDONE)
+
+    def _rows(self, where: ColumnElement[bool]) -> list[ReleaseOverview]:
+        query = select(*_SHOWN).where(where).order_by(_OWN.model, _OWN.number)
+        with reading(self._engine) as connection:
+            rows = connection.execute(query).all()
+            own = workloads_of(connection, [row.id for row in rows])
+            return [_overview(row, own[row.id]) for row in rows]
+
+
+def _overview(row: Row[Any], workloads: Sequence[Workload]) -> ReleaseOverview:
+    since: datetime | None = row.since
+    found = ReleaseOverview(
+        row=release_of(row, workloads, None),
+        since=since or row.created_at,
+        keep_alive=row.keep_alive or "",
+    )
+    # Another version may have written a record in another shape: then nothing of it is shown.
+    with suppress(*UNDECODABLE):
+        return found._replace(
+            places=tuple(
+                place_of_seat(one["host"], one["accelerator_type"], one["accelerators"])
+                for one in row.seats or ()
+            ),
+            surprises=surprises_of(
+                map(Correction.model_validate, row.corrections or ()),
+                map(EngineFacts.model_validate, row.facts or ()),
+            ),
+        )
+    return found

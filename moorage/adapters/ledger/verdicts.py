@@ -1,0 +1,47 @@
+"""The verdicts of placements, apart from the records that they belong to, and compressed."""
+
+import json
+import zlib
+from collections import Counter
+from typing import Any
+
+from sqlalchemy import Connection, Row, select
+
+from moorage.adapters.ledger.tables import VERDICTS, replace_rows
+
+MOST_BYTES = 1 << 30
+"""Limit of what one release's verdicts are unpacked to."""
+
+
+def take_verdicts(connection: Connection, release: str, record: dict[str, Any]) -> dict[str, Any]:
+    """Write the verdicts of a record, inside a transaction; returns the record without them."""
+    placement = record["placement"]
+    if not placement or not placement["verdicts"]:
+        return record
+    verdicts = placement["verdicts"]
+    row = {
+        "release": release,
+        "verdicts": zlib.compress(json.dumps(verdicts).encode()),
+        "refusals": Counter(one["refusal"] for one in verdicts if one["refusal"]),
+    }
+    replace_rows(connection, VERDICTS, VERDICTS.c.release == release, [row])
+    return {**record, "placement": {**placement, "verdicts": []}}
+
+
+def with_verdicts(connection: Connection, release: str, record: Any) -> Any:
+    """A record as it was before `take_verdicts`; one of another shape stays as it is."""
+    query = select(VERDICTS).where(VERDICTS.c.release == release)
+    row = connection.execute(query).first()
+    if row is None or not isinstance(record, dict):
+        return record
+    return {**record, "placement": {**record["placement"], "verdicts": verdicts_of(row)}}
+
+
+def verdicts_of(row: Row[Any]) -> list[dict[str, Any]]:
+    """Verdicts from their row; raises `ValueError` when it is damaged."""
+    try:
+        unpacked = zlib.decompressobj().decompress(row.verdicts, MOST_BYTES)
+    except zlib.error as error:
+        raise ValueError(str(error)) from error
+    found: list[dict[str, Any]] = json.loads(unpacked)
+    return found
