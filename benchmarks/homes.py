@@ -17,6 +17,7 @@ from sqlalchemy import Connection, Table, insert, literal, select, update
 from benchmarks.fleets import a_fleet
 from moorage.adapters.ledger import Ledger, tables
 from moorage.adapters.ledger.database import open_database
+from moorage.adapters.ledger.verdicts import split_verdicts
 from moorage.engines.launch import Workload, planned_workload
 from moorage.engines.plan import plan_launch
 from moorage.engines.registry import ENGINES
@@ -64,6 +65,7 @@ def make_home(url: str, models: Sequence[Served], hosts: int) -> list[Workload]:
     engine = open_database(url)
     with engine.begin() as connection:
         _put(connection, tables.RELEASES, _rows(models, old, records))
+        _put(connection, tables.VERDICTS, _verdicts(models, old, new))
         for number in range(1, max(one.releases for one in models) + 1):
             _move(connection, number, [one.id for one in models])
         for table, rows in _holdings(models, records).items():
@@ -79,7 +81,7 @@ class _Template:
 
     def __init__(self, ledger: str, hosts: int) -> None:
         record = _a_record(self.MODEL, self.ID, ledger, hosts).model_dump(mode="json")
-        self._verdicts = record["placement"].pop("verdicts")
+        self.verdicts, record = split_verdicts(record)
         self._host = record["placement"]["seats"][0]["host"]
         self._text = json.dumps(record)
 
@@ -95,7 +97,6 @@ class _Template:
         for word, other in words.items():
             text = text.replace(word, other)
         record: dict[str, Any] = json.loads(text)
-        record["placement"]["verdicts"] = self._verdicts
         return record
 
 
@@ -142,13 +143,20 @@ def _rows(
             }
 
 
+def _verdicts(models: Iterable[Served], old: _Template, new: _Template) -> Iterator[dict[str, Any]]:
+    for one in models:
+        for number in range(1, one.releases + 1):
+            placed = new if number == one.releases else old
+            yield {"release": release_id(one.model, number), **placed.verdicts}
+
+
 def _move(connection: Connection, number: int, last: Sequence[str]) -> None:
     """Move the n-th release of every model through its life; the last ones go on serving."""
     own = tables.RELEASES.c
     for sequence, (before, after) in enumerate(pairwise(LIFE), 1):
-        moved = (own.number == number, own.state == before)
+        moved = [own.number == number, own.state == before]
         if before == ReleaseState.RUNNING:
-            moved = (*moved, own.id.not_in(last))
+            moved.append(own.id.not_in(last))
         values = {
             "release": own.id,
             "sequence": literal(sequence),

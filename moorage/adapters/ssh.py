@@ -179,6 +179,10 @@ class Tunnels:
             raise
 
 
+TUNNELS = Tunnels()
+"""Those of this process."""
+
+
 def _command(access: Access, socket: Path, key: str) -> list[str]:
     options = dict(OPTIONS)
     if access.known_hosts:

@@ -12,10 +12,9 @@ from pathlib import Path
 import pytest
 import requests
 
-from moorage.adapters.docker import client as docker_client
 from moorage.adapters.docker.client import connect, forget_clients
 from moorage.adapters.docker.containers import DockerRuntime
-from moorage.adapters.ssh import Tunnel
+from moorage.adapters.ssh import TUNNELS, Tunnel
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.access import Access
 from tests.fleet.fleet import FleetHost, TestFleet
@@ -29,7 +28,7 @@ def anew(monkeypatch: pytest.MonkeyPatch, fleet: TestFleet) -> Iterator[None]:
     monkeypatch.setenv("FLEET_KEY", fleet.key.read_text())
     yield
     forget_clients()
-    docker_client.TUNNELS.close()
+    TUNNELS.close()
 
 
 def over_ssh(fleet: TestFleet, host: FleetHost, **changes: str) -> Access:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from moorage.adapters.docker import client as docker_client
 from moorage.adapters.docker.client import forget_clients
 from moorage.adapters.hosts.fleet_check import check_fleet
+from moorage.adapters.ssh import TUNNELS
 from moorage.inventory.checks import Check, HostChecks
 from moorage.inventory.fleet import Fleet
 from tests.fleet.commands import run
@@ -33,7 +33,7 @@ def _anew(monkeypatch: pytest.MonkeyPatch, fleet: TestFleet, tmp_path: Path) -> 
     monkeypatch.setenv("FLEET_KEY", fleet.key.read_text())
     yield
     forget_clients()
-    docker_client.TUNNELS.close()
+    TUNNELS.close()
 
 
 def over_tls(fleet: TestFleet, host: FleetHost, certificates: Path | None = None) -> dict[str, Any]:

@@ -12,11 +12,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from moorage.adapters.docker import client as docker_client
 from moorage.adapters.docker.client import forget_clients
 from moorage.adapters.docker.helper import HelperJob, run_helper
 from moorage.adapters.hosts.survey import survey_host
 from moorage.adapters.sources.store import Manifest
+from moorage.adapters.ssh import TUNNELS
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.fleet import Fleet
 from moorage.inventory.model_store import MANIFEST
@@ -38,7 +38,7 @@ def _anew(monkeypatch: pytest.MonkeyPatch, fleet: TestFleet, tmp_path: Path) -> 
     monkeypatch.setenv("MOORAGE_HOME", str(tmp_path))
     monkeypatch.setenv("FLEET_KEY", fleet.key.read_text())
     forget_clients()
-    docker_client.TUNNELS.close()
+    TUNNELS.close()
 
 
 def over_ssh(fleet: TestFleet, **more: object) -> Fleet:

@@ -15,7 +15,7 @@ from docker.tls import TLSConfig
 from docker.utils import kwargs_from_env
 
 from moorage.adapters.docker.errors import reach_failure
-from moorage.adapters.ssh import Tunnels
+from moorage.adapters.ssh import TUNNELS
 from moorage.common.failures import Cause, Failure
 from moorage.common.versions import version_key
 from moorage.inventory.access import DOCKER_SOCKET, LOCAL, Access, parse_access
@@ -31,7 +31,6 @@ ASK_SECONDS = 10
 DAEMON_ERRORS = (DockerException, requests.exceptions.RequestException)
 """Raised for a daemon that is lost, or that refuses something."""
 
-TUNNELS = Tunnels()
 _OWN = threading.local()
 
 PODMAN = "Podman Engine"
@@ -141,24 +140,6 @@ def daemon(address: str, read_seconds: int = READ_SECONDS) -> Iterator[docker.Do
     access = parse_access(address)
     with daemon_failures(access, Cause.LAUNCH_REFUSED):
         yield connect(access, read_seconds)
-
-
-def list_containers(address: str, seconds: int) -> list[dict[str, Any]]:
-    """All containers of a daemon, as it lists them; raises as `daemon_failures`.
-
-    One request, so that many hosts can be asked: a path without a version needs no version asked
-    before, and one list costs less than one for each label.
-    """
-    access = parse_access(address)
-    with (
-        daemon_failures(access),
-        closing(_client(_arguments(access), OLDEST_API, seconds)) as client,
-    ):
-        path = f"{client.api.base_url}/containers/json"
-        answer = client.api.get(path, params={"all": 1}, timeout=seconds)
-        answer.raise_for_status()
-        listed: list[dict[str, Any]] = answer.json()
-        return listed
 
 
 @contextmanager

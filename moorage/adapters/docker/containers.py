@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
 
 import docker
 from docker.errors import APIError, ImageNotFound, NotFound
@@ -11,6 +10,7 @@ from docker.models.containers import Container
 from moorage.adapters.docker.client import CONFLICT, daemon, require_device_requests
 from moorage.adapters.docker.container_options import container_arguments, deliver
 from moorage.adapters.docker.errors import start_failure
+from moorage.adapters.docker.reads import observe_containers
 from moorage.adapters.engines.engine_folders import make_cache_folders
 from moorage.adapters.hosts.observation import Observation, log_of_container
 from moorage.adapters.secrets import redact
@@ -67,11 +67,7 @@ class DockerRuntime:
 
     def observe(self, workload: Workload) -> Observation:
         """The container's state."""
-        with daemon(self.address) as client:
-            container = _find(client, workload)
-            if container is None:
-                return Observation(running=False, detail="the container is gone")
-            return _observation(container.attrs["State"], int(container.attrs["RestartCount"]))
+        return observe_containers(self.address, [workload])[0]
 
     def logs(self, workload: Workload, tail: int) -> str:
         """The last lines of both streams, redacted."""
@@ -125,25 +121,6 @@ class DockerRuntime:
             )
         with suppress(NotFound):
             remove_container(leftover)
-
-
-def _observation(state: Mapping[str, Any], restarts: int) -> Observation:
-    """A container that waits for its restart counts as running, and shows how it ended."""
-    running = state["Status"] in ("running", "paused", "restarting")
-    killed = bool(state.get("OOMKilled"))
-    exited = state["Status"] == "exited"
-    words = ["the container exited" if exited else f"the container is {state['Status']}"]
-    if restarts:
-        words.append(f"Docker restarted it {restarts} times")
-    if output := "it ran out of memory" if killed else state.get("Error"):
-        words.append(output)
-    return Observation(
-        running=running,
-        exit_code=None if running and state["Status"] != "restarting" else state["ExitCode"],
-        out_of_memory=killed,
-        restarts=restarts,
-        detail=": ".join(words),
-    )
 
 
 def _find(client: docker.DockerClient, workload: Workload) -> Container | None:

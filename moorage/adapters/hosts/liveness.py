@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from moorage.adapters.hosts.observation import Observation
-from moorage.adapters.hosts.runtime import runtime_for
+from moorage.adapters.hosts.runtime import observe_workloads
 from moorage.adapters.system.parallel import map_parallel
 from moorage.adapters.system.settings import Settings
 from moorage.common.failures import Cause, Failure
@@ -42,15 +42,16 @@ def _observe(workloads: Sequence[Workload], settings: Settings) -> dict[str, See
     for one in workloads:
         places[place_of(one)].append(one)
 
-    def observe(there: list[Workload]) -> list[Seen]:
-        runtime = runtime_for(there[0], settings)
-        return [runtime.observe(one) for one in there]
+    def observe(there: list[Workload]) -> list[Observation]:
+        return observe_workloads(there, settings)
 
     answers = map_parallel(observe, list(places.values()), OBSERVE_SECONDS)
     seen: dict[str, Seen] = {}
     for there, answer in zip(places.values(), answers, strict=True):
-        found = answer if isinstance(answer, list) else [_failure(answer)] * len(there)
-        seen |= {one.name: state for one, state in zip(there, found, strict=True)}
+        if isinstance(answer, Exception):
+            seen |= dict.fromkeys((one.name for one in there), _failure(answer))
+        else:
+            seen |= zip((one.name for one in there), answer, strict=True)
     return seen
 
 

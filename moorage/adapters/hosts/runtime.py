@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from moorage.adapters.hosts.observation import Observation
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.system.settings import Settings
 from moorage.engines.launch import (
@@ -83,10 +84,21 @@ def list_workloads(
         return tuple(_processes(settings).workloads(ledger))
     if place.runtime == RuntimeName.RAY:
         return tuple(_application(one, settings) for one in known)
-    from moorage.adapters.docker.client import list_containers  # noqa: PLC0415  (see above)
+    from moorage.adapters.docker.reads import list_containers  # noqa: PLC0415  (see above)
 
-    listed = list_containers(place.address, LIST_SECONDS)
+    listed = list_containers(place.address)
     return tuple(_listed_container(one) for one in listed if _is_ours(one, ledger))
+
+
+def observe_workloads(workloads: Sequence[Workload], settings: Settings) -> list[Observation]:
+    """The states of workloads of one place; raises as the runtime's `observe`."""
+    first = workloads[0]
+    if first.runtime == RuntimeName.DOCKER:
+        from moorage.adapters.docker.reads import observe_containers  # noqa: PLC0415  (see above)
+
+        return observe_containers(first.address, workloads)
+    runtime = runtime_for(first, settings)
+    return [runtime.observe(one) for one in workloads]
 
 
 def remove_workload(place: Place, found: ObservedWorkload, ledger: str, settings: Settings) -> None:

@@ -15,17 +15,24 @@ MOST_BYTES = 1 << 30
 
 def take_verdicts(connection: Connection, release: str, record: dict[str, Any]) -> dict[str, Any]:
     """Write the verdicts of a record, inside a transaction; returns the record without them."""
+    columns, rest = split_verdicts(record)
+    if columns:
+        own = VERDICTS.c.release == release
+        replace_rows(connection, VERDICTS, own, [{"release": release, **columns}])
+    return rest
+
+
+def split_verdicts(record: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The columns of a record's verdicts, empty where it has none, and the record without them."""
     placement = record["placement"]
     if not placement or not placement["verdicts"]:
-        return record
+        return {}, record
     verdicts = placement["verdicts"]
-    row = {
-        "release": release,
+    columns = {
         "verdicts": zlib.compress(json.dumps(verdicts).encode()),
         "refusals": Counter(one["refusal"] for one in verdicts if one["refusal"]),
     }
-    replace_rows(connection, VERDICTS, VERDICTS.c.release == release, [row])
-    return {**record, "placement": {**placement, "verdicts": []}}
+    return columns, {**record, "placement": {**placement, "verdicts": []}}
 
 
 def with_verdicts(connection: Connection, release: str, record: Any) -> Any:

@@ -241,7 +241,7 @@ def test_a_failed_release_that_still_holds_something_is_found(ledger: Ledger) ->
 
 def test_nothing_runs_where_nothing_was_deployed(ledger: Ledger) -> None:
     assert ledger.releases.running("tiny") is None
-    assert ledger.releases.of_model("tiny") == ledger.releases.models() == []
+    assert (ledger.releases.of_model("tiny"), ledger.releases.models()) == ([], [])
 
 
 def test_releases_are_listed_by_model_by_state_and_those_that_are_current(ledger: Ledger) -> None:

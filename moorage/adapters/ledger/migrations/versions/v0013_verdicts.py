@@ -56,7 +56,7 @@ def _placed() -> Iterator[tuple[str, dict[str, Any]]]:
     connection = op.get_bind()
     for identity in connection.scalars(sa.select(RELEASES.c.id)).all():
         query = sa.select(RELEASES.c.record).where(RELEASES.c.id == identity)
-        record = connection.scalar(query)
+        record: Any = connection.scalar(query)
         placement = record.get("placement") if isinstance(record, dict) else None
         if isinstance(placement, dict) and "verdicts" in placement:
             yield identity, record
