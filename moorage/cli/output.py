@@ -5,14 +5,16 @@ import errno
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import zip_longest
 from typing import Any, NoReturn, TypeVar
 
 from pydantic import BaseModel, ValidationError
+from rich.cells import cell_len
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from moorage.common.failures import Cause, Failure
 from moorage.reports.document import Document
@@ -67,6 +69,10 @@ def print_table(
     if not rows and empty:
         out.print(empty)
         return
+    shown = [(header, "bold")] * any(header) + [*zip_longest(rows, styles, fillvalue="")]
+    if text := _unfolded([line for row, style in shown for line in _lines(row, style)]):
+        out.print(text, end="", soft_wrap=True)
+        return
     table = Table(box=None, header_style="bold", show_header=any(header))
     for name in header:
         kept = name == whole and _fits(header, rows, header.index(name))
@@ -74,6 +80,27 @@ def print_table(
     for row, style in zip_longest(rows, styles, fillvalue=""):
         table.add_row(*(escape(str(cell)) for cell in row), style=style)
     out.print(table)
+
+
+def _lines(row: Sequence[str], style: str) -> Iterator[tuple[tuple[str, ...], str]]:
+    """The lines of a row, whose cells may have several."""
+    cells = (str(cell).split("\n") for cell in row)
+    return ((line, style) for line in zip_longest(*cells, fillvalue=""))
+
+
+def _unfolded(lines: Sequence[tuple[Sequence[str], str]]) -> Text | None:
+    """A table as Rich draws it, which takes a millisecond a row; None = it has to be folded."""
+    widths = [
+        max(map(cell_len, column)) for column in zip(*(line for line, _ in lines), strict=True)
+    ]
+    if sum(widths) + 2 * len(widths) > out.width:
+        return None
+    text = Text()
+    for line, style in lines:
+        cells = zip(line, widths, strict=True)
+        padded = (f" {cell}{' ' * (width - cell_len(cell))} " for cell, width in cells)
+        text.append("".join(padded) + "\n", style or None)
+    return text
 
 
 def _fits(header: Sequence[str], rows: Sequence[Sequence[str]], at: int) -> bool:

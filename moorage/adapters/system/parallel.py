@@ -4,9 +4,10 @@ import contextvars
 import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Event
 from typing import TypeVar
 
@@ -18,6 +19,9 @@ from moorage.common.units import human_seconds
 T = TypeVar("T")
 R = TypeVar("R")
 
+AT_FIRST, GROWTH_SECONDS = 16, 0.001
+"""Threads that `map_parallel` starts with, and how long no answer may come before the next one."""
+
 
 def map_parallel(
     work: Callable[[T], R],
@@ -27,6 +31,9 @@ def map_parallel(
 ) -> list[R | Exception]:
     """Apply a function to every item in parallel, in daemon threads.
 
+    There are as many threads as it takes: where the items answer at once, few serve thousands, and
+    as long as none answers, one more is started every millisecond.
+
     Args:
         work: The function; it should have time-outs of its own.
         seconds: How long to wait for all.
@@ -34,27 +41,41 @@ def map_parallel(
     Returns:
         Result or error of each, in order; `TimeoutError` for those that have not ended.
     """
+    waiting = deque(enumerate(items))
     answers: queue.Queue[tuple[int, R | Exception]] = queue.Queue()
     outcome: list[R | Exception] = [TimeoutError() for _ in items]
+    context = contextvars.copy_context()
 
-    def run(at: int, item: T) -> None:
-        try:
-            answers.put((at, work(item)))
-        except Exception as error:
-            answers.put((at, error))
+    def serve() -> None:
+        with suppress(IndexError):  # nothing waits any more
+            while True:
+                at, item = waiting.popleft()
+                answers.put((at, _result(context.copy(), work, item)))
 
-    until = time.monotonic() + seconds
-    for at, item in enumerate(items):
-        context = contextvars.copy_context()
-        threading.Thread(target=context.run, args=(run, at, item), daemon=True).start()
-    for _ in items:
+    def start(threads: int) -> None:
+        for _ in range(threads):
+            threading.Thread(target=serve, daemon=True).start()
+
+    start(min(AT_FIRST, len(items)))
+    left, until = len(items), time.monotonic() + seconds
+    while left and (remaining := until - time.monotonic()) > 0:
         try:
-            at, answer = answers.get(timeout=max(0.0, until - time.monotonic()))
+            at, answer = answers.get(
+                timeout=min(GROWTH_SECONDS, remaining) if waiting else remaining
+            )
         except queue.Empty:
-            break
-        outcome[at] = answer
+            start(min(1, len(waiting)))  # what has been started may never end
+            continue
+        outcome[at], left = answer, left - 1
         on_done()
     return outcome
+
+
+def _result(context: contextvars.Context, work: Callable[[T], R], item: T) -> R | Exception:
+    try:
+        return context.run(work, item)
+    except Exception as error:
+        return error
 
 
 TICK_SECONDS = 0.5

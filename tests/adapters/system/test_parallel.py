@@ -10,7 +10,7 @@ import pytest
 from filelock import FileLock
 
 from moorage.adapters.system import parallel
-from moorage.adapters.system.parallel import deadline, hold, run_all
+from moorage.adapters.system.parallel import deadline, hold, map_parallel, run_all
 from moorage.common.failures import Cause, Failure
 
 
@@ -84,3 +84,34 @@ def test_who_waits_for_a_lock_ticks_and_may_give_up(tmp_path: Path) -> None:
         pytest.fail("somebody else holds it")
     with hold(FileLock(path), nothing):
         pass
+
+
+def test_quick_answers_of_many_items_need_few_threads() -> None:
+    threads = set()
+
+    def work(item: int) -> int:
+        threads.add(threading.get_ident())
+        return item * item
+
+    assert map_parallel(work, range(2000), 60) == [item * item for item in range(2000)]
+    assert len(threads) < 200
+
+
+def test_items_that_never_end_hold_up_no_others() -> None:
+    end = Event()
+
+    def work(item: int) -> int:
+        if item % 2:
+            end.wait()
+        return item
+
+    outcome = map_parallel(work, range(200), 1)
+    end.set()
+    assert outcome[::2] == list(range(0, 200, 2))
+    assert all(isinstance(one, TimeoutError) for one in outcome[1::2])
+
+
+def test_an_item_that_fails_has_its_error() -> None:
+    (one, other) = map_parallel(lambda item: 1 // item, [0, 1], 60)
+    assert isinstance(one, ZeroDivisionError)
+    assert other == 1
