@@ -11,14 +11,23 @@ from typing import Any
 import pytest
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import Connection, Engine, MetaData, insert
+from sqlalchemy import Connection, Engine, MetaData, insert, select
 
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.ledger.database import _connect
 from moorage.adapters.ledger.migrations import MIGRATIONS
+from moorage.adapters.ledger.tables import RELEASES
 from moorage.common.failures import Failure
 from moorage.releases.release import ReleaseState
-from tests.builders import NOON, REVISION, a_release, a_spec, a_workload
+from tests.builders import (
+    NOON,
+    REVISION,
+    a_host,
+    a_placement,
+    a_release,
+    a_spec,
+    a_workload,
+)
 
 S = ReleaseState
 RUNNING, ERROR, SCHEDULED = "tiny.v1", "tiny.v2", "other.v1"
@@ -70,7 +79,8 @@ def _fill(connection: Connection) -> None:
 
 def _release(identity: str, state: str) -> dict[str, Any]:
     model, number = identity.split(".v")
-    record = a_release(identity, spec=a_spec(name=model)).model_dump(mode="json")
+    placement = a_placement(a_spec(name=model), a_host())
+    record = a_release(identity, spec=a_spec(name=model), placement=placement)
     return {
         "id": identity,
         "model": model,
@@ -83,7 +93,7 @@ def _release(identity: str, state: str) -> dict[str, Any]:
         "created_at": NOON,
         "updated_at": NOON,
         "spec": a_spec(name=model).model_dump(mode="json"),
-        "record": record if state == "running" else None,
+        "record": record.model_dump(mode="json") if state == "running" else None,
     }
 
 
@@ -95,7 +105,7 @@ def test_releases_keep_their_state_their_record_and_what_they_hold(
         states = {row.id: row.state for row in ledger.releases.in_states(S)}
         assert states == {RUNNING: S.RUNNING, ERROR: S.ERROR, SCHEDULED: S.SCHEDULED}
         row = ledger.releases.get(RUNNING)
-        assert row.release == a_release(RUNNING)
+        assert row.release == a_release(RUNNING, placement=a_placement(a_spec(), a_host()))
         assert row.workloads == (a_workload(),)
         assert [claim.index for claim in ledger.claims.all()] == [40000]
         assert ledger.releases.get(ERROR).cause == "no-fit"
@@ -133,5 +143,8 @@ def test_old_releases_live_on_under_the_new_rules(engine: Engine, url: str) -> N
 def test_the_newest_schema_can_be_taken_back(engine: Engine, url: str) -> None:
     Ledger(url).close()
     to_schema(engine, "0003")
+    with engine.connect() as connection:
+        record = connection.scalar(select(RELEASES.c.record).where(RELEASES.c.id == RUNNING))
+        assert len((record or {})["placement"]["verdicts"]) == 1
     with closing(Ledger(url)) as ledger:
         assert len(ledger.releases.transitions(RUNNING)) == 3
