@@ -1,8 +1,8 @@
-"""What a large home costs: many releases, models that serve, and hosts, which are simulated.
+"""What grows with a home: many releases, models that serve, and hosts, which are simulated.
 
-Each command also runs in an empty home: what is left is what grows. The hosts answer in a process
-of their own, which is not counted. A reconcile finds nothing to do; the second of two is measured,
-as in a served process, which has loaded everything.
+Each command also runs in an empty home; the difference is what grows. The hosts answer in a process
+of their own, which is not counted. Nothing is there to repair. What is measured in this process
+runs twice: the second time everything is loaded, as in a process that serves.
 
     python -m benchmarks.home [--releases 10000] [--models 1000] [--hosts 5000]
 """
@@ -19,17 +19,27 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from benchmarks.homes import Served, make_home
+from benchmarks.large_model import write_large_model
+from flows.dry_run import RunContext, plan_reconcile
 from moorage.adapters.ledger import Ledger
+from moorage.adapters.prefect.home_server import find_login, kept_server, stop_server
 from moorage.adapters.system.settings import Settings
+from moorage.cli.flows import PREFECT_DEFAULTS
 from moorage.inventory.fleet import Fleet
+from moorage.policy.request import Channel
+from moorage.releases.states import SERVING
+from tasks.journal import journal
+from tasks.policy import channel_scope
 from tests.simulated_hosts import SimulatedHosts
 
 REPOSITORY = Path(__file__).parents[1]
 COMMANDS = ("status", "status --json", "history m0000", "show m0000")
+IDLE_SECONDS = 300
 
 
 def main() -> None:
@@ -39,93 +49,127 @@ def main() -> None:
     parser.add_argument("--models", type=int, default=1_000)
     parser.add_argument("--hosts", type=int, default=5_000)
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name, home_of(Path(name)):
-        hosts = SimulatedHosts(given.hosts, 0)
-        models = models_on(hosts, given.models, given.releases)
-        with timed("make the home"):
-            for one in make_home(Settings().ledger, models, given.hosts):
-                hosts.workloads.setdefault(one.address, []).append(one)
-        with hosts.in_own_process():
-            measure_commands(Path(name) / "empty")
-            measure_ledger()
-            measure_reconcile(hosts.fleet)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        os.environ["PREFECT_HOME"] = str(folder / "prefect")
+        with home(folder / "empty"):
+            measure_memory(folder)
+        with home(folder / "large"):
+            measure_large(given.hosts, given.models, given.releases, folder / "empty")
+        with home(folder / "small"):
+            measure_flow_run()
 
 
-def models_on(hosts: SimulatedHosts, models: int, releases: int) -> list[Served]:
-    """Models that are spread evenly over the hosts."""
-    places = [one * len(hosts.addresses) // models for one in range(models)]
-    each = releases // models
-    return [Served(f"m{one:04}", each, f"sim-{at}", hosts.url(at)) for one, at in enumerate(places)]
+def measure_memory(folder: Path) -> None:
+    """The memory that a model of 90,427 tensors needs."""
+    write_large_model(folder / "model")
+    (folder / "large.yaml").write_text(f"{{name: large, source: 'file://{folder}/model'}}")
+    measure_command("memory", str(folder / "large.yaml"))
 
 
-@contextmanager
-def home_of(folder: Path) -> Iterator[None]:
-    """Work in a home of its own, and with nobody else's Prefect server."""
-    own = {"MOORAGE_HOME": str(folder / "home"), "PREFECT_HOME": str(folder / "prefect")}
-    os.environ.update(own)
-    yield
+def measure_large(hosts: int, models: int, releases: int, empty: Path) -> None:
+    """A home with so many models on so many hosts: commands, queries, and a reconcile."""
+    simulated = SimulatedHosts(hosts, 0)
+    places = [one * hosts // models for one in range(models)]
+    served = [
+        Served(f"m{one:04}", releases // models, f"sim-{at}", simulated.url(at))
+        for one, at in enumerate(places)
+    ]
+    with timed("the home itself"):
+        for one in make_home(Settings().ledger, served, hosts):
+            simulated.workloads.setdefault(one.address, []).append(one)
+    with simulated.in_own_process():
+        for words in COMMANDS:
+            measure_command(*words.split())
+            with home(empty):
+                measure_command(*words.split(), note=", empty home")
+        measure_queries()
+        fleet = simulated.fleet
+        with channel_scope(Channel.CLI):
+            twice("reconcile", lambda: asyncio.run(reconcile(fleet)))
 
 
-def measure_commands(empty: Path) -> None:
-    """Commands as they are typed, in the large home and in an empty one."""
-    for words in COMMANDS:
-        for home in (os.environ["MOORAGE_HOME"], str(empty)):
-            begin, before = time.perf_counter(), _children()
-            subprocess.run(
-                [sys.executable, "-m", "moorage.cli", *words.split()],
-                env={**os.environ, "MOORAGE_HOME": home},
-                cwd=REPOSITORY,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                check=False,
-            )
-            where = "" if home == os.environ["MOORAGE_HOME"] else " (empty home)"
-            _print(f"moorage {words}{where}", time.perf_counter() - begin, _children() - before)
-
-
-def measure_ledger() -> None:
-    """Queries that others are made of."""
+def measure_queries() -> None:
+    """What commands and flows ask of the ledger."""
     with closing(Ledger(Settings().ledger)) as ledger:
         own = ledger.releases
-        queries: dict[str, Callable[[], Any]] = {
-            "unfinished": own.unfinished,
-            "latest": ledger.overviews.current,
-            "of one model": lambda: own.of_model("m0000"),
-            "claims": ledger.claims.all,
+        queries: dict[str, Callable[[], object]] = {
+            "what is current of every model": ledger.overviews.current,
+            "what is unfinished": own.unfinished,
+            "what serves, with records": lambda: own.in_states(SERVING),
+            "the releases of one model": lambda: own.of_model("m0000"),
         }
-        for name, query in queries.items():
-            with timed(name):
-                query()
+        for what, query in queries.items():
+            twice(what, query)
 
 
-def measure_reconcile(fleet: Fleet) -> None:
-    """Twice, without a flow run."""
-    from flows.dry_run import RunContext, plan_reconcile
-    from tasks.journal import journal
-    from tasks.policy import channel_scope
-    from moorage.policy.request import Channel
-    from datetime import UTC, datetime
+async def reconcile(fleet: Fleet) -> None:
+    """Look at all hosts and decide, as a reconcile does that finds nothing to do."""
+    with journal() as opened:
+        found = await plan_reconcile(RunContext(opened, "", datetime.now(UTC)), fleet)
+    assert not found.result, found.message
 
-    async def reconcile() -> None:
-        with journal() as opened:
-            found = await plan_reconcile(RunContext(opened, "", datetime.now(UTC)), fleet)
-            print(found.message, len(found.result), found.result[:1])
 
-    for words in ("reconcile, first", "reconcile, loaded"):
-        with timed(words), channel_scope(Channel.CLI):
-            asyncio.run(reconcile())
+def measure_flow_run() -> None:
+    """The whole flow run of a reconcile, in a home without models and on its own server."""
+    os.environ.update(PREFECT_DEFAULTS)
+    # Prefect reads them as it is imported.
+    from flows.reconcile_fleet import reconcile_fleet  # noqa: PLC0415
+    from moorage.adapters.prefect.api_login import use_login  # noqa: PLC0415
+    from moorage.adapters.prefect.new_database import provide_database  # noqa: PLC0415
+
+    provide_database()
+    root = Settings().root
+    server = kept_server(root, IDLE_SECONDS)
+    try:
+        use_login(find_login(root) or "", {"PREFECT_API_URL": server.url})
+        with channel_scope(Channel.CLI):
+            run = partial(reconcile_fleet, return_state=True)
+            twice("flow run of a reconcile, small home", lambda: asyncio.run(run()))
+    finally:
+        stop_server(root)
 
 
 @contextmanager
-def timed(name: str) -> Iterator[None]:
+def home(folder: Path) -> Iterator[None]:
+    """Work in a home of its own."""
+    before = os.environ.get("MOORAGE_HOME", "")
+    os.environ["MOORAGE_HOME"] = str(folder)
+    yield
+    os.environ["MOORAGE_HOME"] = before
+
+
+def measure_command(*words: str, note: str = "") -> None:
+    """Run a command as it is typed."""
+    begin, before = time.perf_counter(), _children()
+    subprocess.run(
+        [sys.executable, "-m", "moorage.cli", *words],
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        check=False,
+    )
+    shown = " ".join(word for word in words if not word.startswith("/"))
+    _print(f"moorage {shown}{note}", time.perf_counter() - begin, _children() - before)
+
+
+def twice(what: str, work: Callable[[], object]) -> None:
+    """Measure something the first time, and once everything is loaded."""
+    for note in ("first", "again"):
+        with timed(f"{what}, {note}"):
+            work()
+
+
+@contextmanager
+def timed(what: str) -> Iterator[None]:
     """Print what a block takes."""
     begin, before = time.perf_counter(), time.process_time()
     yield
-    _print(name, time.perf_counter() - begin, time.process_time() - before)
+    _print(what, time.perf_counter() - begin, time.process_time() - before)
 
 
-def _print(name: str, wall: float, cpu: float) -> None:
-    print(f"{name:<40} {wall:8.2f} s wall {cpu:8.2f} s CPU", flush=True)
+def _print(what: str, wall: float, cpu: float) -> None:
+    print(f"{what:<48} {wall:7.2f} s {cpu:7.2f} CPU-s", flush=True)
 
 
 def _children() -> float:

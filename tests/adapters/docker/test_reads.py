@@ -1,0 +1,176 @@
+"""Reads from daemons without a client: what they answer, and why they do not."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moorage.adapters.docker import reads
+from moorage.adapters.docker.reads import list_containers, observe_containers
+from moorage.common.failures import Cause, Failure
+from moorage.engines.launch import LABEL_LEDGER, LABEL_RELEASE, Workload
+from tests.builders import LEDGER, a_workload
+
+OWN = {LABEL_LEDGER: LEDGER, LABEL_RELEASE: "tiny.v1"}
+RUNS: dict[str, Any] = {"Status": "running", "ExitCode": 0}
+
+
+class Daemon(BaseHTTPRequestHandler):
+    """Answers GET requests with what is kept by path; anything else is not there."""
+
+    protocol_version = "HTTP/1.1"
+    answers: dict[str, tuple[int, bytes]] = {}
+
+    def do_GET(self) -> None:
+        status, body = self.answers.get(self.path, (404, b"{}"))
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None: ...
+
+
+class SocketServer(HTTPServer):
+    """The same on a Unix socket."""
+
+    address_family = socket.AF_UNIX
+
+    def server_bind(self) -> None:
+        self.socket.bind(self.server_address)  # type: ignore[arg-type]
+
+    def get_request(self) -> Any:
+        return self.socket.accept()[0], ("", 0)
+
+
+@pytest.fixture(params=["tcp", "unix"])
+def address(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    path = str(tmp_path / "docker.sock")
+    over_tcp = request.param == "tcp"
+    server = HTTPServer(("127.0.0.1", 0), Daemon) if over_tcp else SocketServer(path, Daemon)  # type: ignore[arg-type]
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    yield f"tcp://127.0.0.1:{server.server_port}" if over_tcp else f"unix://{path}"
+    server.shutdown()
+    server.server_close()
+
+
+def answers(monkeypatch: pytest.MonkeyPatch, **contents: object) -> None:
+    """What the daemon says of containers by name; a tuple is a status and a text."""
+    listed = {"/containers/json?all=1": contents.pop("listed", [])}
+    named = {f"/containers/{name}/json": content for name, content in contents.items()}
+    written = {
+        path: one if isinstance(one, tuple) else (200, json.dumps(one).encode())
+        for path, one in (listed | named).items()
+    }
+    monkeypatch.setattr(Daemon, "answers", written)
+
+
+def container(state: dict[str, Any], restarts: int = 0, **labels: str) -> dict[str, Any]:
+    config = {"Labels": {**OWN, **labels}}
+    return {"State": state, "RestartCount": restarts, "Config": config}
+
+
+CASES: dict[str, tuple[object, tuple[bool, int | None, str]]] = {
+    "runs": (container(RUNS), (True, None, "the container is running")),
+    "restarted": (
+        container(RUNS, restarts=2),
+        (True, None, "the container is running: Docker restarted it 2 times"),
+    ),
+    "restarting": (
+        container({"Status": "restarting", "ExitCode": 3}),
+        (True, 3, "the container is restarting"),
+    ),
+    "exited": (
+        container({"Status": "exited", "ExitCode": 1, "Error": "no such file"}),
+        (False, 1, "the container exited: no such file"),
+    ),
+    "out of memory": (
+        container({"Status": "exited", "ExitCode": 137, "OOMKilled": True}),
+        (False, 137, "the container exited: it ran out of memory"),
+    ),
+    "another's": (
+        container(RUNS, **{LABEL_RELEASE: "other.v1"}),
+        (False, None, "the container is gone"),
+    ),
+    "gone": ((404, b"{}"), (False, None, "the container is gone")),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_state_of_a_container_is_told(
+    monkeypatch: pytest.MonkeyPatch, address: str, case: str
+) -> None:
+    answer, expected = CASES[case]
+    answers(monkeypatch, a=answer, b=container(RUNS))
+    one, other = observe_containers(address, [workload("a"), workload("b")])
+    assert (one.running, one.exit_code, one.detail) == expected
+    assert other.running
+
+
+def test_all_containers_are_listed(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
+    listed = [{"Id": "1", "Names": ["/a"]}, {"Id": "2", "Names": ["/b"]}]
+    answers(monkeypatch, listed=listed)
+    assert list_containers(address) == listed
+
+
+@pytest.mark.parametrize("answer", [(500, b"it is on fire"), (200, b"{"), (200, b"[" + b" " * 99)])
+def test_an_answer_that_makes_no_sense_is_a_daemon_that_is_out_of_reach(
+    monkeypatch: pytest.MonkeyPatch, address: str, answer: tuple[int, bytes]
+) -> None:
+    monkeypatch.setattr(reads, "MOST_BYTES", 64)
+    answers(monkeypatch, listed=answer)
+    with pytest.raises(Failure) as caught:
+        list_containers(address)
+    assert caught.value.cause is Cause.RUNTIME_UNAVAILABLE
+    assert address in caught.value.detail
+
+
+def test_a_daemon_that_is_away_or_says_nothing_is_out_of_reach(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(reads, "LIST_SECONDS", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        for address in (f"tcp://127.0.0.1:{silent.getsockname()[1]}", f"unix://{tmp_path}/none"):
+            with pytest.raises(Failure) as caught:
+                list_containers(address)
+            assert caught.value.cause is Cause.RUNTIME_UNAVAILABLE
+
+
+def test_missing_certificates_are_named(tmp_path: Path) -> None:
+    with pytest.raises(Failure) as caught:
+        list_containers(f"tcp://127.0.0.1:2376?certificates={tmp_path}")
+    assert caught.value.cause is Cause.HOST_UNAUTHORIZED
+    assert str(tmp_path) in caught.value.detail
+    assert "ca.pem" in caught.value.suggestion
+
+
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        ({}, ("unix:///var/run/docker.sock", "")),
+        ({"DOCKER_TLS_VERIFY": "1"}, ("unix:///var/run/docker.sock", "")),
+        ({"DOCKER_HOST": "tcp://gpu-1:2375"}, ("tcp://gpu-1:2375", "")),
+        (
+            {"DOCKER_HOST": "tcp://gpu-1:2376", "DOCKER_TLS_VERIFY": "1", "DOCKER_CERT_PATH": "/c"},
+            ("tcp://gpu-1:2376", "/c"),
+        ),
+    ],
+)
+def test_this_machine_s_daemon_is_the_one_that_docker_would_ask(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], expected: tuple[str, str]
+) -> None:
+    for name in ("DOCKER_HOST", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH"):
+        monkeypatch.setenv(name, variables.get(name, ""))
+    found = reads._as_docker_would()
+    assert (found.address, found.certificates) == expected
+
+
+def workload(name: str) -> Workload:
+    return a_workload(name)

@@ -1,0 +1,38 @@
+"""Tables on the terminal."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from moorage.cli import output
+
+TABLES = {
+    "plain": (("model", "state"), [("tiny", "running"), ("llama-3", "down")]),
+    "without a head": (("", ""), [("a", "b")]),
+    "cells of several lines": (
+        ("on", "why"),
+        [("gpu-1\ngpu-2", "it runs"), ("", "one\ntwo\nthree")],
+    ),
+    "wide characters, brackets": (("a", "b"), [("漢字", "[bold]x[/]"), ("ü", "trailing ")]),
+    "too wide": (("a", "b"), [("word " * 10, "y" * 30)]),
+    "only a head": (("model", "state"), []),
+}
+
+
+def printed(monkeypatch: pytest.MonkeyPatch, table: str) -> list[str]:
+    console = Console(file=io.StringIO(), width=40)
+    monkeypatch.setattr(output, "out", console)
+    header, rows = TABLES[table]
+    output.print_table(header, rows, styles=["red"][: len(rows)])
+    assert isinstance(console.file, io.StringIO)
+    return [line.rstrip() for line in console.file.getvalue().splitlines()]
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_a_table_looks_as_rich_draws_it(monkeypatch: pytest.MonkeyPatch, table: str) -> None:
+    found = printed(monkeypatch, table)
+    monkeypatch.setattr(output, "_unfolded", lambda _: None)
+    assert found == printed(monkeypatch, table)
