@@ -77,8 +77,9 @@ images: ## Build the container images that the tests use.
 	scripts/build_triton_image.sh
 	scripts/build_vllm_cpu_ray_image.sh
 
-bench: $(VENV)/.installed-dev ## What commands take, what placement and survey take on large fleets, what a deploy adds to the engine's own start, redeploying 100 models, and what the gateway adds to a request.
+bench: $(VENV)/.installed-dev ## What commands take, what a home of 10,000 releases costs, what placement and survey take on large fleets, what a deploy adds to the engine's own start, redeploying 100 models, and what the gateway adds to a request.
 	$(BIN)/python -m benchmarks.commands
+	$(BIN)/python -m benchmarks.home
 	$(BIN)/python -m benchmarks.placement
 	$(BIN)/python -m benchmarks.survey
 	$(BIN)/python -m benchmarks.overhead

@@ -38,11 +38,12 @@ def split_verdicts(record: dict[str, Any]) -> tuple[dict[str, Any], dict[str, An
 def with_verdicts(connection: Connection, release: str, record: Any) -> Any:
     """A record as it was before `take_verdicts`; one of another shape stays as it is."""
     placement = record.get("placement") if isinstance(record, dict) else None
-    query = select(VERDICTS).where(VERDICTS.c.release == release)
-    row = connection.execute(query).first() if isinstance(placement, dict) else None
-    if row is None:
+    if not isinstance(placement, dict):
         return record
-    return {**record, "placement": {**placement, "verdicts": verdicts_of(row)}}
+    query = select(VERDICTS).where(VERDICTS.c.release == release)
+    if row := connection.execute(query).first():
+        placement = {**placement, "verdicts": verdicts_of(row)}
+    return {**record, "placement": placement}
 
 
 def verdicts_of(row: Row[Any]) -> list[dict[str, Any]]:

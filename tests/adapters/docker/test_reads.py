@@ -15,10 +15,9 @@ import pytest
 from moorage.adapters.docker import reads
 from moorage.adapters.docker.reads import list_containers, observe_containers
 from moorage.common.failures import Cause, Failure
-from moorage.engines.launch import LABEL_LEDGER, LABEL_RELEASE, Workload
+from moorage.engines.launch import LABEL_LEDGER, LABEL_RELEASE
 from tests.builders import LEDGER, a_workload
 
-OWN = {LABEL_LEDGER: LEDGER, LABEL_RELEASE: "tiny.v1"}
 RUNS: dict[str, Any] = {"Status": "running", "ExitCode": 0}
 
 
@@ -44,7 +43,7 @@ class SocketServer(HTTPServer):
     address_family = socket.AF_UNIX
 
     def server_bind(self) -> None:
-        self.socket.bind(self.server_address)  # type: ignore[arg-type]
+        self.socket.bind(self.server_address)
 
     def get_request(self) -> Any:
         return self.socket.accept()[0], ("", 0)
@@ -72,8 +71,8 @@ def answers(monkeypatch: pytest.MonkeyPatch, **contents: object) -> None:
     monkeypatch.setattr(Daemon, "answers", written)
 
 
-def container(state: dict[str, Any], restarts: int = 0, **labels: str) -> dict[str, Any]:
-    config = {"Labels": {**OWN, **labels}}
+def container(state: dict[str, Any], restarts: int = 0, release: str = "tiny.v1") -> dict[str, Any]:
+    config = {"Labels": {LABEL_LEDGER: LEDGER, LABEL_RELEASE: release}}
     return {"State": state, "RestartCount": restarts, "Config": config}
 
 
@@ -96,7 +95,7 @@ CASES: dict[str, tuple[object, tuple[bool, int | None, str]]] = {
         (False, 137, "the container exited: it ran out of memory"),
     ),
     "another's": (
-        container(RUNS, **{LABEL_RELEASE: "other.v1"}),
+        container(RUNS, release="other.v1"),
         (False, None, "the container is gone"),
     ),
     "gone": ((404, b"{}"), (False, None, "the container is gone")),
@@ -109,7 +108,7 @@ def test_the_state_of_a_container_is_told(
 ) -> None:
     answer, expected = CASES[case]
     answers(monkeypatch, a=answer, b=container(RUNS))
-    one, other = observe_containers(address, [workload("a"), workload("b")])
+    one, other = observe_containers(address, [a_workload("a"), a_workload("b")])
     assert (one.running, one.exit_code, one.detail) == expected
     assert other.running
 
@@ -170,7 +169,3 @@ def test_this_machine_s_daemon_is_the_one_that_docker_would_ask(
         monkeypatch.setenv(name, variables.get(name, ""))
     found = reads._as_docker_would()
     assert (found.address, found.certificates) == expected
-
-
-def workload(name: str) -> Workload:
-    return a_workload(name)
