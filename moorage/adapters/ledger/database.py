@@ -62,6 +62,9 @@ STATES = {
 UNDECODABLE = (ValueError, TypeError, AttributeError, LookupError, RecursionError)
 """Raised by decoding a row that moorage has not written."""
 
+MALFORMED = "malformed JSON"
+"""SQLite's message where a query takes a part out of a text that is no JSON."""
+
 ROOM = 256 * 1024
 """Bytes that the journal files of SQLite need before anything is written."""
 
@@ -157,6 +160,8 @@ def _failures(engine: Engine, *, only_reads: bool) -> Iterator[None]:
     try:
         yield
     except SQLAlchemyError as error:
+        if MALFORMED in str(error):
+            raise unreadable(error, shown_url(engine.url), _undecodable(engine)) from error
         raise trouble(error, shown_url(engine.url)) from error
     except UNDECODABLE as error:
         rows = _undecodable(engine)
