@@ -1,6 +1,5 @@
 """Clients of Docker and Podman daemons: connections, time-outs, streams, errors as failures."""
 
-import os
 import queue
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -12,13 +11,13 @@ import requests
 from docker.constants import DEFAULT_DOCKER_API_VERSION as NEWEST_API
 from docker.errors import APIError, DockerException
 from docker.tls import TLSConfig
-from docker.utils import kwargs_from_env
 
 from moorage.adapters.docker.errors import reach_failure
+from moorage.adapters.docker.reads import as_docker_would
 from moorage.adapters.ssh import TUNNELS
 from moorage.common.failures import Cause, Failure
 from moorage.common.versions import version_key
-from moorage.inventory.access import DOCKER_SOCKET, LOCAL, Access, parse_access
+from moorage.inventory.access import LOCAL, Access, parse_access
 from moorage.inventory.checks import OLDEST_API
 
 CONNECT_SECONDS = 5
@@ -72,18 +71,12 @@ def forget_clients() -> None:
 
 def _arguments(access: Access) -> dict[str, Any]:
     if access.scheme == LOCAL:
-        return _as_docker_would()
+        return _arguments(as_docker_would())
     if access.scheme == "ssh":
         return {"base_url": f"unix://{TUNNELS.socket(access)}"}
+    if access.scheme == "unix":
+        return {"base_url": access.address}
     return {"base_url": access.address, "tls": _tls(access.certificates)}
-
-
-def _as_docker_would() -> dict[str, Any]:
-    """`DOCKER_HOST` and related variables, else the default socket, which has no certificates."""
-    address = os.environ.get("DOCKER_HOST") or f"unix://{DOCKER_SOCKET}"
-    if address.startswith("ssh://"):
-        return _arguments(Access(address=address))
-    return {"base_url": address} if address.startswith("unix://") else dict(kwargs_from_env())
 
 
 def _tls(folder: str) -> TLSConfig | bool:

@@ -44,6 +44,15 @@ def observe_containers(address: str, workloads: Iterable[Workload]) -> list[Obse
         ]
 
 
+def as_docker_would() -> Access:
+    """The daemon of `DOCKER_HOST` and related variables, else the default socket."""
+    address = os.environ.get("DOCKER_HOST") or f"unix://{DOCKER_SOCKET}"
+    folder = os.environ.get("DOCKER_CERT_PATH", "")
+    if os.environ.get("DOCKER_TLS_VERIFY"):
+        folder = folder or os.path.expanduser("~/.docker")
+    return Access(address=address, certificates=folder if address.startswith("tcp:") else "")
+
+
 def _observation(container: dict[str, Any] | None, workload: Workload) -> Observation:
     """A container that waits for its restart counts as running, and shows how it ended.
 
@@ -92,7 +101,7 @@ def _connection(address: str, seconds: int) -> Iterator[HTTPConnection]:
 
 
 def _opened(access: Access) -> HTTPConnection:
-    access = _as_docker_would() if access.scheme == LOCAL else access
+    access = as_docker_would() if access.scheme == LOCAL else access
     if access.scheme == "ssh":
         from moorage.adapters.ssh import TUNNELS  # noqa: PLC0415  (few hosts need it)
 
@@ -103,15 +112,6 @@ def _opened(access: Access) -> HTTPConnection:
         return HTTPConnection(access.machine, access.port, timeout=CONNECT_SECONDS)
     context = _tls(access.certificates)
     return HTTPSConnection(access.machine, access.port, timeout=CONNECT_SECONDS, context=context)
-
-
-def _as_docker_would() -> Access:
-    """The daemon of `DOCKER_HOST` and related variables, else the default socket."""
-    address = os.environ.get("DOCKER_HOST") or f"unix://{DOCKER_SOCKET}"
-    folder = os.environ.get("DOCKER_CERT_PATH", "")
-    if os.environ.get("DOCKER_TLS_VERIFY"):
-        folder = folder or os.path.expanduser("~/.docker")
-    return Access(address=address, certificates=folder if address.startswith("tcp:") else "")
 
 
 class _SocketConnection(HTTPConnection):

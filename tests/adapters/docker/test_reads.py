@@ -13,7 +13,11 @@ from typing import Any
 import pytest
 
 from moorage.adapters.docker import reads
-from moorage.adapters.docker.reads import list_containers, observe_containers
+from moorage.adapters.docker.reads import (
+    as_docker_would,
+    list_containers,
+    observe_containers,
+)
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import LABEL_LEDGER, LABEL_RELEASE
 from tests.builders import LEDGER, a_workload
@@ -167,5 +171,5 @@ def test_this_machine_s_daemon_is_the_one_that_docker_would_ask(
 ) -> None:
     for name in ("DOCKER_HOST", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH"):
         monkeypatch.setenv(name, variables.get(name, ""))
-    found = reads._as_docker_would()
+    found = as_docker_would()
     assert (found.address, found.certificates) == expected
