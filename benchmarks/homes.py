@@ -16,13 +16,14 @@ from sqlalchemy import Connection, Table, insert, literal, select, update
 
 from benchmarks.fleets import a_fleet
 from moorage.adapters.ledger import Ledger, tables
+from moorage.adapters.ledger.claims import insert_claims
 from moorage.adapters.ledger.database import open_database
 from moorage.adapters.ledger.verdicts import split_verdicts
 from moorage.engines.launch import Workload, planned_workload
 from moorage.engines.plan import plan_launch
 from moorage.engines.registry import ENGINES
 from moorage.placement.demand import Subject
-from moorage.placement.placement import Placed
+from moorage.placement.placement import Placed, Placement
 from moorage.placement.propose import propose
 from moorage.releases.release import Release, StepRecord, release_id
 from moorage.releases.states import ReleaseState
@@ -70,6 +71,9 @@ def make_home(url: str, models: Sequence[Served], hosts: int) -> list[Workload]:
             _move(connection, number, [one.id for one in models])
         for table, rows in _holdings(models, records).items():
             _put(connection, table, rows)
+        for identity, record in records.items():
+            placement = Placement.model_validate(record["placement"])
+            insert_claims(connection, identity, placement.claims)
     engine.dispose()
     return [Workload.model_validate(record["workloads"][0]) for record in records.values()]
 
@@ -174,18 +178,13 @@ def _move(connection: Connection, number: int, last: Sequence[str]) -> None:
 def _holdings(
     models: Iterable[Served], records: Mapping[str, dict[str, Any]]
 ) -> dict[Table, list[dict[str, Any]]]:
-    """What serves: its claims, its workload, its host, and that it has just answered."""
+    """What serves: its workload, its host, and that it has just answered."""
     held: dict[Table, list[dict[str, Any]]] = {
-        table: [] for table in (tables.CLAIMS, tables.WORKLOADS, tables.HOSTS, tables.REPAIRS)
+        table: [] for table in (tables.WORKLOADS, tables.HOSTS, tables.REPAIRS)
     }
     for one in models:
-        record = Release.model_validate(records[one.id])
-        assert record.placement
-        for claim in record.placement.claims:
-            plain = claim.model_dump(mode="json", exclude={"pending", "links"})
-            held[tables.CLAIMS].append({**plain, "release": one.id})
-        workload = record.workloads[0]
-        row = {"name": workload.name, "workload": workload.model_dump(mode="json")}
+        workload = records[one.id]["workloads"][0]
+        row = {"name": workload["name"], "workload": workload}
         held[tables.WORKLOADS].append({**row, "release": one.id})
         where = {"machine": one.address, "address": one.address, "capacity": []}
         held[tables.HOSTS].append({"name": one.host, **where})
