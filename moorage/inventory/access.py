@@ -2,6 +2,7 @@
 
 import ipaddress
 import re
+from functools import lru_cache
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from pydantic import Field
@@ -77,6 +78,12 @@ def parse_access(url: str) -> Access:
     """Read the line that `Access.url` writes."""
     address, _, more = url.partition("?")
     return Access(address=address, **{name: values[0] for name, values in parse_qs(more).items()})
+
+
+@lru_cache(maxsize=32_768)
+def machine_of(url: str) -> str:
+    """The machine to which such a line leads."""
+    return parse_access(url).machine
 
 
 ADDRESS_PATTERN = (

@@ -60,8 +60,8 @@ def _points(
 def _apart(request: Request, _candidate: Candidate, view: HostView, _room: list[int]) -> float:
     """The fewer replicas of the model a host has already, the better; none at all counts most."""
     replicas = 0
-    for claim in map(fields, fields(view.host)["claims"]):
-        if claim["resource"] is PORT and not claim["links"] and request.is_own(claim["release"]):
+    for claim in fields(view.host)["claims"]:
+        if claim.resource is PORT and not claim.links and request.is_own(claim.release):
             replicas += 1
     return 1 / (1 + replicas)
 

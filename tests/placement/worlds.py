@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hypothesis import strategies as st
 
@@ -215,8 +215,8 @@ class World:
 
     def hold(self, release: str, claims: Sequence[Claim], *, pending: bool) -> None:
         """A release takes its claims; while it is pending it uses none of them yet."""
-        tags = {"release": release, "pending": pending}
-        self.held[release] = tuple(claim.model_copy(update=tags) for claim in claims)
+        own = (replace(claim, release=release, pending=pending) for claim in claims)
+        self.held[release] = tuple(own)
 
     def settle(self) -> None:
         """Whatever was pending is proven, and uses what it claimed."""

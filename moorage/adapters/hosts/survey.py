@@ -3,7 +3,6 @@
 import importlib
 import importlib.util
 import platform
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from functools import lru_cache
@@ -25,8 +24,8 @@ from moorage.adapters.sources.store import staged_models
 from moorage.adapters.system.parallel import map_parallel
 from moorage.common.failures import Failure
 from moorage.images.catalogue import runner_rows
-from moorage.inventory.access import parse_access
-from moorage.inventory.claims import Claim
+from moorage.inventory.access import LOCAL, machine_of
+from moorage.inventory.claims import Claim, by_host
 from moorage.inventory.fleet import Fleet, Host, StaticAccelerator
 from moorage.inventory.fleet_engines import CatalogueRow
 from moorage.inventory.snapshot import Accelerator, FleetSnapshot, HostSnapshot
@@ -87,17 +86,14 @@ def fleet_snapshot(
     """
     given = {"engines": fleet.engines, "registries": fleet.registries}
     here = {**given, "models": staged_models(models)}
-    own = defaultdict[str, list[Claim]](list)
-    for claim in claims:
-        own[claim.host].append(claim)
-    return FleetSnapshot(
-        hosts=tuple(
-            _without_avoided(host, fleet)
-            .with_claims(tuple(own[host.name]))
-            .model_copy(update=given if parse_access(host.address).is_remote else here)
-            for host in hosts
-        )
-    )
+    claimed = by_host(claims)
+
+    def completed(host: HostSnapshot) -> HostSnapshot:
+        more = here if machine_of(host.address) == LOCAL else given
+        own = tuple(claimed.get(host.name, ()))
+        return _without_avoided(host, fleet).model_copy(update={**more, "claims": own})
+
+    return FleetSnapshot(hosts=tuple(map(completed, hosts)))
 
 
 def survey_host(host: Host, fleet: Fleet | None = None) -> HostSnapshot:
