@@ -42,7 +42,7 @@ async def survey_without_abandoned(fleet: Fleet, spec: ModelSpec) -> FleetSnapsh
 
 
 async def take_snapshot(fleet: Fleet) -> FleetSnapshot:
-    """Survey all hosts, each in a task run of its own."""
+    """Survey all hosts, so many at once."""
     calls = [
         HostCall(host.name, host.access.url, {"alone": fleet.model_copy(update={"hosts": (host,)})})
         for host in fleet.hosts

@@ -49,7 +49,7 @@ class Access(Value):
     @property
     def machine(self) -> str:
         """What machine it is, as far as the address tells: all local sockets are of this one."""
-        return LOCAL if self.scheme in (LOCAL, "unix") else (urlsplit(self.address).hostname or "")
+        return machine_of(self.address)
 
     @property
     def is_remote(self) -> bool:
@@ -82,8 +82,10 @@ def parse_access(url: str) -> Access:
 
 @lru_cache(maxsize=32_768)
 def machine_of(url: str) -> str:
-    """The machine to which such a line leads."""
-    return parse_access(url).machine
+    """The machine to which such a line leads; read without checking the line once more."""
+    address = url.partition("?")[0]
+    scheme = address.partition("://")[0]
+    return LOCAL if scheme in (LOCAL, "unix") else (urlsplit(address).hostname or "")
 
 
 ADDRESS_PATTERN = (
