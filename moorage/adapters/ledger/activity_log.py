@@ -1,6 +1,5 @@
 """What happened to releases, read in the order in which it was written, each part once."""
 
-from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 from sqlalchemy import Row, func, select
 
 from moorage.adapters.ledger.database import UNDECODABLE, LedgerPart, reading
+from moorage.adapters.ledger.packed_verdicts import count_refusals
 from moorage.adapters.ledger.tables import RELEASES, TRANSITION_LOG
 from moorage.adapters.ledger.transitions import transition_of
 from moorage.operations.metrics.activity import Outcome
@@ -70,6 +70,6 @@ def _outcome(row: Row[Any]) -> Outcome:
             phases=tuple((one["name"], one["seconds"]) for one in row.steps or ()),
             downtime_seconds=row.downtime or 0.0,
             cause=row.cause or "",
-            refusals=Counter(one["refusal"] for one in row.verdicts or () if one["refusal"]),
+            refusals=count_refusals(row.verdicts),
         )
     return Outcome(model=row.model)

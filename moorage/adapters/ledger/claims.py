@@ -63,7 +63,7 @@ class Claims(LedgerPart):
             free(connection, release)  # one that wakes has kept its ports
             _require_fit(connection, wanted, fleet, overcommit)
             insert_claims(connection, release, wanted)
-            _record_machines(connection, fleet, {claim.host for claim in wanted})
+            record_machines(connection, fleet, {claim.host for claim in wanted})
             # The old release keeps the remainder of its claims until it has ended. It still runs,
             # and it must fit again if this release fails.
             insert_claims(connection, instead_of, remainder(held, wanted))
@@ -148,7 +148,7 @@ def _require_same_machines(connection: Connection, fleet: FleetSnapshot) -> None
     """Compare the names of a fleet with the names of hosts that have claims."""
     now = {host.name: machine_of(host.address) for host in fleet.hosts}
     machines = set(now.values())
-    known = {row.name: row.machine for row in connection.execute(select(HOSTS))}
+    known = dict(connection.execute(select(HOSTS.c.name, HOSTS.c.machine)).tuples().all())
     # The query reads the index alone.
     for name in sorted(connection.scalars(select(CLAIMS.c.host).distinct()).all()):
         before = known.get(name, LOCAL)
@@ -169,8 +169,9 @@ def _require_same_machines(connection: Connection, fleet: FleetSnapshot) -> None
         )
 
 
-def _record_machines(connection: Connection, fleet: FleetSnapshot, names: set[str]) -> None:
-    rows = [_machine(fleet.host(name)) for name in names]
+def record_machines(connection: Connection, fleet: FleetSnapshot, names: set[str]) -> None:
+    """Write which machines some hosts of a fleet are, and how much of them can be claimed."""
+    rows = [_machine(host) for host in fleet.hosts if host.name in names]
     replace_rows(connection, HOSTS, HOSTS.c.name.in_(names), rows)
 
 

@@ -5,10 +5,10 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
-from pydantic import ValidationError
 from sqlalchemy import Connection, Row, Select, func, select, tuple_, union
 
 from moorage.adapters.ledger.database import LedgerPart, reading
+from moorage.adapters.ledger.packed_verdicts import unpack
 from moorage.adapters.ledger.tables import CLAIMS, RELEASES, TRANSITION_LOG, WORKLOADS
 from moorage.adapters.ledger.transitions import logged
 from moorage.common.failures import Cause, Failure
@@ -126,8 +126,8 @@ def release_of(row: Row[Any], workloads: Iterable[Workload]) -> ReleaseRow:
     if row.record is not None:
         # Another version may have written it in another shape. That is no failure, because releases
         # must stay manageable after an upgrade.
-        with suppress(ValidationError):
-            record = Release.model_validate(row.record, context=RECORDED)
+        with suppress(ValueError, LookupError, TypeError):
+            record = Release.model_validate(unpack(row.record), context=RECORDED)
     columns = ReleaseRow.model_fields.keys() & row._mapping.keys()
     return ReleaseRow(
         **{name: row._mapping[name] for name in columns},

@@ -8,6 +8,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 
 from moorage.adapters.ledger.claims import free, hand_back, insert_claims
 from moorage.adapters.ledger.database import LedgerPart, gate
+from moorage.adapters.ledger.packed_verdicts import pack
 from moorage.adapters.ledger.release_rows import ReleaseQueries, last_number
 from moorage.adapters.ledger.tables import RELEASES, WORKLOADS, replace_rows
 from moorage.adapters.ledger.transitions import Change, changing, logged
@@ -118,7 +119,7 @@ class Releases(ReleaseQueries):
         """Update those fields of a serving release's spec that its digest leaves out."""
         if not row.release or row.release.spec == spec or row.spec_digest != spec.digest:
             return
-        record = row.release.model_copy(update={"spec": spec}).model_dump(mode="json")
+        record = pack(row.release.model_copy(update={"spec": spec}).model_dump(mode="json"))
         written = {"record": record, "spec": record["spec"]}
         with gate(self._engine) as connection:
             own = (RELEASES.c.id == row.id, RELEASES.c.state.in_(SERVING))
@@ -174,7 +175,7 @@ def _write_record(connection: Connection, release: Release) -> None:
     written = connection.execute(
         update(RELEASES)
         .where(RELEASES.c.id == release.id, RELEASES.c.record.is_(None))
-        .values(record=release.model_dump(mode="json"))
+        .values(record=pack(release.model_dump(mode="json")))
     )
     if written.rowcount != 1:
         raise Failure(Cause.LOST_LOCK, f"{release.id} has a record already")
