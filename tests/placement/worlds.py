@@ -64,6 +64,7 @@ def hosts(draw: st.DrawFn, name: str) -> HostSnapshot:
         ports_in_use=draw(st.sampled_from([*[()] * 4, (9000,), (9001, 9002), (9103,)])),
         unreachable=draw(st.sampled_from([*[""] * 15, "no route"])),
         labels=draw(st.sampled_from([*[{"zone": "a"}] * 3, {}])),
+        images=draw(st.sampled_from([frozenset(), frozenset({"vllm/vllm-openai:v0.32.0"})])),
     )
 
 

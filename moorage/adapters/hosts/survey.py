@@ -65,8 +65,6 @@ def _without_avoided(host: HostSnapshot, fleet: Fleet) -> HostSnapshot:
         # A host that does not answer says so first: that is what a person has to mend.
         why = f"avoided: {whole.reason or 'the fleet says so'}"
         return host.model_copy(update={"unreachable": host.unreachable or why})
-    if not own:
-        return host
     avoided = {index for one in own for index in one.accelerators}
     usable = tuple(item for item in host.accelerators if item.index not in avoided)
     troubles = [
@@ -86,12 +84,13 @@ def fleet_snapshot(
     """
     given = {"engines": fleet.engines, "registries": fleet.registries}
     here = {**given, "models": staged_models(models)}
-    claimed = by_host(claims)
+    claimed, avoided = by_host(claims), {one.host for one in fleet.avoid}
 
     def completed(host: HostSnapshot) -> HostSnapshot:
         more = here if machine_of(host.address) == LOCAL else given
         own = tuple(claimed.get(host.name, ()))
-        return _without_avoided(host, fleet).model_copy(update={**more, "claims": own})
+        usable = _without_avoided(host, fleet) if host.name in avoided else host
+        return usable.model_copy(update={**more, "claims": own})
 
     return FleetSnapshot(hosts=tuple(map(completed, hosts)))
 

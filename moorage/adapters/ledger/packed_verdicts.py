@@ -31,13 +31,12 @@ def pack(record: Json) -> Json:
 
 def unpack(record: Any) -> Any:
     """The record as it was; also one that was never packed, or that another version wrote."""
-    placement = record.get("placement") if isinstance(record, dict) else None
-    packed = placement.get("verdicts") if isinstance(placement, dict) else None
-    if not isinstance(packed, dict):
-        return record
-    pairs = zip(packed["hosts"], packed["says"], strict=True)
-    verdicts = [{"host": host, **packed["facts"][number]} for host, number in pairs]
-    return {**record, "placement": {**placement, "verdicts": verdicts}}
+    match record:
+        case {"placement": {"verdicts": {"hosts": hosts, "says": says, "facts": facts}}}:
+            pairs = zip(hosts, says, strict=True)
+            verdicts = [{"host": host, **facts[number]} for host, number in pairs]
+            return {**record, "placement": {**record["placement"], "verdicts": verdicts}}
+    return record
 
 
 def count_refusals(verdicts: Any) -> Counter[str]:

@@ -12,7 +12,10 @@ from tests.builders import a_cpu_host, a_host, a_spec, placed
 
 HOSTS = [a_host(f"gpu-{number}") for number in range(50)]
 HOSTS[1:1] = [a_cpu_host(f"cpu-{number}") for number in range(50)]
-RECORD = {"placement": placed(a_spec(), *HOSTS).model_dump(mode="json"), "id": "tiny.v1"}
+RECORD: dict[str, Any] = {
+    "placement": placed(a_spec(), *HOSTS).model_dump(mode="json"),
+    "id": "tiny.v1",
+}
 
 
 def test_verdicts_come_back_as_they_were_and_equal_ones_are_kept_once() -> None:
