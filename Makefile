@@ -81,6 +81,7 @@ bench: $(VENV)/.installed-dev ## What commands take, what a home of 10,000 relea
 	$(BIN)/python -m benchmarks.commands
 	$(BIN)/python -m benchmarks.home
 	$(BIN)/python -m benchmarks.placement
+	$(BIN)/python -m benchmarks.claiming
 	$(BIN)/python -m benchmarks.survey
 	$(BIN)/python -m benchmarks.overhead
 	$(BIN)/python -m benchmarks.redeploying
