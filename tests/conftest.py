@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import tempfile
@@ -32,6 +33,17 @@ if FIRST:
 # A busy machine is no failure.
 settings.register_profile("moorage", deadline=None)
 settings.load_profile("moorage")
+
+
+def pytest_collection() -> None:
+    """Collect tests without looking for garbage: nearly all of it is kept."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """From here on look for garbage among what tests make: what was collected stays."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_unconfigure() -> None:
