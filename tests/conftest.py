@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from moorage.adapters.system.garbage import look_for_garbage_rarely
 from tests.one_authority import AUTHORITY, one_authority
 
 pytest_plugins = ["tests.golden_files", "tests.drill_table", "tests.file_order"]
@@ -43,6 +44,7 @@ def pytest_collection() -> None:
 def pytest_collection_finish() -> None:
     """From here on look for garbage among what tests make: what was collected stays."""
     gc.freeze()
+    look_for_garbage_rarely()
     gc.enable()
 
 
