@@ -1,15 +1,19 @@
 """What a runtime shows of a workload: its state, and the end of its log."""
 
+from __future__ import annotations
+
 import os
 import re
 import threading
 from collections.abc import Iterable
 from pathlib import Path
-
-from docker.models.containers import Container
+from typing import TYPE_CHECKING
 
 from moorage.common.units import MIB
 from moorage.common.values import Value
+
+if TYPE_CHECKING:
+    from docker.models.containers import Container
 
 MOST_BYTES = 4 * MIB
 """More than any engine writes at its start. Of a larger log the end is used."""
