@@ -80,6 +80,7 @@ images: ## Build the container images that the tests use.
 bench: $(VENV)/.installed-dev ## What commands take, what placement and survey take on large fleets, what a deploy adds to the engine's own start, redeploying 100 models, and what the gateway adds to a request.
 	$(BIN)/python -m benchmarks.commands
 	$(BIN)/python -m benchmarks.placement
+	$(BIN)/python -m benchmarks.claiming
 	$(BIN)/python -m benchmarks.survey
 	$(BIN)/python -m benchmarks.overhead
 	$(BIN)/python -m benchmarks.redeploying

@@ -76,6 +76,7 @@ def _host(number: int, releases: int) -> HostSnapshot:
             )
     return HostSnapshot(
         name=name,
+        address=f"ssh://{name}",
         runtimes=(RuntimeName.DOCKER,),
         cpus=128,
         ram_total=2048 * GIB,

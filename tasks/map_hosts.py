@@ -14,6 +14,9 @@ from tasks.journal import step
 
 R = TypeVar("R")
 
+MOST_TASK_RUNS = 64
+"""Hosts that get a task run each: more nobody reads, and each costs about 10 ms of a processor."""
+
 
 @dataclass(frozen=True, slots=True)
 class HostCall:
@@ -35,7 +38,7 @@ async def map_hosts(work: FlowTask[..., R], calls: Sequence[HostCall], at_once: 
     """Run a task for several hosts, so many at the same time; returns their results in order.
 
     Each call is a task run of its own, in this process or where the flow's task runner runs tasks;
-    a single one here is covered by the task run around it.
+    a single one here, or more than `MOST_TASK_RUNS`, are covered by the task run around them.
     After a failure no other call is begun. Calls that were begun run to their end: what they fetch
     stays useful, and an undo must not run before its effect has ended. A task that runs elsewhere
     must bring its own retries.
@@ -44,7 +47,7 @@ async def map_hosts(work: FlowTask[..., R], calls: Sequence[HostCall], at_once: 
         Failure: Of one host as it is; of several hosts one failure with the details of all.
     """
     gate = asyncio.Semaphore(at_once)
-    alone = len(calls) == 1
+    tracked = 1 < len(calls) <= MOST_TASK_RUNS
     failures: list[tuple[str, Failure]] = []
     errors: list[Exception] = []
     not_begun: list[str] = []
@@ -55,7 +58,7 @@ async def map_hosts(work: FlowTask[..., R], calls: Sequence[HostCall], at_once: 
                 not_begun.append(call.host)
                 return None
             try:
-                return await _call(work, call, alone=alone)
+                return await _call(work, call, tracked=tracked)
             except Failure as failure:
                 failures.append((call.host, failure))
             except Exception as error:
@@ -80,9 +83,9 @@ async def gather_all(*jobs: Awaitable[Any]) -> list[Any]:
     return ended
 
 
-async def _call(work: FlowTask[..., R], call: HostCall, *, alone: bool) -> R:
+async def _call(work: FlowTask[..., R], call: HostCall, *, tracked: bool) -> R:
     if not (_runs_tasks_elsewhere() and parse_access(call.address).is_remote):
-        return await (work.untracked if alone else work)(**call.arguments)
+        return await (work if tracked else work.untracked)(**call.arguments)
     if not call.step:
         return await _submit(work, call)
     # The journal does not reach there; the result of the task is the line of its step.

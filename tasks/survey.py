@@ -1,7 +1,10 @@
 """Step survey: the fleet as it is now."""
 
+from collections.abc import Sequence
+
 from moorage.adapters.hosts.survey import HOST_SECONDS, fleet_snapshot, survey_hosts
 from moorage.adapters.ray.cluster_survey import survey_cluster
+from moorage.adapters.system.process import paused_collector
 from moorage.adapters.system.threads import in_thread
 from moorage.common.units import human_bytes
 from moorage.inventory.fleet import Fleet
@@ -42,14 +45,19 @@ async def survey_without_abandoned(fleet: Fleet, spec: ModelSpec) -> FleetSnapsh
 
 
 async def take_snapshot(fleet: Fleet) -> FleetSnapshot:
-    """Survey all hosts, each in a task run of its own."""
+    """Survey all hosts, so many at once."""
     calls = [
         HostCall(host.name, host.access.url, {"alone": fleet.model_copy(update={"hosts": (host,)})})
         for host in fleet.hosts
     ]
     hosts = await map_hosts(survey_host, calls, settings().surveys_at_once)
-    claims = await in_thread(ledger().claims.all)
-    return await in_thread(fleet_snapshot, hosts, fleet, claims, settings().models)
+    return await in_thread(_complete, hosts, fleet)
+
+
+def _complete(hosts: Sequence[HostSnapshot], fleet: Fleet) -> FleetSnapshot:
+    """The surveyed hosts with what the ledger has reserved there."""
+    with paused_collector():
+        return fleet_snapshot(hosts, fleet, ledger().claims.all(), settings().models)
 
 
 @flow_task("look", "survey {alone.hosts[0].name}")

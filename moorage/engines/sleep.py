@@ -1,6 +1,7 @@
 """How an engine sleeps without ending, and what it keeps meanwhile."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from moorage.common.values import Value
@@ -47,5 +48,5 @@ def claims_asleep(
         if claim.resource == Resource.ACCELERATOR:
             amount = bytes_asleep(needs.get((claim.host, claim.index)), amount)
         if claim.resource not in (Resource.PORT, Resource.CORES) and amount:
-            found.append(claim.model_copy(update={"amount": amount}))
+            found.append(replace(claim, amount=amount))
     return tuple(found)

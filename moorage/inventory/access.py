@@ -2,6 +2,7 @@
 
 import ipaddress
 import re
+from functools import lru_cache
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from pydantic import Field
@@ -48,7 +49,7 @@ class Access(Value):
     @property
     def machine(self) -> str:
         """What machine it is, as far as the address tells: all local sockets are of this one."""
-        return LOCAL if self.scheme in (LOCAL, "unix") else (urlsplit(self.address).hostname or "")
+        return machine_of(self.address)
 
     @property
     def is_remote(self) -> bool:
@@ -77,6 +78,14 @@ def parse_access(url: str) -> Access:
     """Read the line that `Access.url` writes."""
     address, _, more = url.partition("?")
     return Access(address=address, **{name: values[0] for name, values in parse_qs(more).items()})
+
+
+@lru_cache(maxsize=32_768)
+def machine_of(url: str) -> str:
+    """The machine to which such a line leads; read without checking the line once more."""
+    address = url.partition("?")[0]
+    scheme = address.partition("://")[0]
+    return LOCAL if scheme in (LOCAL, "unix") else (urlsplit(address).hostname or "")
 
 
 ADDRESS_PATTERN = (

@@ -1,7 +1,8 @@
 """What is reserved for a release: accelerator memory, RAM and ports of hosts."""
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from moorage.common.values import Value
@@ -23,8 +24,9 @@ class Resource(StrEnum):
     """One TCP port; `index` is the port, `amount` is 1."""
 
 
-class Claim(Value):
-    """One reservation on one host.
+@dataclass(slots=True, unsafe_hash=True)
+class Claim:
+    """One reservation on one host. Immutable by use: a frozen one takes longer to make.
 
     Attributes:
         index: Which one, where a host has several.
@@ -36,8 +38,8 @@ class Claim(Value):
 
     host: str
     resource: Resource
-    index: int = 0
     amount: int
+    index: int = 0
     release: str = ""
     pending: bool = False
     links: bool = False
@@ -55,6 +57,14 @@ class Capacity(Value):
     amount: int
 
 
+def by_host(claims: Iterable[Claim]) -> dict[str, list[Claim]]:
+    """The claims of each host that has any, in their order."""
+    hosts: dict[str, list[Claim]] = defaultdict(list)
+    for claim in claims:
+        hosts[claim.host].append(claim)
+    return dict(hosts)
+
+
 def remainder(held: Sequence[Claim], used: Sequence[Claim]) -> tuple[Claim, ...]:
     """What is left of claims when others take their part of the same resources."""
     taken: Counter[tuple[str, Resource, int]] = Counter()
@@ -66,5 +76,5 @@ def remainder(held: Sequence[Claim], used: Sequence[Claim]) -> tuple[Claim, ...]
         part = min(claim.amount, taken[key])
         taken[key] -= part
         if claim.amount > part:
-            left.append(claim.model_copy(update={"amount": claim.amount - part}))
+            left.append(replace(claim, amount=claim.amount - part))
     return tuple(left)

@@ -59,13 +59,13 @@ def claimed_amounts(claims: Iterable[Claim]) -> tuple[Amounts, Amounts]:
     """Amounts by accelerator, and of the other resources: of all claims, and of pending ones."""
     held: Amounts = {}
     pending: Amounts = {}
-    for claim in map(fields, claims):
-        resource = claim["resource"]
+    for claim in claims:
+        resource = claim.resource
         if resource is PORT:
             continue
-        key, amount = claim["index"] if resource is ACCELERATOR else resource, claim["amount"]
+        key, amount = claim.index if resource is ACCELERATOR else resource, claim.amount
         held[key] = held.get(key, 0) + amount
-        if claim["pending"]:
+        if claim.pending:
             pending[key] = pending.get(key, 0) + amount
     return held, pending
 
@@ -152,9 +152,9 @@ def free_ports(host: HostSnapshot, count: int, taken: Sequence[int] = ()) -> lis
 def holders(host: HostSnapshot, resource: Resource, index: int | None = None) -> tuple[str, ...]:
     """Releases that hold some of a resource; of all indexes when none is given."""
     names = {
-        claim["release"]
-        for claim in map(fields, host.claims)
-        if claim["resource"] is resource and (index is None or claim["index"] == index)
+        claim.release
+        for claim in host.claims
+        if claim.resource is resource and (index is None or claim.index == index)
     }
     names.discard("")
     return tuple(sorted(names))

@@ -17,6 +17,7 @@ from moorage.placement.baseline.terms import (
 from moorage.placement.demand import CpuDemand, Demand, Split, Subject
 from moorage.placement.engine import EngineTraits
 from moorage.placement.parallelism import Parallelism, stated_parallelism
+from moorage.placement.runtime import ImagesThere
 from moorage.spec import Distributed, ModelSpec
 
 MOST_HOSTS = 64
@@ -29,6 +30,7 @@ class Request:
 
     Attributes:
         stated: The parallelism that the user's arguments fix; None = they fix none.
+        images: Which hosts have its image.
         ram_beside: Bytes of RAM for layers that are not on its accelerators.
         layers: Layers on its accelerators; 0 = all.
     """
@@ -37,6 +39,7 @@ class Request:
     engine: EngineTraits
     demand: Demand
     cpu_demand: CpuDemand
+    images: ImagesThere
     stated: Parallelism | None = None
     ram_beside: int = 0
     layers: int = 0
@@ -179,6 +182,7 @@ def request_for(
         engine=engine,
         demand=demand,
         cpu_demand=CpuDemand(subject, engine, demand.request),
+        images=ImagesThere(spec, engine),
         stated=stated_parallelism(spec.engine.arguments),
     )
     _require_possible(request)

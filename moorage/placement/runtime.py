@@ -7,7 +7,6 @@ from moorage.inventory.devices import device_kind, process_refusal
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.engine import EngineTraits
 from moorage.placement.placement import CPU
-from moorage.placement.request import Request
 from moorage.spec import ContainerSettings, EngineName, ModelSpec, RuntimeName
 
 
@@ -97,12 +96,30 @@ def _no_process(
     return "" if installed else f"{engine.program} is not installed"
 
 
-def image_there(request: Request, host: HostSnapshot, kind: str) -> bool:
-    """Whether a host has the image that the engine would start from."""
-    if not host.images:
-        return False
-    try:
-        image = image_on(request.spec, request.engine, host, kind)
-    except Failure:
-        return False
-    return any(place in host.images for place in host.registries.places(image.reference))
+class ImagesThere:
+    """Which hosts have the image that an engine would start from; chosen once for equal hosts."""
+
+    def __init__(self, spec: ModelSpec, engine: EngineTraits) -> None:
+        self._spec, self._engine = spec, engine
+        self._places: dict[tuple[object, ...], tuple[HostSnapshot, frozenset[str]]] = {}
+
+    def on(self, host: HostSnapshot, kind: str) -> bool:
+        """Whether a host has the image for a type of accelerator, or for its processors."""
+        return bool(host.images) and not host.images.isdisjoint(self._places_of(host, kind))
+
+    def _places_of(self, host: HostSnapshot, kind: str) -> frozenset[str]:
+        device = host.first(kind)
+        driver = (device.runtime_version, device.family) if device else ()
+        shared = host.engines, host.registries, host.catalogue
+        key = (kind, host.architecture, driver, *map(id, shared))
+        if key not in self._places:
+            # The host is kept too: while it is, nothing else has the address of what it shares.
+            self._places[key] = host, self._find_places(host, kind)
+        return self._places[key][1]
+
+    def _find_places(self, host: HostSnapshot, kind: str) -> frozenset[str]:
+        try:
+            image = image_on(self._spec, self._engine, host, kind)
+        except Failure:
+            return frozenset()
+        return frozenset(host.registries.places(image.reference))

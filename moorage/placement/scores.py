@@ -9,7 +9,6 @@ from moorage.placement.candidates import Candidate, ScoredCandidate
 from moorage.placement.demand import Split
 from moorage.placement.placement import CPU
 from moorage.placement.request import Request
-from moorage.placement.runtime import image_there
 from moorage.placement.seating import tokens_on
 from moorage.placement.view import AcceleratorKind, HostView
 from moorage.spec import Strategy
@@ -25,15 +24,13 @@ def score_all(
 ) -> list[ScoredCandidate]:
     """The points of each candidate: the mean over its hosts, leader and followers alike.
 
-    A term that gives points to none of the hosts is skipped.
+    A term that rates all hosts alike is not asked about each.
     """
-    idle: set[Term] = set()
-    if not any(view.host.images for view in views):
-        idle.add(_image_there)
-    if not any(view.host.models for view in views):
-        idle.add(_weights_there)
+    same = _same_for_all(request, views)
     columns = [
-        [0.0] * len(candidates) if rate in idle else _points(request, candidates, weight, rate)
+        [weight * same[rate]] * len(candidates)
+        if rate in same
+        else _points(request, candidates, weight, rate)
         for weight, rate in WEIGHTS[request.spec.placement.strategy].values()
     ]
     rows = zip(*columns, strict=True)
@@ -41,6 +38,19 @@ def score_all(
         ScoredCandidate(candidate, row, sum(row))
         for candidate, row in zip(candidates, rows, strict=True)
     ]
+
+
+def _same_for_all(request: Request, views: Sequence[HostView]) -> dict[Term, float]:
+    """Terms that rate all hosts alike, with the rate."""
+    hosts = [fields(view.host) for view in views]
+    same: dict[Term, float] = {}
+    if not any(host["images"] for host in hosts):
+        same[_image_there] = 0.0
+    if not any(request.subject.staged in host["models"] for host in hosts):
+        same[_weights_there] = 0.0
+    if not any(map(request.is_own, {claim.release for host in hosts for claim in host["claims"]})):
+        same[_apart] = 1.0
+    return same
 
 
 def _points(
@@ -60,8 +70,8 @@ def _points(
 def _apart(request: Request, _candidate: Candidate, view: HostView, _room: list[int]) -> float:
     """The fewer replicas of the model a host has already, the better; none at all counts most."""
     replicas = 0
-    for claim in map(fields, fields(view.host)["claims"]):
-        if claim["resource"] is PORT and not claim["links"] and request.is_own(claim["release"]):
+    for claim in fields(view.host)["claims"]:
+        if claim.resource is PORT and not claim.links and request.is_own(claim.release):
             replicas += 1
     return 1 / (1 + replicas)
 
@@ -103,10 +113,8 @@ def _weights_there(
 
 
 def _image_there(request: Request, candidate: Candidate, view: HostView, _room: list[int]) -> float:
-    if not view.host.images:
-        return 0.0
     kind = candidate.kind.type if candidate.kind else CPU
-    return 1.0 if image_there(request, view.host, kind) else 0.0
+    return 1.0 if request.images.on(view.host, kind) else 0.0
 
 
 WEIGHTS: dict[Strategy, dict[str, tuple[float, Term]]] = {

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from moorage.common.units import GIB
@@ -83,7 +85,7 @@ def test_replicas_on_one_accelerator_are_all_freed() -> None:
 
 def test_what_a_release_has_not_taken_yet_was_never_in_use() -> None:
     """Half of the accelerator is a stranger's; retiring a pending release does not free it."""
-    pending = tuple(claim.model_copy(update={"pending": True}) for claim in HELD)
+    pending = tuple(replace(claim, pending=True) for claim in HELD)
     host = a_host(
         claims=pending, ram_free=64 * GIB, accelerators=(an_accelerator(memory_free=40 * GIB),)
     )

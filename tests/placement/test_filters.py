@@ -9,7 +9,6 @@ from moorage.engines.registry import ENGINES
 from moorage.inventory.snapshot import Accelerator, HostSnapshot, Program
 from moorage.placement.filters import Filters
 from moorage.placement.request import Request
-from moorage.placement.runtime import image_there
 from moorage.placement.view import view_of
 from moorage.spec import EngineName, ModelSpec
 from tests.builders import ON_CPU, a_cpu_host, a_host, a_spec, an_accelerator
@@ -208,10 +207,10 @@ def test_a_host_needs_a_free_port(
 def test_an_image_that_is_there_is_known_by_its_reference(
     images: frozenset[str], there: bool
 ) -> None:
-    assert image_there(a_request(), a_host(images=images), "cuda") is there
+    assert a_request().images.on(a_host(images=images), "cuda") is there
 
 
 def test_no_image_is_there_for_what_no_image_is_known() -> None:
     transformers = a_request(a_spec(placement=ON_CPU), engine=ENGINES[EngineName.TRANSFORMERS])
     host = a_host(images=frozenset({"some/image:1"}))
-    assert not image_there(transformers, host, "cann")
+    assert not transformers.images.on(host, "cann")

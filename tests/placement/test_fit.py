@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,11 +16,11 @@ CORES, PORT = Resource.CORES, Resource.PORT
 
 def gpu(gib: int, index: int = 0, release: str = "other.v1", *, pending: bool = False) -> Claim:
     claim = a_claim(ACCELERATOR, gib * GIB, index, release=release)
-    return claim.model_copy(update={"pending": pending})
+    return replace(claim, pending=pending)
 
 
 def ram(gib: int, *, pending: bool = False) -> Claim:
-    return a_claim(RAM, gib * GIB).model_copy(update={"pending": pending})
+    return replace(a_claim(RAM, gib * GIB), pending=pending)
 
 
 def used(gib: int) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -33,7 +34,7 @@ def cpu(name: str = "cpu-1", **changes: Any) -> HostSnapshot:
 
 def ram(gib: int, **changes: Any) -> Any:
     claim = a_claim(Resource.RAM, gib * GIB, host="cpu-1")
-    return claim.model_copy(update=changes)
+    return replace(claim, **changes)
 
 
 def cores(number: int) -> Any:

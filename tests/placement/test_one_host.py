@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -112,7 +113,7 @@ def test_kinds_on_one_host_are_offered_apart() -> None:
 
 def test_claims_count_whether_they_are_used_or_not() -> None:
     claims = (a_claim(Resource.ACCELERATOR, 60 * GIB),)
-    pending = (claims[0].model_copy(update={"pending": True}),)
+    pending = (replace(claims[0], pending=True),)
     assert offered(model(10), rooms(20, claims=claims)) == [("gpu-1", [20], False)]
     assert offered(model(10), rooms(80, claims=pending)) == [("gpu-1", [20], False)]
     assert offered(model(10), rooms(20, claims=pending)) == []
@@ -139,7 +140,7 @@ def test_several_accelerators_of_one_pool_share_it() -> None:
 
 def test_two_small_models_share_an_accelerator() -> None:
     first = on_hosts(model(20), rooms(80)).seats[0]
-    claims = tuple(claim.model_copy(update={"release": "one.v1"}) for claim in first.claims)
+    claims = tuple(replace(claim, release="one.v1") for claim in first.claims)
     second = on_hosts(model(20), rooms(80, claims=claims)).seats[0]
     assert first.accelerators == second.accelerators == (0,)
     assert first.accelerator_bytes[0] + second.accelerator_bytes[0] <= 80 * GIB

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -83,7 +84,7 @@ OTHER_PORT = SEAT.port + 7
 
 
 def a_fleet_with(by: str, *claims: Claim) -> FleetSnapshot:
-    own = tuple(claim.model_copy(update={"release": by}) for claim in claims)
+    own = tuple(replace(claim, release=by) for claim in claims)
     return a_fleet(a_host(claims=own), a_host("gpu-2"))
 
 

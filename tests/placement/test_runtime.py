@@ -14,7 +14,7 @@ from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.demand import Subject
 from moorage.placement.propose import propose
 from moorage.placement.request import request_for
-from moorage.placement.runtime import choose_runtime, image_on, image_there
+from moorage.placement.runtime import choose_runtime, image_on
 from moorage.spec import EngineName, RuntimeName
 from tests.builders import a_cpu_host, a_fleet, a_host, a_profile, a_spec, an_accelerator
 
@@ -78,8 +78,8 @@ def test_an_image_counts_as_there_under_the_name_of_its_registry() -> None:
     there = frozenset({"mirror.io/vllm/vllm-openai:v0.32.0"})
     plain = host_of(images=there)
     mirrored = host_of(images=there, registries=Registries(default="mirror.io"))
-    assert not image_there(request, plain, "cuda")
-    assert image_there(request, mirrored, "cuda")
+    assert not request.images.on(plain, "cuda")
+    assert request.images.on(mirrored, "cuda")
 
 
 TRANSFORMERS = ENGINES[EngineName.TRANSFORMERS]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -121,7 +122,7 @@ def test_the_next_replica_finds_the_room_that_is_left(
     unified: bool, pending: bool, strangers: int
 ) -> None:
     """What is seated is claimed and in use, so that it is not counted twice."""
-    held = a_claim(Resource.ACCELERATOR, 20 * GIB).model_copy(update={"pending": pending})
+    held = replace(a_claim(Resource.ACCELERATOR, 20 * GIB), pending=pending)
     used = strangers + (0 if pending else 20)
     before = host(80 - used, claims=(held,), unified_memory=unified, ram_free=(128 - used) * GIB)
     request = wish(placement={"ram": "2GiB"})

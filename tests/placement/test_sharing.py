@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -40,7 +41,7 @@ def proposed(name: str, *claims: Claim, **wish: Any) -> Placement:
 
 
 def held(placement: Placement, release: str) -> tuple[Claim, ...]:
-    return tuple(claim.model_copy(update={"release": release}) for claim in placement.claims)
+    return tuple(replace(claim, release=release) for claim in placement.claims)
 
 
 def test_two_models_that_fit_together_are_placed_together() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hypothesis import strategies as st
 
@@ -64,6 +64,7 @@ def hosts(draw: st.DrawFn, name: str) -> HostSnapshot:
         ports_in_use=draw(st.sampled_from([*[()] * 4, (9000,), (9001, 9002), (9103,)])),
         unreachable=draw(st.sampled_from([*[""] * 15, "no route"])),
         labels=draw(st.sampled_from([*[{"zone": "a"}] * 3, {}])),
+        images=draw(st.sampled_from([frozenset(), frozenset({"vllm/vllm-openai:v0.32.0"})])),
     )
 
 
@@ -215,8 +216,8 @@ class World:
 
     def hold(self, release: str, claims: Sequence[Claim], *, pending: bool) -> None:
         """A release takes its claims; while it is pending it uses none of them yet."""
-        tags = {"release": release, "pending": pending}
-        self.held[release] = tuple(claim.model_copy(update=tags) for claim in claims)
+        own = (replace(claim, release=release, pending=pending) for claim in claims)
+        self.held[release] = tuple(own)
 
     def settle(self) -> None:
         """Whatever was pending is proven, and uses what it claimed."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 from html.parser import HTMLParser
+from typing import Any
 
 import pytest
 
@@ -28,9 +29,9 @@ ATTRIBUTES = {
 }
 
 
-def a_claim(release: str, gib: int, host: str = "gpu-1", **changes: object) -> Claim:
+def a_claim(release: str, gib: int, host: str = "gpu-1", **changes: Any) -> Claim:
     values = {"host": host, "resource": Resource.ACCELERATOR, "release": release}
-    return Claim.model_validate({**values, "amount": gib * GIB, **changes})
+    return Claim(**{**values, "amount": gib * GIB, **changes})
 
 
 def failed(why: str = "CUDA out of memory") -> ReleaseRow:

@@ -8,7 +8,7 @@ import pytest
 
 from moorage.common.failures import Cause, Failure
 from tasks.flow_task import FlowTask, flow_task
-from tasks.map_hosts import HostCall, gather_all, map_hosts
+from tasks.map_hosts import MOST_TASK_RUNS, HostCall, gather_all, map_hosts
 
 HOSTS = tuple(f"gpu-{number}" for number in range(1, 7))
 
@@ -138,7 +138,8 @@ async def test_every_job_ends_before_the_first_error_counts() -> None:
     assert done == ["a", "b"]
 
 
-async def test_a_single_call_is_no_task_run_of_its_own() -> None:
+async def test_a_single_call_is_no_task_run_of_its_own_nor_are_more_than_anybody_reads() -> None:
+    many = [f"gpu-{number}" for number in range(MOST_TASK_RUNS + 1)]
     tracked: list[str] = []
 
     class Seen(FlowTask[[str], str]):
@@ -150,6 +151,6 @@ async def test_a_single_call_is_no_task_run_of_its_own() -> None:
         return host
 
     seen = Seen(work, "work", "work on {host}", None, retried=False)
-    for hosts in (HOSTS[:1], HOSTS[:3]):
+    for hosts in (HOSTS[:1], HOSTS[:3], many):
         await map_hosts(seen, [HostCall(host, "local", {"host": host}) for host in hosts], 8)
     assert tracked == list(HOSTS[:3])

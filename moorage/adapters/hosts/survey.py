@@ -3,7 +3,6 @@
 import importlib
 import importlib.util
 import platform
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from functools import lru_cache
@@ -25,8 +24,8 @@ from moorage.adapters.sources.store import staged_models
 from moorage.adapters.system.parallel import map_parallel
 from moorage.common.failures import Failure
 from moorage.images.catalogue import runner_rows
-from moorage.inventory.access import parse_access
-from moorage.inventory.claims import Claim
+from moorage.inventory.access import LOCAL, machine_of
+from moorage.inventory.claims import Claim, by_host
 from moorage.inventory.fleet import Fleet, Host, StaticAccelerator
 from moorage.inventory.fleet_engines import CatalogueRow
 from moorage.inventory.snapshot import Accelerator, FleetSnapshot, HostSnapshot
@@ -66,8 +65,6 @@ def _without_avoided(host: HostSnapshot, fleet: Fleet) -> HostSnapshot:
         # A host that does not answer says so first: that is what a person has to mend.
         why = f"avoided: {whole.reason or 'the fleet says so'}"
         return host.model_copy(update={"unreachable": host.unreachable or why})
-    if not own:
-        return host
     avoided = {index for one in own for index in one.accelerators}
     usable = tuple(item for item in host.accelerators if item.index not in avoided)
     troubles = [
@@ -87,17 +84,15 @@ def fleet_snapshot(
     """
     given = {"engines": fleet.engines, "registries": fleet.registries}
     here = {**given, "models": staged_models(models)}
-    own = defaultdict[str, list[Claim]](list)
-    for claim in claims:
-        own[claim.host].append(claim)
-    return FleetSnapshot(
-        hosts=tuple(
-            _without_avoided(host, fleet)
-            .with_claims(tuple(own[host.name]))
-            .model_copy(update=given if parse_access(host.address).is_remote else here)
-            for host in hosts
-        )
-    )
+    claimed, avoided = by_host(claims), {one.host for one in fleet.avoid}
+
+    def completed(host: HostSnapshot) -> HostSnapshot:
+        more = here if machine_of(host.address) == LOCAL else given
+        own = tuple(claimed.get(host.name, ()))
+        usable = _without_avoided(host, fleet) if host.name in avoided else host
+        return usable.model_copy(update={**more, "claims": own})
+
+    return FleetSnapshot(hosts=tuple(map(completed, hosts)))
 
 
 def survey_host(host: Host, fleet: Fleet | None = None) -> HostSnapshot:

@@ -8,14 +8,14 @@ name two machines would share their room.
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, delete, insert, select
+from sqlalchemy import ColumnElement, Connection, delete, insert, select
 
 from moorage.adapters.ledger.database import LedgerPart, gate, reading
 from moorage.adapters.ledger.tables import CLAIMS, HOSTS, RELEASES, replace_rows
 from moorage.adapters.ledger.transitions import changing
 from moorage.common.failures import Cause, Failure
-from moorage.inventory.access import LOCAL, parse_access
-from moorage.inventory.claims import Claim, Resource, remainder
+from moorage.inventory.access import LOCAL, machine_of
+from moorage.inventory.claims import Claim, Resource, by_host, remainder
 from moorage.inventory.snapshot import FleetSnapshot, HostSnapshot
 from moorage.placement.fit import misfits
 from moorage.releases.states import FINAL, SERVING, ReleaseState
@@ -63,7 +63,7 @@ class Claims(LedgerPart):
             free(connection, release)  # one that wakes has kept its ports
             _require_fit(connection, wanted, fleet, overcommit)
             insert_claims(connection, release, wanted)
-            _record_machines(connection, fleet, {claim.host for claim in wanted})
+            record_machines(connection, fleet, {claim.host for claim in wanted})
             # The old release keeps the remainder of its claims until it has ended. It still runs,
             # and it must fit again if this release fails.
             insert_claims(connection, instead_of, remainder(held, wanted))
@@ -104,44 +104,41 @@ def _require_fit(
     connection: Connection, wanted: Sequence[Claim], fleet: FleetSnapshot, overcommit: bool
 ) -> None:
     """Only the hosts of the claims are read, so that a large fleet does not delay others."""
-    needs = _by_host(wanted)
-    fresh = _by_host(_read_claims(connection, CLAIMS.c.host.in_(needs)))
+    needs = by_host(wanted)
+    fresh = by_host(_read_claims(connection, CLAIMS.c.host.in_(needs)))
     for name, own in needs.items():
         host = fleet.host(name).with_claims(tuple(fresh.get(name, ())))
         if reasons := misfits(host, own, overcommit=overcommit):
             raise Failure(Cause.CLAIM_CONFLICT, f"{name}: {'; '.join(reasons)}")
 
 
-def _by_host(claims: Sequence[Claim]) -> dict[str, list[Claim]]:
-    hosts: dict[str, list[Claim]] = {}
-    for claim in claims:
-        hosts.setdefault(claim.host, []).append(claim)
-    return hosts
-
-
 def _read_claims(connection: Connection, *where: ColumnElement[bool]) -> tuple[Claim, ...]:
     query = select(CLAIMS, RELEASES.c.state).join(RELEASES, RELEASES.c.id == CLAIMS.c.release)
     rows = connection.execute(query.where(*where).order_by(CLAIMS.c.id))
-    return tuple(claim_of(row, row.state) for row in rows)
+    return tuple(map(claim_of, rows.all()))
 
 
-def claim_of(row: Row[Any], state: str) -> Claim:
-    """A claim from its row, of a release in a state."""
-    return Claim(
-        host=row.host,
-        resource=Resource(row.resource),
-        index=row._mapping["index"],  # `row.index` is the tuple's own method
-        amount=row.amount,
-        release=row.release,
-        pending=state not in PROVEN,
-    )
+_RESOURCES = {str(one): one for one in Resource}
+
+
+def claim_of(row: Sequence[Any]) -> Claim:
+    """A claim from its row and the state of its release; made for ten thousands of rows."""
+    _, release, host, resource, index, amount, state = row
+    # What SQLite kept as a text is no number.
+    return Claim(host, _RESOURCES[resource], amount + 0, index + 0, release, state not in PROVEN)
 
 
 def insert_claims(connection: Connection, release: str, claims: Sequence[Claim]) -> None:
     """Write claims of a release, inside a transaction that knows that there is room for them."""
     if claims:
         rows = [
-            {**claim.model_dump(mode="json", exclude={"pending", "links"}), "release": release}
+            {
+                "host": claim.host,
+                "resource": claim.resource,
+                "amount": claim.amount,
+                "index": claim.index,
+                "release": release,
+            }
             for claim in claims
         ]
         connection.execute(insert(CLAIMS), rows)
@@ -149,11 +146,11 @@ def insert_claims(connection: Connection, release: str, claims: Sequence[Claim])
 
 def _require_same_machines(connection: Connection, fleet: FleetSnapshot) -> None:
     """Compare the names of a fleet with the names of hosts that have claims."""
-    now = {host.name: parse_access(host.address).machine for host in fleet.hosts}
+    now = {host.name: machine_of(host.address) for host in fleet.hosts}
     machines = set(now.values())
-    known = {row.name: row.machine for row in connection.execute(select(HOSTS))}
+    known = dict(connection.execute(select(HOSTS.c.name, HOSTS.c.machine)).tuples().all())
     # The query reads the index alone.
-    for name in sorted(connection.scalars(select(CLAIMS.c.host).distinct())):
+    for name in sorted(connection.scalars(select(CLAIMS.c.host).distinct()).all()):
         before = known.get(name, LOCAL)
         if name not in now and before in machines:
             found = ", which this fleet does not name"
@@ -172,15 +169,16 @@ def _require_same_machines(connection: Connection, fleet: FleetSnapshot) -> None
         )
 
 
-def _record_machines(connection: Connection, fleet: FleetSnapshot, names: set[str]) -> None:
-    rows = [_machine(fleet.host(name)) for name in names]
+def record_machines(connection: Connection, fleet: FleetSnapshot, names: set[str]) -> None:
+    """Write which machines some hosts of a fleet are, and how much of them can be claimed."""
+    rows = [_machine(host) for host in fleet.hosts if host.name in names]
     replace_rows(connection, HOSTS, HOSTS.c.name.in_(names), rows)
 
 
 def _machine(host: HostSnapshot) -> dict[str, Any]:
     return {
         "name": host.name,
-        "machine": parse_access(host.address).machine,
+        "machine": machine_of(host.address),
         "address": host.address,
         "capacity": [one.model_dump(mode="json") for one in host.capacities],
     }

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from moorage.adapters.ledger import Ledger
@@ -33,7 +35,7 @@ def test_what_is_committed_is_held_and_the_release_is_scheduled(ledger: Ledger) 
     wanted = (gpu(), gpu(index=1, host="gpu-2"), a_claim(amount=200 * GIB // 2), port(40000))
     ledger.claims.commit(release, wanted, FLEET)
     assert ledger.claims.all() == tuple(
-        claim.model_copy(update={"release": release, "pending": True}) for claim in wanted
+        replace(claim, release=release, pending=True) for claim in wanted
     )
     assert ledger.releases.get(release).state == ReleaseState.SCHEDULED
 

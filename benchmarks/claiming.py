@@ -1,0 +1,115 @@
+"""What a claim costs on large fleets: from the ledger's rows and surveyed hosts to the commit.
+
+The four parts are those of a deploy, in process and the collector paused as the tasks do it: the
+claims of all releases are read, hosts and claims become a snapshot, the model is placed, and its
+claims are committed. Shown is the processor time of each in milliseconds, the least of several
+runs: what the operating system spends on the ledger's file counts too.
+
+    python -m benchmarks.claiming [--hosts 1000 5000 20000] [--json]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import closing
+from itertools import product
+from pathlib import Path
+from typing import TypeVar
+
+from benchmarks.fleets import a_fleet, a_request
+from moorage.adapters.hosts.survey import fleet_snapshot
+from moorage.adapters.ledger import Ledger
+from moorage.adapters.ledger.claims import insert_claims, record_machines
+from moorage.adapters.ledger.database import gate, open_database
+from moorage.adapters.system.process import paused_collector
+from moorage.common.values import Origin
+from moorage.inventory.claims import Claim
+from moorage.inventory.fleet import Fleet
+from moorage.inventory.snapshot import FleetSnapshot, HostSnapshot
+from moorage.placement.propose import place
+from moorage.spec import ModelSpec
+
+HOSTS = (1_000, 5_000, 20_000)
+RELEASES = (0, 1)
+REPETITIONS = 5
+PARTS = ("claims", "snapshot", "place", "commit")
+
+T = TypeVar("T")
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--hosts", type=int, nargs="+", default=HOSTS, help="sizes of the fleet")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    options = parser.parse_args()
+    results = [measure(*size) for size in product(options.hosts, RELEASES)]
+    if options.json:
+        print(json.dumps(results, indent=2))
+        return
+    columns = ("hosts", "rows", *PARTS, "all")
+    print("".join(f"{name:>10}" for name in columns))
+    for result in results:
+        print("".join(f"{result[name]:>10,.0f}" for name in columns))
+
+
+def measure(hosts: int, releases: int) -> dict[str, float]:
+    """Milliseconds of processor time by part, on hosts with so many releases each."""
+    fleet = a_fleet(hosts, releases)
+    rows = sum(len(host.claims) for host in fleet.hosts)
+    surveyed = tuple(host.model_copy(update={"claims": ()}) for host in fleet.hosts)
+    with tempfile.TemporaryDirectory() as folder:
+        url = f"sqlite:///{folder}/ledger.db"
+        with closing(Ledger(url)) as ledger:
+            _fill(ledger, url, fleet)
+            runs = [_run(ledger, surveyed, Path(folder, str(at))) for at in range(REPETITIONS)]
+    parts = {name: min(run[name] for run in runs) for name in PARTS}
+    return {"hosts": hosts, "rows": rows, **parts, "all": min(sum(run.values()) for run in runs)}
+
+
+def _fill(ledger: Ledger, url: str, fleet: FleetSnapshot) -> None:
+    """Write the claims of the fleet, without asking again whether each of them fits."""
+    claims: dict[str, list[Claim]] = {}
+    for claim in (claim for host in fleet.hosts for claim in host.claims):
+        claims.setdefault(claim.release, []).append(claim)
+    begun = {release: _begin(ledger, release.rpartition(".")[0]) for release in claims}
+    database = open_database(url)
+    with gate(database) as connection:
+        record_machines(connection, fleet, {host.name for host in fleet.hosts})
+        for release, own in claims.items():
+            insert_claims(connection, begun[release], own)
+    database.dispose()
+
+
+def _run(ledger: Ledger, surveyed: tuple[HostSnapshot, ...], models: Path) -> dict[str, float]:
+    """Milliseconds of processor time of each part of one claim; it is freed again."""
+    spent: dict[str, float] = {}
+
+    def timed(part: str, work: Callable[[], T]) -> T:
+        begin = time.process_time()
+        result = work()
+        spent[part] = (time.process_time() - begin) * 1e3
+        return result
+
+    models.mkdir()
+    release, request = _begin(ledger, "bench"), a_request("one accelerator", "spread")
+    with paused_collector():
+        claims = timed("claims", ledger.claims.all)
+        fleet = timed("snapshot", lambda: fleet_snapshot(surveyed, Fleet(), claims, models))
+        placement = timed("place", lambda: place(request, fleet, Origin.DERIVED, "measured"))
+        timed("commit", lambda: ledger.claims.commit(release, placement.claims, fleet))
+    ledger.claims.hand_back(release, "", ())
+    return spent
+
+
+def _begin(ledger: Ledger, model: str) -> str:
+    spec = ModelSpec.model_validate({"name": model, "source": "hf://org/bench"})
+    return ledger.releases.begin(spec, "", "")
+
+
+if __name__ == "__main__":
+    main()
