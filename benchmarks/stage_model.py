@@ -1,6 +1,6 @@
 """The steps resolve and stage of a deploy, in a process of their own.
 
-    MOORAGE_HOME=... MOORAGE_HUB_ENDPOINT=... python -m benchmarks.stage_model hf://ORG/NAME
+MOORAGE_HOME=... MOORAGE_HUB_ENDPOINT=... python -m benchmarks.stage_model hf://ORG/NAME
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from moorage.adapters.transfer.file_checks import File
-from moorage.adapters.transfer.range_download import Answer, DownloadError, replaced_error
+from moorage.adapters.transfer.checksum import File
+from moorage.adapters.transfer.range_answer import Answer, DownloadError, replaced_error
 from moorage.adapters.transfer.redirects import Guard
 
 TRIES = 6

@@ -35,7 +35,7 @@ def place(tmp_path: Path) -> Path:
         skipped=(),
         weights=WeightSummary(family="bin", bytes=5),
     )
-    store.publish(store.with_checksums(manifest))
+    store.publish(store.with_checksums(manifest, {}))
     return store.directory(COMMIT)
 
 
