@@ -1,7 +1,9 @@
-"""What bringing weights costs: the steps resolve and stage of a deploy beside `hf download`.
+"""What bringing weights costs: a deploy's steps beside `hf download`, and staging beside scp.
 
-Both ask the same hub on loopback, which sends by `sendfile`. Each runs in a process of its own with
-an empty home, one after the other in each round, so that a drifting machine hits them alike.
+All take the files from this machine by `sendfile` (scp: from its own server), each in a process of
+its own into an empty folder, one after the other in each round, so that a drifting machine hits
+them alike. A first round with a small model is not counted: it compiles byte code, and completes
+the configuration, which a home keeps.
 
     python -m benchmarks.downloads [--large MB] [--shard MB] [--small N] [--rounds N] [--folder DIR]
 """
@@ -18,18 +20,24 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.file_hub import write_listing
+from benchmarks import xet_storage
+from benchmarks.file_hub import LARGE, write_listing
+from benchmarks.lending_hosts import TOKEN, lending, ssh_server
+from moorage.adapters.transfer.host_store import PROGRAM
 from tests.hub.tiny import CONFIG, with_header
 
 REPOSITORY = Path(__file__).parents[1]
 MEMORY = Path("/dev/shm")
 """Where no disk is measured."""
 
+REPO = "bench/model"
 MB = 1_000_000
 BLOCK = 8 * MB
 SHARDS = 64
@@ -37,31 +45,24 @@ SMALL_BYTES = 16_000
 
 
 class Cost(NamedTuple):
-    """What one download costs: seconds, processor seconds, and bytes of memory at its peak."""
+    """What one run costs: seconds, processor seconds, and bytes of memory at its peak."""
 
     wall: float
     cpu: float
     rss: float
 
 
-Tool = Callable[[str, str, Path], tuple[list[str], dict[str, str]]]
-"""The command, and the variables of its own, for a hub's address, a repository and a folder."""
+@dataclass(frozen=True)
+class Command:
+    """A command, variables of its own, and what it reads from its input."""
+
+    words: list[str]
+    own: Mapping[str, str] = field(default_factory=dict)
+    text: str = ""
 
 
-def moorage(url: str, repo: str, folder: Path) -> tuple[list[str], dict[str, str]]:
-    """As a deploy does it."""
-    own = {"MOORAGE_HOME": str(folder), "MOORAGE_HUB_ENDPOINT": url, "PYTHONPATH": str(REPOSITORY)}
-    return [sys.executable, "-m", "benchmarks.stage_model", f"hf://{repo}"], own
-
-
-def hf(url: str, repo: str, folder: Path) -> tuple[list[str], dict[str, str]]:
-    """The hub's own client over HTTP."""
-    command = [str(Path(sys.executable).with_name("hf")), "download", repo]
-    own = {"HF_ENDPOINT": url, "HF_HOME": str(folder / "home"), "HF_HUB_DISABLE_XET": "1"}
-    return [*command, "--local-dir", str(folder / "model"), "--quiet"], own
-
-
-TOOLS: dict[str, Tool] = {"moorage": moorage, "hf download": hf}
+Tool = Callable[[Path], Command]
+"""The command that brings the model into a folder."""
 
 
 def main() -> None:
@@ -73,19 +74,43 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--folder", type=Path, default=MEMORY if MEMORY.is_dir() else None)
     chosen = parser.parse_args()
+    cases: dict[str, Callable[[Path], None]] = {
+        "": lambda at: make_weights(at, 1, SMALL_BYTES),
+        f"1 x {chosen.large} MB": lambda at: make_weights(at, 1, chosen.large * MB),
+        f"{SHARDS} x {chosen.shard} MB": lambda at: make_weights(at, SHARDS, chosen.shard * MB),
+        f"{chosen.small} small files": lambda at: make_small(at, chosen.small),
+    }
     with tempfile.TemporaryDirectory(dir=chosen.folder) as name:
         folder = Path(name)
-        cases = {
-            f"1 x {chosen.large} MB": lambda at: make_weights(at, 1, chosen.large * MB),
-            f"{SHARDS} x {chosen.shard} MB": lambda at: make_weights(at, SHARDS, chosen.shard * MB),
-            f"{chosen.small} small files": lambda at: make_small(at, chosen.small),
-        }
-        for title, make in cases.items():
-            repository = folder / "hub" / "bench" / "model"
-            repository.mkdir(parents=True)
-            make(repository)
-            report(title, repository, measure(folder, chosen.rounds))
-            shutil.rmtree(folder / "hub")
+        (folder / "ssh").mkdir()
+        with ssh_server(folder / "ssh") as ssh:
+            for title, make in cases.items():
+                measure_case(title, make, folder, ssh, chosen.rounds if title else 1)
+
+
+def measure_case(
+    title: str, make: Callable[[Path], None], folder: Path, ssh: list[str], rounds: int
+) -> None:
+    """Make a model, let all tools bring it, and report; without a title nothing is reported."""
+    repository = folder / "hub" / REPO
+    repository.mkdir(parents=True)
+    make(repository)
+    size = sum(path.stat().st_size for path in repository.iterdir())
+    write_listing(repository)
+    for path in repository.glob(f"*{LARGE}"):
+        xet_storage.pack(path)
+    with serving(folder / "hub") as hub, lending(repository) as lender:
+        downloads = {"moorage": moorage(hub, folder / "home"), "hf": hf(hub, xet=False)}
+        if find_spec("hf_xet"):
+            downloads["hf, xet"] = hf(hub, xet=True)
+        stagers = {"staging": staging(lender, repository), "scp": scp(ssh, repository)}
+        if shutil.which("rsync"):
+            stagers["rsync"] = rsync(ssh, repository)
+        for tools in (downloads, stagers):
+            costs = measure(tools, folder / "target", rounds)
+            if title:
+                report(title, size, costs)
+    shutil.rmtree(folder / "hub")
 
 
 def make_weights(repository: Path, files: int, size: int) -> None:
@@ -95,13 +120,11 @@ def make_weights(repository: Path, files: int, size: int) -> None:
     for number in range(files):
         tensor = {"dtype": "U8", "shape": [size], "data_offsets": [0, size]}
         header = json.dumps({f"weight.{number}": tensor}).encode()
-        name = f"model-{number + 1:05}-of-{files:05}.safetensors"
-        with (repository / name).open("wb") as target:
+        with (repository / f"model-{number + 1:05}-of-{files:05}{LARGE}").open("wb") as target:
             target.write(with_header(header))
             for start in range(0, size, BLOCK):
                 mark = b"%016d%016d" % (number, start)
                 target.write((mark + noise[len(mark) :])[: size - start])
-    write_listing(repository)
 
 
 def make_small(repository: Path, files: int) -> None:
@@ -110,55 +133,114 @@ def make_small(repository: Path, files: int) -> None:
     chance = random.Random(files)
     for number in range(files):
         (repository / f"{number:05}.txt").write_bytes(chance.randbytes(SMALL_BYTES))
-    write_listing(repository)
-
-
-def measure(folder: Path, rounds: int) -> dict[str, list[Cost]]:
-    """What each tool costs, round by round."""
-    costs: dict[str, list[Cost]] = {name: [] for name in TOOLS}
-    with serving(folder / "hub") as url:
-        for _ in range(rounds):
-            for name, tool in TOOLS.items():
-                target = folder / "target"
-                target.mkdir()
-                costs[name].append(run(*tool(url, "bench/model", target)))
-                shutil.rmtree(target)
-    return costs
 
 
 @contextmanager
 def serving(folder: Path) -> Iterator[str]:
     """A hub of the repositories in a folder; gives its address."""
     command = [sys.executable, "-m", "benchmarks.file_hub", str(folder)]
-    with subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE) as hub:
+    with subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True) as hub:
+        assert hub.stdout
         try:
-            assert hub.stdout
-            yield f"http://127.0.0.1:{int(hub.stdout.readline())}"
+            yield hub.stdout.readline().strip()
         finally:
             hub.kill()
 
 
-def run(command: list[str], own: dict[str, str]) -> Cost:
+def moorage(url: str, home: Path) -> Tool:
+    """The steps resolve and stage of a deploy, with a home that keeps all but models."""
+
+    def command(folder: Path) -> Command:
+        home.mkdir(exist_ok=True)
+        (home / "models").unlink(missing_ok=True)
+        (home / "models").symlink_to(folder)
+        own = {"MOORAGE_HOME": str(home), "MOORAGE_HUB_ENDPOINT": url}
+        words = [sys.executable, "-m", "benchmarks.stage_model", f"hf://{REPO}"]
+        return Command(words, {**own, "PYTHONPATH": str(REPOSITORY)})
+
+    return command
+
+
+def hf(url: str, *, xet: bool) -> Tool:
+    """The hub's own client; over HTTP it checks no checksum."""
+
+    def command(folder: Path) -> Command:
+        words = [str(Path(sys.executable).with_name("hf")), "download", REPO, "--quiet"]
+        own = {"HF_ENDPOINT": url, "HF_HOME": str(folder / "home")}
+        own |= {} if xet else {"HF_HUB_DISABLE_XET": "1"}
+        return Command([*words, "--local-dir", str(folder / "model")], own)
+
+    return command
+
+
+def staging(url: str, repository: Path) -> Tool:
+    """The program that a deploy runs on a host, where another host lends the model."""
+    listing = json.loads(repository.with_suffix(".json").read_bytes())
+    urls = {file["name"]: f"{url}/{file['name']}" for file in listing["files"]}
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    mirror = {"name": "host", "near": True, "urls": urls, "headers": headers}
+    job = {"folder": "model", "commit": listing["sha"], "files": listing["files"]}
+    job |= {"mirrors": [mirror], "manifest": "{}"}
+
+    def command(folder: Path) -> Command:
+        text = json.dumps({**job, "store": str(folder)}) + "\n"
+        return Command([sys.executable, "-I", "-c", PROGRAM], text=text)
+
+    return command
+
+
+def scp(ssh: list[str], repository: Path) -> Tool:
+    """A copy through SSH, without a checksum of files."""
+    return lambda folder: Command(["scp", "-qr", *ssh, f"127.0.0.1:{repository}", str(folder)])
+
+
+def rsync(ssh: list[str], repository: Path) -> Tool:
+    """The same by rsync."""
+    shell = " ".join(["ssh", *ssh])
+    return lambda folder: Command(
+        ["rsync", "-a", "--whole-file", "-e", shell, f"127.0.0.1:{repository}", str(folder)]
+    )
+
+
+def measure(tools: Mapping[str, Tool], target: Path, rounds: int) -> dict[str, list[Cost]]:
+    """What each tool costs, round by round."""
+    costs: dict[str, list[Cost]] = {name: [] for name in tools}
+    for _ in range(rounds):
+        for name, tool in tools.items():
+            target.mkdir()
+            costs[name].append(run(tool(target)))
+            shutil.rmtree(target)
+    return costs
+
+
+def run(command: Command) -> Cost:
     """What one command costs, with the children that it waited for."""
     base = {k: v for k, v in os.environ.items() if not k.startswith(("MOORAGE_", "HF_"))}
-    begin = time.perf_counter()
-    with tempfile.TemporaryFile() as output:
+    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as output:
+        given.write(command.text.encode())
+        given.seek(0)
+        begin = time.perf_counter()
         child = subprocess.Popen(
-            command, cwd=REPOSITORY, env={**base, **own}, stdout=output, stderr=output
+            command.words,
+            cwd=REPOSITORY,
+            env={**base, **command.own},
+            stdin=given,
+            stdout=output,
+            stderr=output,
         )
         _, status, used = os.wait4(child.pid, 0)
-        if status:
-            output.seek(0)
-            sys.exit(f"{command}: {output.read().decode()[-3000:]}")
-    wall = time.perf_counter() - begin
+        wall = time.perf_counter() - begin
+        output.seek(0)
+        said = output.read().decode()
+    if status or '"cause"' in said:
+        sys.exit(f"{command.words[:4]}: {said[-3000:]}")
     return Cost(wall, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024)
 
 
-def report(title: str, repository: Path, costs: dict[str, list[Cost]]) -> None:
-    """Medians of each tool; ratios are those of the first tool to it, paired by round."""
-    size = sum(path.stat().st_size for path in repository.iterdir())
+def report(title: str, size: int, costs: Mapping[str, list[Cost]]) -> None:
+    """Medians of each tool; ratios are those of the first one to it, paired by round."""
     first = next(iter(costs.values()))
-    print(f"{title}\n{'':<16} {'MB/s':>7} {'CPU-s':>7} {'MiB RSS':>8}   of its time, CPU, RSS")
+    print(f"{title:<20} {'MB/s':>7} {'CPU-s':>7} {'MiB RSS':>8}   first / this: time, CPU-s, RSS")
     for name, rounds in costs.items():
         wall, cpu, rss = map(statistics.median, zip(*rounds, strict=True))
         ratios = [
@@ -166,7 +248,8 @@ def report(title: str, repository: Path, costs: dict[str, list[Cost]]) -> None:
             for at in range(len(Cost._fields))
         ]
         shown = "  ".join(f"{ratio:5.2f}" for ratio in ratios)
-        print(f"{name:<16} {size / MB / wall:7.0f} {cpu:7.2f} {rss / 2**20:8.0f}   {shown}")
+        print(f"  {name:<18} {size / MB / wall:7.0f} {cpu:7.2f} {rss / 2**20:8.0f}   {shown}")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 A repository is the folder `org/name`, and beside it lies its listing, `org/name.json`.
 
-    python -m benchmarks.file_hub FOLDER    # prints its port
+    python -m benchmarks.file_hub FOLDER    # prints its address
 """
 
 from __future__ import annotations
@@ -17,32 +17,36 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from benchmarks import xet_storage
+
 LARGE = ".safetensors"
 """Files that a hub keeps in LFS: announced with their SHA-256."""
 
-API = re.compile(r"/api/models/([^/]+/[^/]+?)(/revision/[^/]+|/tree/[^/]+)?")
+FAR = 1 << 40
+"""A time, in seconds since the epoch, that does not come."""
+
+API = re.compile(r"/api/models/([^/]+/[^/]+?)(/revision/[^/]+|/tree/[^/]+|/xet-read-token/[^/]+)?")
 FILE = re.compile(r"/([^/]+/[^/]+)/resolve/[^/]+/(.+)")
+RECONSTRUCTION = re.compile(r"/v1/reconstructions/([0-9a-f]{64})")
+XORBS = re.compile(r"/xorbs/([0-9a-f]{64})")
 RANGE = re.compile(r"bytes=(\d+)-(\d*)")
 
 
 def write_listing(repository: Path) -> None:
     """Write the listing of a folder: name, size and checksum of every file."""
-    files = [_entry(repository, path) for path in sorted(repository.rglob("*")) if path.is_file()]
+    files = [_entry(path) for path in sorted(repository.iterdir())]
     commit = hashlib.sha1(json.dumps(files).encode()).hexdigest()
     repository.with_suffix(".json").write_text(json.dumps({"sha": commit, "files": files}))
 
 
-def _entry(repository: Path, path: Path) -> dict[str, Any]:
-    size, name = path.stat().st_size, path.relative_to(repository).as_posix()
+def _entry(path: Path) -> dict[str, Any]:
+    size, name = path.stat().st_size, path.name
     if name.endswith(LARGE):
         with path.open("rb") as content:
-            return {"name": name, "size": size, "sha256": _sha256(content)}
+            sha256 = hashlib.file_digest(content, "sha256").hexdigest()
+        return {"name": name, "size": size, "sha256": sha256}
     blob = hashlib.sha1(b"blob %d\0" % size + path.read_bytes())
     return {"name": name, "size": size, "git_oid": blob.hexdigest()}
-
-
-def _sha256(content: Any) -> str:
-    return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 class FileHub(ThreadingHTTPServer):
@@ -63,6 +67,14 @@ class FileHub(ThreadingHTTPServer):
             for repo, listing in self.listings.items()
             for file in listing["files"]
         }
+        # What hf_xet asks for, by the hash that it asks with.
+        paths = [folder / repo / name for repo, name in self.etags if name.endswith(LARGE)]
+        self.by_hash = {xet_storage.name_of(path): path for path in paths}
+
+    @property
+    def url(self) -> str:
+        """Its address."""
+        return f"http://127.0.0.1:{self.server_address[1]}"
 
 
 class _Request(BaseHTTPRequestHandler):
@@ -75,8 +87,11 @@ class _Request(BaseHTTPRequestHandler):
         if file := FILE.fullmatch(path):
             self._send_file(file[1], file[2])
         elif (api := API.fullmatch(path)) and (listing := self.server.listings.get(api[1])):
-            is_tree = (api[2] or "").startswith("/tree")
-            self._send_json(_tree(listing) if is_tree else _model(api[1], listing))
+            self._send_about(api[1], api[2] or "", listing)
+        elif found := RECONSTRUCTION.fullmatch(path):
+            self._send_reconstruction(found[1])
+        elif found := XORBS.fullmatch(path):
+            self._send_content(xet_storage.xorbs_of(self.server.by_hash[found[1]]))
         else:
             self._send_head(404, 0)
 
@@ -90,19 +105,43 @@ class _Request(BaseHTTPRequestHandler):
         self._send_head(200, len(body), ("Content-Type", "application/json"))
         self.wfile.write(body)
 
+    def _send_about(self, repo: str, what: str, listing: dict[str, Any]) -> None:
+        if what.startswith("/xet-read-token"):
+            token = [("X-Xet-Access-Token", "none"), ("X-Xet-Token-Expiration", str(FAR))]
+            self._send_head(200, 0, ("X-Xet-Cas-Url", self.server.url), *token)
+        elif what.startswith("/tree"):
+            self._send_json(_tree(self.server.folder / repo, listing))
+        else:
+            self._send_json(_model(repo, listing))
+
     def _send_file(self, repo: str, name: str) -> None:
-        with (self.server.folder / repo / name).open("rb") as content:
+        etag, commit = self.server.etags[repo, name], self.server.listings[repo]["sha"]
+        about = ("ETag", f'"{etag}"'), ("X-Repo-Commit", commit), ("Accept-Ranges", "bytes")
+        self._send_content(self.server.folder / repo / name, *about)
+
+    def _send_reconstruction(self, name: str) -> None:
+        path = self.server.by_hash[name]
+        first, end = self._wanted(path.stat().st_size)
+        if first >= end:
+            return self._send_head(416, 0)
+        url = f"{self.server.url}/xorbs/{name}"
+        return self._send_json(xet_storage.reconstruction(path, first, end, url))
+
+    def _send_content(self, path: Path, *about: tuple[str, str]) -> None:
+        with path.open("rb") as content:
             size = os.fstat(content.fileno()).st_size
-            wanted = RANGE.fullmatch(self.headers.get("Range", ""))
-            first = int(wanted[1]) if wanted else 0
-            end = min(int(wanted[2]) + 1, size) if wanted and wanted[2] else size
-            etag, commit = self.server.etags[repo, name], self.server.listings[repo]["sha"]
-            about = [("ETag", f'"{etag}"'), ("X-Repo-Commit", commit), ("Accept-Ranges", "bytes")]
-            if wanted:
-                about.append(("Content-Range", f"bytes {first}-{end - 1}/{size}"))
-            self._send_head(206 if wanted else 200, end - first, *about)
+            first, end = self._wanted(size)
+            is_part = "Range" in self.headers
+            part = [("Content-Range", f"bytes {first}-{end - 1}/{size}")] if is_part else []
+            self._send_head(206 if is_part else 200, end - first, *about, *part)
             if self.command != "HEAD" and end > first:
                 self.connection.sendfile(content, first, end - first)
+
+    def _wanted(self, size: int) -> tuple[int, int]:
+        """Offsets of the first wanted byte and after the last one."""
+        wanted = RANGE.fullmatch(self.headers.get("Range", ""))
+        first = int(wanted[1]) if wanted else 0
+        return first, min(int(wanted[2]) + 1, size) if wanted and wanted[2] else size
 
     def _send_head(self, status: int, length: int, *more: tuple[str, str]) -> None:
         self.send_response(status)
@@ -120,11 +159,18 @@ def _model(repo: str, listing: dict[str, Any]) -> dict[str, Any]:
     return {"id": repo, "sha": listing["sha"], "siblings": siblings}
 
 
-def _tree(listing: dict[str, Any]) -> list[dict[str, Any]]:
+def _tree(repository: Path, listing: dict[str, Any]) -> list[dict[str, Any]]:
+    def large(file: dict[str, Any]) -> dict[str, Any]:
+        path = repository / file["name"]
+        known = (
+            {"xetHash": xet_storage.name_of(path)} if xet_storage.xorbs_of(path).exists() else {}
+        )
+        return {"lfs": _lfs(file), **known}
+
     return [
         {"type": "file", "path": file["name"], "size": file["size"]}
         | {"oid": file.get("git_oid", "0" * 40)}
-        | ({"lfs": _lfs(file)} if "sha256" in file else {})
+        | (large(file) if "sha256" in file else {})
         for file in listing["files"]
     ]
 
@@ -137,7 +183,7 @@ def _lfs(file: dict[str, Any]) -> dict[str, Any]:
 def main() -> None:
     """Serve until it is ended."""
     hub = FileHub(Path(sys.argv[1]))
-    print(hub.server_address[1], flush=True)
+    print(hub.url, flush=True)
     hub.serve_forever()
 
 

@@ -7,9 +7,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-BLOCK = 1 << 20
-"""Bytes to read at once. The library asks for 64 KiB, and each piece costs it 0.1 ms."""
-
 Until = Callable[[], float | None]
 """Tells the deadline, by the monotonic clock; None = there is none."""
 
@@ -45,8 +42,8 @@ class _TimedStream:
         self._inner, self._library, self._until = inner, library, until
 
     def read(self, most: int, timeout: float | None = None) -> bytes:
-        """Read the available bytes; more than the library asks for, since each piece is dear."""
-        return bytes(self._inner.read(max(most, BLOCK), timeout=self._left(timeout)))
+        """Read the available bytes."""
+        return bytes(self._inner.read(most, timeout=self._left(timeout)))
 
     def start_tls(self, ssl_context: Any, server_hostname: Any = None, timeout: Any = None) -> Any:
         """Start TLS with the host name, not with the address."""

@@ -36,6 +36,7 @@ from moorage.adapters.transfer import (
     bundle,
     checksum,
     file_checks,
+    http_pool,
     mirror,
     prefetch,
     range_answer,
@@ -69,7 +70,15 @@ PIECE = 1 << 20
 PARTIAL, INCOMPLETE = ".partial", ".partial/.incomplete"
 
 PROGRAM = bundle(
-    program, checksum, file_checks, redirects, range_answer, prefetch, range_download, mirror
+    program,
+    checksum,
+    file_checks,
+    redirects,
+    http_pool,
+    range_answer,
+    prefetch,
+    range_download,
+    mirror,
 )
 
 

@@ -19,14 +19,15 @@ LONGEST = 256 << 20
 
 
 class Connections:
-    """The connections that the downloads of one model share.
+    """The connections that the downloads of one model share, each with the memory of a piece.
 
     Args:
-        most: How many there are; a file's own is always granted.
+        most: How many there are; a file's own is always granted, and needs no memory.
     """
 
     def __init__(self, most: int) -> None:
         self._spare, self._lock = most, threading.Lock()
+        self._buffers: list[bytearray] = []
 
     @contextmanager
     def own(self) -> Iterator[None]:
@@ -36,23 +37,28 @@ class Connections:
         try:
             yield
         finally:
-            self.give_back()
+            self._spare_one()
 
     @property
     def is_spare(self) -> bool:
         """Whether there is one to take."""
         return self._spare > 0
 
-    def take(self) -> bool:
-        """Take a spare one; False = there is none."""
+    def take(self) -> bytearray | None:
+        """The memory of a spare one, which is taken; None = there is none."""
         with self._lock:
             if not self.is_spare:
-                return False
+                return None
             self._spare -= 1
-            return True
+            return self._buffers.pop() if self._buffers else bytearray(PIECE)
 
-    def give_back(self) -> None:
-        """Make one spare."""
+    def give_back(self, buffer: bytearray | None) -> None:
+        """Make one spare; None = its memory is still written to."""
+        if buffer is not None:
+            self._buffers.append(buffer)
+        self._spare_one()
+
+    def _spare_one(self) -> None:
         with self._lock:
             self._spare += 1
 
@@ -100,24 +106,28 @@ class Prefetch:
     def _fill(self, start: int) -> None:
         """Fetch what follows, as far as connections are spare."""
         start = max((piece.stop for piece in self._pieces.values()), default=start)
-        while start < self._size and self._connections.take():
-            stop = min(start + PIECE, self._size)
-            self._pieces[start] = _Piece(self._open_range, start, stop)
+        while start < self._size and (buffer := self._connections.take()) is not None:
+            stop = min(start + len(buffer), self._size)
+            self._pieces[start] = _Piece(self._open_range, start, stop, buffer)
             start = stop
 
     def _drop(self, start: int) -> None:
-        self._pieces.pop(start).is_dropped = True
-        self._connections.give_back()
+        self._connections.give_back(self._pieces.pop(start).drop())
 
 
 class _Piece:
     """A range that a thread of its own fetches."""
 
-    def __init__(self, open_range: OpenRange, start: int, stop: int) -> None:
+    def __init__(self, open_range: OpenRange, start: int, stop: int, buffer: bytearray) -> None:
         self._open_range, self._start, self.stop = open_range, start, stop
-        self.is_dropped = False
-        self._arrived = SimpleQueue[Answer | bytes | Exception | None]()
+        self._buffer, self._is_dropped, self._has_ended = buffer, False, False
+        self._arrived = SimpleQueue[Answer | memoryview | Exception | None]()
         threading.Thread(target=self._fetch, daemon=True).start()
+
+    def drop(self) -> bytearray | None:
+        """Need it no longer; gives its memory, None = it is still written to."""
+        self._is_dropped = True
+        return self._buffer if self._has_ended else None
 
     def answer(self) -> Answer:
         """The server's answer, once it is here."""
@@ -125,28 +135,34 @@ class _Piece:
         assert isinstance(first, Answer)
         return Answer(first.status, first.headers, self._blocks(), self.stop)
 
-    def _blocks(self) -> Iterator[bytes]:
-        while isinstance(block := self._next(), bytes):
+    def _blocks(self) -> Iterator[memoryview]:
+        while isinstance(block := self._next(), memoryview):
             yield block
 
-    def _next(self) -> Answer | bytes | None:
+    def _next(self) -> Answer | memoryview | None:
         arrived = self._arrived.get()
         if isinstance(arrived, Exception):
             raise arrived
         return arrived
 
     def _fetch(self) -> None:
-        left = self.stop - self._start
+        ending: Exception | None = None
         try:
             with self._open_range(self._start, self.stop) as answer:
                 if answer.status != 206:
                     raise DownloadError("hub-unavailable", "no range was sent", transient=True)
                 self._arrived.put(answer)
-                for block in answer.blocks:
-                    self._arrived.put(block[:left])
-                    left -= len(block)
-                    if left <= 0 or self.is_dropped:
-                        break
-            self._arrived.put(None)
+                self._keep(answer.blocks)
         except Exception as error:  # it is raised where the piece is needed
-            self._arrived.put(error)
+            ending = error
+        self._has_ended = True
+        self._arrived.put(ending)
+
+    def _keep(self, blocks: Iterator[bytes | memoryview]) -> None:
+        empty = memoryview(self._buffer)[: self.stop - self._start]
+        for block in blocks:
+            kept, empty = empty[: len(block)], empty[len(block) :]
+            kept[:] = block[: len(kept)]
+            self._arrived.put(kept)
+            if not empty or self._is_dropped:
+                return

@@ -30,13 +30,13 @@ class Answer:
     Attributes:
         status: HTTP status; 206 = the range.
         headers: Found by name in lower case.
-        blocks: The content, as it arrives.
+        blocks: The content, as it arrives; each may be valid until the next one only.
         stop: Where it is cut off if the range is longer than was asked for; None = it is not.
     """
 
     status: int
     headers: Mapping[str, str]
-    blocks: Iterator[bytes]
+    blocks: Iterator[bytes | memoryview]
     stop: int | None = None
 
     def bounds(self, start: int) -> tuple[int, int | None, int | None]:
@@ -57,7 +57,7 @@ class Answer:
         end, whole = int(match[2]) + 1, None if match[3] == "*" else int(match[3])
         return start, min(end, self.stop or end), whole
 
-    def content(self, start: int) -> Iterator[bytes]:
+    def content(self, start: int) -> Iterator[bytes | memoryview]:
         """The bytes from an offset on. Blocks before it, of an answer that is all, are empty."""
         skipped = start - self.bounds(start)[0]
         for block in self.blocks:
