@@ -19,7 +19,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -42,6 +41,17 @@ MB = 1_000_000
 BLOCK = 8 * MB
 SHARDS = 64
 SMALL_BYTES = 16_000
+
+LAUNCHER = """\
+import os, sys, time
+begin = time.perf_counter()
+child = os.posix_spawnp(sys.argv[1], sys.argv[1:], os.environ)
+_, status, used = os.wait4(child, 0)
+wall = time.perf_counter() - begin
+print(wall, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024)
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+"""A small parent: the peak of memory of a process is never below that of its parent."""
 
 
 class Cost(NamedTuple):
@@ -219,22 +229,20 @@ def run(command: Command) -> Cost:
     with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as output:
         given.write(command.text.encode())
         given.seek(0)
-        begin = time.perf_counter()
-        child = subprocess.Popen(
-            command.words,
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", "-c", LAUNCHER, *command.words],
             cwd=REPOSITORY,
             env={**base, **command.own},
             stdin=given,
             stdout=output,
             stderr=output,
+            check=False,
         )
-        _, status, used = os.wait4(child.pid, 0)
-        wall = time.perf_counter() - begin
         output.seek(0)
         said = output.read().decode()
-    if status or '"cause"' in said:
+    if done.returncode or '"cause"' in said:
         sys.exit(f"{command.words[:4]}: {said[-3000:]}")
-    return Cost(wall, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024)
+    return Cost(*map(float, said.splitlines()[-1].split()))
 
 
 def report(title: str, size: int, costs: Mapping[str, list[Cost]]) -> None:

@@ -14,6 +14,9 @@ from moorage.adapters.transfer.range_answer import Answer, DownloadError, OpenRa
 PIECE = 8 << 20
 """Bytes of a range that is held in memory."""
 
+MOST_CONNECTIONS = 8
+"""More hold no pieces: a helper container on a host has 512 MiB in all."""
+
 LONGEST = 256 << 20
 """Bytes of a request while no connection is spare: soon one may be."""
 
@@ -22,11 +25,11 @@ class Connections:
     """The connections that the downloads of one model share, each with the memory of a piece.
 
     Args:
-        most: How many there are; a file's own is always granted, and needs no memory.
+        most: How many there are. A file's own is always granted, and needs no memory.
     """
 
     def __init__(self, most: int) -> None:
-        self._spare, self._lock = most, threading.Lock()
+        self._spare, self._lock = min(most, MOST_CONNECTIONS), threading.Lock()
         self._buffers: list[bytearray] = []
 
     @contextmanager
