@@ -15,7 +15,7 @@ PIECE = 8 << 20
 """Bytes of a range that is held in memory."""
 
 MOST_CONNECTIONS = 8
-"""More hold no pieces: a helper container on a host has 512 MiB in all."""
+"""Of those that may hold a piece: a helper container on a host has 512 MiB in all."""
 
 LONGEST = 256 << 20
 """Bytes of a request while no connection is spare: soon one may be."""
@@ -123,14 +123,17 @@ class _Piece:
 
     def __init__(self, open_range: OpenRange, start: int, stop: int, buffer: bytearray) -> None:
         self._open_range, self._start, self.stop = open_range, start, stop
-        self._buffer, self._is_dropped, self._has_ended = buffer, False, False
+        self._buffer, self._is_dropped, self._is_full = buffer, False, False
         self._arrived = SimpleQueue[Answer | memoryview | Exception | None]()
-        threading.Thread(target=self._fetch, daemon=True).start()
+        self._thread = threading.Thread(target=self._fetch, daemon=True)
+        self._thread.start()
 
     def drop(self) -> bytearray | None:
         """Need it no longer; gives its memory, None = it is still written to."""
         self._is_dropped = True
-        return self._buffer if self._has_ended else None
+        if self._is_full:
+            self._thread.join()  # at once: it only gives its connection back
+        return None if self._thread.is_alive() else self._buffer
 
     def answer(self) -> Answer:
         """The server's answer, once it is here."""
@@ -158,7 +161,6 @@ class _Piece:
                 self._keep(answer.blocks)
         except Exception as error:  # it is raised where the piece is needed
             ending = error
-        self._has_ended = True
         self._arrived.put(ending)
 
     def _keep(self, blocks: Iterator[bytes | memoryview]) -> None:
@@ -166,6 +168,7 @@ class _Piece:
         for block in blocks:
             kept, empty = empty[: len(block)], empty[len(block) :]
             kept[:] = block[: len(kept)]
+            self._is_full = not empty
             self._arrived.put(kept)
-            if not empty or self._is_dropped:
+            if self._is_full or self._is_dropped:
                 return
