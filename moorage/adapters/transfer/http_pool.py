@@ -6,14 +6,16 @@ Clients with more comfort take several times the processor time for each byte of
 import base64
 import contextlib
 import http.client
+import io
+import math
 import socket
 import ssl
-import threading
+import time
 import urllib.parse
 import urllib.request
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from moorage.adapters.transfer.redirects import Guard
@@ -116,9 +118,8 @@ class HttpPool:
         try:
             if connection.sock is None:
                 connection.connect()
-            with _limited(connection, self._head_seconds):
-                connection.request("GET", url if is_relayed else _path(url), headers=sent)
-                return connection.getresponse()
+            connection.request("GET", url if is_relayed else _path(url), headers=sent)
+            return connection.getresponse()
         except BaseException:
             connection.close()
             raise
@@ -132,6 +133,8 @@ class HttpPool:
             if at.scheme == "https"
             else http.client.HTTPConnection(host, port, timeout=self._seconds)
         )
+        timed = partial(_TimedAnswer, seconds=self._head_seconds)
+        connection.response_class = timed  # type: ignore[assignment]
         if proxy is None:
             connection._create_connection = self._connect  # type: ignore[attr-defined]
         elif at.scheme == "https":
@@ -183,21 +186,40 @@ def body_of(answer: http.client.HTTPResponse) -> Iterator[bytes]:
         raise http.client.IncompleteRead(b"", answer.length)
 
 
-@contextlib.contextmanager
-def _limited(connection: http.client.HTTPConnection, seconds: float) -> Iterator[None]:
-    """Cut a connection if the block takes longer: its own limit is for each byte."""
+class _TimedAnswer(http.client.HTTPResponse):
+    """An answer whose head has a deadline: the library's own limit is for each byte."""
 
-    def cut() -> None:
-        with contextlib.suppress(OSError):
-            connection.sock.shutdown(socket.SHUT_RDWR)
+    def __init__(self, *given: Any, seconds: float, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self._timed = _TimedRead(self.fp.detach(), time.monotonic() + seconds)
+        self.fp = io.BufferedReader(self._timed)
 
-    timer = threading.Timer(seconds, cut)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
+    def begin(self) -> None:
+        """Read the head; the body may take as long as it comes."""
+        super().begin()
+        self._timed.until = math.inf
+
+
+class _TimedRead(io.RawIOBase):
+    """Reads what another one reads, until a time by the monotonic clock."""
+
+    def __init__(self, raw: io.RawIOBase, until: float) -> None:
+        self._raw, self.until = raw, until
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        """Read the available bytes."""
+        if time.monotonic() > self.until:
+            raise TimeoutError("no whole head in time")
+        return self._raw.readinto(buffer)
+
+    def close(self) -> None:
+        """Close both."""
+        self._raw.close()
+        super().close()
 
 
 def _origin(url: str) -> Origin:

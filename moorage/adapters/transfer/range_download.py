@@ -85,7 +85,8 @@ class Download:
 
     def _attempt(self) -> None:
         resumed = size_of(self._path) > 0
-        self._sum_up()
+        if resumed:
+            self._sum_up()
         while self._checksum.size < self._file["size"]:
             self._append()
         if why := self._checksum.mismatch():
