@@ -20,7 +20,8 @@ from moorage.adapters.sources.remote_source import (
 )
 from moorage.adapters.sources.store import CHECKSUM, COMMIT, MOST_FILES, is_size, require_inside
 from moorage.adapters.system.guarded_http import guarded_client, thread_deadline
-from moorage.adapters.transfer.http_pool import HttpPool, body_of, headers_of
+from moorage.adapters.transfer.http_answer import body_of, headers_of
+from moorage.adapters.transfer.http_pool import HttpPool
 from moorage.adapters.transfer.range_answer import Answer
 from moorage.adapters.transfer.redirects import Guard
 from moorage.common.failures import Cause, Failure

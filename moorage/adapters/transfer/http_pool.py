@@ -6,21 +6,18 @@ Clients with more comfort take several times the processor time for each byte of
 import base64
 import contextlib
 import http.client
-import io
-import math
 import socket
 import ssl
-import time
 import urllib.parse
 import urllib.request
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, cast
 
+from moorage.adapters.transfer.http_answer import TimedAnswer
 from moorage.adapters.transfer.redirects import Guard
 
-BLOCK = 1 << 18
 MOST_REDIRECTS = 5
 REDIRECTS = {301, 302, 303, 307, 308}
 LARGEST_REDIRECT = 65_536
@@ -37,7 +34,7 @@ class HttpPool:
     Args:
         url: Of the source: where it may lead to depends on it.
         seconds: How long to wait for a connection and for each next byte.
-        head_seconds: How long a whole head of an answer may take.
+        head_seconds: How long the head of an answer may take in all, or a whole redirect.
         proxied: Whether the proxies of the environment are used.
         context: Makes what TLS trusts, once it is needed.
     """
@@ -58,7 +55,7 @@ class HttpPool:
         self._located: dict[str, str] = {}
 
     @contextlib.contextmanager
-    def get(self, url: str, headers: Headers) -> Iterator[http.client.HTTPResponse]:
+    def get(self, url: str, headers: Headers) -> Iterator[TimedAnswer]:
         """The answer to a request, to be read inside the block. Redirects are followed.
 
         Where they led to is asked at once the next time, until it refuses. `Authorization` is sent
@@ -80,7 +77,7 @@ class HttpPool:
             self._located.pop(url, None)
 
     @contextlib.contextmanager
-    def _follow(self, url: str, at: str, headers: Headers) -> Iterator[http.client.HTTPResponse]:
+    def _follow(self, url: str, at: str, headers: Headers) -> Iterator[TimedAnswer]:
         for _ in range(MOST_REDIRECTS + 1):
             own = headers if _origin(at) == _origin(url) else _without_token(headers)
             connection, answer = self._send(at, own)
@@ -89,6 +86,7 @@ class HttpPool:
                 if not target:
                     if at != url and answer.status < 400:
                         self._located[url] = at
+                    answer.lift_deadline()
                     yield answer
                     return
                 answer.read(LARGEST_REDIRECT)
@@ -98,9 +96,7 @@ class HttpPool:
             self._guard.require_url(at)
         raise OSError(f"{_origin(url)[1]} leads on and on")
 
-    def _send(
-        self, url: str, headers: Headers
-    ) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
+    def _send(self, url: str, headers: Headers) -> tuple[http.client.HTTPConnection, TimedAnswer]:
         idle = self._idle[_origin(url)]
         with contextlib.suppress(OSError, http.client.HTTPException, IndexError):
             # IndexError: there is none. The others: the server has closed it meanwhile.
@@ -111,7 +107,7 @@ class HttpPool:
 
     def _ask(
         self, connection: http.client.HTTPConnection, url: str, headers: Headers
-    ) -> http.client.HTTPResponse:
+    ) -> TimedAnswer:
         proxy = self._proxy(urllib.parse.urlsplit(url))
         is_relayed = proxy is not None and url.startswith("http:")
         sent = {**headers, **(_proxy_headers(proxy) if proxy and is_relayed else {})}
@@ -119,7 +115,7 @@ class HttpPool:
             if connection.sock is None:
                 connection.connect()
             connection.request("GET", url if is_relayed else _path(url), headers=sent)
-            return connection.getresponse()
+            return cast(TimedAnswer, connection.getresponse())
         except BaseException:
             connection.close()
             raise
@@ -133,7 +129,7 @@ class HttpPool:
             if at.scheme == "https"
             else http.client.HTTPConnection(host, port, timeout=self._seconds)
         )
-        timed = partial(_TimedAnswer, seconds=self._head_seconds)
+        timed = partial(TimedAnswer, seconds=self._head_seconds)
         connection.response_class = timed  # type: ignore[assignment]
         if proxy is None:
             connection._create_connection = self._connect  # type: ignore[attr-defined]
@@ -162,7 +158,7 @@ class HttpPool:
         self,
         url: str,
         connection: http.client.HTTPConnection,
-        answer: http.client.HTTPResponse,
+        answer: TimedAnswer,
     ) -> None:
         """Use the connection again if all of the answer was read."""
         is_read = answer.isclosed() or answer.length == 0
@@ -171,55 +167,6 @@ class HttpPool:
             self._idle[_origin(url)].append(connection)
         else:
             connection.close()
-
-
-def headers_of(answer: http.client.HTTPResponse) -> dict[str, str]:
-    """The headers, by name in lower case."""
-    return {name.lower(): value for name, value in answer.getheaders()}
-
-
-def body_of(answer: http.client.HTTPResponse) -> Iterator[bytes]:
-    """The body, as it arrives; raises `IncompleteRead` when it is cut short."""
-    while answer.length != 0 and (block := answer.read1(BLOCK)):
-        yield block
-    if answer.length:
-        raise http.client.IncompleteRead(b"", answer.length)
-
-
-class _TimedAnswer(http.client.HTTPResponse):
-    """An answer whose head has a deadline: the library's own limit is for each byte."""
-
-    def __init__(self, *given: Any, seconds: float, **named: Any) -> None:
-        super().__init__(*given, **named)
-        self._timed = _TimedRead(self.fp.detach(), time.monotonic() + seconds)
-        self.fp = io.BufferedReader(self._timed)
-
-    def begin(self) -> None:
-        """Read the head; the body may take as long as it comes."""
-        super().begin()
-        self._timed.until = math.inf
-
-
-class _TimedRead(io.RawIOBase):
-    """Reads what another one reads, until a time by the monotonic clock."""
-
-    def __init__(self, raw: io.RawIOBase, until: float) -> None:
-        self._raw, self.until = raw, until
-
-    def readable(self) -> bool:
-        """It is."""
-        return True
-
-    def readinto(self, buffer: Any) -> int | None:
-        """Read the available bytes."""
-        if time.monotonic() > self.until:
-            raise TimeoutError("no whole head in time")
-        return self._raw.readinto(buffer)
-
-    def close(self) -> None:
-        """Close both."""
-        self._raw.close()
-        super().close()
 
 
 def _origin(url: str) -> Origin:

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from moorage.adapters.transfer.checksum import File
-from moorage.adapters.transfer.http_pool import HttpPool, body_of, headers_of
+from moorage.adapters.transfer.http_answer import body_of, headers_of
+from moorage.adapters.transfer.http_pool import HttpPool
 from moorage.adapters.transfer.range_answer import Answer, DownloadError, replaced_error
 
 TRIES = 6

@@ -5,13 +5,15 @@ from __future__ import annotations
 import http.client
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
 import pytest
 
-from moorage.adapters.transfer.http_pool import HttpPool, body_of
+from moorage.adapters.transfer.http_answer import body_of
+from moorage.adapters.transfer.http_pool import HttpPool
 from tests.hub.faults import Fault
 from tests.hub.server import Hub
 from tests.hub.tiny import pattern
@@ -102,6 +104,27 @@ def test_redirects_in_a_circle_end(hub: Hub) -> None:
     with pytest.raises(OSError, match="leads on and on"):
         read(pool_of(hub.url), hub)
     assert len(hub.requests) < 10
+
+
+def test_a_redirect_that_drips_has_a_deadline() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            connection, _ = listening.accept()
+            with connection, suppress(OSError):  # the client goes
+                connection.sendall(
+                    b"HTTP/1.1 302 on\r\nLocation: /a\r\nContent-Length: 9000\r\n\r\n"
+                )
+                for _ in range(9000):
+                    connection.sendall(b" ")
+                    time.sleep(0.01)
+
+        threading.Thread(target=serve, daemon=True).start()
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}/"
+        pool, began = HttpPool(url, seconds=5, head_seconds=0.3), time.monotonic()
+        with pytest.raises(TimeoutError), pool.get(url, {}):
+            pass
+    assert time.monotonic() - began < 5
 
 
 def test_a_body_that_is_cut_short_is_an_error(hub: Hub) -> None:
