@@ -2,8 +2,8 @@
 
 All take the files from this machine by `sendfile` (scp: from its own server), each in a process of
 its own into an empty folder, one after the other in each round, so that a drifting machine hits
-them alike. A first round with a small model is not counted: it compiles byte code, and completes
-the configuration, which a home keeps.
+them alike. The first round is not counted: it compiles byte code, completes the configuration, which
+a home keeps, and is the first to touch the machine's memory.
 
     python -m benchmarks.downloads [--large MB] [--shard MB] [--small N] [--rounds N] [--folder DIR]
 """
@@ -81,11 +81,10 @@ def main() -> None:
     parser.add_argument("--large", type=int, default=2000, help="MB of the only file")
     parser.add_argument("--shard", type=int, default=64, help=f"MB of each of {SHARDS} files")
     parser.add_argument("--small", type=int, default=2000, help="number of small files")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--folder", type=Path, default=MEMORY if MEMORY.is_dir() else None)
     chosen = parser.parse_args()
     cases: dict[str, Callable[[Path], None]] = {
-        "": lambda at: make_weights(at, 1, SMALL_BYTES),
         f"1 x {chosen.large} MB": lambda at: make_weights(at, 1, chosen.large * MB),
         f"{SHARDS} x {chosen.shard} MB": lambda at: make_weights(at, SHARDS, chosen.shard * MB),
         f"{chosen.small} small files": lambda at: make_small(at, chosen.small),
@@ -95,13 +94,13 @@ def main() -> None:
         (folder / "ssh").mkdir()
         with ssh_server(folder / "ssh") as ssh:
             for title, make in cases.items():
-                measure_case(title, make, folder, ssh, chosen.rounds if title else 1)
+                measure_case(title, make, folder, ssh, chosen.rounds)
 
 
 def measure_case(
     title: str, make: Callable[[Path], None], folder: Path, ssh: list[str], rounds: int
 ) -> None:
-    """Make a model, let all tools bring it, and report; without a title nothing is reported."""
+    """Make a model, let all tools bring it, and report."""
     repository = folder / "hub" / REPO
     repository.mkdir(parents=True)
     make(repository)
@@ -117,9 +116,7 @@ def measure_case(
         if shutil.which("rsync"):
             stagers["rsync"] = rsync(ssh, repository)
         for tools in (downloads, stagers):
-            costs = measure(tools, folder / "target", rounds)
-            if title:
-                report(title, size, costs)
+            report(title, size, measure(tools, folder / "target", rounds))
     shutil.rmtree(folder / "hub")
 
 
@@ -213,14 +210,14 @@ def rsync(ssh: list[str], repository: Path) -> Tool:
 
 
 def measure(tools: Mapping[str, Tool], target: Path, rounds: int) -> dict[str, list[Cost]]:
-    """What each tool costs, round by round."""
+    """What each tool costs, round by round, without the first."""
     costs: dict[str, list[Cost]] = {name: [] for name in tools}
-    for _ in range(rounds):
+    for _ in range(rounds + 1):
         for name, tool in tools.items():
             target.mkdir()
             costs[name].append(run(tool(target)))
             shutil.rmtree(target)
-    return costs
+    return {name: found[1:] for name, found in costs.items()}
 
 
 def run(command: Command) -> Cost:
