@@ -2,8 +2,8 @@
 
 All take the files from this machine by `sendfile` (scp: from its own server), each in a process of
 its own into an empty folder, one after the other in each round, so that a drifting machine hits
-them alike. The first round is not counted: it compiles byte code, completes the configuration, which
-a home keeps, and is the first to touch the machine's memory.
+them alike. The first round is not counted: it compiles byte code, completes the configuration,
+which a home keeps, and is the first to touch the machine's memory.
 
     python -m benchmarks.downloads [--large MB] [--shard MB] [--small N] [--rounds N] [--folder DIR]
 """
@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 from benchmarks import xet_storage
 from benchmarks.file_hub import LARGE, write_listing
-from benchmarks.lending_hosts import TOKEN, lending, ssh_server
+from benchmarks.lending_hosts import SSHD, TOKEN, lending, ssh_server
 from moorage.adapters.transfer.host_store import PROGRAM
 from tests.hub.tiny import CONFIG, with_header
 
@@ -92,7 +92,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=chosen.folder) as name:
         folder = Path(name)
         (folder / "ssh").mkdir()
-        with ssh_server(folder / "ssh") as ssh:
+        with ssh_server(folder / "ssh") if SSHD.exists() else nullcontext([]) as ssh:
             for title, make in cases.items():
                 measure_case(title, make, folder, ssh, chosen.rounds)
 
@@ -112,8 +112,10 @@ def measure_case(
         downloads = {"moorage": moorage(hub, folder / "home"), "hf": hf(hub, xet=False)}
         if find_spec("hf_xet"):
             downloads["hf, xet"] = hf(hub, xet=True)
-        stagers = {"staging": staging(lender, repository), "scp": scp(ssh, repository)}
-        if shutil.which("rsync"):
+        stagers = {"staging": staging(lender, repository)}
+        if ssh:
+            stagers["scp"] = scp(ssh, repository)
+        if ssh and shutil.which("rsync"):
             stagers["rsync"] = rsync(ssh, repository)
         for tools in (downloads, stagers):
             report(title, size, measure(tools, folder / "target", rounds))
