@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 from benchmarks import xet_storage
 from benchmarks.file_hub import LARGE, write_listing
-from benchmarks.lending_hosts import SSHD, TOKEN, lending, ssh_server
+from benchmarks.lending_hosts import TOKEN, lending, ssh_server
 from moorage.adapters.transfer.host_store import PROGRAM
 from tests.hub.tiny import CONFIG, with_header
 
@@ -92,7 +92,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=chosen.folder) as name:
         folder = Path(name)
         (folder / "ssh").mkdir()
-        with ssh_server(folder / "ssh") if SSHD.exists() else nullcontext([]) as ssh:
+        with ssh_server(folder / "ssh") as ssh:
             for title, make in cases.items():
                 measure_case(title, make, folder, ssh, chosen.rounds)
 

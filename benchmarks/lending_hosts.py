@@ -50,7 +50,10 @@ def lending(repository: Path) -> Iterator[str]:
 
 @contextmanager
 def ssh_server(folder: Path) -> Iterator[list[str]]:
-    """An SSH server that lets this user in; gives the options of its clients."""
+    """An SSH server that lets this user in; gives the options of its clients, none without one."""
+    if not SSHD.exists():
+        yield []
+        return
     key = folder / "key"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
     Path("/run/sshd").mkdir(exist_ok=True)
