@@ -77,7 +77,7 @@ images: ## Build the container images that the tests use.
 	scripts/build_triton_image.sh
 	scripts/build_vllm_cpu_ray_image.sh
 
-bench: $(VENV)/.installed-dev ## What commands take, what a home of 10,000 releases costs, what placement and survey take on large fleets, what a deploy adds to the engine's own start, redeploying 100 models, and what the gateway adds to a request.
+bench: $(VENV)/.installed-dev ## What commands take, what a home of 10,000 releases costs, what placement and survey take on large fleets, what a deploy adds to the engine's own start, redeploying 100 models, what the gateway adds to a request, and what bringing weights costs.
 	$(BIN)/python -m benchmarks.commands
 	$(BIN)/python -m benchmarks.home
 	$(BIN)/python -m benchmarks.placement
@@ -86,6 +86,7 @@ bench: $(VENV)/.installed-dev ## What commands take, what a home of 10,000 relea
 	$(BIN)/python -m benchmarks.overhead
 	$(BIN)/python -m benchmarks.redeploying
 	$(BIN)/python -m benchmarks.gateway
+	$(BIN)/python -m benchmarks.downloads
 
 fleet: $(VENV)/.installed-dev ## Three Docker hosts on this machine to play with (root), until Ctrl-C.
 	scripts/build_lifecycle_image.sh

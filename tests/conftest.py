@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import tempfile
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from moorage.adapters.system.garbage import look_for_garbage_rarely
 from tests.one_authority import AUTHORITY, one_authority
 
 pytest_plugins = ["tests.golden_files", "tests.drill_table", "tests.file_order"]
@@ -32,6 +34,18 @@ if FIRST:
 # A busy machine is no failure.
 settings.register_profile("moorage", deadline=None)
 settings.load_profile("moorage")
+
+
+def pytest_collection() -> None:
+    """Collect tests without looking for garbage: nearly all of it is kept."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """From here on look for garbage among what tests make: what was collected stays."""
+    gc.freeze()
+    look_for_garbage_rarely()
+    gc.enable()
 
 
 def pytest_unconfigure() -> None:

@@ -7,6 +7,7 @@ the program misbehaves from then on, and its second on which path.
 
 from __future__ import annotations
 
+import functools
 import gzip
 import json
 import os
@@ -14,6 +15,7 @@ import socket
 import sys
 import threading
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -26,6 +28,14 @@ FOREVER = 10**9
 END_SECONDS = 5
 
 Pieces = Iterator[bytes]
+
+
+@functools.cache
+def _bomb() -> bytes:
+    """A body that grows to 100 MiB, made a piece at a time: a test counts this process's memory."""
+    packing = zlib.compressobj(wbits=31)
+    pieces = [packing.compress(bytes(MIB)) for _ in range(100)]
+    return gzip.compress(b"".join([*pieces, packing.flush()]))
 
 
 def _answer(body: bytes, *headers: bytes) -> Pieces:
@@ -75,7 +85,7 @@ MISBEHAVIOURS: dict[str, Callable[[], Pieces]] = {
     "speaks HTTP 0.9": lambda: iter([b"\x1b[2J<html>" + b"\x00\xff" * 500]),
     "switches protocols": lambda: iter([b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n"]),
     "hangs up": lambda: iter(()),
-    "sends a bomb": lambda: iter([GZIP % (len(BOMB), BOMB)]),
+    "sends a bomb": lambda: iter([GZIP % (len(_bomb()), _bomb())]),
     "sends no UTF-8": lambda: _answer(b"\xff\xfe\x00\x80"),
     "sends escapes": lambda: _answer(b'{"a": "\\u001b[2J\\u202e"}'),
     # It nests, and counts.
@@ -89,7 +99,6 @@ MISBEHAVIOURS: dict[str, Callable[[], Pieces]] = {
     "sends half a character": lambda: _answer(b'{"data": "\\ud800"}'),
 }
 DRIPPING = ("drips ", "says nothing")
-BOMB: bytes = gzip.compress(gzip.compress(bytes(100 * MIB)))
 
 COMPLETION = json.dumps(
     {

@@ -3,11 +3,13 @@
 import io
 import sys
 
+from moorage.adapters.system.garbage import look_for_garbage_rarely
 from moorage.cli import silently_interrupted
 
 
 def main() -> None:
     """Entry point of the command; also `python -m moorage.cli`."""
+    look_for_garbage_rarely()
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A path may hold bytes that are no text.
         sys.stdout.reconfigure(errors="backslashreplace")

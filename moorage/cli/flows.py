@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from textwrap import wrap
@@ -21,7 +22,11 @@ from rich import progress
 from rich.console import Console
 from rich.markup import escape
 
-from moorage.adapters.prefect.home_server import kept_server, running_server
+from moorage.adapters.prefect.home_server import (
+    kept_server,
+    may_know_a_server,
+    running_server,
+)
 from moorage.adapters.prefect.new_database import provide_database
 from moorage.adapters.system.settings import Settings
 from moorage.cli.output import LostApi, err, leave
@@ -141,21 +146,27 @@ def _shown_start(*, as_json: bool) -> Iterator[None]:
 
 @contextmanager
 def _server() -> Iterator[None]:
-    """Sign in to the server once the block has imported the flow; it may start meanwhile."""
-    from prefect.settings import get_current_settings  # noqa: PLC0415  (imports Prefect)
+    """Sign in to the server once the block has imported the flow; it may start meanwhile.
 
+    It starts before Prefect is imported, which takes as long, unless Prefect may know another.
+    """
     settings = Settings()
-    if get_current_settings().api.url or settings.server == "temporary":
-        yield
-        from moorage.adapters.prefect.api_login import sign_in  # noqa: PLC0415  (as above)
-
-        return sign_in()
     with ThreadPoolExecutor(1) as beside:
-        server = beside.submit(kept_server, settings.root, settings.server_idle_seconds)
+        start = partial(beside.submit, kept_server, settings.root, settings.server_idle_seconds)
+        kept = settings.server == "kept"
+        starting = start() if kept and not may_know_a_server(Path.cwd()) else None
+        from prefect.settings import get_current_settings  # noqa: PLC0415  (imports Prefect)
+
+        if get_current_settings().api.url or not kept:
+            yield
+            from moorage.adapters.prefect.api_login import sign_in  # noqa: PLC0415  (as above)
+
+            return sign_in()
+        starting = starting or start()
         yield
         from moorage.adapters.prefect.api_login import use_kept_server  # noqa: PLC0415  (as above)
 
-        use_kept_server(server.result())
+        use_kept_server(starting.result())
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from typing import Any
 
 from moorage.gateway.gateway import GatewayOptions
 from moorage.gateway.scripts import AUTHENTICATE, CHOOSE_MODEL, COUNT_TOKENS, PREFIX_KEY
+from moorage.gateway.usage import USAGE
 
 Document = dict[str, Any]
 
@@ -148,9 +149,6 @@ def _filters() -> list[Document]:
         _lua(COUNT_TOKENS),
         named("envoy.filters.http.router", "extensions.filters.http.router.v3.Router"),
     ]
-
-
-USAGE = ("prompt_tokens", "completion_tokens")
 
 
 def _model_rule() -> Document:

@@ -6,10 +6,12 @@ from typing import Any, Self
 
 from moorage.common.strict_json import JsonError, decode
 from moorage.common.values import Value
-from moorage.gateway.envoy import USAGE
 from moorage.gateway.token_limits import parse_token_limit
 
 SERVED = range(200, 300)
+
+USAGE = ("prompt_tokens", "completion_tokens")
+"""What Envoy counts of each request, by the names that it has in the log."""
 
 
 class Usage(Value):

@@ -43,7 +43,7 @@ def kept(models: Path, name: str, days: int) -> None:
         skipped=(),
         weights=WeightSummary(family="bin", bytes=5000),
     )
-    store.publish(store.with_checksums(manifest))
+    store.publish(store.with_checksums(manifest, {}))
     moment = time.time() - days * DAY
     os.utime(store.directory(commit) / ".moorage.json", (moment, moment))
 

@@ -8,12 +8,12 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import openai
 import pytest
 
 from tests.e2e.conftest import VLLM_VERSION
 from tests.e2e.wheels import WheelIndex
 from tests.e2e.workplace import Workplace
+from tests.openai_client import openai_client
 
 pytestmark = [pytest.mark.vllm, pytest.mark.docker, pytest.mark.server]
 
@@ -62,9 +62,7 @@ def test_a_plugin_out_of_a_private_index_is_part_of_the_engine_that_answers(
     assert "moorage-prepare: pip installs acme-plugin>=1,<2" in log
     assert "acme-plugin 1.2 is part of this engine" in log
 
-    client = openai.OpenAI(
-        base_url=f"{release['workloads'][0]['endpoint']}/v1", api_key="none", max_retries=0
-    )
+    client = openai_client(release["workloads"][0]["endpoint"])
     answer = client.chat.completions.create(
         model=name, messages=[{"role": "user", "content": "hello"}], max_tokens=4
     )

@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
-import openai
 import pytest
 
 from moorage.adapters.ray.cluster_survey import check_clusters, survey_cluster
@@ -18,6 +17,7 @@ from moorage.inventory.clusters import RayCluster as RayClusterEntry
 from moorage.inventory.fleet import Fleet
 from moorage.releases.states import SERVING
 from tests.e2e.workplace import Workplace
+from tests.openai_client import openai_client
 from tests.ray_cluster import RayCluster, ray_program
 
 pytestmark = [pytest.mark.process, pytest.mark.server]
@@ -80,7 +80,7 @@ def small(**args: Any) -> dict[str, Any]:
 
 
 def output(endpoint: str, name: str) -> str | None:
-    client = openai.OpenAI(base_url=f"{endpoint}/v1", api_key="none", max_retries=0)
+    client = openai_client(endpoint)
     messages: Any = [{"role": "user", "content": "hello"}]
     answer = client.chat.completions.create(model=name, messages=messages, max_tokens=4)
     return answer.choices[0].message.content

@@ -7,12 +7,12 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import openai
 import pytest
 
 from tests.e2e import sglang_server
 from tests.e2e.workplace import Workplace
 from tests.engines.sglang.wheel import unpacked_wheel
+from tests.openai_client import openai_client
 
 pytestmark = [pytest.mark.process, pytest.mark.server]
 
@@ -45,7 +45,7 @@ def test_a_model_is_deployed_answers_is_replaced_and_retired(gpu_place: Workplac
     first = gpu_place.json("deploy", gpu_place.spec(engine=ENGINE))
     assert first["outcome"] == "completed"
     endpoint = first["release"]["workloads"][0]["endpoint"]
-    client = openai.OpenAI(base_url=f"{endpoint}/v1", api_key="none", max_retries=0)
+    client = openai_client(endpoint)
     answer = client.chat.completions.create(
         model=name, messages=[{"role": "user", "content": "hello"}], max_tokens=1
     )
@@ -75,9 +75,7 @@ def test_adapters_are_loaded_and_unloaded_while_it_serves(
         lora_updates={"max": 2, "rank": 16},
     )
     release = gpu_place.json("deploy", spec)["release"]
-    client = openai.OpenAI(
-        base_url=f"{release['workloads'][0]['endpoint']}/v1", api_key="none", max_retries=0
-    )
+    client = openai_client(release["workloads"][0]["endpoint"])
 
     def says(model: str) -> str | None:
         answer = client.chat.completions.create(
@@ -91,7 +89,9 @@ def test_adapters_are_loaded_and_unloaded_while_it_serves(
     assert [one["id"] for one in routes] == [name, f"{name}:later", f"{name}:poet"]
 
     gpu_place.run("lora", "unload", name, "later")
-    with pytest.raises(openai.BadRequestError, match="not loaded: later"):
+    from openai import BadRequestError  # noqa: PLC0415
+
+    with pytest.raises(BadRequestError, match="not loaded: later"):
         says(f"{name}:later")
     assert [row["name"] for row in gpu_place.json("lora", "list", name)] == ["poet"]
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import openai
 import pytest
 
 from tests.e2e.workplace import Workplace
+from tests.openai_client import openai_client
 
 pytestmark = [pytest.mark.process, pytest.mark.server]
 
@@ -19,7 +19,7 @@ def test_a_model_is_deployed_answers_is_replaced_and_retired(workplace: Workplac
     first = workplace.json("deploy", spec)
     assert first["outcome"] == "completed"
     endpoint = first["release"]["workloads"][0]["endpoint"]
-    client = openai.OpenAI(base_url=f"{endpoint}/v1", api_key="none", max_retries=0)
+    client = openai_client(endpoint)
     answer = client.chat.completions.create(
         model=name, messages=[{"role": "user", "content": "hello"}], max_tokens=4
     )

@@ -6,9 +6,8 @@ import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import openai
 import pytest
 
 from moorage.adapters.engines.engine_http import metrics_total, read_metrics
@@ -19,7 +18,11 @@ from tests.e2e.conftest import VLLM_VERSION, vllm_engine
 from tests.e2e.test_gateway import Gateway
 from tests.e2e.test_keys import status
 from tests.e2e.workplace import Workplace
+from tests.openai_client import openai_client
 from tests.prefect_server import PrefectServer
+
+if TYPE_CHECKING:
+    from openai import OpenAI
 
 pytestmark = [pytest.mark.vllm, pytest.mark.docker, pytest.mark.server]
 
@@ -66,10 +69,10 @@ def spec_of(place: Workplace, name: str, image: str, **fields: Any) -> Path:
     return place.spec(name, **{**usual, **fields})
 
 
-def client_of(place: Workplace, name: str, release: dict[str, Any]) -> openai.OpenAI:
+def client_of(place: Workplace, name: str, release: dict[str, Any]) -> OpenAI:
     key = place.run("key", "show", name).stdout.strip()
     endpoint = release["workloads"][0]["endpoint"]
-    return openai.OpenAI(base_url=f"{endpoint}/v1", api_key=key, max_retries=0)
+    return openai_client(endpoint, key)
 
 
 def test_vllm_serves_a_chat(shared: Workplace, first: dict[str, Any]) -> None:
@@ -118,7 +121,7 @@ def test_the_usage_of_a_gateways_callers_is_what_the_engine_has_counted(
     gateway = Gateway(shared)
     try:
         before = counted(workload["endpoint"])
-        client = openai.OpenAI(base_url=f"{gateway.url}/v1", api_key="none", max_retries=0)
+        client = openai_client(gateway.url)
         asked = ask_in_many_ways(client, name)
         shared.wait_until(lambda: used(shared, name)["requests"] == asked)
         after = counted(workload["endpoint"])
@@ -130,7 +133,7 @@ def test_the_usage_of_a_gateways_callers_is_what_the_engine_has_counted(
     assert {one: by_callers[one] for one in after} == engines
 
 
-def ask_in_many_ways(client: openai.OpenAI, model: str) -> int:
+def ask_in_many_ways(client: OpenAI, model: str) -> int:
     """Ask, whole and streamed, by each API that tells its usage; how many requests it were.
 
     With `n` above 1 the engine counts the prompt once for each answer, and its usage does not.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import openai
 import pytest
 
 from tests.e2e.conftest import vllm_engine
 from tests.e2e.workplace import Workplace
 from tests.hub.server import Hub
+from tests.openai_client import openai_client
 
 pytestmark = [pytest.mark.vllm, pytest.mark.docker, pytest.mark.server]
 
@@ -38,7 +38,7 @@ def test_a_model_is_served_with_a_draft_model_of_its_own_revision(
     (pin,) = release["companions"]
     assert (pin["role"], pin["revision"]) == ("draft", hub.branches[DRAFT]["v1"])
     endpoint = release["workloads"][0]["endpoint"]
-    client = openai.OpenAI(base_url=f"{endpoint}/v1", api_key="none", max_retries=0)
+    client = openai_client(endpoint)
     name = workplace.named("tiny")
     answer = client.completions.create(model=name, prompt="Every ship", max_tokens=8)
     assert answer.usage

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import openai
 import pytest
 from docker.errors import APIError
 
@@ -17,6 +16,7 @@ from moorage.inventory.claims import Resource
 from tests.e2e.conftest import container_engine, prefect_server, tiny_llama, vllm_engine, vllm_image
 from tests.e2e.workplace import REPOSITORY, Workplace
 from tests.fleet.fleet import PORTS, FleetHost, TestFleet
+from tests.openai_client import openai_client
 from tests.prefect_server import PrefectServer
 from tests.waiting import PATIENCE_SECONDS, until
 
@@ -186,7 +186,7 @@ def test_vllm_over_two_hosts_answers_a_chat(
     release = workplace.json("deploy", spec)["release"]
     leader, follower = release["workloads"]
     key = workplace.run("key", "show", workplace.named("tiny")).stdout.strip()
-    client = openai.OpenAI(base_url=f"{leader['endpoint']}/v1", api_key=key, max_retries=0)
+    client = openai_client(leader["endpoint"], key)
     answer = client.chat.completions.create(
         model=workplace.named("tiny"),
         messages=[{"role": "user", "content": "hello"}],

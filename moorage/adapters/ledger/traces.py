@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sqlalchemy import URL
 
-from moorage.adapters.transfer.file_checks import size_of
+from moorage.adapters.transfer.checksum import size_of
 from moorage.common.failures import Cause, Failure
 
 LOGGER = logging.getLogger(__name__)

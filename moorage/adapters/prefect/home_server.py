@@ -40,6 +40,9 @@ START_SECONDS = 120.0
 STOP_SECONDS = 30.0
 POLL_SECONDS = 0.05
 
+NAMING = ("PREFECT_API_URL", "PREFECT_PROFILE", "PREFECT_PROFILES_PATH")
+SETTINGS_FILES = (".env", "prefect.toml", "pyproject.toml")
+
 QUIET = {
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "PREFECT_SERVER_SERVICES_CLEANUP_RECONCILER_LOOP_SECONDS": "60",
@@ -152,6 +155,16 @@ def kept_server(home: Path, idle_seconds: float) -> RunningServer:
     except Timeout:
         detail = f"another command has been starting it for {START_SECONDS:g} s"
         raise Failure(Cause.SERVER_UNAVAILABLE, detail) from None
+
+
+def may_know_a_server(folder: Path) -> bool:
+    """Whether Prefect's settings may name an API, for a command in this folder.
+
+    These are the places where Prefect 3.8 looks for settings; to ask it takes seconds.
+    """
+    home = Path(os.environ.get("PREFECT_HOME", "~/.prefect")).expanduser()
+    files = (*(folder / name for name in SETTINGS_FILES), home / "profiles.toml")
+    return any(map(os.environ.get, NAMING)) or any(file.exists() for file in files)
 
 
 def running_server(home: Path) -> RunningServer | None:

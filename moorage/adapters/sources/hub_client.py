@@ -1,9 +1,10 @@
 """Client of one repository on a hub, through huggingface_hub. Every error becomes a `Failure`."""
 
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
 from functools import lru_cache, partial
+from http.client import HTTPException, HTTPResponse
 from importlib import import_module
 from typing import Any
 from urllib.parse import quote
@@ -19,7 +20,9 @@ from moorage.adapters.sources.remote_source import (
 )
 from moorage.adapters.sources.store import CHECKSUM, COMMIT, MOST_FILES, is_size, require_inside
 from moorage.adapters.system.guarded_http import guarded_client, thread_deadline
-from moorage.adapters.transfer.range_download import Answer
+from moorage.adapters.transfer.http_answer import body_of, headers_of
+from moorage.adapters.transfer.http_pool import HttpPool
+from moorage.adapters.transfer.range_answer import Answer
 from moorage.adapters.transfer.redirects import Guard
 from moorage.common.failures import Cause, Failure
 from moorage.common.printable import printable
@@ -45,6 +48,8 @@ http: Any = import_module(errors.HfHubHTTPError.__bases__[0].__module__.partitio
 HTTP_ERRORS: tuple[type[Exception], ...] = (
     errors.HfHubHTTPError.__bases__[0],
     errors.OfflineModeIsEnabled,
+    HTTPException,
+    OSError,
 )
 """What a request may end with. The first is the base class of the HTTP library."""
 
@@ -91,6 +96,9 @@ class HubClient(RemoteClient):
         if self._token and not re.fullmatch(r"[!-~]+", self._token):
             raise Failure(Cause.SOURCE_UNAUTHORIZED, "the token holds characters that no token has")
         self._timeout, self._listing_seconds = timeout, listing_seconds
+        self._files = HttpPool(
+            self._endpoint, seconds=timeout, head_seconds=listing_seconds, context=authorities
+        )
 
     def list_files(self, revision: str) -> tuple[str, tuple[ModelFile, ...]]:
         """The commit that a revision stands for now, and its files; empty = the default branch.
@@ -117,14 +125,14 @@ class HubClient(RemoteClient):
     @contextmanager
     def open_range(self, commit: str, file: ModelFile, start: int, stop: int) -> Iterator[Answer]:
         """Ask for a range; it may be repeated while the hub cannot be reached."""
-        headers = {"Range": f"bytes={start}-{stop - 1}"}
-        with retryable_failures(), self._failures(commit, file.name):
-            # The headers have to come in time; the body may take as long as it grows.
-            with thread_deadline(self._listing_seconds):
-                response = self._send(self._url(commit, file), headers=headers)
-            with closing(response):
-                require_success(response)
-                yield Answer(response.status_code, response.headers, response.iter_bytes())
+        url, headers = self._url(commit, file), {"Range": f"bytes={start}-{stop - 1}"}
+        with ExitStack() as stack:
+            with retryable_failures(), self._failures(commit, file.name):
+                answer = stack.enter_context(self._files.get(url, self._headers(headers)))
+                headers = headers_of(answer)
+                request = http.Request("GET", url)
+                require_success(request, answer.status, headers.items(), body_of(answer))
+            yield Answer(answer.status, headers, self._blocks(commit, file, answer))
 
     def mirror(self, model: ResolvedModel, seconds: float) -> dict[str, Any]:  # noqa: ARG002
         """Its addresses stay valid; the token is sent to the hub alone."""
@@ -133,6 +141,10 @@ class HubClient(RemoteClient):
             "headers": {"Authorization": f"Bearer {self._token}"} if self._token else {},
             "urls": {file.name: self._url(model.revision, file) for file in model.files},
         }
+
+    def _blocks(self, commit: str, file: ModelFile, answer: HTTPResponse) -> Iterator[bytes]:
+        with retryable_failures(), self._failures(commit, file.name):
+            yield from body_of(answer)
 
     def _url(self, commit: str, file: ModelFile) -> str:
         return hf_hub_url(self.repo, file.name, revision=commit, endpoint=self._endpoint)
@@ -151,7 +163,8 @@ class HubClient(RemoteClient):
             thread_deadline(self._listing_seconds),
             closing(self._send(url, params={"blobs": "true"})) as response,
         ):
-            require_success(response)
+            found = response.headers.multi_items(), response.iter_raw()
+            require_success(response.request, response.status_code, *found)
             for piece in response.iter_raw():
                 body += piece
                 if len(body) > LISTING.size:
@@ -164,14 +177,15 @@ class HubClient(RemoteClient):
             raise self._not_a_hub("the answer is no JSON object")
         return found
 
-    def _send(self, url: str, *, headers: Mapping[str, str] | None = None, **more: Any) -> Any:
-        # Compressed, neither sizes nor offsets would be those of the file.
-        sent = {"User-Agent": "moorage", "Accept-Encoding": "identity", **(headers or {})}
-        if self._token:
-            sent["Authorization"] = f"Bearer {self._token}"
-        client = session(self._endpoint)
+    def _send(self, url: str, **more: Any) -> Any:
+        client, sent = session(self._endpoint), self._headers({})
         request = client.build_request("GET", url, headers=sent, timeout=self._timeout, **more)
         return client.send(request, stream=True)
+
+    def _headers(self, own: Mapping[str, str]) -> dict[str, str]:
+        # Compressed, neither sizes nor offsets would be those of the file.
+        sent = {"User-Agent": "moorage", "Accept-Encoding": "identity", **own}
+        return sent | ({"Authorization": f"Bearer {self._token}"} if self._token else {})
 
     def _file(self, entry: Any) -> ModelFile:
         """A file as it is listed; what no hub would say of one is refused."""
@@ -210,15 +224,23 @@ class HubClient(RemoteClient):
 @lru_cache(maxsize=16)
 def session(endpoint: str) -> Any:
     """A client of one hub, which keeps its connections."""
-    return guarded_client(http, Guard(endpoint))
+    return guarded_client(http, Guard(endpoint), verify=authorities())
 
 
-def require_success(response: Any) -> None:
+@lru_cache(maxsize=1)
+def authorities() -> Any:
+    """What TLS trusts, as the hub client does; reading it takes 40 ms."""
+    return http.create_ssl_context()
+
+
+def require_success(
+    request: Any, status: int, headers: Iterable[tuple[str, str]], body_pieces: Iterable[bytes]
+) -> None:
     """Raise the hub client's error for a refusal; not more than `MOST_ERROR_BYTES` are read."""
-    if response.status_code < 400:
+    if status < 400:
         return
     body = bytearray()
-    for piece in response.iter_raw():
+    for piece in body_pieces:
         body += piece
         if len(body) > MOST_ERROR_BYTES:
             break
@@ -226,12 +248,8 @@ def require_success(response: Any) -> None:
         decode(bytes(body))
     except JsonError:
         body.clear()
-    kept = [(k, v) for k, v in response.headers.multi_items() if not k.startswith(BODY_HEADERS)]
-    hf_raise_for_status(
-        http.Response(
-            response.status_code, headers=kept, content=bytes(body), request=response.request
-        )
-    )
+    kept = [(k, v) for k, v in headers if not k.startswith(BODY_HEADERS)]
+    hf_raise_for_status(http.Response(status, headers=kept, content=bytes(body), request=request))
 
 
 def failure_of(error: Exception, *, repo: str, revision: str, name: str = "") -> Failure:

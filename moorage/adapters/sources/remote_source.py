@@ -25,7 +25,9 @@ from moorage.adapters.sources.store import (
 )
 from moorage.adapters.system.os_errors import disk_failures
 from moorage.adapters.system.parallel import Tick, deadline, hold, run_all
-from moorage.adapters.transfer.range_download import Answer, Download, DownloadError, read_range
+from moorage.adapters.transfer.prefetch import Connections
+from moorage.adapters.transfer.range_answer import Answer, DownloadError, read_range
+from moorage.adapters.transfer.range_download import Download
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.model_store import selection
 from moorage.models.assets import SourceRequest
@@ -83,19 +85,30 @@ class RemoteClient(ABC):
         attempt = partial(read_range, open_range, file.name, start, stop, stopped)
         return with_retries(attempt, self._waits)
 
-    def fetch(self, commit: str, file: ModelFile, target: Path, stopped: Event) -> None:
+    def fetch(
+        self,
+        commit: str,
+        file: ModelFile,
+        target: Path,
+        stopped: Event,
+        connections: Connections | None = None,
+    ) -> str:
         """Download a file, or what is missing of it, and verify it.
 
         It grows at the target, and stays there when the connection breaks for good.
+
+        Returns:
+            As `Download.run`.
 
         Raises:
             Failure: As `open_range`; `DOWNLOAD_CORRUPT` when it is not what was announced,
                 `INTERRUPTED` when stopped.
         """
         open_range, record = partial(self.open_range, commit, file), file_record(file)
-        # The download repeats its own attempts.
-        download = Download(record, str(target), open_range, stopped, waits=self._waits)
-        with_retries(download.run, ())
+        download = Download(
+            record, str(target), open_range, stopped, waits=self._waits, connections=connections
+        )
+        return with_retries(download.run, ())  # the download repeats its own attempts
 
 
 class RemoteSource:
@@ -259,25 +272,31 @@ class RemoteSource:
         commit, metadata_lock = model.revision, self._store.lock(model.revision, "metadata")
         with hold(metadata_lock, tick):
             self._store.open_workspace(commit)
-            self._download(commit, (f for f in model.files if not is_weight(f.name)), tick)
-        self._download(commit, model.files, tick)
-        # This may read all weights, so the metadata lock is free meanwhile.
-        manifest = self._store.with_checksums(Manifest.model_validate(model, from_attributes=True))
+            known = self._download(commit, (f for f in model.files if not is_weight(f.name)), tick)
+        known |= self._download(commit, model.files, tick)
+        manifest = Manifest.model_validate(model, from_attributes=True)
+        # This may read weights of an earlier process, so the metadata lock is free meanwhile.
+        manifest = self._store.with_checksums(manifest, known)
         with hold(metadata_lock, tick):
             self._store.publish(manifest)
 
-    def _download(self, commit: str, files: Iterable[ModelFile], tick: Tick) -> None:
+    def _download(self, commit: str, files: Iterable[ModelFile], tick: Tick) -> dict[str, str]:
+        """Download what is missing; gives the checksums that were computed meanwhile, by name."""
         missing = self._store.missing(commit, files)
         left = sum(file.size for file in missing) - self._store.bytes_present(commit, missing)
         self._store.require_room(left)
         largest_first = sorted(missing, key=lambda file: -file.size)
-        jobs = [partial(self._download_file, commit, file) for file in largest_first]
-        with disk_failures(self._store.workspace(commit).parent):
-            run_all(jobs, workers=self._workers, tick=tick)
+        connections = Connections(self._workers)
 
-    def _download_file(self, commit: str, file: ModelFile, stopped: Event) -> None:
-        self._client.fetch(commit, file, self._store.incomplete(commit, file.name), stopped)
-        self._store.accept(commit, file)
+        def download(file: ModelFile, stopped: Event) -> tuple[str, str]:
+            target = self._store.incomplete(commit, file.name)
+            sha256 = self._client.fetch(commit, file, target, stopped, connections)
+            self._store.accept(commit, file)
+            return file.name, sha256
+
+        jobs = [partial(download, file) for file in largest_first]
+        with disk_failures(self._store.workspace(commit).parent):
+            return dict(run_all(jobs, workers=self._workers, tick=tick))
 
     def _not_stored(self, revision: str) -> Failure:
         stored = ", ".join(sorted(self._store.refs.all())) or "nothing"

@@ -17,7 +17,7 @@ from typing import Any
 
 from moorage.adapters.sources.remote_source import WAITS, RemoteClient, retryable_failures
 from moorage.adapters.sources.store import MOST_FILES, is_size, require_inside
-from moorage.adapters.transfer.range_download import Answer
+from moorage.adapters.transfer.range_answer import Answer
 from moorage.common.failures import Cause, Failure
 from moorage.common.printable import short
 from moorage.models.source import ModelFile, ResolvedModel

@@ -9,7 +9,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Literal, cast
@@ -17,16 +17,13 @@ from typing import Literal, cast
 from filelock import BaseFileLock, FileLock
 from pydantic import ValidationError
 
+from moorage.adapters.transfer.checksum import File, mismatch, sha256_of, size_of
 from moorage.adapters.transfer.file_checks import (
-    File,
     damaged_files,
     is_whole,
     manifest_files,
-    mismatch,
     publish,
     read_json,
-    sha256_of,
-    size_of,
 )
 from moorage.common.failures import Cause, Failure
 from moorage.common.printable import short
@@ -188,14 +185,17 @@ class ModelStore:
         place.parent.mkdir(parents=True, exist_ok=True)
         self.incomplete(commit, file.name).replace(place)
 
-    def with_checksums(self, manifest: Manifest) -> Manifest:
-        """The manifest, with the checksums of files whose source announced no lasting one."""
+    def with_checksums(self, manifest: Manifest, known: Mapping[str, str]) -> Manifest:
+        """The manifest, with the checksums of files whose source announced no lasting one.
+
+        `known` are those that were computed while files were downloaded, by name.
+        """
         files = []
         for file in manifest.files:
             path = self.workspace(manifest.revision) / file.name
             if not (file.sha256 or file.git_oid) and path.is_file():
-                with path.open("rb") as content:
-                    file = file.model_copy(update={"sha256": sha256_of(content)})
+                sha256 = known.get(file.name) or sha256_of(str(path))
+                file = file.model_copy(update={"sha256": sha256})
             files.append(file)
         return manifest.model_copy(update={"files": tuple(files)})
 

@@ -1,74 +1,16 @@
 """Checks of the files in a store, on this machine and on hosts; standard library only."""
 
 import contextlib
-import hashlib
 import json
 import os
 import shutil
-from io import BufferedReader
-from typing import Any, TypedDict
+from typing import Any
+
+from moorage.adapters.transfer.checksum import File, mismatch, size_of
 
 MANIFEST = ".moorage.json"
-BLOCK = 1 << 20
 STAMPS = ".moorage.stamps.json"
 """Sizes and times that the files had when they were verified."""
-
-
-class File(TypedDict, total=False):
-    """A file as its source announces it; the fields are those of `ModelFile`."""
-
-    name: str
-    size: int
-    sha256: str
-    git_oid: str
-    md5: str
-    part: int
-    etag: str
-
-
-def mismatch(path: str, file: File) -> str:
-    """How a file differs from its announcement in size or checksum; empty = not at all."""
-    name, size, announced = file["name"], size_of(path), file["size"]
-    if size != announced:
-        return f"{name} has {size:,} bytes, announced were {announced:,}"
-    checksum = file.get("sha256") or file.get("git_oid") or file.get("md5")
-    if checksum and checksum != (found := _checksum(path, file)):
-        return f"{name} has checksum {found[:12]}..., announced was {checksum[:12]}..."
-    return ""
-
-
-def _checksum(path: str, file: File) -> str:
-    with open(path, "rb") as content:
-        if file.get("sha256"):
-            return sha256_of(content)
-        if file.get("git_oid"):
-            # Git hashes a small file together with its kind and size.
-            blob = hashlib.sha1(b"blob %d\0" % file["size"], usedforsecurity=False)
-            return hashlib.file_digest(content, lambda: blob).hexdigest()
-        return md5_of(content, file.get("part", 0))
-
-
-def sha256_of(content: BufferedReader) -> str:
-    """The SHA-256 of the rest of a file."""
-    return hashlib.file_digest(content, "sha256").hexdigest()
-
-
-def md5_of(content: BufferedReader, part: int) -> str:
-    """The ETag of a file that was sent to S3 in parts of so many bytes; 0 = it was sent whole."""
-    if not part:
-        return hashlib.file_digest(content, _md5).hexdigest()
-    sums = []
-    while piece := content.read(min(BLOCK, part)):
-        whole, left = _md5(piece), part - len(piece)
-        while piece := content.read(min(BLOCK, left)):
-            whole.update(piece)
-            left -= len(piece)
-        sums.append(whole.digest())
-    return f"{_md5(b''.join(sums)).hexdigest()}-{len(sums)}"
-
-
-def _md5(start: bytes = b"") -> Any:
-    return hashlib.md5(start, usedforsecurity=False)
 
 
 def damaged_files(folder: str, files: list[File], *, thorough: bool = False) -> list[File]:
@@ -124,14 +66,6 @@ def stamp(path: str) -> list[int]:
     except OSError:
         return []
     return [found.st_size, found.st_mtime_ns]
-
-
-def size_of(path: str | os.PathLike[str]) -> int:
-    """Bytes of a file; -1 when it is not there."""
-    try:
-        return os.stat(path).st_size
-    except OSError:
-        return -1
 
 
 def read_json(path: str) -> dict[str, Any]:

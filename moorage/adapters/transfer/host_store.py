@@ -32,8 +32,18 @@ from moorage.adapters.docker.client import (
 from moorage.adapters.docker.errors import reach_failure
 from moorage.adapters.docker.helper import PYTHON, helper_options, start_with_input
 from moorage.adapters.hosts.observation import log_of_container
-from moorage.adapters.transfer import bundle, mirror, range_download, redirects
-from moorage.adapters.transfer import file_checks as checks
+from moorage.adapters.transfer import (
+    bundle,
+    checksum,
+    file_checks,
+    http_answer,
+    http_pool,
+    mirror,
+    prefetch,
+    range_answer,
+    range_download,
+    redirects,
+)
 from moorage.adapters.transfer import staging_program as program
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Value
@@ -60,7 +70,18 @@ SENT_SECONDS = 5.0
 PIECE = 1 << 20
 PARTIAL, INCOMPLETE = ".partial", ".partial/.incomplete"
 
-PROGRAM = bundle(program, checks, redirects, range_download, mirror)
+PROGRAM = bundle(
+    program,
+    checksum,
+    file_checks,
+    redirects,
+    http_answer,
+    http_pool,
+    range_answer,
+    prefetch,
+    range_download,
+    mirror,
+)
 
 
 class Staged(Value):

@@ -2,77 +2,23 @@
 
 The sources run it here, the staging program runs it on hosts: each hands over what opens a range.
 `hf_hub_download` and boto3's own transfer start a file anew in the next process; this resumes it.
+The file grows in order, so its size alone tells where; its checksum is computed meanwhile.
 """
 
 import os
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from collections.abc import Sequence
+from contextlib import closing
 from threading import Event
 
-from moorage.adapters.transfer.file_checks import File, mismatch, size_of
-
-PIECE = 4 * 1024**3
-"""Bytes of one request: the hub's network sends files beyond 50 GB only in pieces."""
-
-CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18}|\*)")
-LENGTH = re.compile(r"[0-9]{1,18}")
-
-
-class DownloadError(Exception):
-    """Why something is not downloaded: a value of `Cause`, and what was found.
-
-    Where it is transient, another attempt may succeed.
-    """
-
-    def __init__(self, cause: str, detail: str, *, transient: bool = False) -> None:
-        super().__init__(detail)
-        self.cause, self.detail, self.transient = cause, detail, transient
-
-
-@dataclass(frozen=True)
-class Answer:
-    """A server's answer to a request for a range: the range, or the whole file.
-
-    Attributes:
-        status: HTTP status; 206 = the range.
-        headers: Found by name in lower case.
-        blocks: The content, as it arrives.
-    """
-
-    status: int
-    headers: Mapping[str, str]
-    blocks: Iterator[bytes]
-
-    def bounds(self, start: int) -> tuple[int, int | None, int | None]:
-        """Offsets of the first byte and after the last one, and the file's size, where it says so.
-
-        Raises:
-            DownloadError: It is a range that begins elsewhere than at `start`.
-        """
-        if self.status != 206:
-            compressed = self.headers.get("content-encoding", "identity") != "identity"
-            length = LENGTH.fullmatch(self.headers.get("content-length", ""))
-            size = int(length[0]) if length and not compressed else None
-            return 0, size, size
-        match = CONTENT_RANGE.match(self.headers.get("content-range", ""))
-        if not match or int(match[1]) != start or int(match[2]) < start:
-            detail = f"requested bytes from {start:,}, got {match[0] if match else 'others'}"
-            raise DownloadError("download-corrupt", detail, transient=True)
-        return start, int(match[2]) + 1, None if match[3] == "*" else int(match[3])
-
-    def content(self, start: int) -> Iterator[bytes]:
-        """The bytes from an offset on. Blocks before it, of an answer that is all, are empty."""
-        skipped = start - self.bounds(start)[0]
-        for block in self.blocks:
-            yield block[skipped:]
-            skipped = max(0, skipped - len(block))
-
-
-OpenRange = Callable[[int, int], AbstractContextManager[Answer]]
-"""Requests the bytes from one offset up to another. It raises a transient `DownloadError` where a
-further attempt may succeed."""
+from moorage.adapters.transfer.checksum import (
+    Checksum,
+    File,
+    announced_checksum,
+    blocks_of,
+    size_of,
+)
+from moorage.adapters.transfer.prefetch import Connections, Prefetch
+from moorage.adapters.transfer.range_answer import Answer, DownloadError, OpenRange, replaced_error
 
 
 class Download:
@@ -82,6 +28,7 @@ class Download:
         path: Where it grows, and stays when the connection breaks for good.
         open_range: Asks the server for a range.
         stopped: Set when the download is to end early.
+        connections: Its own is one of them. Spare ones fetch what comes next; default = none are.
         waits: Seconds to wait before each further attempt; empty = only one attempt.
         last: Whether no other server can go on with it. Then bytes beyond the most that ever were
             here renew the attempts, and a server whose file has another size is not used.
@@ -95,18 +42,29 @@ class Download:
         stopped: Event,
         *,
         waits: Sequence[float],
+        connections: Connections | None = None,
         last: bool = True,
     ) -> None:
-        self._file, self._path, self._open_range = file, path, open_range
+        self._file, self._path = file, path
         self._stopped, self._waits, self._last = stopped, waits, last
-        self._etag = ""
+        self._connections = connections or Connections(1)
+        self._ranges = Prefetch(open_range, file["size"], self._connections)
+        self._etag, self._checksum = "", Checksum(file)
 
-    def run(self) -> None:
+    def run(self) -> str:
         """Download what is missing, and verify the file.
+
+        Returns:
+            Its SHA-256 where the source announced no checksum that lasts; else empty.
 
         Raises:
             DownloadError: When no attempt is left, or none would help.
         """
+        with self._connections.own(), closing(self._ranges):
+            self._try()
+        return self._checksum.sha256
+
+    def _try(self) -> None:
         os.makedirs(os.path.dirname(self._path), exist_ok=True)
         if not 0 <= size_of(self._path) <= self._file["size"]:
             self._clear()
@@ -122,29 +80,38 @@ class Download:
                 wait = next(waits, None)
                 if not error.transient or wait is None:
                     raise
-            if self._stopped.wait(wait):
-                raise self._interrupted()
+            self._stopped.wait(wait)
+            self._require_running()
 
     def _attempt(self) -> None:
         resumed = size_of(self._path) > 0
-        while (have := size_of(self._path)) < self._file["size"]:
-            self._append(have)
-        if why := mismatch(self._path, self._file):
+        if resumed:
+            self._sum_up()
+        while self._checksum.size < self._file["size"]:
+            self._append()
+        if why := self._checksum.mismatch():
             self._clear()
             # What was resumed may be of two contents: then all of it is fetched once more.
             raise DownloadError("download-corrupt", why, transient=resumed)
 
-    def _append(self, have: int) -> None:
-        size = self._file["size"]
-        with self._open_range(have, min(have + PIECE, size)) as answer:
-            end = self._checked_end(answer, have)
+    def _sum_up(self) -> None:
+        """Add to the checksum what is here from before."""
+        for block in blocks_of(self._path, self._checksum.size):
+            self._require_running()
+            self._checksum.update(block)
+
+    def _append(self) -> None:
+        start = self._checksum.size
+        with self._ranges.open(start) as answer:
+            end = self._checked_end(answer, start)
             with open(self._path, "ab") as target:
-                for block in answer.content(have):
-                    if self._stopped.is_set():
-                        raise self._interrupted()
-                    have += target.write(block[: end - have])
+                for block in answer.content(start):
+                    self._require_running()
+                    needed = block[: end - self._checksum.size]
+                    target.write(needed)
                     target.flush()  # the process may end at any moment
-                    if have >= end:
+                    self._checksum.update(needed)
+                    if self._checksum.size >= end:
                         return  # whatever else it sends
         raise self._error("hub-unavailable", "is cut short by the server", transient=True)
 
@@ -161,7 +128,7 @@ class Download:
         announced, name = self._file.get("etag"), etag.strip('"')
         if announced and etag.startswith('"') and name != announced:
             raise replaced_error(self._file)
-        if announced or any(self._file.get(kind) for kind in ("sha256", "git_oid", "md5")):
+        if announced or announced_checksum(self._file):
             return  # a checksum tells more: servers of one network may call the same file otherwise
         if self._etag not in ("", etag):
             self._clear()
@@ -169,35 +136,14 @@ class Download:
         self._etag = etag
 
     def _clear(self) -> None:
-        self._etag = ""
+        self._etag, self._checksum = "", Checksum(self._file)
         with open(self._path, "wb"):
             pass
 
-    def _interrupted(self) -> DownloadError:
-        return DownloadError("interrupted", f"the download of {self._file['name']} was stopped")
+    def _require_running(self) -> None:
+        if self._stopped.is_set():
+            detail = f"the download of {self._file['name']} was stopped"
+            raise DownloadError("interrupted", detail)
 
     def _error(self, cause: str, why: str, *, transient: bool = False) -> DownloadError:
         return DownloadError(cause, f"{self._file['name']} {why}", transient=transient)
-
-
-def replaced_error(file: File) -> DownloadError:
-    """The content that was announced is no longer there."""
-    detail = f"{file['name']} was replaced meanwhile: deploy again, it is new"
-    return DownloadError("source-incomplete", detail)
-
-
-def read_range(open_range: OpenRange, name: str, start: int, stop: int, stopped: Event) -> bytes:
-    """Read a file from one offset up to another, and no more even if the server sends all.
-
-    Raises:
-        DownloadError: `download-corrupt` when the file is too short, `interrupted` when stopped.
-    """
-    found = bytearray()
-    with open_range(start, stop) as answer:
-        for block in answer.content(start):
-            if stopped.is_set():
-                raise DownloadError("interrupted", f"reading {name} was stopped")
-            found += block
-            if len(found) >= stop - start:
-                return bytes(found[: stop - start])
-    raise DownloadError("download-corrupt", f"{name} is shorter than was announced")

@@ -17,19 +17,12 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from functools import partial
 from typing import Any
 
-from moorage.adapters.transfer.file_checks import (
-    MANIFEST,
-    File,
-    damaged_files,
-    is_whole,
-    mismatch,
-    publish,
-    sha256_of,
-    size_of,
-    write,
-)
+from moorage.adapters.transfer.checksum import File, mismatch, sha256_of, size_of
+from moorage.adapters.transfer.file_checks import MANIFEST, damaged_files, is_whole, publish, write
 from moorage.adapters.transfer.mirror import Mirror
-from moorage.adapters.transfer.range_download import Download, DownloadError
+from moorage.adapters.transfer.prefetch import Connections
+from moorage.adapters.transfer.range_answer import DownloadError
+from moorage.adapters.transfer.range_download import Download
 
 TICK_SECONDS = 0.5
 FED_SECONDS = 60
@@ -65,6 +58,8 @@ class Job:
         self.workers = job.get("workers", 8)
         self.until = time.monotonic() + job.get("seconds", 3600)
         self.total = sum(file["size"] for file in self.files)
+        self.connections = Connections(self.workers)
+        self.checksums: dict[str, str] = {}
         self.dropped: set[str] = set()
         self.stopped = threading.Event()
 
@@ -141,9 +136,17 @@ class Job:
             if mirror.lost:
                 continue
             last = mirror is self.mirrors[-1]
-            fetch = partial(mirror.open_range, file)
+            download = Download(
+                file,
+                path,
+                partial(mirror.open_range, file),
+                self.stopped,
+                waits=mirror.waits,
+                connections=self.connections,
+                last=last,
+            )
             try:
-                Download(file, path, fetch, self.stopped, waits=mirror.waits, last=last).run()
+                self.checksums[file["name"]] = download.run()
                 return self._accept(file)
             except DownloadError as error:
                 trouble = error
@@ -162,8 +165,8 @@ class Job:
         manifest = json.loads(self.manifest)
         for file in manifest.get("files", ()):
             if not file.get("sha256"):
-                with open(self._at(file), "rb") as content:
-                    file["sha256"] = sha256_of(content)
+                known = self.checksums.get(file["name"])
+                file["sha256"] = known or sha256_of(self._at(file))
         return json.dumps(manifest, indent=1)
 
     def _at(self, file: File) -> str:

@@ -10,7 +10,7 @@ from threading import Event
 import pytest
 
 from moorage.adapters.sources.hub_client import HubClient
-from moorage.adapters.transfer import range_download
+from moorage.adapters.transfer import prefetch
 from moorage.common.failures import Cause, Failure
 from moorage.models.source import ModelFile
 from tests.adapters.sources.conftest import REPO
@@ -85,7 +85,7 @@ def test_a_leftover_longer_than_the_file_is_thrown_away(
 def test_a_very_large_file_comes_in_pieces(
     hub: Hub, commit: str, target: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(range_download, "PIECE", 90_000)
+    monkeypatch.setattr(prefetch, "LONGEST", 90_000)
     fetch(hub, commit, target)
     assert target.read_bytes() == DATA
     assert ranges(hub) == ["bytes=0-89999", "bytes=90000-179999", "bytes=180000-199999"]

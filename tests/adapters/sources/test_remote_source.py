@@ -240,9 +240,9 @@ def test_while_all_weights_are_read_others_learn_what_the_model_is(
     """That takes many minutes where the source announces no checksum that lasts."""
     found, add, read = source().resolve(spec), ModelStore.with_checksums, list[str]()
 
-    def slowly(self: ModelStore, manifest: Manifest) -> Manifest:
+    def slowly(self: ModelStore, manifest: Manifest, known: dict[str, str]) -> Manifest:
         read.append(source().resolve(spec).revision)
-        return add(self, manifest)
+        return add(self, manifest, known)
 
     monkeypatch.setattr("moorage.adapters.sources.remote_source.METADATA_SECONDS", 0.2)
     monkeypatch.setattr(ModelStore, "with_checksums", slowly)

@@ -21,9 +21,10 @@ import pytest
 from moorage.adapters.sources.hub_client import HubClient
 from moorage.adapters.sources.remote_source import RemoteClient
 from moorage.adapters.sources.s3_client import S3Client
-from moorage.adapters.transfer.file_checks import File
+from moorage.adapters.transfer.checksum import File
 from moorage.adapters.transfer.host_store import PROGRAM
-from moorage.adapters.transfer.range_download import Answer, Download, DownloadError
+from moorage.adapters.transfer.range_answer import Answer, DownloadError
+from moorage.adapters.transfer.range_download import Download
 from moorage.common.failures import Failure
 from moorage.models.source import ModelFile
 from tests.hub.tiny import pattern

@@ -11,8 +11,7 @@ import pytest
 
 from moorage.adapters.sources.store import Manifest, ModelStore
 from moorage.adapters.system.settings import Settings
-from moorage.adapters.transfer import bundle
-from moorage.adapters.transfer import file_checks as checks
+from moorage.adapters.transfer import bundle, checksum, file_checks
 from moorage.adapters.transfer import store_program as keeper
 from moorage.adapters.transfer.store_cleanup import OwnStore, RemoteStore, prune
 from moorage.inventory.fleet import Fleet, Host
@@ -35,7 +34,7 @@ def place(tmp_path: Path) -> Path:
         skipped=(),
         weights=WeightSummary(family="bin", bytes=5),
     )
-    store.publish(store.with_checksums(manifest))
+    store.publish(store.with_checksums(manifest, {}))
     return store.directory(COMMIT)
 
 
@@ -94,14 +93,22 @@ def test_damage_is_found_and_the_model_counts_as_incomplete_then(
 def test_what_was_touched_and_is_the_same_is_believed_again(tmp_path: Path, place: Path) -> None:
     own = ModelStore(tmp_path / "models", "acme/tiny")
     (place / "a.bin").write_bytes(b"hello")
-    before = checks.read_json(str(place / checks.STAMPS))
+    before = file_checks.read_json(str(place / file_checks.STAMPS))
     assert own.manifest(COMMIT)
-    assert checks.read_json(str(place / checks.STAMPS)) != before
+    assert file_checks.read_json(str(place / file_checks.STAMPS)) != before
 
 
 def test_it_does_the_same_as_a_program(tmp_path: Path, store: OwnStore) -> None:
     done = subprocess.run(
-        [sys.executable, "-I", "-c", bundle(keeper, checks), "list", str(tmp_path), "[]"],
+        [
+            sys.executable,
+            "-I",
+            "-c",
+            bundle(keeper, checksum, file_checks),
+            "list",
+            str(tmp_path),
+            "[]",
+        ],
         capture_output=True,
         text=True,
         check=True,

@@ -1,0 +1,23 @@
+"""The steps resolve and stage of a deploy, in a process of their own.
+
+MOORAGE_HOME=... MOORAGE_HUB_ENDPOINT=... python -m benchmarks.stage_model hf://ORG/NAME
+"""
+
+from __future__ import annotations
+
+import sys
+
+from moorage.adapters.sources import read_keys, source_for
+from moorage.adapters.system.settings import Settings
+from moorage.spec import ModelSpec
+
+
+def main() -> None:
+    """Bring the model into the home."""
+    spec = ModelSpec(name="model", source=sys.argv[1])
+    source = source_for(spec, Settings(), read_keys(spec))
+    source.stage(source.resolve(spec), lambda _done, _total: None)
+
+
+if __name__ == "__main__":
+    main()

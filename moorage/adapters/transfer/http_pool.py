@@ -1,0 +1,190 @@
+"""HTTP for files: connections are kept, redirects are checked; standard library only.
+
+Clients with more comfort take several times the processor time for each byte of a body.
+"""
+
+import base64
+import contextlib
+import http.client
+import socket
+import ssl
+import urllib.parse
+import urllib.request
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property, partial
+from typing import Any, cast
+
+from moorage.adapters.transfer.http_answer import TimedAnswer
+from moorage.adapters.transfer.redirects import Guard
+
+MOST_REDIRECTS = 5
+REDIRECTS = {301, 302, 303, 307, 308}
+LARGEST_REDIRECT = 65_536
+"""Bytes of its body; a connection that sends more is not used again."""
+
+Headers = Mapping[str, str]
+Origin = tuple[str, str]
+"""Scheme, and host with port."""
+
+
+class HttpPool:
+    """Connections to what serves the files of one source.
+
+    Args:
+        url: Of the source: where it may lead to depends on it.
+        seconds: How long to wait for a connection and for each next byte.
+        head_seconds: How long the head of an answer may take in all, or a whole redirect.
+        proxied: Whether the proxies of the environment are used.
+        context: Makes what TLS trusts, once it is needed.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        seconds: float,
+        head_seconds: float,
+        proxied: bool = False,
+        context: Callable[[], ssl.SSLContext] = ssl.create_default_context,
+    ) -> None:
+        self._guard, self._make_context = Guard(url), context
+        self._seconds, self._head_seconds = seconds, head_seconds
+        self._proxies = urllib.request.getproxies() if proxied else {}
+        self._idle: dict[Origin, list[http.client.HTTPConnection]] = defaultdict(list)
+        self._located: dict[str, str] = {}
+
+    @contextlib.contextmanager
+    def get(self, url: str, headers: Headers) -> Iterator[TimedAnswer]:
+        """The answer to a request, to be read inside the block. Redirects are followed.
+
+        Where they led to is asked at once the next time, until it refuses. `Authorization` is sent
+        to the host of the URL only.
+
+        Raises:
+            OSError: It cannot be reached, or leads to where it must not (`RedirectRefused`).
+            HTTPException: It does not answer in HTTP.
+        """
+        for at in filter(None, (self._located.get(url), url)):
+            try:
+                with self._follow(url, at, headers) as answer:
+                    if answer.status < 400 or at == url:
+                        yield answer
+                        return
+            except BaseException:
+                self._located.pop(url, None)
+                raise
+            self._located.pop(url, None)
+
+    @contextlib.contextmanager
+    def _follow(self, url: str, at: str, headers: Headers) -> Iterator[TimedAnswer]:
+        for _ in range(MOST_REDIRECTS + 1):
+            own = headers if _origin(at) == _origin(url) else _without_token(headers)
+            connection, answer = self._send(at, own)
+            try:
+                target = answer.headers.get("location") if answer.status in REDIRECTS else None
+                if not target:
+                    if at != url and answer.status < 400:
+                        self._located[url] = at
+                    answer.lift_deadline()
+                    yield answer
+                    return
+                answer.read(LARGEST_REDIRECT)
+            finally:
+                self._keep(at, connection, answer)
+            at = urllib.parse.urljoin(at, target)
+            self._guard.require_url(at)
+        raise OSError(f"{_origin(url)[1]} leads on and on")
+
+    def _send(self, url: str, headers: Headers) -> tuple[http.client.HTTPConnection, TimedAnswer]:
+        idle = self._idle[_origin(url)]
+        with contextlib.suppress(OSError, http.client.HTTPException, IndexError):
+            # IndexError: there is none. The others: the server has closed it meanwhile.
+            connection = idle.pop()
+            return connection, self._ask(connection, url, headers)
+        connection = self._open(urllib.parse.urlsplit(url))
+        return connection, self._ask(connection, url, headers)
+
+    def _ask(
+        self, connection: http.client.HTTPConnection, url: str, headers: Headers
+    ) -> TimedAnswer:
+        proxy = self._proxy(urllib.parse.urlsplit(url))
+        is_relayed = proxy is not None and url.startswith("http:")
+        sent = {**headers, **(_proxy_headers(proxy) if proxy and is_relayed else {})}
+        try:
+            if connection.sock is None:
+                connection.connect()
+            connection.request("GET", url if is_relayed else _path(url), headers=sent)
+            return cast(TimedAnswer, connection.getresponse())
+        except BaseException:
+            connection.close()
+            raise
+
+    def _open(self, at: urllib.parse.SplitResult) -> http.client.HTTPConnection:
+        """A connection that is not made yet: to checked addresses only, or to a proxy."""
+        proxy = self._proxy(at)
+        host, port = (proxy or at).hostname or "", (proxy or at).port
+        connection = (
+            http.client.HTTPSConnection(host, port, timeout=self._seconds, context=self._context)
+            if at.scheme == "https"
+            else http.client.HTTPConnection(host, port, timeout=self._seconds)
+        )
+        timed = partial(TimedAnswer, seconds=self._head_seconds)
+        connection.response_class = timed  # type: ignore[assignment]
+        if proxy is None:
+            connection._create_connection = self._connect  # type: ignore[attr-defined]
+        elif at.scheme == "https":
+            connection.set_tunnel(at.hostname or "", at.port, _proxy_headers(proxy))
+        return connection
+
+    def _connect(self, address: tuple[str, int], *more: Any) -> socket.socket:
+        *others, last = self._guard.addresses(*address)
+        for one in others:
+            with contextlib.suppress(OSError):
+                return socket.create_connection((one, address[1]), *more)
+        return socket.create_connection((last, address[1]), *more)
+
+    @cached_property
+    def _context(self) -> ssl.SSLContext:
+        return self._make_context()
+
+    def _proxy(self, at: urllib.parse.SplitResult) -> urllib.parse.SplitResult | None:
+        proxy = self._proxies.get(at.scheme)
+        if not proxy or urllib.request.proxy_bypass(at.hostname or ""):
+            return None
+        return urllib.parse.urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+
+    def _keep(
+        self,
+        url: str,
+        connection: http.client.HTTPConnection,
+        answer: TimedAnswer,
+    ) -> None:
+        """Use the connection again if all of the answer was read."""
+        is_read = answer.isclosed() or answer.length == 0
+        answer.close()
+        if is_read and not answer.will_close:
+            self._idle[_origin(url)].append(connection)
+        else:
+            connection.close()
+
+
+def _origin(url: str) -> Origin:
+    parts = urllib.parse.urlsplit(url)
+    return parts.scheme, parts.netloc
+
+
+def _path(url: str) -> str:
+    parts = urllib.parse.urlsplit(url)
+    return urllib.parse.urlunsplit(("", "", parts.path or "/", parts.query, ""))
+
+
+def _without_token(headers: Headers) -> Headers:
+    return {name: value for name, value in headers.items() if name != "Authorization"}
+
+
+def _proxy_headers(proxy: urllib.parse.SplitResult) -> dict[str, str]:
+    if not proxy.username:
+        return {}
+    words = ":".join(urllib.parse.unquote(word or "") for word in (proxy.username, proxy.password))
+    return {"Proxy-Authorization": f"Basic {base64.b64encode(words.encode()).decode()}"}
