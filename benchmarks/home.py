@@ -39,6 +39,7 @@ from tests.simulated_hosts import SimulatedHosts
 
 REPOSITORY = Path(__file__).parents[1]
 COMMANDS = ("status", "status --json", "history m0000", "show m0000")
+EMPTY = ", empty home"
 IDLE_SECONDS = 300
 
 
@@ -84,7 +85,7 @@ def measure_large(hosts: int, models: int, releases: int, empty: Path) -> None:
         for words in COMMANDS:
             measure_command(*words.split())
             with home(empty):
-                measure_command(*words.split(), note=", empty home")
+                measure_command(*words.split(), note=EMPTY)
         measure_queries()
         fleet = simulated.fleet
         with channel_scope(Channel.CLI):
@@ -109,7 +110,7 @@ async def reconcile(fleet: Fleet) -> None:
     """Look at all hosts and decide, as a reconcile does that finds nothing to do."""
     with journal() as opened:
         found = await plan_reconcile(RunContext(opened, "", datetime.now(UTC)), fleet)
-    assert not found.result, found.message
+    assert not found.result, f"{found.message}: {found.result[0].action.reason}"
 
 
 def measure_flow_run() -> None:
@@ -149,7 +150,7 @@ def measure_command(*words: str, note: str = "") -> None:
         env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        check=False,
+        check=note != EMPTY,  # which knows no model
     )
     shown = " ".join(word for word in words if not word.startswith("/"))
     _print(f"moorage {shown}{note}", time.perf_counter() - begin, _children() - before)

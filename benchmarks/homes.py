@@ -86,7 +86,8 @@ class _Template:
     def __init__(self, ledger: str, hosts: int) -> None:
         record = _a_record(self.MODEL, self.ID, ledger, hosts).model_dump(mode="json")
         self.verdicts, record = split_verdicts(record)
-        self._host = record["placement"]["seats"][0]["host"]
+        workload = record["workloads"][0]
+        self._host, self._address = workload["host"], workload["address"]
         self._text = json.dumps(record)
 
     def record(self, one: Served, number: int = 0) -> dict[str, Any]:
@@ -94,8 +95,8 @@ class _Template:
         words = {
             self.ID: release_id(one.model, number or one.releases),
             self.MODEL: one.model,
+            f'"address": "{self._address}"': f'"address": "{one.address}"',
             self._host: one.host,
-            '"address": "local"': f'"address": "{one.address}"',
         }
         text = self._text
         for word, other in words.items():
