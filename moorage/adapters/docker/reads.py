@@ -9,11 +9,12 @@ import socket
 import ssl
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any
 
 from moorage.adapters.hosts.observation import Observation
+from moorage.adapters.transfer.http_answer import TimedAnswer
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import MIB
 from moorage.engines.launch import LABEL_LEDGER, LABEL_RELEASE, Workload
@@ -21,7 +22,7 @@ from moorage.inventory.access import DOCKER_SOCKET, LOCAL, Access, parse_access
 
 CONNECT_SECONDS = 5
 LIST_SECONDS, OBSERVE_SECONDS = 15, 60
-"""How long a daemon may be silent; one that unpacks an image is slow."""
+"""How long a whole answer may take; a daemon that unpacks an image is slow."""
 
 MOST_BYTES = 16 * MIB
 """Of an answer. A container takes a few KiB."""
@@ -93,6 +94,7 @@ def _connection(address: str, seconds: int) -> Iterator[HTTPConnection]:
         with closing(_opened(access)) as connection:
             connection.connect()
             connection.sock.settimeout(seconds)
+            connection.response_class = partial(TimedAnswer, seconds=seconds)  # type: ignore[assignment]
             yield connection
     except (OSError, HTTPException, ValueError) as error:
         from moorage.adapters.docker.errors import reach_failure  # noqa: PLC0415  (imports docker)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -21,6 +22,8 @@ from moorage.adapters.docker.reads import (
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import LABEL_LEDGER, LABEL_RELEASE
 from tests.builders import LEDGER, a_workload
+from tests.hostile_engine import HostileEngine
+from tests.waiting import PATIENCE_SECONDS
 
 RUNS: dict[str, Any] = {"Status": "running", "ExitCode": 0}
 
@@ -173,3 +176,16 @@ def test_this_machine_s_daemon_is_the_one_that_docker_would_ask(
         monkeypatch.setenv(name, variables.get(name, ""))
     found = as_docker_would()
     assert (found.address, found.certificates) == expected
+
+
+@pytest.mark.parametrize("misbehaviour", ["drips its headers", "drips its body"])
+def test_a_daemon_that_drips_its_answer_is_given_up_in_time(
+    misbehaviour: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reads, "LIST_SECONDS", 1)
+    with HostileEngine(misbehaviour) as daemon:
+        began = time.monotonic()
+        with pytest.raises(Failure, match="no answer in time") as failed:
+            list_containers(daemon.url.replace("http", "tcp"))
+    assert failed.value.cause == Cause.RUNTIME_UNAVAILABLE
+    assert time.monotonic() - began < PATIENCE_SECONDS
