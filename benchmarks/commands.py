@@ -85,9 +85,9 @@ def measure(place: Path, environment: dict[str, str]) -> Iterator[tuple[str, Cos
 
 def run(command: list[str] | tuple[str, ...], place: Path, environment: dict[str, str]) -> Cost:
     """What one command costs."""
-    begin, before = time.perf_counter(), _cpu()
+    begin, before = time.perf_counter(), children_seconds()
     done = subprocess.run(command, cwd=place, env=environment, capture_output=True, check=False)
-    cost = Cost(time.perf_counter() - begin, _cpu() - before)
+    cost = Cost(time.perf_counter() - begin, children_seconds() - before)
     if done.returncode not in (0, MISSING) and command[0] != "docker":
         raise SystemExit(f"{command}: {done.stderr.decode()}")
     return cost
@@ -105,7 +105,8 @@ def report(rounds: list[dict[str, Cost]]) -> None:
         print(f"{name:<34} {first.wall:10.2f} {wall:7.2f} {cpu:7.2f}")
 
 
-def _cpu() -> float:
+def children_seconds() -> float:
+    """Processor seconds of all children that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 

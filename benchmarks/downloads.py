@@ -238,10 +238,10 @@ def run(command: Command) -> Cost:
             check=False,
         )
         output.seek(0)
-        said = output.read().decode()
-    if done.returncode or '"cause"' in said:
-        sys.exit(f"{command.words[:4]}: {said[-3000:]}")
-    return Cost(*map(float, said.splitlines()[-1].split()))
+        written = output.read().decode()
+    if done.returncode or '"cause"' in written:
+        sys.exit(f"{command.words[:4]}: {written[-3000:]}")
+    return Cost(*map(float, written.splitlines()[-1].split()))
 
 
 def report(title: str, size: int, costs: Mapping[str, list[Cost]]) -> None:

@@ -12,9 +12,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-import resource
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -23,6 +21,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
+from benchmarks.commands import MOORAGE, REPOSITORY, children_seconds
 from benchmarks.homes import Served, make_home
 from benchmarks.large_model import write_large_model
 from flows.dry_run import RunContext, plan_reconcile
@@ -37,7 +36,6 @@ from tasks.journal import journal
 from tasks.policy import channel_scope
 from tests.simulated_hosts import SimulatedHosts
 
-REPOSITORY = Path(__file__).parents[1]
 COMMANDS = ("status", "status --json", "history m0000", "show m0000")
 EMPTY = ", empty home"
 IDLE_SECONDS = 300
@@ -144,16 +142,16 @@ def home(folder: Path) -> Iterator[None]:
 
 def measure_command(*words: str, note: str = "") -> None:
     """Run a command as it is typed."""
-    begin, before = time.perf_counter(), _children()
+    begin, before = time.perf_counter(), children_seconds()
     subprocess.run(
-        [sys.executable, "-m", "moorage.cli", *words],
+        [*MOORAGE, *words],
         env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         check=note != EMPTY,  # which knows no model
     )
     shown = " ".join(word for word in words if not word.startswith("/"))
-    _print(f"moorage {shown}{note}", time.perf_counter() - begin, _children() - before)
+    _print(f"moorage {shown}{note}", time.perf_counter() - begin, children_seconds() - before)
 
 
 def twice(what: str, work: Callable[[], object]) -> None:
@@ -173,11 +171,6 @@ def timed(what: str) -> Iterator[None]:
 
 def _print(what: str, wall: float, cpu: float) -> None:
     print(f"{what:<48} {wall:7.2f} s {cpu:7.2f} CPU-s", flush=True)
-
-
-def _children() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 if __name__ == "__main__":

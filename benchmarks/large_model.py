@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from math import prod
 from pathlib import Path
 
+from tests.hub.tiny import with_header
+
 CONFIG = Path(__file__).parents[1] / "tests/conformance/data/memory/deepseek-v3/config.json"
 FILES = 163
 BYTES = {"F8_E4M3": 1, "F32": 4, "BF16": 2}
@@ -78,7 +80,5 @@ def _write(path: Path, tensors: list[Tensor]) -> None:
     for name, dtype, shape in tensors:
         begin, end = end, end + prod(shape) * BYTES[dtype]
         header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [begin, end]}
-    text = json.dumps(header).encode()
     with path.open("wb") as file:
-        file.write(len(text).to_bytes(8, "little") + text)
-        file.truncate(8 + len(text) + end)
+        file.truncate(file.write(with_header(json.dumps(header).encode())) + end)

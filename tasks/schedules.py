@@ -48,7 +48,7 @@ async def set_schedules(models: Collection[str] | None, wanted: Sequence[ModelSc
         deployments = await scheduled_deployments()
         for one in deployments:
             named = {schedule.model for schedule in one.schedules}
-            ours = await in_thread(_known, named) if models is None else models
+            ours = await in_thread(_own_models, named) if models is None else models
             changes = schedule_changes(
                 [schedule for schedule in wanted if schedule.deployment == one.name],
                 [schedule for schedule in one.schedules if schedule.model in ours],
@@ -75,6 +75,6 @@ def fleet_parameter(fleet: Fleet) -> dict[str, object]:
     return fleet.model_dump(mode="json", exclude_defaults=True)
 
 
-def _known(models: Collection[str]) -> set[str]:
+def _own_models(models: Collection[str]) -> set[str]:
     """Those of which the ledger has a release; others are of other ledgers."""
     return set(models).intersection(ledger().releases.models())

@@ -150,7 +150,13 @@ class TestFleet:
         daemon = Daemon(name, link, folder, certificates, self.network.net, **options)
         self._stack.callback(daemon.close)
         daemon.start_with(*images)
-        sshd = Sshd(link, folder / "sshd", self.key.with_suffix(".pub"), daemon.socket)
+        sshd = Sshd(
+            link.address,
+            folder / "sshd",
+            self.key.with_suffix(".pub"),
+            daemon.socket,
+            entering=link.entering,
+        )
         self._stack.callback(sshd.stop)
         sshd.start()
         return FleetHost(name, link, daemon, sshd)

@@ -64,7 +64,13 @@ class Site:
         self.daemon.start()
         self.daemon.load(image, HELPER)
         self.key = make_ssh_key(folder / "ssh" / "id")
-        sshd = Sshd(self.link, folder / "sshd", self.key.with_suffix(".pub"), self.daemon.socket)
+        sshd = Sshd(
+            self.link.address,
+            folder / "sshd",
+            self.key.with_suffix(".pub"),
+            self.daemon.socket,
+            entering=self.link.entering,
+        )
         stack.callback(sshd.stop)
         sshd.start()
         self.known_hosts = folder / "ssh" / "known_hosts"

@@ -12,15 +12,14 @@ from docker.constants import DEFAULT_DOCKER_API_VERSION as NEWEST_API
 from docker.errors import APIError, DockerException
 from docker.tls import TLSConfig
 
+from moorage.adapters.docker.connection import CONNECT_SECONDS, as_docker_would
 from moorage.adapters.docker.errors import reach_failure
-from moorage.adapters.docker.reads import as_docker_would
 from moorage.adapters.ssh import TUNNELS
 from moorage.common.failures import Cause, Failure
 from moorage.common.versions import version_key
 from moorage.inventory.access import LOCAL, Access, parse_access
 from moorage.inventory.checks import OLDEST_API
 
-CONNECT_SECONDS = 5
 READ_SECONDS = 60
 """How long a daemon may be silent; creating a container from a large image takes a while."""
 

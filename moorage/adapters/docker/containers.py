@@ -9,8 +9,8 @@ from docker.models.containers import Container
 
 from moorage.adapters.docker.client import CONFLICT, daemon, require_device_requests
 from moorage.adapters.docker.container_options import container_arguments, deliver
+from moorage.adapters.docker.container_states import belongs, observe_containers
 from moorage.adapters.docker.errors import start_failure
-from moorage.adapters.docker.reads import observe_containers
 from moorage.adapters.engines.engine_folders import make_cache_folders
 from moorage.adapters.hosts.observation import Observation, log_of_container
 from moorage.adapters.secrets import redact
@@ -113,7 +113,7 @@ class DockerRuntime:
             leftover = client.containers.get(spec.name)
         except NotFound:
             return
-        if not _belongs(leftover, planned_workload(spec)):
+        if not belongs(leftover.labels, planned_workload(spec)):
             raise Failure(
                 Cause.LAUNCH_REFUSED,
                 f"a container named {spec.name} is on {spec.host} that this ledger does not know",
@@ -129,15 +129,7 @@ def _find(client: docker.DockerClient, workload: Workload) -> Container | None:
         container = client.containers.get(workload.name)
     except NotFound:
         return None
-    return container if _belongs(container, workload) else None
-
-
-def _belongs(container: Container, workload: Workload) -> bool:
-    labels = container.labels
-    return (labels.get(LABEL_RELEASE), labels.get(LABEL_LEDGER)) == (
-        workload.release,
-        workload.ledger,
-    )
+    return container if belongs(container.labels, workload) else None
 
 
 def remove_container(container: Container) -> None:

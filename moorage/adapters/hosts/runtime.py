@@ -9,19 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from moorage.adapters.hosts.observation import Observation
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.system.settings import Settings
-from moorage.engines.launch import (
-    LABEL_HELPER,
-    LABEL_LEDGER,
-    LABEL_MODEL,
-    LABEL_RELEASE,
-    ContainerSpec,
-    Workload,
-)
+from moorage.engines.launch import ContainerSpec, Workload
 from moorage.operations.reconcile.cluster_state import ObservedWorkload, Place
 from moorage.spec import RuntimeName
 
@@ -38,9 +31,7 @@ CONFIG_WAIT_SECONDS = 180.0
 """How long to wait for another change of a cluster's config. It takes a second or two; the first
 change may wait for Serve itself."""
 
-LIST_SECONDS = 15
-RUNS = {"running", "paused", "restarting"}
-STOP_SECONDS = 10.0
+REMOVE_SECONDS, STOP_SECONDS = 15, 10.0
 
 
 def runtime_for(one: ContainerSpec | Workload | Place, settings: Settings) -> Runtime:
@@ -84,17 +75,18 @@ def list_workloads(
         return tuple(_processes(settings).workloads(ledger))
     if place.runtime == RuntimeName.RAY:
         return tuple(_application(one, settings) for one in known)
-    from moorage.adapters.docker.reads import list_containers  # noqa: PLC0415  (see above)
+    from moorage.adapters.docker.container_states import list_own  # noqa: PLC0415  (see above)
 
-    listed = list_containers(place.address)
-    return tuple(_listed_container(one) for one in listed if _is_ours(one, ledger))
+    return list_own(place.address, ledger)
 
 
 def observe_workloads(workloads: Sequence[Workload], settings: Settings) -> list[Observation]:
     """The states of workloads of one place; raises as the runtime's `observe`."""
     first = workloads[0]
     if first.runtime == RuntimeName.DOCKER:
-        from moorage.adapters.docker.reads import observe_containers  # noqa: PLC0415  (see above)
+        from moorage.adapters.docker.container_states import (  # noqa: PLC0415  (see above)
+            observe_containers,
+        )
 
         return observe_containers(first.address, workloads)
     runtime = runtime_for(first, settings)
@@ -123,7 +115,7 @@ def _remove_helper(place: Place, found: ObservedWorkload) -> None:
     from moorage.adapters.docker.client import daemon  # noqa: PLC0415  (see above)
     from moorage.adapters.docker.containers import remove_container  # noqa: PLC0415  (see above)
 
-    with daemon(place.address, LIST_SECONDS) as client, suppress(NotFound):
+    with daemon(place.address, REMOVE_SECONDS) as client, suppress(NotFound):
         remove_container(client.containers.get(found.identity))
 
 
@@ -136,25 +128,4 @@ def _application(workload: Workload, settings: Settings) -> ObservedWorkload:
         running=state.running,
         state=state.detail,
         since=datetime.now(UTC),
-    )
-
-
-def _is_ours(listed: dict[str, Any], ledger: str) -> bool:
-    labels = listed.get("Labels") or {}
-    return labels.get(LABEL_LEDGER) == ledger or LABEL_HELPER in labels
-
-
-def _listed_container(listed: dict[str, Any]) -> ObservedWorkload:
-    labels, state = listed.get("Labels") or {}, listed["State"]
-    verb = "exited" if state == "exited" else f"is {state}"
-    return ObservedWorkload(
-        name=str((listed.get("Names") or ["/?"])[0]).lstrip("/"),
-        identity=str(listed["Id"]),
-        release=labels.get(LABEL_RELEASE, ""),
-        model=labels.get(LABEL_MODEL, ""),
-        running=state in RUNS,
-        state=f"the container {verb} ({listed['Status']})",
-        since=datetime.fromtimestamp(int(listed["Created"]), UTC),
-        helper=labels.get(LABEL_HELPER, ""),
-        fresh=state == "created",
     )

@@ -160,7 +160,7 @@ def _failures(engine: Engine, *, only_reads: bool) -> Iterator[None]:
     try:
         yield
     except SQLAlchemyError as error:
-        if MALFORMED in str(error):
+        if MALFORMED in str(getattr(error, "orig", "")):  # not in what was to be written
             raise unreadable(error, shown_url(engine.url), _undecodable(engine)) from error
         raise trouble(error, shown_url(engine.url)) from error
     except UNDECODABLE as error:

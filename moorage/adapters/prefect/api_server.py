@@ -170,7 +170,7 @@ def serve(host: str, port: int, names: Collection[str], idle_seconds: float = 0)
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Serve as the arguments say; None = those of this process."""
-    # What is imported from here on stays; to look for garbage in it took a tenth of the start.
+    # What is imported from here on stays; to look for garbage in it takes a tenth of the start.
     gc.set_threshold(10_000, 20, 20)
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--host", default="127.0.0.1")

@@ -40,8 +40,9 @@ START_SECONDS = 120.0
 STOP_SECONDS = 30.0
 POLL_SECONDS = 0.05
 
-NAMING = ("PREFECT_API_URL", "PREFECT_PROFILE", "PREFECT_PROFILES_PATH")
+API_VARIABLES = ("PREFECT_API_URL", "PREFECT_PROFILE", "PREFECT_PROFILES_PATH")
 SETTINGS_FILES = (".env", "prefect.toml", "pyproject.toml")
+"""Where Prefect finds the address of an API, besides the profiles in its home."""
 
 QUIET = {
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
@@ -164,7 +165,7 @@ def may_know_a_server(folder: Path) -> bool:
     """
     home = Path(os.environ.get("PREFECT_HOME", "~/.prefect")).expanduser()
     files = (*(folder / name for name in SETTINGS_FILES), home / "profiles.toml")
-    return any(map(os.environ.get, NAMING)) or any(file.exists() for file in files)
+    return any(map(os.environ.get, API_VARIABLES)) or any(file.exists() for file in files)
 
 
 def running_server(home: Path) -> RunningServer | None:

@@ -1,4 +1,4 @@
-"""Reads from daemons without a client: what they answer, and why they do not."""
+"""Containers as daemons show them, and daemons that do not answer as one should."""
 
 from __future__ import annotations
 
@@ -13,12 +13,8 @@ from typing import Any
 
 import pytest
 
-from moorage.adapters.docker import reads
-from moorage.adapters.docker.reads import (
-    as_docker_would,
-    list_containers,
-    observe_containers,
-)
+from moorage.adapters.docker import connection, container_states
+from moorage.adapters.docker.container_states import list_containers, observe_containers
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import LABEL_LEDGER, LABEL_RELEASE
 from tests.builders import LEDGER, a_workload
@@ -130,7 +126,7 @@ def test_all_containers_are_listed(monkeypatch: pytest.MonkeyPatch, address: str
 def test_an_answer_that_makes_no_sense_is_a_daemon_that_is_out_of_reach(
     monkeypatch: pytest.MonkeyPatch, address: str, answer: tuple[int, bytes]
 ) -> None:
-    monkeypatch.setattr(reads, "MOST_BYTES", 64)
+    monkeypatch.setattr(connection, "MOST_BYTES", 64)
     answers(monkeypatch, listed=answer)
     with pytest.raises(Failure) as caught:
         list_containers(address)
@@ -141,7 +137,7 @@ def test_an_answer_that_makes_no_sense_is_a_daemon_that_is_out_of_reach(
 def test_a_daemon_that_is_away_or_says_nothing_is_out_of_reach(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(reads, "LIST_SECONDS", 0.1)
+    monkeypatch.setattr(container_states, "LIST_SECONDS", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         for address in (f"tcp://127.0.0.1:{silent.getsockname()[1]}", f"unix://{tmp_path}/none"):
             with pytest.raises(Failure) as caught:
@@ -149,40 +145,11 @@ def test_a_daemon_that_is_away_or_says_nothing_is_out_of_reach(
             assert caught.value.cause is Cause.RUNTIME_UNAVAILABLE
 
 
-def test_missing_certificates_are_named(tmp_path: Path) -> None:
-    with pytest.raises(Failure) as caught:
-        list_containers(f"tcp://127.0.0.1:2376?certificates={tmp_path}")
-    assert caught.value.cause is Cause.HOST_UNAUTHORIZED
-    assert str(tmp_path) in caught.value.detail
-    assert "ca.pem" in caught.value.suggestion
-
-
-@pytest.mark.parametrize(
-    ("variables", "expected"),
-    [
-        ({}, ("unix:///var/run/docker.sock", "")),
-        ({"DOCKER_TLS_VERIFY": "1"}, ("unix:///var/run/docker.sock", "")),
-        ({"DOCKER_HOST": "tcp://gpu-1:2375"}, ("tcp://gpu-1:2375", "")),
-        (
-            {"DOCKER_HOST": "tcp://gpu-1:2376", "DOCKER_TLS_VERIFY": "1", "DOCKER_CERT_PATH": "/c"},
-            ("tcp://gpu-1:2376", "/c"),
-        ),
-    ],
-)
-def test_this_machine_s_daemon_is_the_one_that_docker_would_ask(
-    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], expected: tuple[str, str]
-) -> None:
-    for name in ("DOCKER_HOST", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH"):
-        monkeypatch.setenv(name, variables.get(name, ""))
-    found = as_docker_would()
-    assert (found.address, found.certificates) == expected
-
-
 @pytest.mark.parametrize("misbehaviour", ["drips its headers", "drips its body"])
 def test_a_daemon_that_drips_its_answer_is_given_up_in_time(
     misbehaviour: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reads, "LIST_SECONDS", 1)
+    monkeypatch.setattr(container_states, "LIST_SECONDS", 1)
     with HostileEngine(misbehaviour) as daemon:
         began = time.monotonic()
         with pytest.raises(Failure, match="no answer in time") as failed:

@@ -1,0 +1,112 @@
+"""Connections to Docker daemons without a client, for reading: of many hosts that costs a third.
+
+A path without a version is answered in the daemon's newest one, so no version is requested before.
+"""
+
+import os
+import socket
+import ssl
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from functools import lru_cache, partial
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from typing import Any
+
+from moorage.adapters.transfer.http_answer import TimedAnswer
+from moorage.common.failures import Cause, Failure
+from moorage.common.strict_json import JsonLimits, decode
+from moorage.common.units import MIB
+from moorage.inventory.access import DOCKER_SOCKET, LOCAL, Access, parse_access
+
+CONNECT_SECONDS = 5
+MOST_BYTES = 16 * MIB
+"""Of an answer. A container takes a few KiB."""
+
+LIMITS = JsonLimits(size=MOST_BYTES, entries=1_000_000)
+
+OK, NOT_FOUND = 200, 404
+
+
+def as_docker_would() -> Access:
+    """The daemon of `DOCKER_HOST` and related variables, else the default socket."""
+    address = os.environ.get("DOCKER_HOST") or f"unix://{DOCKER_SOCKET}"
+    folder = os.environ.get("DOCKER_CERT_PATH", "")
+    if os.environ.get("DOCKER_TLS_VERIFY"):
+        folder = folder or os.path.expanduser("~/.docker")
+    return Access(address=address, certificates=folder if address.startswith("tcp:") else "")
+
+
+@contextmanager
+def connection(address: str, seconds: int) -> Iterator[HTTPConnection]:
+    """A connection to a daemon, by its address as in the fleet; each whole answer has so long.
+
+    Raises:
+        Failure: `RUNTIME_UNAVAILABLE`, `HOST_UNTRUSTED` or `HOST_UNAUTHORIZED`, as
+            `client.daemon_failures`.
+    """
+    access = parse_access(address)
+    try:
+        with closing(_opened(access)) as opened:
+            opened.connect()
+            opened.sock.settimeout(seconds)
+            opened.response_class = partial(TimedAnswer, seconds=seconds)  # type: ignore[assignment]
+            yield opened
+    except (OSError, HTTPException, ValueError) as error:
+        from moorage.adapters.docker.errors import reach_failure  # noqa: PLC0415  (imports docker)
+
+        raise reach_failure(error, access.address) from error
+
+
+def get(daemon: HTTPConnection, path: str) -> Any:
+    """The answer to a GET request; None where there is no such thing."""
+    daemon.request("GET", path)
+    answer = daemon.getresponse()
+    body = answer.read(MOST_BYTES + 1)
+    if len(body) > MOST_BYTES:
+        raise ValueError(f"its answer has more than {MOST_BYTES:,} bytes")
+    if answer.status == NOT_FOUND:
+        return None
+    if answer.status != OK:
+        raise ValueError(f"{answer.status} {answer.reason}: {body[:300].decode(errors='replace')}")
+    return decode(body, LIMITS)
+
+
+def _opened(access: Access) -> HTTPConnection:
+    access = as_docker_would() if access.scheme == LOCAL else access
+    if access.scheme == "ssh":
+        from moorage.adapters.ssh import TUNNELS  # noqa: PLC0415  (few hosts need it)
+
+        return _SocketConnection(str(TUNNELS.socket(access)))
+    if access.scheme == "unix":
+        return _SocketConnection(access.socket)
+    if not access.certificates:
+        return HTTPConnection(access.machine, access.port, timeout=CONNECT_SECONDS)
+    context = _tls(access.certificates)
+    return HTTPSConnection(access.machine, access.port, timeout=CONNECT_SECONDS, context=context)
+
+
+class _SocketConnection(HTTPConnection):
+    """HTTP over a Unix socket."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__("localhost", timeout=CONNECT_SECONDS)
+        self._path = path
+
+    def connect(self) -> None:
+        """Connect to the socket."""
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
+
+
+@lru_cache
+def _tls(folder: str) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cafile=f"{folder}/ca.pem")
+        context.load_cert_chain(f"{folder}/cert.pem", f"{folder}/key.pem")
+    except OSError as error:
+        from moorage.adapters.docker.errors import NO_CERTIFICATES  # noqa: PLC0415  (as above)
+
+        detail = f"{folder}: {error.strerror or error}"
+        raise Failure(Cause.HOST_UNAUTHORIZED, detail, suggestion=NO_CERTIFICATES) from error
+    return context

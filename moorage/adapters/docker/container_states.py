@@ -1,0 +1,100 @@
+"""Containers as their daemon shows them: those of a ledger, and the states of workloads."""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from moorage.adapters.docker.connection import connection, get
+from moorage.adapters.hosts.observation import Observation
+from moorage.engines.launch import (
+    LABEL_HELPER,
+    LABEL_LEDGER,
+    LABEL_MODEL,
+    LABEL_RELEASE,
+    Workload,
+)
+from moorage.operations.reconcile.cluster_state import ObservedWorkload
+
+LIST_SECONDS, OBSERVE_SECONDS = 15, 60
+"""How long a whole answer may take; a daemon that unpacks an image is slow."""
+
+RUNS = {"running", "paused", "restarting"}
+
+
+def list_own(address: str, ledger: str) -> tuple[ObservedWorkload, ...]:
+    """The containers of a daemon that carry the label of a ledger, and all helpers.
+
+    Raises:
+        Failure: As `connection`.
+    """
+    return tuple(_listed(one) for one in list_containers(address) if _is_own(one, ledger))
+
+
+def list_containers(address: str) -> list[dict[str, Any]]:
+    """All containers of a daemon, as it lists them; raises as `connection`."""
+    with connection(address, LIST_SECONDS) as daemon:
+        listed: list[dict[str, Any]] = get(daemon, "/containers/json?all=1")
+        return listed
+
+
+def observe_containers(address: str, workloads: Iterable[Workload]) -> list[Observation]:
+    """The states of containers of one daemon; raises as `connection`."""
+    with connection(address, OBSERVE_SECONDS) as daemon:
+        return [_observation(get(daemon, f"/containers/{one.name}/json"), one) for one in workloads]
+
+
+def belongs(labels: Mapping[str, str], workload: Workload) -> bool:
+    """Whether a container with these labels is that of a workload; another may have its name."""
+    return (labels.get(LABEL_RELEASE), labels.get(LABEL_LEDGER)) == (
+        workload.release,
+        workload.ledger,
+    )
+
+
+def _is_own(listed: dict[str, Any], ledger: str) -> bool:
+    labels = listed.get("Labels") or {}
+    return labels.get(LABEL_LEDGER) == ledger or LABEL_HELPER in labels
+
+
+def _listed(listed: dict[str, Any]) -> ObservedWorkload:
+    labels, state = listed.get("Labels") or {}, listed["State"]
+    return ObservedWorkload(
+        name=str((listed.get("Names") or ["/?"])[0]).lstrip("/"),
+        identity=str(listed["Id"]),
+        release=labels.get(LABEL_RELEASE, ""),
+        model=labels.get(LABEL_MODEL, ""),
+        running=state in RUNS,
+        state=f"{_in_words(state)} ({listed['Status']})",
+        since=datetime.fromtimestamp(int(listed["Created"]), UTC),
+        helper=labels.get(LABEL_HELPER, ""),
+        fresh=state == "created",
+    )
+
+
+def _observation(container: dict[str, Any] | None, workload: Workload) -> Observation:
+    """A container that waits for its restart counts as running, and shows how it ended.
+
+    A foreign one of the same name does not count.
+    """
+    labels = (container or {}).get("Config", {}).get("Labels") or {}
+    if container is None or not belongs(labels, workload):
+        return Observation(running=False, detail="the container is gone")
+    state, restarts = container["State"], int(container["RestartCount"])
+    running = state["Status"] in RUNS
+    killed = bool(state.get("OOMKilled"))
+    words = [_in_words(state["Status"])]
+    if restarts:
+        words.append(f"Docker restarted it {restarts} times")
+    if output := "it ran out of memory" if killed else state.get("Error"):
+        words.append(output)
+    return Observation(
+        running=running,
+        exit_code=None if running and state["Status"] != "restarting" else state["ExitCode"],
+        out_of_memory=killed,
+        restarts=restarts,
+        detail=": ".join(words),
+    )
+
+
+def _in_words(state: str) -> str:
+    return "the container exited" if state == "exited" else f"the container is {state}"
