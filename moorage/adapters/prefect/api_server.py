@@ -43,19 +43,20 @@ NO_FRAMES = (
 
 
 class IdleWatch:
-    """Ends the server once nobody has asked it anything for so many seconds.
+    """Ends the server once nobody has asked it anything for so many seconds since it can answer.
 
     Questions about its health do not count.
     """
 
     def __init__(self, app: App, seconds: float) -> None:
         self._app, self._seconds = app, seconds
-        self._open, self._last = 0, time.monotonic()
-        threading.Thread(target=self._watch, daemon=True).start()
+        self._open, self._last = 0, 0.0
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer one connection."""
-        if scope["type"] == "lifespan" or scope["path"].endswith("/health"):
+        if scope["type"] == "lifespan":
+            return await self._app(scope, receive, self._watched(send))
+        if scope["path"].endswith("/health"):
             return await self._app(scope, receive, send)
         self._open += 1
         try:
@@ -63,6 +64,15 @@ class IdleWatch:
         finally:
             self._open -= 1
             self._last = time.monotonic()
+
+    def _watched(self, send: Send) -> Send:
+        async def sent(message: Message) -> None:
+            if message["type"] == "lifespan.startup.complete":
+                self._last = time.monotonic()
+                threading.Thread(target=self._watch, daemon=True).start()
+            await send(message)
+
+        return sent
 
     def _watch(self) -> None:
         while self._open or time.monotonic() - self._last < self._seconds:
