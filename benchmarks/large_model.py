@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterator
-from math import prod
 from pathlib import Path
 
-from tests.hub.tiny import with_header
+from benchmarks.hollow_model import write_sparse
 
 CONFIG = Path(__file__).parents[1] / "tests/conformance/data/memory/deepseek-v3/config.json"
 FILES = 163
-BYTES = {"F8_E4M3": 1, "F32": 4, "BF16": 2}
 LINEARS = {
     "q_a_proj": (1536, 7168),
     "q_b_proj": (24576, 1536),
@@ -37,7 +34,8 @@ def write_large_model(folder: Path) -> None:
     each = -(-len(tensors) // FILES)
     for number in range(FILES):
         path = folder / f"model-{number + 1:05}-of-{FILES:06}.safetensors"
-        _write(path, tensors[number * each : (number + 1) * each])
+        some = tensors[number * each : (number + 1) * each]
+        write_sparse(path, {name: {"dtype": dtype, "shape": shape} for name, dtype, shape in some})
 
 
 def tensors_of_model() -> Iterator[Tensor]:
@@ -73,12 +71,3 @@ def _mlp(module: str, width: int) -> Iterator[Tensor]:
 def _quantized(module: str, shape: tuple[int, int]) -> Iterator[Tensor]:
     yield f"{module}.weight", "F8_E4M3", shape
     yield f"{module}.weight_scale_inv", "F32", (-(-shape[0] // BLOCK), -(-shape[1] // BLOCK))
-
-
-def _write(path: Path, tensors: list[Tensor]) -> None:
-    header, end = {}, 0
-    for name, dtype, shape in tensors:
-        begin, end = end, end + prod(shape) * BYTES[dtype]
-        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [begin, end]}
-    with path.open("wb") as file:
-        file.truncate(file.write(with_header(json.dumps(header).encode())) + end)

@@ -9,7 +9,7 @@ from typing import Any
 from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import GIB, human_bytes
 from moorage.memory.engine_setup import EngineSetup, setup_on_accelerator, setup_on_cpu
-from moorage.memory.estimates import activation, inner_terms, outer_terms
+from moorage.memory.estimates import activation, outer_terms, step_terms
 from moorage.memory.exact import STAND_IN, Pool, Scale, exact_terms, pool_for
 from moorage.memory.kv import KVKind
 from moorage.memory.need import Batch, CpuNeed, MemoryQuery, Need, Term, largest
@@ -112,7 +112,7 @@ class MemoryModel:
             terms = (
                 *exact_terms(weighed, pool, self.options),
                 *([draft.term(draft.weights + draft.cache)] if draft else []),
-                *inner_terms(setup, caches=any(pool.stages)),
+                *step_terms(setup, caches=any(pool.stages)),
                 *terms,
             )
         except Refusal as refusal:

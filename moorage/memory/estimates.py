@@ -1,7 +1,8 @@
-"""Estimates of the memory that is neither weights nor KV cache; a spec can state each of them.
+"""Estimates of the memory that is neither weights nor KV cache; a spec can state most of them.
 
-None of them was measured by moorage on a GPU. Where no other source stands, a formula follows the
-buffers that vLLM 0.32 allocates. The real size may be half to one and a half times the result.
+Where no other source stands, a formula follows the buffers that vLLM 0.32 allocates. Held against
+vLLM 0.26 on an H100 (`tests/memory/test_measured.py`), the sum of a claim is within 0.2 GiB; one
+estimate alone may be half to one and a half times what is taken.
 """
 
 from collections.abc import Callable
@@ -41,19 +42,20 @@ ACTIVE_WHEN_UNKNOWN = 8
 EXPERT_WIDTH_KEYS = ("moe_intermediate_size", "expert_ffn_hidden_size", "ffn_hidden_size")
 
 
-def inner_terms(setup: EngineSetup, caches: bool) -> tuple[Term, ...]:
-    """The estimates that count within the engine's budget; graphs need a KV cache (`caches`)."""
+def step_terms(setup: EngineSetup, caches: bool) -> tuple[Term, ...]:
+    """The estimates that follow from one scheduler step; graphs need a KV cache (`caches`)."""
     stated = setup.options.stated
     return (
         _term("activation", stated.activation, lambda: activation(setup)),
         _term("cuda_graphs", stated.cuda_graphs, lambda: cuda_graphs(setup, caches)),
         _term("buffers", None, lambda: rope_buffers(setup.facts)),
         _term("redundancy", None, lambda: (REDUNDANCY, "held back by vLLM, and small buffers")),
+        *_sampling_terms(setup),
     )
 
 
 def outer_terms(options: MemoryOptions, ranks: int) -> tuple[Term, ...]:
-    """The estimates that come on top of the engine's budget: taken before it measures."""
+    """The estimates of what is taken before the engine measures, on top of its budget."""
     stated = options.stated
     driver = (CONTEXT, "the driver's context of one process")
     terms = [_term("context", stated.context, lambda: driver, inside=False)]
@@ -69,16 +71,25 @@ def activation(setup: EngineSetup) -> tuple[int, str]:
     Source: `fused_moe/experts/triton_moe.py:workspace_shapes` for experts, the layers of
     `model_executor/models/llama.py` else. The encoder of a multimodal model is not counted.
     """
-    hidden, tokens = setup.facts.require("hidden_size"), setup.batch.tokens
-    stream = tokens * hidden * ELEMENT
-    layer = 3 * stream + max(_attention(setup), _feed_forward(setup))
+    layer, reason = _layer(setup)
     if not setup.pools:
-        rows, words = min(setup.batch.seqs, tokens), setup.facts.require("vocab_size")
-        logits = rows * words * LOGIT_BYTES + stream
+        logits, formula = _logits(setup)
+        logits += _stream(setup)
         if logits >= layer:
-            formula = f"{rows} requests x {words} logits x {LOGIT_BYTES} B"
-            return logits, f"{formula} + {human_bytes(stream)}"
-    return layer, f"a layer with {tokens} tokens of width {hidden}"
+            return logits, f"{formula} + {human_bytes(_stream(setup))}"
+    return layer, reason
+
+
+def sampling(setup: EngineSetup) -> tuple[int, str]:
+    """What the sampler takes beyond a layer, once the KV cache is there.
+
+    vLLM's second model runner measures a step without top-k and top-p, and gives the cache what it
+    did not see (`v1/worker/gpu/model_runner.py:_dummy_sampler_run` says so). The first request
+    that needs them takes it outside of the budget.
+    """
+    logits, formula = _logits(setup)
+    layer, _ = _layer(setup)
+    return max(0, logits - layer), f"{formula} - {human_bytes(layer)} of a layer"
 
 
 def cuda_graphs(setup: EngineSetup, caches: bool) -> tuple[int, str]:
@@ -116,6 +127,28 @@ def _term(
     except Refusal as why:
         raise unknown(f"no estimate of {name}: {why}; `memory.{name}` states its bytes") from None
     return Term(name=name, bytes=size, exact=False, inside=inside, reason=reason)
+
+
+def _sampling_terms(setup: EngineSetup) -> tuple[Term, ...]:
+    """None where nothing is sampled, or where the spec states the peak."""
+    if setup.pools or setup.options.stated.activation is not None:
+        return ()
+    return (_term("sampling", None, lambda: sampling(setup), inside=False),)
+
+
+def _stream(setup: EngineSetup) -> int:
+    return setup.batch.tokens * setup.facts.require("hidden_size") * ELEMENT
+
+
+def _layer(setup: EngineSetup) -> tuple[int, str]:
+    size = 3 * _stream(setup) + max(_attention(setup), _feed_forward(setup))
+    tokens, hidden = setup.batch.tokens, setup.facts.require("hidden_size")
+    return size, f"a layer with {tokens} tokens of width {hidden}"
+
+
+def _logits(setup: EngineSetup) -> tuple[int, str]:
+    rows, words = min(setup.batch.seqs, setup.batch.tokens), setup.facts.require("vocab_size")
+    return rows * words * LOGIT_BYTES, f"{rows} requests x {words} logits x {LOGIT_BYTES} B"
 
 
 def _attention(setup: EngineSetup) -> int:

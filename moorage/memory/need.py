@@ -45,7 +45,7 @@ class Term(Value):
 
     Attributes:
         name: `weights`, `kv_cache`, `lora`, `draft`, `activation`, `cuda_graphs`, `buffers`,
-            `redundancy`, `context`, `nccl`; on CPU `processes`.
+            `redundancy`, `sampling`, `context`, `nccl`; on CPU `processes`.
         exact: Whether it follows from vLLM's own accounting; else it is an estimate, or stated.
         inside: Whether it counts within `--gpu-memory-utilization`.
         reason: The formula with its numbers.

@@ -44,16 +44,16 @@ def test_on_cpu_it_grows_with_the_ranks() -> None:
 
 
 WORKED = [
-    ("qwen3-0.6b", 1, 40960, 8.5),
-    ("qwen3-8b", 1, 40960, 24.0),
-    ("llama-3.1-8b", 1, 131072, 33.8),
-    ("llama-3.1-8b", 1, 8192, 18.8),
+    ("qwen3-0.6b", 1, 40960, 9.77),
+    ("qwen3-8b", 1, 40960, 24.65),
+    ("llama-3.1-8b", 1, 131072, 34.2),
+    ("llama-3.1-8b", 1, 8192, 19.2),
     ("mistral-7b-v0.1", 1, 32768, 18.4),
-    ("llama-3.1-70b", 4, 131072, 46.3),
-    ("qwen3-30b-a3b", 1, 40960, 63.7),
+    ("llama-3.1-70b", 4, 131072, 46.8),
+    ("qwen3-30b-a3b", 1, 40960, 64.48),
     # 0.25 more than worked out by hand with one rope: its global layers scale theirs by 8.
-    ("gemma-3-27b-text", 1, 131072, 72.7),
-    ("qwen3-next-80b-a3b", 4, 262144, 43.8),
+    ("gemma-3-27b-text", 1, 131072, 73.97),
+    ("qwen3-next-80b-a3b", 4, 262144, 44.46),
     ("deepseek-v3", 8, 163840, 94.3),
     ("bge-base-en", 1, 512, 1.1),
 ]
@@ -92,6 +92,10 @@ def test_the_whole_need_is_what_was_worked_out_by_hand(
         ("gemma-3-27b-text", "buffers", {}, {}, 0.28125),
         ("deepseek-v3", "buffers", {}, {"tensor": 8}, 0.0195),
         ("qwen3-next-80b-a3b", "buffers", {}, {"tensor": 4}, 0.03125),
+        # The logits above, less a layer; none where a layer is larger.
+        ("llama-3.1-8b", "sampling", {}, {}, 0.379),
+        ("qwen3-0.6b", "sampling", {}, {}, 1.261),
+        ("mistral-7b-v0.1", "sampling", {}, {}, 0),
         ("llama-3.1-8b", "redundancy", {}, {}, 0.150),
         ("llama-3.1-8b", "context", {}, {}, 0.55),
         ("llama-3.1-8b", "nccl", {}, {"tensor": 2}, 0.5),
@@ -101,6 +105,13 @@ def test_each_estimate_follows_its_formula(
     name: str, term: str, options: dict[str, object], use: dict[str, int], size: float
 ) -> None:
     assert gib(needed(with_options(name, **options), **use), term) == pytest.approx(size, abs=0.002)
+
+
+@pytest.mark.parametrize("options", [{"runner": "pooling"}, {"stated": {"activation": MIB}}])
+def test_nothing_is_added_for_sampling_where_none_is_done_or_the_peak_is_stated(
+    options: dict[str, Any],
+) -> None:
+    assert needed(with_options("llama-3.1-8b", **options)).term("sampling") is None
 
 
 def test_one_rank_talks_to_nobody() -> None:
@@ -119,5 +130,6 @@ def test_each_estimate_can_be_stated(name: str) -> None:
 def test_only_weights_cache_and_adapters_are_called_exact() -> None:
     need = needed(with_options("llama-3.1-8b", lora={}), tensor=2)
     assert [term.name for term in need.terms if term.exact] == ["weights", "kv_cache", "lora"]
-    assert [term.name for term in need.terms if not term.inside] == ["context", "nccl"]
+    outside = [term.name for term in need.terms if not term.inside]
+    assert outside == ["sampling", "context", "nccl"]
     assert all(term.reason for term in need.terms)

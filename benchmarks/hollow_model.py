@@ -1,0 +1,69 @@
+"""Folders of models in their real shapes, whose weights are zeros that take no disk.
+
+The configuration and the shapes are those of the conformance data, the tokenizer is the tiny
+model's. An engine loads them as it loads the real ones: what it allocates is the same.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+from collections.abc import Mapping
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from scripts.make_tiny_model import tokenizer_config, train_tokenizer
+from tests.hub.tiny import with_header
+
+SHAPES = Path(__file__).parents[1] / "tests/conformance/data/memory"
+BYTES = {"F8_E4M3": 1, "BF16": 2, "F16": 2, "F32": 4}
+
+
+def write_hollow_model(model: str, folder: Path) -> None:
+    """Write the folder of a model of the conformance data.
+
+    Args:
+        model: Its name there, such as `llama-3.1-8b`.
+        folder: Is made.
+    """
+    folder.mkdir(parents=True)
+    shutil.copyfile(SHAPES / model / "config.json", folder / "config.json")
+    write_tokenizer(folder)
+    write_sparse(folder / "model.safetensors", _tensors(SHAPES / model))
+
+
+def write_tokenizer(folder: Path) -> None:
+    """Write a tokenizer whose first token is plain text: zeros always choose that one."""
+    tokenizer = json.loads(train_tokenizer("llama").to_str())
+    tokenizer["added_tokens"][0]["special"] = False
+    config = tokenizer_config("llama")
+    del config["pad_token"], config["model_max_length"]
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+    (folder / "tokenizer_config.json").write_text(json.dumps(config))
+
+
+def write_sparse(path: Path, tensors: Mapping[str, Mapping[str, Any]]) -> None:
+    """Write a weight file that is as long as it says, of a header and a hole.
+
+    Args:
+        path: The file.
+        tensors: `{name: {"dtype": ..., "shape": [...]}}`.
+    """
+    header, end = {}, 0
+    for name, tensor in tensors.items():
+        begin, end = end, end + prod(tensor["shape"]) * BYTES[tensor["dtype"]]
+        header[name] = {**tensor, "data_offsets": [begin, end]}
+    with path.open("wb") as file:
+        file.truncate(file.write(with_header(json.dumps(header).encode())) + end)
+
+
+def _tensors(folder: Path) -> dict[str, dict[str, Any]]:
+    plain = folder / "tensors.json"
+    text = (
+        plain.read_bytes()
+        if plain.exists()
+        else gzip.decompress((folder / "tensors.json.gz").read_bytes())
+    )
+    return dict(json.loads(text))

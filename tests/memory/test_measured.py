@@ -1,0 +1,71 @@
+"""Predictions held against real starts on an H100, recorded by `benchmarks.gpu_memory`."""
+
+from __future__ import annotations
+
+import json
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moorage.common.units import GIB
+from moorage.memory.need import MemoryQuery, Need
+from moorage.readiness.engine_facts import Measured, read_measured
+from tests.memory.models import gib, with_options
+
+RECORDED = json.loads((Path(__file__).parent / "data/h100-vllm-0.26.0.json").read_text())
+VISIBLE = 79.18
+"""GiB of the card that vLLM sees and shares out."""
+
+Start = dict[str, Any]
+
+
+@pytest.fixture(params=RECORDED["starts"], ids=lambda start: f"{start['model']}-{start['tokens']}")
+def start(request: pytest.FixtureRequest) -> Start:
+    found: Start = request.param
+    return found
+
+
+def needed_of(start: Start) -> Need:
+    query = MemoryQuery(
+        total=RECORDED["memory_total"],
+        tokens=start["tokens"],
+        device_name=RECORDED["accelerator"],
+        concurrency=start["concurrency"],
+    )
+    need = with_options(start["model"], **start["options"]).need(query)
+    assert isinstance(need, Need), need
+    return need
+
+
+def measured_of(start: Start) -> Measured:
+    found = read_measured("\n".join(start["log"]))
+    assert found is not None
+    return found
+
+
+def test_weights_and_tables_are_what_loading_took(start: Start) -> None:
+    need, measured = needed_of(start), measured_of(start)
+    assert measured.weights_bytes is not None
+    loaded = gib(need, "weights") + gib(need, "buffers")
+    # With an FP8 cache each layer has scales besides.
+    assert measured.weights_bytes / GIB == pytest.approx(loaded, abs=0.06)
+
+
+def test_a_block_of_the_cache_costs_what_was_predicted(start: Start) -> None:
+    cache, measured = needed_of(start).cache, measured_of(start)
+    assert cache is not None
+    assert measured.kv_cache_bytes is not None
+    blocks = measured.kv_cache_bytes // cache.bytes_per_block - 1  # vLLM holds one back
+    expected = blocks / cache.blocks_per_full_request
+    assert measured.concurrency == pytest.approx(expected, abs=0.01)
+    assert expected >= start["concurrency"]
+
+
+def test_a_process_takes_no_more_than_its_share_and_what_lies_outside(start: Start) -> None:
+    """vLLM 0.26 gives the cache the room of the graphs, so that these come on top as well."""
+    need, measured = needed_of(start), measured_of(start)
+    share = ceil(VISIBLE * GIB * start["utilization"])
+    claim = share + need.outside + (measured.graph_bytes or 0)
+    assert -0.1 < (claim - start["process_bytes"]) / GIB < 0.5
