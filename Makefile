@@ -105,11 +105,11 @@ $(VENV)/.installed-demo: pyproject.toml | $(VENV)/bin/python
 	@touch $@
 
 $(VENV)/.installed-demo-llama.cpp: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[llama-cpp]' gguf
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[llama-cpp,tiny]'
 	@touch $@
 
 $(VENV)/.installed-team: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[postgres]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[configs,postgres]'
 	@touch $@
 
 $(VENV)/.installed-docs: pyproject.toml | $(VENV)/bin/python

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from moorage.adapters.files import pretrained
+from moorage.adapters.files import pretrained
 from moorage.adapters.files.pretrained import read_config
 from moorage.common.failures import Cause, Failure
 
@@ -173,6 +174,15 @@ def test_a_missing_file_is_unreadable(tmp_path: Path) -> None:
     with pytest.raises(Failure, match="No such file") as caught:
         read_config(tmp_path, trust_remote_code=False)
     assert caught.value.cause is Cause.CONFIG_UNREADABLE
+
+
+def test_without_transformers_a_configuration_is_what_its_file_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pretrained, "find_spec", lambda _: None)
+    config, origin = read(tmp_path, {"model_type": "llama"})
+    assert config == {"model_type": "llama"}
+    assert "transformers, which knows defaults, is not installed" in origin
 
 
 def test_torch_is_not_imported_for_a_configuration(tmp_path: Path) -> None:
