@@ -29,7 +29,7 @@ def draft_flags(request: LaunchRequest) -> tuple[Flag, ...]:
 
 
 def draft_refusal(request: LaunchRequest) -> Failure | None:
-    """Why no drafts can be made: of another kind, or by a build that names the options otherwise."""
+    """Why no drafts can be made: they are of another kind, or the build is older."""
     wanted, build = request.spec.speculative, _build(request)
     if wanted and wanted.method != DraftMethod.DRAFT_MODEL:
         return Failure(

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from moorage.adapters.files import pretrained
-from moorage.adapters.files import pretrained
 from moorage.adapters.files.pretrained import read_config
 from moorage.common.failures import Cause, Failure
 
