@@ -155,14 +155,21 @@ def test_what_the_version_does_not_take_is_refused_before_it_starts(
     assert "over gRPC by everybody" in refusal(grpc=True, health_check=True)
 
 
+@pytest.mark.parametrize(
+    ("triton", "cause", "told"),
+    [
+        ({"server_args": ["--no-such-option=1"]}, "engine-bad-argument", "--no-such-option"),
+        ({"openai": True}, "program-missing", "The image has no OpenAI frontend"),
+    ],
+)
 def test_a_model_that_cannot_be_loaded_fails_with_the_reason(
-    workplace: Workplace, triton_image: str
+    workplace: Workplace, triton_image: str, triton: dict[str, Any], cause: str, told: str
 ) -> None:
     fields = on_cpu(triton_image)
-    fields["engine"]["triton"] = {"server_args": ["--no-such-option=1"]}
+    fields["engine"]["triton"] = triton
     error = workplace.json("deploy", workplace.spec(**fields), code=None)["error"]
-    assert error["cause"] == "engine-bad-argument", error
-    assert "--no-such-option" in f"{error['detail']} {error['suggestion']}"
+    assert error["cause"] == cause, error
+    assert told in f"{error['detail']} {error['suggestion']}"
     assert workplace.is_clean()
 
 
