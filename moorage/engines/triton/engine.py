@@ -116,15 +116,9 @@ class Triton(Vllm):
         spec, seat = request.spec, request.seat
         if not request.in_container:
             return _refused("engine.runtime: Triton is started in a container only", "docker")
-        if spec.engine.triton.openai:
-            return frontend_refusal(request)
-        for field in ("prompts", "acceptance"):
-            if getattr(spec.readiness, field):
-                note = f"readiness.{field}: it is sent over OpenAI's protocol, which Triton lacks"
-                return _refused(note, f"no {field}")
-        if spec.engine.triton.grpc and spec.engine.triton.health_check:
-            note = "engine.triton: with `health_check` models can be unloaded and loaded, and over"
-            return _refused(f"{note} gRPC by everybody who reaches it", "one of the two")
+        wrong = (frontend_refusal if spec.engine.triton.openai else _protocol_refusal)(request)
+        if wrong:
+            return wrong
         if spec.engine.triton.instance == TritonInstance.GPU and len(seat.accelerators) != 1:
             note = f"engine.triton.instance: KIND_GPU is for one, not {len(seat.accelerators)}"
             return _refused(f"{note} accelerators", "KIND_MODEL")
@@ -231,6 +225,19 @@ class Triton(Vllm):
         for probe in super().probes(spec, profile):
             asks_health = probe.phase == Phase.HEALTHY and not stated
             yield probe.model_copy(update={"path": READY}) if asks_health else probe
+
+
+def _protocol_refusal(request: LaunchRequest) -> Failure | None:
+    """What Triton's own protocol lacks, or would open to everybody."""
+    spec = request.spec
+    for field in ("prompts", "acceptance"):
+        if getattr(spec.readiness, field):
+            note = f"readiness.{field}: it is sent over OpenAI's protocol"
+            return _refused(f"{note}, which `engine.triton.openai` serves", f"no {field}")
+    if spec.engine.triton.grpc and spec.engine.triton.health_check:
+        note = "engine.triton: with `health_check` models can be unloaded and loaded, and over"
+        return _refused(f"{note} gRPC by everybody who reaches it", "one of the two")
+    return None
 
 
 def _control(spec: ModelSpec) -> tuple[Flag, ...]:

@@ -17,7 +17,7 @@ SEPARATOR = ":"
 """Between the model and an adapter, in the name that requests take."""
 
 EMBEDS_SINCE = "26.01"
-"""The first release whose guide has `/v1/embeddings`."""
+"""The oldest release that is known to have `/v1/embeddings`, by its guide."""
 
 
 def frontend_command(request: LaunchRequest, repository: str) -> tuple[Flag, ...]:

@@ -85,6 +85,7 @@ def test_several_accelerators_are_left_to_vllm() -> None:
     [
         ({"instance": "KIND_GPU"}, {"accelerators": 2}, "KIND_GPU is for one, not 2 accelerators"),
         ({"grpc": True, "health_check": True}, {}, "over gRPC by everybody who reaches it"),
+        ({"openai": True, "instance": "KIND_GPU"}, {"accelerators": 2}, "KIND_GPU is for one"),
         ({"openai": True, "grpc": True}, {}, "triton.grpc: the OpenAI frontend has no such thing"),
         ({"openai": True, "health_check": True}, {}, "triton.health_check: the OpenAI frontend"),
     ],
