@@ -45,7 +45,7 @@ from moorage.placement.engine import EngineTraits
 from moorage.readiness.diagnosis import LogCause
 from moorage.readiness.engine_facts import Measured
 from moorage.readiness.protocol import Probe, readiness_probes
-from moorage.spec import EngineName, ModelSpec
+from moorage.spec import EngineName, EngineSpec, ModelSpec
 from moorage.spec.arguments import parse_words
 
 
@@ -115,6 +115,10 @@ class Engine(EngineTraits):
     def argument_version(self, version: str) -> str:
         """The version whose arguments one of its own takes; empty = not known."""
         return version
+
+    def wrong_arguments(self, spec: EngineSpec, *, in_container: bool) -> Failure | None:  # noqa: ARG002
+        """What is wrong with `engine.args`, of an engine without schemas; None = nothing is."""
+        return None
 
     @abstractmethod
     def environment(self, request: LaunchRequest) -> tuple[Variable, ...]:

@@ -25,7 +25,7 @@ from moorage.memory.options import wanted_concurrency
 from moorage.models.files import GGUF, model_file, projector_file
 from moorage.models.profile import ModelProfile
 from moorage.placement.placement import CPU
-from moorage.spec import EngineName, Mode, ModelSpec
+from moorage.spec import EngineName, EngineSpec, Mode, ModelSpec
 
 API_KEY = "LLAMA_API_KEY"
 PROGRAM_IN_IMAGE = "/app/llama-server"
@@ -114,10 +114,13 @@ class LlamaCpp(Engine):
         """It needs none."""
         return ()
 
+    def wrong_arguments(self, spec: EngineSpec, *, in_container: bool) -> Failure | None:
+        """Options that llama-server does not have, or the server in the wheel."""
+        return check_options(spec.arguments, wheel=not in_container)
+
     def refusal(self, request: LaunchRequest) -> Failure | None:
-        """Refuses options that the server does not have, and drafts and adapters of other kinds."""
-        wrong = check_options(request.spec.engine.arguments, wheel=not request.in_container)
-        return wrong or draft_refusal(request) or adapter_refusal(request)
+        """Refuses drafts and adapters of other kinds."""
+        return draft_refusal(request) or adapter_refusal(request)
 
     def warnings(self, request: LaunchRequest) -> tuple[str, ...]:
         """How requests name the adapters."""
