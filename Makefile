@@ -6,6 +6,8 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 WORKERS ?= $(shell expr $$(nproc) + 2)
 VENV := .venv
 BIN := $(VENV)/bin
+# pip would compile all modules; most are never imported, and the first command compiles those that are.
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 # Empty counts as unset: without byte code every process would compile all modules again.
 export PYTHONDONTWRITEBYTECODE :=
@@ -101,21 +103,21 @@ $(VENV)/bin/python:
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip # Python 3.11's takes half as long again
 
 $(VENV)/.installed-demo: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[transformers,gateway]'
+	$(INSTALL) -e '.[transformers,gateway]'
 	@touch $@
 
 $(VENV)/.installed-demo-llama.cpp: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[llama-cpp]' gguf
+	$(INSTALL) -e '.[llama-cpp,tiny]'
 	@touch $@
 
 $(VENV)/.installed-team: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[postgres]'
+	$(INSTALL) -e '.[configs,postgres]'
 	@touch $@
 
 $(VENV)/.installed-docs: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	$(INSTALL) -e '.[docs]'
 	@touch $@
 
 $(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[transformers,postgres,dev]'
+	$(INSTALL) -e '.[transformers,postgres,dev]'
 	@touch $@ $(VENV)/.installed-demo $(VENV)/.installed-docs $(VENV)/.installed-team

@@ -11,7 +11,7 @@ import argparse
 import json
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -114,7 +114,7 @@ def parse_arguments() -> argparse.Namespace:
 
 def write_model(folder: Path, kind: str, seed: int) -> None:
     family = "llama" if kind == "llama" else "bert"
-    tokenizer = train_tokenizer(family)
+    tokenizer = train_tokenizer(tuple(SPECIAL_TOKENS[family].values()), SEQUENCES[family])
     tokenizer.save(str(folder / "tokenizer.json"))
     write_json(folder / "tokenizer_config.json", tokenizer_config(family))
     vocabulary = tokenizer.get_vocab_size()
@@ -130,25 +130,33 @@ def write_model(folder: Path, kind: str, seed: int) -> None:
         if labels:
             tensors = {f"bert.{name}": tensor for name, tensor in tensors.items()}
             tensors |= dict(linear(random, "classifier", labels, HIDDEN))
+    save_weights(folder, tensors)
+
+
+def save_weights(folder: Path, tensors: dict[str, Array]) -> None:
     file = folder / "model.safetensors"
     save_file(tensors, file, metadata={"format": "pt"})
     file.chmod(0o644)  # saved for the owner alone, but containers may run as somebody else
 
 
-def train_tokenizer(kind: str) -> Tokenizer:
-    """Train a byte-level BPE: any text can be encoded, no token is unknown."""
-    specials = list(SPECIAL_TOKENS[kind].values())
+def train_tokenizer(specials: Sequence[str], sequences: tuple[str, str]) -> Tokenizer:
+    """Train a byte-level BPE: any text can be encoded, no token is unknown.
+
+    Args:
+        specials: Its special tokens; they have the first ids.
+        sequences: How one text, and a pair of texts, are framed by them.
+    """
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=VOCABULARY,
-        special_tokens=specials,
+        special_tokens=list(specials),
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
         show_progress=False,
     )
     tokenizer.train_from_iterator(SENTENCES.splitlines(keepends=True), trainer)
-    single, pair = SEQUENCES[kind]
+    single, pair = sequences
     tokenizer.post_processor = processors.TemplateProcessing(
         single=single,
         pair=pair,

@@ -45,7 +45,7 @@ from moorage.placement.engine import EngineTraits
 from moorage.readiness.diagnosis import LogCause
 from moorage.readiness.engine_facts import Measured
 from moorage.readiness.protocol import Probe, readiness_probes
-from moorage.spec import EngineName, ModelSpec
+from moorage.spec import EngineName, EngineSpec, ModelSpec
 from moorage.spec.arguments import parse_words
 
 
@@ -95,9 +95,6 @@ class Engine(EngineTraits):
     takes_arguments_of: ClassVar[EngineName | None] = None
     """The engine whose arguments by version it takes; None = its own."""
 
-    base_path: ClassVar[str] = OPENAI
-    """Where its HTTP interface begins."""
-
     model_paths: ClassVar[tuple[str, ...]] = ()
     """Paths beside `/v1` whose requests name the model."""
 
@@ -118,6 +115,10 @@ class Engine(EngineTraits):
     def argument_version(self, version: str) -> str:
         """The version whose arguments one of its own takes; empty = not known."""
         return version
+
+    def wrong_arguments(self, spec: EngineSpec, *, in_container: bool) -> Failure | None:  # noqa: ARG002
+        """What is wrong with `engine.args`, of an engine without schemas; None = nothing is."""
+        return None
 
     @abstractmethod
     def environment(self, request: LaunchRequest) -> tuple[Variable, ...]:
@@ -181,6 +182,10 @@ class Engine(EngineTraits):
         """Where a container starts; empty = as its image says."""
         return ""
 
+    def base_path(self, spec: ModelSpec) -> str:  # noqa: ARG002
+        """Where its HTTP interface begins."""
+        return OPENAI
+
     def probes(self, spec: ModelSpec, profile: ModelProfile) -> tuple[Probe, ...]:
         """The probes that prove readiness, in order."""
         return readiness_probes(spec, profile, lists_models=self.lists_models)
@@ -218,7 +223,7 @@ class Engine(EngineTraits):
             bind=host.bind,
             port=seat.port,
             services=seat.services,
-            base_path=self.base_path,
+            base_path=self.base_path(request.spec),
             shm_bytes=shm_bytes(request),
             memory_bytes=memory_bytes(request),
             cores=cores(request),

@@ -96,11 +96,17 @@ class TritonSettings(InputValue):
         description="Open the port for gRPC, on which answers stream. Whoever reaches it can also"
         " administer the server, so keep it where only those who may can reach it.",
     )
+    openai: bool = Field(
+        False,
+        description="Serve OpenAI's protocol under `/v1` in place of Triton's own, so that gateways"
+        " route the model; NVIDIA's images have the program for it. Not together with `grpc` and"
+        " `health_check`.",
+    )
     server_args: tuple[str, ...] = Field(
         (),
         max_length=1000,
-        description="Arguments of `tritonserver` itself, such as `--log-verbose=1`; each entry is"
-        " one argument.",
+        description="Arguments of `tritonserver` itself, such as `--log-verbose=1`, or with"
+        " `openai` of its frontend; each entry is one argument.",
     )
 
     @field_validator("server_args")
@@ -127,6 +133,8 @@ OWNED_BY_MOORAGE = frozenset(
         *("http-address", "http-port", "grpc-address", "grpc-port"),
         *("metrics-address", "metrics-port", "exit-timeout-secs"),
         *("http-restricted-api", "allow-grpc"),
+        *("host", "openai-port", "tokenizer", "backend", "lora-separator"),
+        *("enable-kserve-frontends", "kserve-http-port", "kserve-grpc-port"),
     )
 )
 """Arguments of Triton that would move it, or open it to whoever can reach it."""

@@ -34,6 +34,15 @@ def tiny_gguf(tiny_llama: Path) -> Path:
     return out
 
 
+@pytest.fixture(scope="session")
+def tiny_whisper(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A real Whisper with random weights: it transcribes, but nothing that was said."""
+    model = tmp_path_factory.mktemp("models") / "tiny-whisper"
+    script = REPOSITORY / "scripts" / "make_tiny_whisper.py"
+    subprocess.run([sys.executable, script, model], check=True, capture_output=True)
+    return model
+
+
 @pytest.fixture
 def make_lora(tmp_path: Path) -> Callable[..., Path]:
     """Makes an adapter for the tiny llama."""

@@ -281,9 +281,26 @@ def named(name: str, file: Path) -> dict[str, str]:
     return {"name": name, "source": f"file://{file}"}
 
 
+def test_a_draft_model_makes_drafts(workplace: Workplace, tiny_gguf: Path) -> None:
+    """With the model itself as the draft, all that it proposes is taken."""
+    drafts = {"method": "draft_model", "model": f"file://{tiny_gguf}", "tokens": 4}
+    spec = workplace.spec(source=f"file://{tiny_gguf}", engine=AS_PROGRAM, speculative=drafts)
+    release = workplace.json("deploy", spec)["release"]
+    timings = asked(workplace, release)["timings"]
+    assert timings["draft_n_accepted"] == timings["draft_n"] > 0
+    workplace.run("retire", workplace.named("tiny"))
+
+
 def completion(
     workplace: Workplace, release: dict[str, Any], name: str = "tiny", **more: Any
 ) -> str:
+    text: str = asked(workplace, release, name, **more)["choices"][0]["text"]
+    return text
+
+
+def asked(
+    workplace: Workplace, release: dict[str, Any], name: str = "tiny", **more: Any
+) -> dict[str, Any]:
     answer = httpx.post(
         f"{release['workloads'][0]['endpoint']}/v1/completions",
         json={
@@ -295,6 +312,6 @@ def completion(
         },
         timeout=60,
     )
-    text: str = answer.json()["choices"][0]["text"]
-    assert text
-    return text
+    found: dict[str, Any] = answer.json()
+    assert found["choices"][0]["text"]
+    return found

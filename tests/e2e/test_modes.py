@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,30 +9,8 @@ import pytest
 
 from tests.e2e.conftest import process_engine
 from tests.e2e.workplace import Workplace
-from tests.hub.tiny import safetensors
 
 pytestmark = [pytest.mark.process, pytest.mark.server]
-
-WHISPER = {
-    "architectures": ["WhisperForConditionalGeneration"],
-    "model_type": "whisper",
-    "d_model": 64,
-    "decoder_layers": 2,
-    "decoder_attention_heads": 2,
-    "max_target_positions": 448,
-    "vocab_size": 512,
-}
-
-
-@pytest.fixture
-def whisper(tmp_path: Path) -> Path:
-    """A model that is Whisper by its configuration."""
-    model = tmp_path / "whisper"
-    model.mkdir()
-    (model / "config.json").write_text(json.dumps(WHISPER))
-    weights = safetensors({"model.decoder.embed_tokens.weight": ("F32", [512, 64])})
-    (model / "model.safetensors").write_bytes(weights)
-    return model
 
 
 def engine(program: Path, behaviour: str, **fields: Any) -> dict[str, Any]:
@@ -47,14 +24,14 @@ def engine(program: Path, behaviour: str, **fields: Any) -> dict[str, Any]:
 def test_a_whisper_transcribes_a_second_of_sound(
     workplace: Workplace,
     lifecycle_program: Path,
-    whisper: Path,
+    tiny_whisper: Path,
     behaviour: str,
     code: int,
     cause: str,
     tells: str,
 ) -> None:
     fields = engine(lifecycle_program, behaviour)
-    spec = workplace.spec(source=f"file://{whisper}", context=448, **fields)
+    spec = workplace.spec(source=f"file://{tiny_whisper}", context=448, **fields)
 
     answer = workplace.json("deploy", spec, code=code)
 

@@ -1,4 +1,4 @@
-"""`moorage run`: a model for one answer, and nothing left of it."""
+"""`moorage run`: a model for one answer, and nothing left of it (D3)."""
 
 from __future__ import annotations
 

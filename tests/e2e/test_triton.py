@@ -1,7 +1,7 @@
 """A model on a real tritonserver: deployed, asked over HTTP and gRPC, replaced, killed, retired.
 
-The backend keeps the contract of NVIDIA's for vLLM (`tests/triton/model.py`). Rows E1 to E10 of the
-peer's behaviours are named by the tests that show them.
+The backend keeps the contract of NVIDIA's for vLLM (`tests/triton/model.py`). E1 to E10 are rows of
+its behaviours.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ def on_cpu(image: str, **triton: Any) -> dict[str, Any]:
 def test_a_model_is_served_replaced_rolled_back_and_retired(
     workplace: Workplace, triton_image: str
 ) -> None:
+    """E1: the real server loads the repository that moorage writes."""
     spec = workplace.spec(**on_cpu(triton_image))
     planned = workplace.json("plan", spec)
     first = workplace.json("deploy", spec)["release"]
@@ -71,6 +72,7 @@ def test_a_model_is_served_replaced_rolled_back_and_retired(
 
 
 def test_requests_over_http_and_grpc(workplace: Workplace, triton_image: str) -> None:
+    """E2, E5, E6, E8 and E10: outputs, prompts, cancelling, metrics and errors."""
     spec = workplace.spec(**on_cpu(triton_image, grpc=True))
     deployed = workplace.json("deploy", spec)["release"]
     # E5: without the prompt where it is excluded, and never in a stream.
@@ -115,6 +117,7 @@ def test_nobody_who_asks_the_model_can_change_the_server(
 def test_adapters_are_named_by_requests(
     workplace: Workplace, triton_image: str, tmp_path: Path
 ) -> None:
+    """E4, and E1 for the file of adapters."""
     script = REPOSITORY / "scripts" / "make_tiny_lora.py"
     subprocess.run([sys.executable, script, tmp_path / "poet"], check=True, capture_output=True)
     lora = [{"name": "poet", "source": f"file://{tmp_path / 'poet'}"}]
@@ -137,6 +140,8 @@ def test_adapters_are_named_by_requests(
 def test_what_the_version_does_not_take_is_refused_before_it_starts(
     workplace: Workplace, triton_image: str
 ) -> None:
+    """E1 for wrong arguments, and E3 for instances."""
+
     def refusal(*arguments: str, **triton: Any) -> str:
         fields = on_cpu(triton_image, **triton)
         fields["engine"]["args"] = list(arguments)
@@ -146,30 +151,38 @@ def test_what_the_version_does_not_take_is_refused_before_it_starts(
     assert "--invalid-attribute" in refusal("--invalid-attribute 1")
     assert "Did you mean `--max-model-len`?" in refusal("--max-model-lem 12")
     assert "Triton has another one" in refusal("--chat-template x")
-    assert "KIND_GPU is for one" in refusal(instance="KIND_GPU")  # E3
+    assert "KIND_GPU is for one" in refusal(instance="KIND_GPU")
     assert "over gRPC by everybody" in refusal(grpc=True, health_check=True)
 
 
+@pytest.mark.parametrize(
+    ("triton", "cause", "told"),
+    [
+        ({"server_args": ["--no-such-option=1"]}, "engine-bad-argument", "--no-such-option"),
+        ({"openai": True}, "program-missing", "The image has no OpenAI frontend"),
+    ],
+)
 def test_a_model_that_cannot_be_loaded_fails_with_the_reason(
-    workplace: Workplace, triton_image: str
+    workplace: Workplace, triton_image: str, triton: dict[str, Any], cause: str, told: str
 ) -> None:
     fields = on_cpu(triton_image)
-    fields["engine"]["triton"] = {"server_args": ["--no-such-option=1"]}
+    fields["engine"]["triton"] = triton
     error = workplace.json("deploy", workplace.spec(**fields), code=None)["error"]
-    assert error["cause"] == "engine-bad-argument", error
-    assert "--no-such-option" in f"{error['detail']} {error['suggestion']}"
+    assert error["cause"] == cause, error
+    assert told in f"{error['detail']} {error['suggestion']}"
     assert workplace.is_clean()
 
 
 def test_a_dead_engine_behind_a_ready_server_is_found_and_replaced(
     workplace: Workplace, triton_image: str
 ) -> None:
+    """E7 as it is by default: nobody is told."""
     spec = workplace.spec(**on_cpu(triton_image))
     release = workplace.json("deploy", spec)["release"]
     assert "EngineCore" in generate(workplace, release, prompt="die", code=400)["error"]
     base = release["workloads"][0]["endpoint"]
     ready = httpx.get(f"{base}/v2/models/{workplace.named('tiny')}/ready")
-    assert ready.status_code == 200  # the weakness of E7: nothing says that it is dead
+    assert ready.status_code == 200  # nothing says that it is dead
     workplace.run("deploy", spec)
     (row, *_) = workplace.releases()
     assert row.id != release["id"]
@@ -180,16 +193,18 @@ def test_a_dead_engine_behind_a_ready_server_is_found_and_replaced(
 def test_the_backends_own_health_check_unloads_a_dead_model(
     workplace: Workplace, triton_image: str
 ) -> None:
+    """E7 where the spec asks for it."""
     spec = workplace.spec(**on_cpu(triton_image, health_check=True))
     release = workplace.json("deploy", spec)["release"]
     generate(workplace, release, prompt="die", code=400)
-    error = generate(workplace, release, code=None)["error"]  # E7
+    error = generate(workplace, release, code=None)["error"]
     assert "Model is unavailable due to unhealthy vLLM engine" in error
     base = f"{release['workloads'][0]['endpoint']}/v2/models/{workplace.named('tiny')}"
     until(lambda: httpx.get(f"{base}/ready").status_code == 400)
 
 
 def test_requests_in_flight_end_before_the_server(workplace: Workplace, triton_image: str) -> None:
+    """E9."""
     release = workplace.json("deploy", workplace.spec(**on_cpu(triton_image)))["release"]
     answers: list[dict[str, Any]] = []
     sampling = json.dumps({"max_tokens": 150})
@@ -200,7 +215,7 @@ def test_requests_in_flight_end_before_the_server(workplace: Workplace, triton_i
     time.sleep(0.5)
     workplace.run("retire", workplace.named("tiny"))
     asked.join()
-    assert len(answers[0]["text_output"].split()) == 150 + len(PROMPT.split())  # E9
+    assert len(answers[0]["text_output"].split()) == 150 + len(PROMPT.split())
     assert workplace.is_clean()
 
 

@@ -1,7 +1,9 @@
-"""A package index of one wheel, for containers on Docker's own bridge."""
+"""A package index of single wheels, for containers on Docker's own bridge."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import zipfile
 from functools import partial
@@ -42,8 +44,7 @@ class WheelIndex:
     def add(self, name: str, version: str, code: str, entry_points: str) -> None:
         """Build a wheel of one module and list it."""
         module = name.replace("-", "_")
-        listed = self._folder / "simple" / name
-        listed.mkdir(parents=True)
+        listed = self._listed(name)
         wheel = listed / f"{module}-{version}-py3-none-any.whl"
         info = f"{module}-{version}.dist-info"
         files = {
@@ -56,7 +57,24 @@ class WheelIndex:
         with zipfile.ZipFile(wheel, "w") as archive:
             for path, content in {**files, f"{info}/RECORD": record}.items():
                 archive.writestr(path, content)
-        (listed / "index.html").write_text(f'<a href="{wheel.name}">{wheel.name}</a>')
+        _list(wheel)
+
+    def fetch(self, name: str) -> None:
+        """List a real wheel, from wherever pip takes packages here; without what it requires."""
+        listed = self._listed(name)
+        fetch = ("-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:", name)
+        subprocess.run([sys.executable, *fetch, "--dest", listed], check=True, capture_output=True)
+        (wheel,) = listed.iterdir()
+        _list(wheel)
+
+    def _listed(self, name: str) -> Path:
+        folder = self._folder / "simple" / name
+        folder.mkdir(parents=True)
+        return folder
+
+
+def _list(wheel: Path) -> None:
+    wheel.with_name("index.html").write_text(f'<a href="{wheel.name}">{wheel.name}</a>')
 
 
 class _Handler(SimpleHTTPRequestHandler):

@@ -336,6 +336,18 @@ CASES: dict[str, Callable[[], LaunchPlan]] = {
         {"lora": LORA[1:], "engine": {"runtime": "process"}, "placement": ON_CPU},
         a_cpu_host(programs=(LLAMA_INSTALLED,)),
     ),
+    "llama_drafts": lambda: llama_planned(
+        {
+            "speculative": {
+                "method": "draft_model",
+                "model": "file:///drafts/small.gguf",
+                "tokens": 4,
+                "min_acceptance": 0.5,
+            }
+        },
+        GPU,
+        image=an_image(**LLAMA_IMAGE),
+    ),
     "llama_embedding": lambda: llama_planned(
         {"placement": ON_CPU}, a_host(gpus=0), image=an_image(**LLAMA_IMAGE), mode=Mode.EMBEDDING
     ),

@@ -1,11 +1,4 @@
-"""Rows D1, D6 and D9 of Docker Model Runner's backend interface; the others have their own modules.
-
-D2: `tests/adapters/engines/test_installations.py`, `tests/e2e/test_engines.py`. D3:
-`tests/e2e/test_run.py`. D4: `tests/gateway/test_real.py` (421). D5: `tests/engines/test_status.py`.
-D9, disk usage: `tests/engines/test_installed.py`. The choice of a backend:
-`tests/placement/test_engine_choice.py`.
-D7: `tests/spec/test_keep_alive.py`. D8: `tests/spec/test_engine_settings.py`.
-"""
+"""Rows D1, D6 and D9 of Docker Model Runner's backend interface: names, modes, memory."""
 
 from __future__ import annotations
 

@@ -75,6 +75,19 @@ def test_what_is_used_stays_and_what_is_not_may_go(
     assert [one["host"] for one in prune(place, "--yes")] == ["w2"]
 
 
+def test_what_engines_compiled_counts_for_the_host_where_it_lies(
+    place: Workplace, equipped: TestFleet
+) -> None:
+    """D9, of hosts that are reached over the network."""
+    kept = Path(str(equipped.hosts[0].daemon.folder), "store/cache/tiny/vllm-0.32.0-cuda-abc")
+    kept.mkdir(parents=True)
+    (kept / "kernel.so").write_bytes(b"x" * 100_000)
+    fleet = place.folder / "fleet.yaml"
+    hosts = place.json("engines", "show", "vllm", "--fleet", fleet)["hosts"]
+    assert hosts["w1"]["disk"]["caches"] >= 100_000
+    assert hosts["w2"]["disk"]["caches"] == 0
+
+
 def test_damage_is_found_on_request_and_mended_by_the_next_deploy(
     place: Workplace, equipped: TestFleet, lifecycle_image: str, hub: Hub
 ) -> None:

@@ -75,6 +75,7 @@ def test_the_listing_names_models_and_adapters(gateway: RunningGateway) -> None:
 def test_a_request_that_nobody_answers_is_refused_in_the_shape_of_openai(
     gateway: RunningGateway, path: str, body: dict[str, object], status: int, code: str, words: str
 ) -> None:
+    """D4 among them: an address of one model answers for no other (421)."""
     gateway.serve(
         model("llama", backend("llama-1", 1)), model("phi", backend("phi-1", 1)), model("nobody")
     )

@@ -101,7 +101,9 @@ def test_a_draft_model_takes_what_the_server_logs(
     loaded = Loaded(draft=GgufHeader(model.config[GGUF], model.weights.bytes))
     need = memory_of(path, arguments, loaded).cpu_need(tokens=1024, concurrency=3)
     assert isinstance(need, CpuNeed)
-    log = logged(path, f"-c 3072 -np 3 {arguments} --spec-draft-model {draft}")
+    log = logged(
+        path, f"-c 3072 -np 3 {arguments} --spec-type draft-simple --spec-draft-model {draft}"
+    )
     found = sum(float(re.findall(pattern, log)[1]) for pattern in LOG.values()) * MIB
     (predicted,) = (term.bytes for term in need.terms if term.name == "draft")
     assert abs(predicted - found) <= 0.02 * found

@@ -26,6 +26,7 @@ RECORDED: dict[str, tuple[Cause, str]] = {
     "no-ray": (Cause.ENGINE_UNSUPPORTED_SETTING, "an image that has Ray"),
     "no-room-for-cache": (Cause.ENGINE_KV_CACHE_TOO_SMALL, "more memory on CPU"),
     "no-tokenizer": (Cause.ENGINE_BAD_TOKENIZER, "tokenizer.json"),
+    "sound-too-large": (Cause.ENGINE_UNSUPPORTED_SETTING, "to 1500 or more"),
     "step-too-small": (Cause.ENGINE_UNSUPPORTED_SETTING, "set it to 32"),
     "unknown-parser": (Cause.ENGINE_BAD_ARGUMENT, "The log names the parsers"),
     "unknown-quantization": (Cause.ENGINE_UNSUPPORTED_QUANTIZATION, "does not know mystery"),

@@ -112,7 +112,7 @@ def _read(before: Any, text: str) -> Any:
         parts = text.split(",")
         if not before:
             return [_adapter(part) for part in parts]
-        return [float(part) for part in parts] if isinstance(before[0], float) else parts
+        return [_read(before[0], part) for part in parts]
     return text
 
 
@@ -128,7 +128,7 @@ def _member(kind: type[Enum], text: str) -> Enum:
     """The member that ends with a word (`LLAMA_POOLING_TYPE_MEAN`), or that has a number."""
     if text.lstrip("-").isdigit():
         return kind(int(text))
-    ending = f"_{WORDS.get(text, text.upper())}"
+    ending = f"_{WORDS.get(text, text.upper().replace('-', '_'))}"
     return next(member for name, member in kind.__members__.items() if name.endswith(ending))
 
 

@@ -30,7 +30,7 @@ from moorage.inventory.fleet_engines import EngineVersions
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.engine import require_engine_of_command
 from moorage.placement.links import require_ports
-from moorage.spec import EngineName, EngineSpec, ModelSpec
+from moorage.spec import EngineName, EngineSpec, ModelSpec, RuntimeName
 from moorage.spec.image_reference import parse_reference
 
 DESCRIBED = (EngineName.VLLM, EngineName.SGLANG, EngineName.TRANSFORMERS)
@@ -110,6 +110,8 @@ def check_early(spec: ModelSpec, fleet: Fleet, home: Path) -> None:
     wanted = spec.engine
     require_engine_of_command(wanted, ENGINES)
     stated = ENGINES.get(wanted.stated_name)
+    if stated:
+        _require_arguments(stated, wanted, in_container=wanted.runtime != RuntimeName.PROCESS)
     engine = stated if stated and stated.argument_rules else ENGINES[EngineName.VLLM]
     require_ports(spec, fleet, engine.joined_by(spec))
     # An image without an engine's name is vLLM's. Otherwise the fleet decides, and the check
@@ -137,6 +139,7 @@ def check_placed(
 
     Without an image, it is the program that is installed on the host. Raises `BAD_SPEC`.
     """
+    _require_arguments(engine, spec.engine, in_container=image is not None)
     own = _has_own_command(host.engine_versions(engine.name), spec.engine)
     if engine.argument_rules is None or own or not words_of(spec.engine):
         refuse_secrets(spec.engine)
@@ -144,6 +147,11 @@ def check_placed(
     store, every = _known_to(engine, home)
     schema = _schema_of(engine, host, image, store)
     return check_arguments(spec.engine, engine.argument_rules, schema, every)
+
+
+def _require_arguments(engine: Engine, wanted: EngineSpec, *, in_container: bool) -> None:
+    if wrong := engine.wrong_arguments(wanted, in_container=in_container):
+        raise wrong
 
 
 def check_on_cluster(spec: ModelSpec, home: Path) -> tuple[str, ...]:

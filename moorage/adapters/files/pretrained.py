@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -26,6 +27,7 @@ from moorage.models.config import require_limits
 Config = dict[str, Any]
 
 CONFIG = "config.json"
+ALONE = "config.json; transformers, which knows defaults, is not installed"
 AUTO_MODULE = "transformers.models.auto.configuration_auto"
 
 LIMITS = JsonLimits(constants=True)
@@ -55,13 +57,16 @@ def read_config(directory: Path, *, trust_remote_code: bool) -> tuple[Config, st
     The network is never used. Python code that comes with the model runs only if it is trusted.
 
     Returns:
-        The configuration as plain JSON values, and who read it: `transformers` or `config.json`.
+        The configuration as plain JSON values, and who read it: `transformers`, or `config.json`
+        where transformers does not know it or is not there.
 
     Raises:
         Failure: `CONFIG_UNREADABLE` when the file cannot be opened, `SOURCE_CORRUPT` when it is
             malformed, or a field of it is beyond the limits of any model.
     """
     written = _read_file(directory)
+    if find_spec("transformers") is None:
+        return written, ALONE
     place = None if trust_remote_code else _place(written)
     if place and (kept := _kept(place)) is not None:
         return _merge(kept, written), "transformers"

@@ -4,7 +4,7 @@ As a process it is the server in the xllamacpp wheel, which has no command line 
 `moorage.adapters.engines.llama_server` gives it that of llama-server. Containers hold llama-server.
 """
 
-from moorage.common.failures import Cause, Failure
+from moorage.common.failures import Failure
 from moorage.common.units import MIB
 from moorage.common.values import Origin
 from moorage.engines.base import Busy, Engine
@@ -16,16 +16,16 @@ from moorage.engines.llama_cpp.adapters import (
     adapter_warnings,
 )
 from moorage.engines.llama_cpp.causes import LOG_CAUSES
+from moorage.engines.llama_cpp.drafts import draft_flags, draft_refusal
 from moorage.engines.llama_cpp.options import ALIASES, check_options
 from moorage.engines.request import LaunchRequest
-from moorage.engines.vllm.companions import companion_mounts, draft_path
+from moorage.engines.vllm.companions import companion_mounts
 from moorage.memory.gguf import CELLS, PROCESS, PROMPT_CACHE
 from moorage.memory.options import wanted_concurrency
-from moorage.models.assets import AssetRole
 from moorage.models.files import GGUF, model_file, projector_file
 from moorage.models.profile import ModelProfile
 from moorage.placement.placement import CPU
-from moorage.spec import DraftMethod, EngineName, Mode, ModelSpec
+from moorage.spec import EngineName, EngineSpec, Mode, ModelSpec
 
 API_KEY = "LLAMA_API_KEY"
 PROGRAM_IN_IMAGE = "/app/llama-server"
@@ -88,7 +88,7 @@ class LlamaCpp(Engine):
             *_context(request),
             *_layers(request),
             *_threads(request),
-            *_draft(request),
+            *draft_flags(request),
             *adapter_flags(request),
             *_mode(request.profile),
             derived_flag("its share of the claim", "--cache-ram", str(PROMPT_CACHE // MIB)),
@@ -114,17 +114,13 @@ class LlamaCpp(Engine):
         """It needs none."""
         return ()
 
+    def wrong_arguments(self, spec: EngineSpec, *, in_container: bool) -> Failure | None:
+        """Options that llama-server does not have, or the server in the wheel."""
+        return check_options(spec.arguments, wheel=not in_container)
+
     def refusal(self, request: LaunchRequest) -> Failure | None:
-        """Refuses options that the server does not have, and drafts and adapters of other kinds."""
-        wanted = request.spec.speculative
-        if wanted and wanted.method != DraftMethod.DRAFT_MODEL:
-            return Failure(
-                Cause.BAD_SPEC,
-                f"speculative.method: llama.cpp does not make drafts by {wanted.method}",
-                suggestion="Take `draft_model` with a GGUF model of the same vocabulary.",
-            )
-        wrong = check_options(request.spec.engine.arguments, wheel=not request.in_container)
-        return wrong or adapter_refusal(request)
+        """Refuses drafts and adapters of other kinds."""
+        return draft_refusal(request) or adapter_refusal(request)
 
     def warnings(self, request: LaunchRequest) -> tuple[str, ...]:
         """How requests name the adapters."""
@@ -173,25 +169,6 @@ def _layers(request: LaunchRequest) -> tuple[Flag, ...]:
 def _threads(request: LaunchRequest) -> tuple[Flag, ...]:
     cores = request.seat.cores
     return (derived_flag("the cores that were claimed", "--threads", str(cores)),) if cores else ()
-
-
-def _draft(request: LaunchRequest) -> tuple[Flag, ...]:
-    wanted, folder = request.spec.speculative, draft_path(request)
-    if wanted is None or not folder:
-        return ()
-    drafts = next(one for one in request.companions if one.role == AssetRole.DRAFT)
-    path = f"{folder}/{model_file(drafts.model.files)}"
-    return (
-        spec_flag("speculative.model", "--spec-draft-model", path),
-        spec_flag("speculative.tokens", "--spec-draft-n-max", str(wanted.tokens)),
-        *_acceptance(wanted.min_acceptance),
-    )
-
-
-def _acceptance(least: float | None) -> tuple[Flag, ...]:
-    if least is None:
-        return ()
-    return (spec_flag("speculative.min_acceptance", "--spec-draft-p-min", f"{least:.2f}"),)
 
 
 def _mode(profile: ModelProfile) -> tuple[Flag, ...]:

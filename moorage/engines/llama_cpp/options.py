@@ -79,8 +79,8 @@ OPTIONS: tuple[ServerOption, ...] = (
         --cache-reuse: n_cache_reuse
         --reasoning-budget: sampling.reasoning_budget_tokens
         --sleep-idle-seconds: sleep_idle_seconds
-        --spec-draft-n-max --draft-max --draft: speculative.draft.n_max
-        --spec-draft-n-min --draft-min: speculative.draft.n_min
+        --spec-draft-n-max: speculative.draft.n_max
+        --spec-draft-n-min: speculative.draft.n_min
         """,
     ),
     *_rows(
@@ -130,6 +130,7 @@ OPTIONS: tuple[ServerOption, ...] = (
         --logit-bias -l:
         --slot-prompt-similarity -sps:
         --spec-draft-model --model-draft -md: speculative.draft.mparams.path
+        --spec-type: speculative.types
         --lora-scaled: lora_adapters
         --load-mode -lm:
         """,
@@ -190,6 +191,7 @@ RULES = Rules(
         "--spec-draft-model": ReservedOption(
             field="speculative.model", refused="the draft model comes with the spec"
         ),
+        "--spec-type": ReservedOption(field="speculative.method"),
         "--lora-scaled": ReservedOption(field="lora", refused="the adapters come with the spec"),
         "--n-gpu-layers": ReservedOption(
             field="placement.partial_offload",
@@ -210,6 +212,14 @@ REFUSED = {
 }
 """Options that no spec may use, and why."""
 
+DRAFTS_SINCE = 9235
+"""The first build that is known to make drafts of a type (`--spec-type`), by these names."""
+
+REMOVED = {
+    **dict.fromkeys(("--draft", "--draft-n", "--draft-max"), "--spec-draft-n-max"),
+    **dict.fromkeys(("--draft-min", "--draft-n-min"), "--spec-draft-n-min"),
+}
+"""Options that llama-server dropped before that build, and what took their place."""
 
 ALIASES = {option.names[0]: option.names[1:] for option in OPTIONS}
 BY_NAME = {name: option for option in OPTIONS for name in option.names}
@@ -248,6 +258,8 @@ def check_options(arguments: EngineArguments, *, wheel: bool) -> Failure | None:
 def _mistakes(name: str, *, wheel: bool) -> Iterator[tuple[str, str]]:
     if name in REFUSED:
         yield REFUSED[name], "Leave it out."
+    elif name in REMOVED:
+        yield "llama-server dropped it", f"Write `{REMOVED[name]}`."
     elif name not in BY_NAME:
         # llama-server knows no abbreviations, unlike the parser that checks the values.
         near = get_close_matches(name, BY_NAME, n=1)

@@ -8,6 +8,12 @@ from moorage.readiness.diagnosis import LogCause
 
 LOG_CAUSES = (
     LogCause(
+        pattern=r"can't open file '\S*/openai_frontend/main\.py'",
+        cause=Cause.PROGRAM_MISSING,
+        suggestion="The image has no OpenAI frontend: take NVIDIA's, or leave out"
+        " `engine.triton.openai`.",
+    ),
+    LogCause(
         pattern=r"__init__\(\) got an unexpected keyword argument '(?P<option>[^']*)'",
         cause=Cause.ENGINE_BAD_ARGUMENT,
         suggestion="The vLLM of this release does not know {option} of model.json: leave it out,"

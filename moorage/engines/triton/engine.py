@@ -1,13 +1,22 @@
 """Triton with its vLLM backend: the server, the model in its repository, and how it is asked."""
 
+from collections.abc import Iterator
+
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin
 from moorage.engines.api_key import open_access_warning
 from moorage.engines.flags import Flag, default_flag, derived_flag, spec_flag
-from moorage.engines.launch import ContainerSpec, GeneratedFile, Isolation
+from moorage.engines.launch import OPENAI, ContainerSpec, GeneratedFile, Isolation
 from moorage.engines.recovery import Remedy
 from moorage.engines.request import LaunchRequest
 from moorage.engines.triton.causes import LOG_CAUSES
+from moorage.engines.triton.openai_frontend import (
+    READY,
+    SEPARATOR,
+    frontend_address,
+    frontend_command,
+    frontend_refusal,
+)
 from moorage.engines.triton.options import RULES
 from moorage.engines.triton.repository import REPOSITORY, arguments, repository
 from moorage.engines.vllm.arguments import claimed_flags, derived_flags
@@ -22,6 +31,7 @@ from moorage.readiness.protocol import Phase, Probe, triton_request
 from moorage.spec import EngineName, Mode, ModelSpec, ProbeSpec, TritonInstance
 
 PROGRAM = "tritonserver"
+KSERVE = "/v2"
 SERVER_SECONDS = 30
 """How long Triton waits for requests in flight after SIGTERM unless the spec says how long."""
 
@@ -52,8 +62,7 @@ class Triton(Vllm):
     automatic = False
     modes = frozenset({Mode.COMPLETION})
     modes_of_own_images = frozenset()
-    lists_models = False
-    base_path = "/v2"
+    lists_models = True
     api_key_variable = ""
     busy = None
     shutdown_option = "--exit-timeout-secs"
@@ -64,15 +73,31 @@ class Triton(Vllm):
     takes_arguments_of = EngineName.VLLM
     log_causes = (*LOG_CAUSES, *Vllm.log_causes)
 
+    def serves(self, spec: ModelSpec, mode: Mode) -> bool:
+        """Vectors are there through the OpenAI frontend only."""
+        return mode in self.modes or (mode == Mode.EMBEDDING and spec.engine.triton.openai)
+
+    def base_path(self, spec: ModelSpec) -> str:
+        """OpenAI's where its frontend is wanted, else Triton's own."""
+        return OPENAI if spec.engine.triton.openai else KSERVE
+
     def services(self, spec: ModelSpec) -> tuple[str, ...]:
-        """Metrics, and gRPC where the spec opens it."""
+        """Metrics, and gRPC where the spec opens it; the OpenAI frontend has one port for all."""
+        if spec.engine.triton.openai:
+            return ()
         return ("metrics", "grpc") if spec.engine.triton.grpc else ("metrics",)
 
     def metrics_url(self, container: ContainerSpec) -> str:
         """On a port of its own: what Triton counts, and by default what vLLM does."""
+        if container.base_path == OPENAI:
+            return f"{container.endpoint}/metrics"
         port = container.services.get("metrics")
         at = container.model_copy(update={"port": port})
         return f"{at.endpoint}/metrics" if port else ""
+
+    def adapter_name(self, model: str, adapter: str) -> str:
+        """The OpenAI frontend's; Triton's own protocol has `lora_name` among its parameters."""
+        return f"{model}{SEPARATOR}{adapter}"
 
     def argument_version(self, version: str) -> str:
         """The version of vLLM that is in a release of Triton."""
@@ -91,13 +116,9 @@ class Triton(Vllm):
         spec, seat = request.spec, request.seat
         if not request.in_container:
             return _refused("engine.runtime: Triton is started in a container only", "docker")
-        for field in ("prompts", "acceptance"):
-            if getattr(spec.readiness, field):
-                note = f"readiness.{field}: it is sent over OpenAI's protocol, which Triton lacks"
-                return _refused(note, f"no {field}")
-        if spec.engine.triton.grpc and spec.engine.triton.health_check:
-            note = "engine.triton: with `health_check` models can be unloaded and loaded, and over"
-            return _refused(f"{note} gRPC by everybody who reaches it", "one of the two")
+        wrong = (frontend_refusal if spec.engine.triton.openai else _protocol_refusal)(request)
+        if wrong:
+            return wrong
         if spec.engine.triton.instance == TritonInstance.GPU and len(seat.accelerators) != 1:
             note = f"engine.triton.instance: KIND_GPU is for one, not {len(seat.accelerators)}"
             return _refused(f"{note} accelerators", "KIND_MODEL")
@@ -106,6 +127,8 @@ class Triton(Vllm):
     def base_command(self, request: LaunchRequest) -> tuple[Flag, ...]:
         """The server on the repository of this model alone, closed to whoever would change it."""
         spec = request.spec
+        if spec.engine.triton.openai:
+            return frontend_command(request, REPOSITORY)
         seconds = spec.stopping.grace_seconds or SERVER_SECONDS
         return (
             derived_flag("it holds this model", PROGRAM, f"--model-repository={REPOSITORY}"),
@@ -122,6 +145,8 @@ class Triton(Vllm):
     def serving_flags(self, request: LaunchRequest) -> tuple[Flag, ...]:
         """Addresses and ports of HTTP, gRPC and metrics."""
         seat, address = request.seat, request.listen_address
+        if request.spec.engine.triton.openai:
+            return frontend_address(request)
         stated = Origin.DERIVED if request.spec.port == "auto" else Origin.USER
         closed = default_flag("off unless `engine.triton.grpc`", "--allow-grpc=false")
         ports = {"http": (seat.port, stated)}
@@ -170,8 +195,10 @@ class Triton(Vllm):
             *([GRPC_IS_OPEN] if request.spec.engine.triton.grpc else []),
         )
 
-    def probes(self, spec: ModelSpec, profile: ModelProfile) -> tuple[Probe, ...]:  # noqa: ARG002
+    def probes(self, spec: ModelSpec, profile: ModelProfile) -> tuple[Probe, ...]:
         """Live, the model ready, and a generated token: a dead backend can still be ready."""
+        if spec.engine.triton.openai:
+            return tuple(self._openai_probes(spec, profile))
         own, model = spec.readiness.probe, f"/v2/models/{spec.name}"
         path = own.path if own.path != ProbeSpec().path else "/v2/health/live"
         sampling = {"temperature": 0, "max_tokens": 1, "ignore_eos": True}
@@ -192,6 +219,25 @@ class Triton(Vllm):
             Probe(phase=Phase.LISTED, deadline="load_seconds", method="GET", path=f"{model}/ready"),
             *([asked] if own.request else []),
         )
+
+    def _openai_probes(self, spec: ModelSpec, profile: ModelProfile) -> Iterator[Probe]:
+        stated = spec.readiness.probe.path != ProbeSpec().path
+        for probe in super().probes(spec, profile):
+            asks_health = probe.phase == Phase.HEALTHY and not stated
+            yield probe.model_copy(update={"path": READY}) if asks_health else probe
+
+
+def _protocol_refusal(request: LaunchRequest) -> Failure | None:
+    """What Triton's own protocol lacks, or would open to everybody."""
+    spec = request.spec
+    for field in ("prompts", "acceptance"):
+        if getattr(spec.readiness, field):
+            note = f"readiness.{field}: it is sent over OpenAI's protocol"
+            return _refused(f"{note}, which `engine.triton.openai` serves", f"no {field}")
+    if spec.engine.triton.grpc and spec.engine.triton.health_check:
+        note = "engine.triton: with `health_check` models can be unloaded and loaded, and over"
+        return _refused(f"{note} gRPC by everybody who reaches it", "one of the two")
+    return None
 
 
 def _control(spec: ModelSpec) -> tuple[Flag, ...]:

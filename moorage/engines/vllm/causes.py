@@ -220,6 +220,12 @@ SETTING_CAUSES = (
         " or more.",
     ),
     LogCause(
+        pattern=r"max_tokens_per_mm_item \((?P<least>\d+)\) is larger than max_num_batched_tokens",
+        cause=Cause.ENGINE_UNSUPPORTED_SETTING,
+        suggestion="One picture or sound has {least} tokens: set `--max-num-batched-tokens` in"
+        " `engine.args` to {least} or more.",
+    ),
+    LogCause(
         pattern=r"LoRA rank (?P<rank>\d+) is greater than max_lora_rank (?P<limit>\d+)",
         cause=Cause.ENGINE_BAD_ADAPTER,
         suggestion="Set `rank: {rank}` for the adapter under `lora`.",

@@ -1,4 +1,4 @@
-"""Engines in environments of their own: whole or not there, whatever interrupts them."""
+"""Engines in environments of their own: whole or not there, whatever interrupts them (D2)."""
 
 from __future__ import annotations
 

@@ -175,6 +175,15 @@ def test_a_missing_file_is_unreadable(tmp_path: Path) -> None:
     assert caught.value.cause is Cause.CONFIG_UNREADABLE
 
 
+def test_without_transformers_a_configuration_is_what_its_file_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pretrained, "find_spec", lambda _: None)
+    config, origin = read(tmp_path, {"model_type": "llama"})
+    assert config == {"model_type": "llama"}
+    assert "transformers, which knows defaults, is not installed" in origin
+
+
 def test_torch_is_not_imported_for_a_configuration(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "llama", "dtype": "bfloat16"}))
     program = (

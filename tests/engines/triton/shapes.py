@@ -9,6 +9,7 @@ from moorage.adapters.engines.schemas import shipped_schemas
 from moorage.engines.launch import LaunchPlan
 from moorage.engines.plan import plan_launch
 from moorage.engines.registry import ENGINES
+from moorage.images.image import Image
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.demand import Subject
 from moorage.placement.placement import Placed
@@ -51,6 +52,10 @@ SHAPES: dict[str, dict[str, Any]] = {
         }
     },
     "long_context": {"context": 4096, "stopping": {"grace_seconds": 90}},
+    "openai": {
+        "engine": {"triton": {"openai": True, "server_args": ["--default-max-tokens=512"]}},
+        "lora": LORA[1:],
+    },
     "several_replicas": {"replicas": 2},
 }
 
@@ -60,7 +65,11 @@ def plan_of(name: str, version: str = "0.24.0", **profile: Any) -> LaunchPlan:
 
 
 def triton_plan(
-    wish: dict[str, Any], host: HostSnapshot, version: str = "0.24.0", **profile: Any
+    wish: dict[str, Any],
+    host: HostSnapshot,
+    version: str = "0.24.0",
+    image: Image = IMAGE,
+    **profile: Any,
 ) -> LaunchPlan:
     engine = {"name": "triton", **wish.get("engine", {})}
     spec, snapshot, known = (
@@ -72,7 +81,7 @@ def triton_plan(
     model = with_companions(a_model(), spec)
     placed = Placed(spec, model, known, placement, snapshot, f"{spec.name}.v1")
     schema = next(one for one in shipped_schemas() if one.version == version)
-    return plan_launch(placed, IMAGE, LEDGER, arguments=schema)
+    return plan_launch(placed, image, LEDGER, arguments=schema)
 
 
 def documents(plan: LaunchPlan) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,10 @@ from moorage.placement.engine_choice import other_engines
 from moorage.readiness.protocol import Phase
 from moorage.reports.document import Document
 from moorage.reports.plan_report import plan_sections
-from moorage.spec import EngineName, RuntimeName
+from moorage.spec import EngineName, Mode, RuntimeName
 from tests.builders import a_cpu_host, a_host, a_profile, a_spec
 from tests.engines.schema.real import SECONDS, python_of_vllm
-from tests.engines.triton.shapes import SHAPES, documents, plan_of, triton_plan
+from tests.engines.triton.shapes import IMAGE, SHAPES, documents, plan_of, triton_plan
 
 TRITON = ENGINES[EngineName.TRITON]
 ORACLE = Path(__file__).with_name("oracle.py")
@@ -84,6 +85,9 @@ def test_several_accelerators_are_left_to_vllm() -> None:
     [
         ({"instance": "KIND_GPU"}, {"accelerators": 2}, "KIND_GPU is for one, not 2 accelerators"),
         ({"grpc": True, "health_check": True}, {}, "over gRPC by everybody who reaches it"),
+        ({"openai": True, "instance": "KIND_GPU"}, {"accelerators": 2}, "KIND_GPU is for one"),
+        ({"openai": True, "grpc": True}, {}, "triton.grpc: the OpenAI frontend has no such thing"),
+        ({"openai": True, "health_check": True}, {}, "triton.health_check: the OpenAI frontend"),
     ],
 )
 def test_what_would_not_start_or_not_be_safe_is_refused(
@@ -110,6 +114,39 @@ def test_its_ports_are_claimed() -> None:
     assert container.port == 9000
     assert set(container.services) == {"grpc", "metrics"}
     assert len({container.port, *container.services.values()}) == 3
+
+
+def test_the_openai_frontend_is_asked_as_gateways_ask_it() -> None:
+    """Planned only: the server that the tests have comes without NVIDIA's program for it."""
+    (container,) = plan_of("openai").containers
+    probes = TRITON.probes(
+        a_spec(engine={"name": "triton", "triton": {"openai": True}}), a_profile()
+    )
+
+    assert container.base_path == "/v1"
+    assert TRITON.metrics_url(container) == f"{container.endpoint}/metrics"
+    assert container.services == {}
+    assert [probe.path for probe in probes[1:]] == [
+        "/health/ready",
+        "/v1/models",
+        "/v1/chat/completions",
+    ]
+    assert TRITON.adapter_name("tiny", "judge") == "tiny:judge"
+
+
+@pytest.mark.parametrize(
+    ("openai", "release", "refused"),
+    [(True, "26.07", ""), (True, "25.12", "no /v1/embeddings"), (False, "26.07", "embedding")],
+)
+def test_vectors_are_there_through_the_openai_frontend(
+    openai: bool, release: str, refused: str
+) -> None:
+    wish = {"engine": {"triton": {"openai": openai}}}
+    image = IMAGE.model_copy(update={"engine_version": release})
+    ends = pytest.raises(Failure, match=refused) if refused else nullcontext()
+    with ends:
+        plan = triton_plan(wish, a_host(gpus=1), image=image, mode=Mode.EMBEDDING)
+        assert documents(plan)["model.json"]["runner"] == "pooling"
 
 
 def test_readiness_is_live_ready_and_a_generated_token() -> None:

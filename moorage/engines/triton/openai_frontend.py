@@ -1,0 +1,62 @@
+"""Triton's OpenAI frontend: a program in NVIDIA's images that serves `/v1` in Triton's place.
+
+Source: `python/openai/openai_frontend/main.py` of the Triton server, and its guide for 25.02 to
+26.07. It holds the server itself, so no other port is open; its metrics are on the same one.
+"""
+
+from moorage.common.failures import Cause, Failure
+from moorage.common.values import Origin
+from moorage.common.versions import at_least
+from moorage.engines.flags import Flag, derived_flag, spec_flag
+from moorage.engines.request import LaunchRequest
+from moorage.spec import Mode
+
+PROGRAM = "/opt/tritonserver/python/openai/openai_frontend/main.py"
+READY = "/health/ready"
+SEPARATOR = ":"
+"""Between the model and an adapter, in the name that requests take."""
+
+EMBEDS_SINCE = "26.01"
+"""The oldest release that is known to have `/v1/embeddings`, by its guide."""
+
+
+def frontend_command(request: LaunchRequest, repository: str) -> tuple[Flag, ...]:
+    """The program on the model's repository, with the tokenizer for its chat template."""
+    tokenizer = ("--tokenizer", request.engine_model_path)
+    named = spec_flag("lora: requests name an adapter", "--lora-separator", SEPARATOR)
+    return (
+        spec_flag("engine.triton.openai", "python3", PROGRAM, f"--model-repository={repository}"),
+        derived_flag("the model's directory as the engine sees it", *tokenizer),
+        derived_flag("how the model is asked", "--backend", "vllm"),
+        *([named] if request.companions and request.spec.lora else []),
+    )
+
+
+def frontend_address(request: LaunchRequest) -> tuple[Flag, ...]:
+    """Address and port."""
+    stated = Origin.DERIVED if request.spec.port == "auto" else Origin.USER
+    port = ("--openai-port", str(request.seat.port))
+    return (
+        derived_flag("where it listens", "--host", request.listen_address),
+        Flag(tokens=port, origin=stated, reason="a claimed port"),
+    )
+
+
+def frontend_refusal(request: LaunchRequest) -> Failure | None:
+    """What the frontend lacks: gRPC, unloading, and in older releases embeddings."""
+    settings, image = request.spec.engine.triton, request.image
+    release = image.engine_version if image else ""
+    for field in ("grpc", "health_check"):
+        if getattr(settings, field):
+            return Failure(
+                Cause.BAD_SPEC,
+                f"engine.triton.{field}: the OpenAI frontend has no such thing",
+                suggestion=f"Leave out `openai` or `{field}`.",
+            )
+    if request.profile.mode == Mode.EMBEDDING and release and not at_least(release, EMBEDS_SINCE):
+        return Failure(
+            Cause.BAD_SPEC,
+            f"mode: the OpenAI frontend of Triton {release} has no /v1/embeddings",
+            suggestion=f"Take `engine.version` {EMBEDS_SINCE} or newer, or `engine.name: vllm`.",
+        )
+    return None
