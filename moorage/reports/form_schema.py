@@ -34,19 +34,21 @@ def _shaped_section(section: Schema, definitions: Mapping[str, Schema]) -> Schem
     fields = section.get("properties")
     if fields is None:
         return section
-    shaped = {name: _closed(_plain(field), definitions) for name, field in fields.items()}
+    shaped = {name: _subsection(_plain(field), definitions) for name, field in fields.items()}
     return {**section, "properties": shaped}
 
 
-def _closed(field: Schema, definitions: Mapping[str, Schema]) -> Schema:
-    """One field of JSON for a section that is not drawn.
+def _subsection(field: Schema, definitions: Mapping[str, Schema]) -> Schema:
+    """A section whose fields have their own defaults, or one field of JSON where it is not drawn.
 
     The pages look at `type` alone, and a validator at `then` too.
     """
     name = str(field.get("$ref", "")).removeprefix(REFERENCE)
     inside = definitions.get(name, {}).get("properties")
-    if not inside or name in OPEN_SECTIONS:
+    if not inside:
         return field
+    if name in OPEN_SECTIONS:
+        return {word: value for word, value in field.items() if word != "default"}
     kept = {word: field[word] for word in ("title", "position") if word in field}
     text = f"{field.get('description', '')} As JSON, with the fields {', '.join(inside)}.".strip()
     then = {"anyOf": [{"$ref": field["$ref"]}, {"type": "null"}]}

@@ -46,6 +46,9 @@ def test_few_sections_are_drawn_and_the_others_are_one_field() -> None:
     drawn = {one["$ref"].rpartition("/")[2] for one in DRAWN.values() if "$ref" in one}
     sections = {name for name in drawn if "properties" in SECTIONS[name]}
     assert sections == OPEN_SECTIONS
+    assert not [
+        one for one in DRAWN.values() if "$ref" in one and isinstance(one.get("default"), dict)
+    ]
     closed = DRAWN["EngineSpec.container"]
     assert (closed["type"], "properties" in closed) == ("object", False)
     assert "As JSON, with the fields user, " in closed["description"]
