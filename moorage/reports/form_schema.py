@@ -49,7 +49,7 @@ def _subsection(field: Schema, definitions: Mapping[str, Schema]) -> Schema:
         return field
     if name in OPEN_SECTIONS:
         return {word: value for word, value in field.items() if word != "default"}
-    kept = {word: field[word] for word in ("title", "position") if word in field}
+    kept: Schema = {word: field[word] for word in ("title", "position") if word in field}
     text = f"{field.get('description', '')} As JSON, with the fields {', '.join(inside)}.".strip()
     then = {"anyOf": [{"$ref": field["$ref"]}, {"type": "null"}]}
     return {**kept, "description": text, "type": "object", "if": True, "then": then}

@@ -9,7 +9,7 @@ It needs no more than Prefect, as `api_server`, which uses it.
 import difflib
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, cast
 
 from jsonschema.exceptions import ValidationError as Mistake
 
@@ -69,9 +69,9 @@ def _line(mistake: Mistake) -> str:
 
 
 def _unknown_keys(error: Mistake) -> Iterator[Mistake]:
-    allowed = sorted(error.schema.get("properties", ()))
-    patterns = error.schema.get("patternProperties", ())
-    for key in error.instance:
+    schema, given = cast("dict[str, Any]", error.schema), cast("dict[str, Any]", error.instance)
+    allowed, patterns = sorted(schema.get("properties", ())), schema.get("patternProperties", ())
+    for key in given:
         if key not in allowed and not any(re.search(one, key) for one in patterns):
             words = f"unknown key; allowed are {', '.join(allowed)}." if allowed else "unknown key."
             yield _said(error, f"{words}{_hint(key, allowed)}", key)
@@ -101,10 +101,11 @@ def _message(error: Mistake) -> str:
 
 
 def _allowed(error: Mistake) -> str:
-    wanted = error.validator_value
+    wanted: Any = error.validator_value
     match error.validator:
         case "pattern":
-            words = error.schema.get("patternErrorMessage", f"a text that matches {wanted}")
+            schema = cast("dict[str, Any]", error.schema)
+            words = schema.get("patternErrorMessage", f"a text that matches {wanted}")
             return str(words).removeprefix("Allowed: ").removesuffix(".")
         case "enum":
             return ", ".join(map(str, wanted))
@@ -114,7 +115,7 @@ def _allowed(error: Mistake) -> str:
 
 
 def _nearest(error: Mistake) -> str:
-    words = error.validator_value if error.validator == "enum" else ()
+    words: Any = error.validator_value if error.validator == "enum" else ()
     return _hint(str(error.instance), [str(word) for word in words])
 
 
