@@ -28,7 +28,7 @@ def tell_mistakes() -> None:
     from prefect.server.api import deployments  # noqa: PLC0415  (takes seconds)
     from prefect.server.api.ui import schemas  # noqa: PLC0415
 
-    deployments.validate = schemas.validate = validate  # type: ignore[assignment]
+    deployments.validate = schemas.validate = validate  # type: ignore[assignment, attr-defined]
 
 
 def validate(
