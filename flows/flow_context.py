@@ -26,6 +26,7 @@ from prefect.runtime import flow_run
 from prefect.settings import get_current_settings
 from prefect.states import Completed, Failed
 from prefect.utilities import callables
+from pydantic import SerializerFunctionWrapHandler, model_serializer
 
 from flows.dry_run import RunContext
 from flows.flow_trace import traced
@@ -39,6 +40,7 @@ from moorage.common.units import human_seconds
 from moorage.operations.flow_result import FlowResult
 from moorage.releases.release import Release, StepRecord
 from moorage.releases.requester import Requester, one_line
+from moorage.reports.form_schema import form_schema
 from tasks.journal import failure_of, journal
 from tasks.policy import is_from_command_line
 from tasks.release import publish_failure
@@ -189,13 +191,17 @@ def unreported_failure() -> Failure | None:
 
 
 class ClosedParameterSchema(callables.ParameterSchema):
-    """The schema of a flow's parameters, without room for others."""
+    """The schema of a flow's parameters: without room for others, and in the shape for forms."""
 
     additionalProperties: bool
 
     def __init__(self, **schema: Any) -> None:
         # Set here and not left to a default: Prefect sends only the fields that were set.
         super().__init__(**{"additionalProperties": False, **schema})
+
+    @model_serializer(mode="wrap")
+    def _shaped(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return form_schema(dump(self))
 
 
 callables.ParameterSchema = ClosedParameterSchema  # type: ignore[misc]

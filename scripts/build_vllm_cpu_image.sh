@@ -101,7 +101,7 @@ import_image() {
         -c 'ENV VLLM_TARGET_DEVICE=cpu VLLM_NO_USAGE_STATS=1 HF_HUB_OFFLINE=1' \
         -c 'ENV VLLM_ENABLE_V1_MULTIPROCESSING=0 VLLM_CACHE_ROOT=/opt/vllm-cache' \
         -c 'ENTRYPOINT ["vllm","serve"]' \
-        -c "LABEL moorage.build=$1" -
+        -c "LABEL moorage.build=$1 moorage.lacks=c++-compiler" -
   )
 }
 

@@ -128,6 +128,14 @@ def show_document(document: Document) -> None:
             say(section.code, style="dim")
 
 
+def show_markdown(text: str) -> None:
+    """Print Markdown as a page on the terminal, after an empty line."""
+    from rich.markdown import Markdown  # noqa: PLC0415  (its parser is of use to few commands)
+
+    out.print()
+    out.print(Markdown(text))
+
+
 class LostApi(Failure):
     """Prefect's API did not answer as it should while a flow ran, or as it ended."""
 

@@ -16,7 +16,7 @@ from moorage.cli.options import (
     fleet_of,
     require_consent,
 )
-from moorage.cli.output import dump, print_answer, print_table, say
+from moorage.cli.output import dump, print_answer, print_table, say, show_markdown
 from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.operations.reconcile.actions import ActionOutcome
 from moorage.operations.redeploy.intent import HEADER, Answer, Redeployed, is_failure, row_of
@@ -135,7 +135,7 @@ def approvals(
     ]
     print_table(("run", "name", "refused after"), shown, empty="No flow run waits for approval.")
     for one in found if plan else ():
-        say(f"\n{one.name}\n\n{one.plan}")
+        show_markdown(f"{one.name}\n\n{one.plan}")
     return None
 
 

@@ -116,6 +116,14 @@ def human_bytes(amount: int) -> str:
     return f"{amount} B"
 
 
+def exact_size(amount: int) -> str:
+    """Write a number of bytes without rounding, such as `10GiB`."""
+    for unit, size in (("GiB", GIB), ("MiB", MIB), ("KiB", KIB)):
+        if amount and amount % size == 0:
+            return f"{amount // size}{unit}"
+    return str(amount)
+
+
 def human_seconds(seconds: float) -> str:
     """Write a duration as a person would say it, `0.42 s`, `3 min 05 s` or `2 d 04 h`."""
     if seconds < 10:

@@ -63,11 +63,14 @@ def sees_more_than_claimed(request: LaunchRequest) -> bool:
 
 
 def shm_bytes(request: LaunchRequest) -> int:
-    """Size of the container's own shared memory; 0 = it has none of its own."""
-    engine = request.spec.engine
+    """Size of the container's own shared memory; 0 = it has none of its own.
+
+    No more than the limit of RAM: what lies in shared memory counts against it.
+    """
+    engine, limit = request.spec.engine, memory_bytes(request)
     if not request.in_container or engine.container.ipc == IpcMode.HOST:
         return 0
-    return int(engine.shm)
+    return min(int(engine.shm), limit) if limit else int(engine.shm)
 
 
 def memory_bytes(request: LaunchRequest) -> int:

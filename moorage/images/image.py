@@ -14,6 +14,10 @@ from moorage.spec.image_reference import repository
 
 CANN, CPU = "cann", "cpu"
 
+COMPILER = "c++-compiler"
+LACKABLE = frozenset({COMPILER})
+"""What an image may say that it lacks, in its label `moorage.lacks`."""
+
 
 class ImageQuestion(Value):
     """Everything that the choice of an image depends on.
@@ -57,6 +61,7 @@ class Image(Value):
         newer_runtime: Whether the accelerator runtime in it is newer than what the host's driver
             was made for, so that it runs by minor-version compatibility only. NVIDIA's container
             hook refuses such an image unless `NVIDIA_DISABLE_REQUIRE=1` is set.
+        lacks: Of `LACKABLE`, what it says that it lacks; known once the host has it.
     """
 
     reference: str
@@ -66,6 +71,7 @@ class Image(Value):
     origin: Origin
     reason: str
     newer_runtime: bool = False
+    lacks: tuple[str, ...] = ()
 
     @property
     def pinned(self) -> str:

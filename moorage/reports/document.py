@@ -13,9 +13,10 @@ _QUANTITY = re.compile(r"[\d.]+ [A-Za-z]{1,4}( \d+ [a-z]{1,3})?")
 
 
 class Section(Value):
-    """One part of a document: a heading, prose, a table, and preformatted lines.
+    """One part of a document: a heading, prose, a chart, a table, and preformatted lines.
 
-    A table whose columns have empty names is a list of facts.
+    A table whose columns have empty names is a list of facts. `bars` are names and numbers that
+    stand in the table as well: a terminal shows the table alone.
     """
 
     title: str = ""
@@ -23,6 +24,8 @@ class Section(Value):
     code: str = ""
     header: tuple[str, ...] = ()
     rows: tuple[tuple[str, ...], ...] = ()
+    bars: tuple[tuple[str, float], ...] = ()
+    unit: str = ""
 
 
 def facts(rows: Iterable[tuple[str, str]]) -> Section:
@@ -47,9 +50,18 @@ class Document(Value):
         for section in self.sections:
             parts += [f"## {section.title}"] if section.title else []
             parts += [section.text.replace("\n", "  \n")] if section.text else []
+            parts += [_chart(section)] if len(section.bars) > 1 else []
             parts += [_table(section)] if section.rows else []
             parts += [_block(section.code)] if section.code else []
         return "\n\n".join(parts)
+
+
+def _chart(section: Section) -> str:
+    """A chart in the language of Mermaid, which Prefect's pages draw."""
+    names = ", ".join('"' + name.replace('"', "'") + '"' for name, _ in section.bars)
+    values = ", ".join(f"{value:.3f}" for _, value in section.bars)
+    axes = f'  x-axis [{names}]\n  y-axis "{section.unit}"\n  bar [{values}]'
+    return f"```mermaid\nxychart-beta horizontal\n{axes}\n```"
 
 
 def _table(section: Section) -> str:

@@ -279,7 +279,8 @@ def _load(release: Release) -> Section:
     """What the acceptance load measured of the release, and of the one before meanwhile."""
     if (outcome := release.acceptance) is None:
         return Section()
-    measured = ((release.id, outcome.figures), (outcome.against, outcome.before))
+    both = ((release.id, outcome.figures), (outcome.against, outcome.before))
+    measured = [(name, figures) for name, figures in both if figures]
     rows = tuple(
         (
             name,
@@ -289,9 +290,17 @@ def _load(release: Release) -> Section:
             f"{figures.goodput:g}",
         )
         for name, figures in measured
-        if figures
     )
-    return Section(title="Load", text="\n".join(outcome.misses), header=LOAD_COLUMNS, rows=rows)
+    bars = tuple(
+        (f"{name} {kind} p95", seconds * 1000)
+        for name, figures in measured
+        for kind, seconds in (("TTFT", figures.ttft_p95), ("TPOT", figures.tpot_p95))
+        if seconds is not None
+    )
+    misses = "\n".join(outcome.misses)
+    return Section(
+        title="Load", text=misses, header=LOAD_COLUMNS, rows=rows, bars=bars, unit="milliseconds"
+    )
 
 
 def _short(seconds: float | None) -> str:
@@ -341,7 +350,9 @@ def _restarts(release: Release) -> Section:
 
 def _steps(release: Release) -> Section:
     rows = tuple((step.name, human_seconds(step.seconds), step.summary) for step in release.steps)
-    return Section(title="Steps", header=("step", "took", "found"), rows=rows)
+    bars = tuple((step.name, step.seconds) for step in release.steps)
+    header = ("step", "took", "found")
+    return Section(title="Steps", header=header, rows=rows, bars=bars, unit="seconds")
 
 
 def _lasted(stay: Stay, now: datetime | None) -> str:

@@ -36,3 +36,11 @@ def test_a_table_looks_as_rich_draws_it(monkeypatch: pytest.MonkeyPatch, table: 
     found = printed(monkeypatch, table)
     monkeypatch.setattr(output, "_unfolded", lambda _: None)
     assert found == printed(monkeypatch, table)
+
+
+def test_markdown_is_shown_as_a_page(capsys: pytest.CaptureFixture[str]) -> None:
+    output.show_markdown("# Plan\n\n| flag | why |\n| --- | --- |\n| --port | claimed |\n")
+    shown = capsys.readouterr().out
+    assert "claimed" in shown
+    assert "|" not in shown.replace("│", "")
+    assert "#" not in shown

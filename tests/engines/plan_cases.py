@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from moorage.engines.launch import LaunchPlan
+from moorage.images.image import COMPILER
 from moorage.spec import Mode
 from tests.builders import (
     ON_CPU,
@@ -87,6 +88,11 @@ CASES: dict[str, Callable[[], LaunchPlan]] = {
         {"engine": {"name": "vllm", "shm": "512MiB"}, "placement": {**ON_CPU, "ram": "24GiB"}},
         GPU,
         an_image(reference="vllm/vllm-openai-cpu:v0.32.0", digest="", identity="sha256:abcd"),
+    ),
+    "vllm_without_compiler": lambda: planned(
+        {"engine": {"name": "vllm"}, "placement": {**ON_CPU, "ram": "3GiB"}},
+        GPU,
+        an_image(reference="moorage/vllm-cpu:0.32.0", lacks=(COMPILER,)),
     ),
     "vllm_process": lambda: planned(
         {"engine": {"name": "vllm", "runtime": "process"}, "placement": ON_CPU, "port": 8000},

@@ -12,6 +12,7 @@ from moorage.common.units import GIB
 from moorage.common.values import Origin
 from moorage.engines.launch import LaunchPlan
 from moorage.engines.registry import ENGINES
+from moorage.images.image import COMPILER
 from moorage.memory.estimates import CONTEXT
 from moorage.models.source import ModelFile
 from moorage.placement.demand import Subject
@@ -252,21 +253,20 @@ def test_the_chip_family_of_the_claimed_accelerators_counts(family: str, eager: 
 
 
 @pytest.mark.parametrize(
-    ("image", "args", "placement", "given"),
+    ("lacks", "args", "placement", "given"),
     [
-        ("moorage/vllm-cpu:0.32.0", [], ON_CPU, ["--enforce-eager"]),
-        ("own.acme:5000/moorage/vllm-cpu-ray:1", [], ON_CPU, ["--enforce-eager"]),
-        ("moorage/vllm-cpu:0.32.0", ["--no-enforce-eager"], ON_CPU, ["--no-enforce-eager"]),
-        ("moorage/vllm-cpu:0.32.0", ["--enforce_eager"], ON_CPU, ["--enforce_eager"]),
-        ("moorage/vllm-cpu:0.32.0", [], {}, []),
-        ("acme/vllm-cpu:0.32.0", [], ON_CPU, []),
+        ((COMPILER,), [], ON_CPU, ["--enforce-eager"]),
+        ((COMPILER,), ["--no-enforce-eager"], ON_CPU, ["--no-enforce-eager"]),
+        ((COMPILER,), ["--enforce_eager"], ON_CPU, ["--enforce_eager"]),
+        ((COMPILER,), [], {}, []),
+        ((), [], ON_CPU, []),
     ],
 )
 def test_an_image_without_a_compiler_compiles_nothing_on_cpu(
-    image: str, args: list[str], placement: dict[str, Any], given: list[str]
+    lacks: tuple[str, ...], args: list[str], placement: dict[str, Any], given: list[str]
 ) -> None:
-    wish = {"engine": {"name": "vllm", "image": image, "args": args}, "placement": placement}
-    container = only(planned(wish, GPU, an_image(reference=image)))
+    wish = {"engine": {"name": "vllm", "args": args}, "placement": placement}
+    container = only(planned(wish, GPU, an_image(lacks=lacks)))
     flags = [flag for flag in container.command if "eager" in flag.tokens[0]]
     assert [flag.tokens[0] for flag in flags] == given
     assert [flag.origin for flag in flags] == [Origin.USER if args else Origin.DERIVED] * len(given)

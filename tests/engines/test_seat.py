@@ -58,6 +58,13 @@ def test_limits_that_nobody_claimed_are_those_of_the_spec() -> None:
     assert on_cpu.memory_bytes > 8 << 30
 
 
+def test_shared_memory_is_no_larger_than_the_memory_that_it_counts_against() -> None:
+    (small,) = planned({}, placement={**ON_CPU, "ram": "3GiB"}).containers
+    assert small.shm_bytes == small.memory_bytes == 3 << 30
+    (unlimited,) = planned({}).containers
+    assert (unlimited.shm_bytes, unlimited.memory_bytes) == (10 << 30, 0)
+
+
 def test_on_the_hosts_network_the_readiness_endpoint_stays_where_it_is() -> None:
     host = a_host(bind="10.0.0.7")
     (published,) = planned({}, host).containers

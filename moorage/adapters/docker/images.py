@@ -14,13 +14,16 @@ from moorage.adapters.docker.errors import pull_failure
 from moorage.adapters.registry.connection import Credentials
 from moorage.common.failures import Cause, Failure
 from moorage.engines.installed import ImageSize
-from moorage.images.image import Image
+from moorage.images.image import LACKABLE, Image
 from moorage.inventory.access import parse_access
 from moorage.spec.image_reference import DEFAULT_TAG, familiar, parse_reference, repository
 
 PULL_TIMEOUT_SECONDS = 3600
 ANSWER_SECONDS = 10
 """Limit for the answer of a daemon that is pulling."""
+
+LABEL_LACKS = "moorage.lacks"
+"""Label of an image: what it lacks, separated by commas."""
 
 
 class LocalImage(NamedTuple):
@@ -30,11 +33,13 @@ class LocalImage(NamedTuple):
         digests: Its digests in the repository of the reference; empty when it was never pulled
             from there.
         architecture: CPU architecture that it is built for, such as `amd64`; empty = not known.
+        lacks: Of `LACKABLE`, what its label says.
     """
 
     identity: str
     digests: tuple[str, ...] = ()
     architecture: str = ""
+    lacks: tuple[str, ...] = ()
 
 
 class DockerImages:
@@ -83,6 +88,7 @@ class DockerImages:
             identity=str(attributes["Id"]),
             digests=tuple(digest for name, digest in known if familiar(name) == own),
             architecture=str(attributes.get("Architecture") or ""),
+            lacks=_lacks((attributes.get("Config") or {}).get("Labels") or {}),
         )
 
     def pull(
@@ -213,3 +219,8 @@ def ensure_image(
     except Timeout as error:
         detail = f"{image.reference}: another pull of it did not end within {wait_seconds:g} s"
         raise Failure(Cause.IMAGE_PULL_TIMEOUT, detail) from error
+
+
+def _lacks(labels: Mapping[str, str]) -> tuple[str, ...]:
+    """What an image says that it lacks; words that mean nothing here are left out."""
+    return tuple(sorted(LACKABLE.intersection(labels.get(LABEL_LACKS, "").split(","))))

@@ -3,7 +3,7 @@
 Prefect has no setting for the names that it answers to. A name that an attacker has in the DNS may
 point here too (DNS rebinding), and then a browser takes the attacker's page for one of this server.
 
-A program of its own, with nothing of moorage: compose.yaml gives this file to Prefect's image.
+A program of its own that needs no package but Prefect: compose.yaml runs it in Prefect's image.
 """
 
 import argparse
@@ -159,6 +159,8 @@ def serve(host: str, port: int, names: Collection[str], idle_seconds: float = 0)
         temporary_settings,
     )
 
+    from moorage.adapters.prefect.parameter_errors import tell_mistakes  # noqa: PLC0415
+
     settings = get_current_settings().server
     named = [one.strip() for one in settings.api.cors_allowed_origins.split(",")]
     origins = [one for one in named if one not in ("", "*")] or own_origins(port)
@@ -166,6 +168,7 @@ def serve(host: str, port: int, names: Collection[str], idle_seconds: float = 0)
         temporary_settings({PREFECT_SERVER_CORS_ALLOWED_ORIGINS: ",".join(origins)}),
         _sqlite_writers_in_turn(),
     ):
+        tell_mistakes()
         guarded: App = Guard(create_app(final=True), names, origins, exposed=not is_loopback(host))
         uvicorn.run(
             IdleWatch(guarded, idle_seconds) if idle_seconds else guarded,

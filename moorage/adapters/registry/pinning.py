@@ -56,7 +56,7 @@ def identify_image(image: Image, host: HostSnapshot) -> Image:
     if local is None:
         return image
     digest = image.digest or next(iter(local.digests), "")
-    update = {"identity": local.identity, "digest": digest}
+    update = {"identity": local.identity, "digest": digest, "lacks": local.lacks}
     return _require_architecture(image, local, host).model_copy(update=update)
 
 
@@ -82,7 +82,8 @@ def _refresh(image: Image, local: LocalImage, places: tuple[str, ...], host: Hos
     """The host's image, or the registry's if the tag has another one now."""
     named = parse_reference(image.reference).digest
     digest = named or next(iter(local.digests), "")
-    image = image.model_copy(update={"identity": local.identity, "digest": digest})
+    update = {"identity": local.identity, "digest": digest, "lacks": local.lacks}
+    image = image.model_copy(update=update)
     if named or not digest:
         return image
     try:
@@ -97,6 +98,7 @@ def _refresh(image: Image, local: LocalImage, places: tuple[str, ...], host: Hos
             "reference": found.reference,
             "digest": found.digest,
             "identity": "",
+            "lacks": (),
             "reason": f"{image.reason}{MOVED}",
         }
     )

@@ -11,11 +11,11 @@ from moorage.engines.vllm.context import LaunchContext, version_of
 from moorage.engines.vllm.distributed import distributed_flags, parallel_flags
 from moorage.engines.vllm.engine_caches import offload_flags
 from moorage.engines.vllm.environment import ascend_flags
+from moorage.images.image import COMPILER
 from moorage.memory.options import POOLING
 from moorage.models.profile import ModelProfile
 from moorage.placement.placement import CPU
 from moorage.spec import Mode, ModelSpec
-from moorage.spec.image_reference import parse_reference
 
 GATES = (
     (
@@ -94,18 +94,13 @@ def claimed_flags(request: LaunchRequest) -> tuple[Flag, ...]:
     )
 
 
-WITHOUT_COMPILER = frozenset({"moorage/vllm-cpu", "moorage/vllm-cpu-ray"})
-"""Repositories of images that compile nothing on CPU (`scripts/build_vllm_cpu_image.sh`)."""
-
-
 def eager_flags(request: LaunchRequest) -> tuple[Flag, ...]:
-    """`--enforce-eager` on CPU where the image has no compiler: vLLM would load, and then end."""
+    """`--enforce-eager` on CPU where the image lacks a compiler: vLLM would load, and then end."""
     if request.image is None or request.seat.accelerator_type != CPU:
         return ()
-    repository = parse_reference(request.image.reference).path
-    if repository not in WITHOUT_COMPILER:
+    if COMPILER not in request.image.lacks:
         return ()
-    return (derived_flag(f"{repository} has no C++ compiler", "--enforce-eager"),)
+    return (derived_flag("the image's label says: no C++ compiler", "--enforce-eager"),)
 
 
 def mode_flags(profile: ModelProfile, version: str) -> tuple[Flag, ...]:

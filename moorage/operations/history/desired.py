@@ -95,8 +95,7 @@ def intents(
 
 def _intent(spec: ModelSpec, row: ReleaseRow | None, dead: Collection[str]) -> Intent:
     if row is None:
-        new = Change(what="source", before=None, after=spec.source)
-        return Intent(model=spec.name, action=Action.CREATE, changes=(new,))
+        return Intent(model=spec.name, action=Action.CREATE, note=f"new: {spec.source}")
     fields = spec_changes(row.release.spec, spec) if row.release else ()
     action, note = Action.NOTED if fields else Action.UNCHANGED, ""
     if row.spec_digest != spec.digest:

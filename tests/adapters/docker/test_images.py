@@ -64,6 +64,19 @@ def test_what_a_daemon_has_is_known_by_its_names(registry: LocalRegistry) -> Non
     assert {f"{name}:v1", f"{name}@{digest}"} <= images.names()
 
 
+def test_an_image_says_by_its_label_what_it_lacks() -> None:
+    require_docker()
+    client, reference = docker.from_env(), "moorage/test-lacks:1"
+    change = 'LABEL moorage.lacks="c++-compiler,magic"'
+    client.api.import_image_from_data(layer(10), "moorage/test-lacks", "1", changes=[change])
+    try:
+        image = DockerImages("local").find(reference)
+    finally:
+        client.images.remove(reference)
+    assert image
+    assert image.lacks == ("c++-compiler",)
+
+
 def test_a_daemon_tells_sizes_and_what_images_share(registry: LocalRegistry) -> None:
     common, images = layer(300_000), DockerImages("local")
     names = [f"{registry.host}/sized/{name}:v1" for name in ("one", "two")]

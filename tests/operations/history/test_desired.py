@@ -39,6 +39,7 @@ def test_each_model_gets_what_it_needs() -> None:
         ("dead", Action.RESTORE, "dead.v1"),
         ("other", Action.CHANGE, "other.v1"),
     ]
+    assert (found[0].note, found[0].changes) == (f"new: {specs[0].source}", ())
     (change,) = found[-1].changes
     assert (change.what, change.before, change.after) == ("context", "512", "auto")
 
