@@ -2,9 +2,9 @@
 
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Engine, and_, case, or_, select, update
+from sqlalchemy import ColumnElement, and_, case, or_, select, update
 
-from moorage.adapters.ledger.database import gate, reading
+from moorage.adapters.ledger.database import LedgerPart, gate, reading
 from moorage.adapters.ledger.releases import Releases
 from moorage.adapters.ledger.tables import RELEASES, WORKLOADS
 from moorage.engines.launch import OPENAI
@@ -34,26 +34,23 @@ class CurrentRoutes(NamedTuple):
     making_room: tuple[Route, ...]
 
 
-class Routes:
+class Routes(LedgerPart):
     """Where requests for model names go: to the release that holds the name.
 
     The transaction in which a release takes over is the switch, so there is no second state.
     """
 
-    def __init__(self, engine: Engine, releases: Releases) -> None:
-        self._engine, self._releases = engine, releases
-
     def switch(self, release: Release) -> Release:
         """Give the name to a verified release, and take it from its predecessor; the record."""
-        return self._releases.take_over(release)
+        return Releases(self._engine).take_over(release)
 
     def close(self, release: str, cause: str) -> None:
         """Send no more requests to a release, though no other one serves in its place."""
-        self._releases.move(release, ReleaseState.STOPPING, cause)
+        Releases(self._engine).move(release, ReleaseState.STOPPING, cause)
 
     def reopen(self, release: str, cause: str) -> None:
         """Send requests to a closed release again."""
-        self._releases.move(release, ReleaseState.RUNNING, cause)
+        Releases(self._engine).move(release, ReleaseState.RUNNING, cause)
 
     def share(self, release: str, canary: Canary | None) -> None:
         """Send a share of the model's requests to a release that does not serve yet.
