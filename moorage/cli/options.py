@@ -1,10 +1,12 @@
 """What commands share: options and arguments."""
 
+from __future__ import annotations
+
 import sys
 from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,9 +14,10 @@ from moorage.adapters.ledger import Ledger
 from moorage.adapters.system.settings import Settings
 from moorage.cli.completion import models, specs
 from moorage.common.failures import Cause, Failure
-from moorage.inventory.fleet import Fleet
-from moorage.operations.history.rollback import one_of
-from moorage.releases.release import Release, ReleaseRow
+
+if TYPE_CHECKING:
+    from moorage.inventory.fleet import Fleet
+    from moorage.releases.release import Release, ReleaseRow
 
 DEPLOYMENTS = Path("deployments")
 SpecFile = Annotated[
@@ -116,6 +119,8 @@ def release_of(ledger: Ledger, text: str) -> ReleaseRow:
     ids = releases.ids(text) if text else []
     if not ids:
         raise unknown_release(ledger, text, f"no model or release has the name '{text}'")
+    from moorage.operations.history.rollback import one_of  # noqa: PLC0415  (a name needs none)
+
     return releases.get(one_of(text, ids))
 
 
