@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 from contextlib import suppress
+from dataclasses import fields
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from pydantic_core import to_jsonable_python
 
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.system.settings import Settings
@@ -17,7 +19,8 @@ from moorage.common.failures import Cause, Failure
 
 if TYPE_CHECKING:
     from moorage.inventory.fleet import Fleet
-    from moorage.releases.release import Release, ReleaseRow
+    from moorage.releases.release import Release
+    from moorage.releases.release_row import ReleaseRow
 
 DEPLOYMENTS = Path("deployments")
 SpecFile = Annotated[
@@ -155,4 +158,5 @@ def record_of(ledger: Ledger, text: str) -> Release:
 
 def row_json(row: ReleaseRow) -> dict[str, Any]:
     """A release as data, without its record."""
-    return row.model_dump(mode="json", exclude={"release", "foreign_record"})
+    shown = [one.name for one in fields(row) if one.name not in ("release", "foreign_record")]
+    return {name: to_jsonable_python(getattr(row, name)) for name in shown}

@@ -10,12 +10,13 @@ from moorage.adapters.ledger.tables import RELEASES, WORKLOADS
 from moorage.engines.launch import OPENAI
 from moorage.engines.registry import ENGINES
 from moorage.placement.placement import Role
-from moorage.releases.release import ASLEEP, STOPPED_FIRST, SUPERSEDED, Release, ReleaseState
+from moorage.releases.release import Release, ReleaseState
+from moorage.releases.release_row import ASLEEP, STOPPED_FIRST, SUPERSEDED
 from moorage.releases.routing import Canary, Route
 from moorage.releases.states import SERVING, UNFINISHED
 from moorage.spec import EngineName
 from moorage.spec.keep_alive import NEVER
-from moorage.spec.model import Routing
+from moorage.spec.routing import Routing
 
 
 class CurrentRoutes(NamedTuple):

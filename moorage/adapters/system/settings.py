@@ -120,7 +120,9 @@ class Settings(BaseModel):
         found = dict(given)
         for name, field in cls.model_fields.items():
             alias = field.validation_alias
-            named = alias.choices if isinstance(alias, AliasChoices) else [f"{PREFIX}{name.upper()}"]
+            named = (
+                alias.choices if isinstance(alias, AliasChoices) else [f"{PREFIX}{name.upper()}"]
+            )
             variable = next((one for one in named if one in there), None)
             if variable and given.keys().isdisjoint((name, *named)):
                 found[variable if alias else name] = there[variable]
