@@ -29,7 +29,7 @@ NOT_UNDONE = and_(
 )
 """Failed releases with claims or workloads."""
 
-_OWN = {column.name for column in RELEASES.c} - {"spec", "record", "canary"}
+_COLUMNS = [one.name for one in fields(ReleaseRow) if one.name in RELEASES.c]
 
 
 def workloads_of(
@@ -52,7 +52,7 @@ def workloads_of(
 def release_of(row: Row[Any], workloads: Iterable[Workload], written: Any) -> ReleaseRow:
     """A release from its row, with its workloads, and its record as it was written."""
     record = None if written is None else _record(written)
-    columns = {one.name: row._mapping[one.name] for one in fields(ReleaseRow) if one.name in _OWN}
+    columns = {name: row._mapping[name] for name in _COLUMNS}
     return ReleaseRow(
         **{**columns, "state": ReleaseState(row.state)},
         release=record,
@@ -65,7 +65,12 @@ def _record(written: Any) -> Release | None:
     """A record; None where another version has written it in another shape.
 
     That is no failure, because releases must stay manageable after an upgrade.
+
+    Raises:
+        TypeError: It is no mapping: no version has written it.
     """
+    if not isinstance(written, dict):
+        raise TypeError(f"its record is a {type(written).__name__}, no mapping")
     from moorage.releases.release import Release  # noqa: PLC0415  (a list has no records)
 
     with suppress(ValidationError):
