@@ -25,7 +25,8 @@ from moorage.engines.registry import ENGINES
 from moorage.placement.demand import Subject
 from moorage.placement.placement import Placed, Placement
 from moorage.placement.propose import propose
-from moorage.releases.release import Release, StepRecord, release_id
+from moorage.releases.release import Release, StepRecord
+from moorage.releases.release_row import release_id
 from moorage.releases.states import ReleaseState
 from tests.builders import REVISION, a_model, a_profile, a_release, a_spec, an_image
 

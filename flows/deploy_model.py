@@ -25,7 +25,8 @@ from moorage.inventory.claims import Claim as HostClaim
 from moorage.inventory.fleet import Fleet
 from moorage.models.profile import ModelProfile
 from moorage.placement.placement import Placed
-from moorage.releases.release import Release, ReleaseRow, ReleaseState, replaceable
+from moorage.releases.release import Release, ReleaseRow, ReleaseState
+from moorage.releases.release_row import replaceable
 from moorage.releases.requester import Claim
 from moorage.spec import ModelSpec
 from tasks.acceptance import acceptance, must_carry

@@ -20,7 +20,7 @@ from moorage.operations.reconcile.cluster_state import (
     place_of,
     planned_workloads,
 )
-from moorage.releases.release import ReleaseRow, successor_of
+from moorage.releases.release_row import ReleaseRow, successor_of
 from moorage.releases.states import SERVING, ReleaseState
 from moorage.spec import RuntimeName
 from tasks.cleanup import took_over

@@ -15,13 +15,15 @@ from moorage.adapters.system.threads import (
 )
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import human_seconds
-from moorage.engines.launch import LABEL_REPLICA, split_off
+from moorage.engines.labels import LABEL_REPLICA
+from moorage.engines.launch import split_off
 from moorage.inventory.fleet import Fleet
 from moorage.operations.history.changes import spec_changes
 from moorage.operations.schedules import schedules_of
 from moorage.placement.placement import Analyzed, Placed
 from moorage.placement.propose import NoFit
-from moorage.releases.release import FailureRecord, Release, ReleaseRow, ReleaseState, claims_of
+from moorage.releases.release import FailureRecord, Release, ReleaseRow, ReleaseState
+from moorage.releases.release_row import claims_of
 from moorage.releases.states import outage, stays
 from moorage.reports.next_steps import release_forms
 from moorage.reports.record import failure_document, plan_document, release_document

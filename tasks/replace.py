@@ -11,8 +11,8 @@ from moorage.adapters.hosts.runtime import runtime_for
 from moorage.adapters.system.threads import in_thread, run_shielded, run_uninterrupted
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import human_seconds
+from moorage.engines.labels import LABEL_REPLICA
 from moorage.engines.launch import (
-    LABEL_REPLICA,
     ContainerSpec,
     LaunchPlan,
     Workload,
@@ -21,17 +21,8 @@ from moorage.engines.launch import (
 )
 from moorage.engines.stopping import Drained
 from moorage.readiness.protocol import Phase, Probe
-from moorage.releases.release import (
-    ENDING,
-    STOPPED_FIRST,
-    SUPERSEDED,
-    ReleaseRow,
-    ReleaseState,
-    claims_of,
-    ending_of,
-    plan_of,
-    successor_of,
-)
+from moorage.releases.release import ReleaseRow, ReleaseState, ending_of, plan_of
+from moorage.releases.release_row import ENDING, STOPPED_FIRST, SUPERSEDED, claims_of, successor_of
 from moorage.releases.states import FINAL, SERVING
 from moorage.spec import Deadlines
 from tasks.context import ledger, routes, settings

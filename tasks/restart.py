@@ -12,7 +12,8 @@ from moorage.adapters.ledger.locks import Owner
 from moorage.adapters.ledger.transitions import author
 from moorage.adapters.prefect.events import emit_release_event
 from moorage.common.failures import Cause, Failure
-from moorage.engines.launch import LABEL_REPLICA, Workload, start_groups
+from moorage.engines.labels import LABEL_REPLICA
+from moorage.engines.launch import Workload, start_groups
 from moorage.engines.registry import ENGINES
 from moorage.operations.reconcile.actions import Action, not_before
 from moorage.operations.reconcile.cluster_state import MOST_MISSED, RepairRecord

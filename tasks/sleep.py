@@ -18,7 +18,8 @@ from moorage.engines.stopping import Drained
 from moorage.inventory.claims import Claim
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.placement.replacement import move_reason, restore_placement
-from moorage.releases.release import ASLEEP, Release, ReleaseRow, ReleaseState
+from moorage.releases.release import Release, ReleaseRow, ReleaseState
+from moorage.releases.release_row import ASLEEP
 from tasks.context import ledger, routes
 from tasks.image import restore_image
 from tasks.journal import step, tell

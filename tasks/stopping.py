@@ -12,7 +12,8 @@ from moorage.common.failures import Failure
 from moorage.engines.base import Busy
 from moorage.engines.launch import Workload
 from moorage.engines.stopping import Drained, Ending
-from moorage.releases.release import ASLEEP, ReleaseRow, ReleaseState, ending_of
+from moorage.releases.release import ReleaseRow, ReleaseState, ending_of
+from moorage.releases.release_row import ASLEEP
 from moorage.releases.states import SERVING
 from tasks.context import ledger, routes
 from tasks.restart import lease_of

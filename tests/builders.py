@@ -8,15 +8,14 @@ from typing import Any
 from moorage.common.units import GIB
 from moorage.common.values import Origin
 from moorage.engines.flags import Flag
-from moorage.engines.launch import (
+from moorage.engines.labels import (
     LABEL_LEDGER,
     LABEL_MODEL,
     LABEL_RELEASE,
     LABEL_REPLICA,
     LABEL_ROLE,
-    ContainerSpec,
-    Workload,
 )
+from moorage.engines.launch import ContainerSpec, Workload
 from moorage.engines.registry import ENGINES
 from moorage.images.image import Image
 from moorage.inventory.claims import Claim, Resource
@@ -276,7 +275,7 @@ def a_row(release: Release | None = None, **changes: Any) -> ReleaseRow:
         "updated_at": NOON,
         "release": release,
     }
-    return ReleaseRow.model_validate({**values, **changes})
+    return ReleaseRow(**{**values, **changes})
 
 
 def a_cluster(name: str = "ray", gpus: int = 8, **changes: Any) -> ClusterSnapshot:

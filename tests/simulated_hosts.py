@@ -16,12 +16,8 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
 
-from moorage.engines.launch import (
-    LABEL_LEDGER,
-    LABEL_MODEL,
-    LABEL_RELEASE,
-    Workload,
-)
+from moorage.engines.labels import LABEL_LEDGER, LABEL_MODEL, LABEL_RELEASE
+from moorage.engines.launch import Workload
 from moorage.inventory.fleet import Fleet
 
 HELPER = "python:3.12-slim"

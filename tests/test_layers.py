@@ -21,6 +21,7 @@ COMPUTING = (
         "dataclasses",
         "enum",
         "functools",
+        "importlib.import_module",
         "types",
         "typing",
     }

@@ -5,17 +5,13 @@ from typing import Annotated
 import typer
 
 from moorage.adapters.ledger import Ledger
-from moorage.adapters.secrets import read_secrets
 from moorage.cli.completion import models
-from moorage.cli.conversation import Conversation, read_prompt, show, talk
 from moorage.cli.options import ApiKey, AsJson, ModelName, open_ledger, unknown_release
 from moorage.cli.output import dump, print_table
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import LARGEST
-from moorage.engines.api_key import key_secret
-from moorage.engines.registry import ENGINES
 from moorage.gateway.gateway import Gateway
-from moorage.releases.release import ReleaseRow
+from moorage.releases.release_row import ReleaseRow
 from moorage.releases.routing import models_listing
 
 
@@ -72,12 +68,20 @@ def key_of(row: ReleaseRow, given: str = "") -> str:
         Failure: `SECRET_MISSING` when this machine cannot read it.
     """
     name = "" if given else _key_name(row)
-    return read_secrets([name])[name] if name else given
+    if not name:
+        return given
+    from moorage.adapters.secrets import read_secrets  # noqa: PLC0415  (`endpoint` needs none)
+
+    return read_secrets([name])[name]
 
 
 def _key_name(row: ReleaseRow) -> str:
-    plan = row.release.plan if row.release else None
-    return key_secret(plan, ENGINES[plan.engine].api_key_variable) if plan else ""
+    if row.plan is None:
+        return ""
+    from moorage.engines.api_key import key_secret  # noqa: PLC0415  (as above)
+    from moorage.engines.registry import ENGINES  # noqa: PLC0415  (as above)
+
+    return key_secret(row.plan, ENGINES[row.plan.engine].api_key_variable)
 
 
 def show_key(name: ModelName, as_json: AsJson = False) -> None:
@@ -112,6 +116,13 @@ def chat(
     as_json: AsJson = False,
 ) -> None:
     """Send a prompt to a model: through the gateway, which also wakes it, else to a replica."""
+    from moorage.cli.conversation import (  # noqa: PLC0415  (`endpoint` needs none)
+        Conversation,
+        read_prompt,
+        show,
+        talk,
+    )
+
     row, url, key = _way_to(name, api_key)
     conversation, prompt = Conversation(row, url, key, max_tokens), prompt or read_prompt()
     if as_json:

@@ -1,20 +1,26 @@
 """What commands share: options and arguments."""
 
+from __future__ import annotations
+
 import sys
 from contextlib import suppress
+from dataclasses import fields
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from pydantic_core import to_jsonable_python
 
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.system.settings import Settings
 from moorage.cli.completion import models, specs
 from moorage.common.failures import Cause, Failure
-from moorage.inventory.fleet import Fleet
-from moorage.operations.history.rollback import one_of
-from moorage.releases.release import Release, ReleaseRow
+
+if TYPE_CHECKING:
+    from moorage.inventory.fleet import Fleet
+    from moorage.releases.release import Release
+    from moorage.releases.release_row import ReleaseRow
 
 DEPLOYMENTS = Path("deployments")
 SpecFile = Annotated[
@@ -116,6 +122,8 @@ def release_of(ledger: Ledger, text: str) -> ReleaseRow:
     ids = releases.ids(text) if text else []
     if not ids:
         raise unknown_release(ledger, text, f"no model or release has the name '{text}'")
+    from moorage.operations.history.rollback import one_of  # noqa: PLC0415  (a name needs none)
+
     return releases.get(one_of(text, ids))
 
 
@@ -150,4 +158,5 @@ def record_of(ledger: Ledger, text: str) -> Release:
 
 def row_json(row: ReleaseRow) -> dict[str, Any]:
     """A release as data, without its record."""
-    return row.model_dump(mode="json", exclude={"release", "foreign_record"})
+    shown = [one.name for one in fields(row) if one.name not in ("release", "foreign_record")]
+    return {name: to_jsonable_python(getattr(row, name)) for name in shown}

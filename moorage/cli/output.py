@@ -192,7 +192,10 @@ def leave(failure: Failure, *, as_json: bool, at_once: bool = False) -> NoReturn
 
 def _bad_setting(error: ValidationError) -> Failure:
     """The failure for what `Settings` refuses, or the type of an argument, such as `Name`."""
-    from moorage.adapters.system.settings import Settings  # noqa: PLC0415  (only failures need it)
+    from moorage.adapters.system.settings import (  # noqa: PLC0415  (only failures need it)
+        PREFIX,
+        Settings,
+    )
     from moorage.reports.problems import PATTERNS_IN_WORDS  # noqa: PLC0415  (as above)
 
     first = error.errors(include_url=False)[0]
@@ -203,7 +206,7 @@ def _bad_setting(error: ValidationError) -> Failure:
         return Failure(Cause.BAD_SETTING, f"found {found}; allowed: {wanted}")
     name = "_".join(map(str, first["loc"]))
     # A setting with an alias has its whole name here.
-    prefix = Settings.model_config["env_prefix"] if name in Settings.model_fields else ""
+    prefix = PREFIX if name in Settings.model_fields else ""
     variable = f"{prefix}{name}".upper()
     return Failure(Cause.BAD_SETTING, f"{variable}: found {found}; {first['msg']}")
 

@@ -17,11 +17,10 @@ from moorage.cli.output import dump, err, print_table
 from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.common.printable import printable
 from moorage.common.units import human_seconds
-from moorage.engines.api_key import secrets_of
 from moorage.gateway.gateway import Gateway, last_use
 from moorage.releases.overview import ReleaseOverview
-from moorage.releases.release import ReleaseRow, ReleaseState
-from moorage.releases.states import DEPLOYED, SERVING
+from moorage.releases.release_row import ReleaseRow
+from moorage.releases.states import DEPLOYED, SERVING, ReleaseState
 from moorage.spec.keep_alive import keep_alive_seconds
 from moorage.spec.one_shot import is_one_shot
 
@@ -153,6 +152,7 @@ def logs(
     """Print the engine's log, or the recorded last lines of a failed release."""
     row = release_of(open_ledger(), name)
     from moorage.adapters.secrets import learn_secrets  # noqa: PLC0415  (`status` needs none)
+    from moorage.engines.api_key import secrets_of  # noqa: PLC0415  (as above)
 
     # Only secrets that are known can be taken out of its log.
     learn_secrets(secrets_of(row.release.plan if row.release else None))

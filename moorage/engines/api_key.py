@@ -6,14 +6,13 @@ from collections.abc import Iterable
 
 from moorage.common.values import Origin
 from moorage.engines.flags import Variable
+from moorage.engines.key_prefix import PREFIX
 from moorage.engines.launch import LaunchPlan
 from moorage.engines.request import LaunchRequest
 from moorage.spec import ApiKey, ModelSpec, slug
 from moorage.spec.arguments import parse_words
 
 KEY_OPTION = "--api-key"
-PREFIX = "moorage-key-"
-"""Prefix of the names of generated keys; they are names of Prefect blocks, too."""
 
 
 def key_name(model: str) -> str:
@@ -23,11 +22,6 @@ def key_name(model: str) -> str:
         return f"{PREFIX}{plain}"
     # `a.b` and `a-b` are two models, and a block's name knows no dots.
     return f"{PREFIX}{plain}-{hashlib.sha256(model.encode()).hexdigest()[:8]}"
-
-
-def is_generated(name: str) -> bool:
-    """Whether a secret is a key that moorage generates."""
-    return name.startswith(PREFIX)
 
 
 def states_a_key(spec: ModelSpec, variable: str) -> bool:

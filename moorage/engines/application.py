@@ -7,15 +7,14 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin, Value
 from moorage.engines.command_line import filled
 from moorage.engines.flags import Flag, Variable
-from moorage.engines.launch import (
+from moorage.engines.labels import (
     LABEL_LEDGER,
     LABEL_MODEL,
     LABEL_RELEASE,
     LABEL_REPLICA,
     LABEL_ROLE,
-    Application,
-    ContainerSpec,
 )
+from moorage.engines.launch import Application, ContainerSpec
 from moorage.engines.ray_serve import MARK_LEDGER, MARK_RELEASE
 from moorage.engines.schema.argument import Schema
 from moorage.inventory.clusters import ClusterSnapshot, application_name

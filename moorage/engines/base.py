@@ -9,12 +9,14 @@ from moorage.common.values import Origin, Value
 from moorage.engines.api_key import generated_key
 from moorage.engines.command_line import own_command, start_flags, without_user_flags
 from moorage.engines.flags import Flag, Variable
-from moorage.engines.launch import (
+from moorage.engines.labels import (
     LABEL_LEDGER,
     LABEL_MODEL,
     LABEL_RELEASE,
     LABEL_REPLICA,
     LABEL_ROLE,
+)
+from moorage.engines.launch import (
     OPENAI,
     ContainerSpec,
     GeneratedFile,

@@ -3,27 +3,18 @@
 `moorage plan` prints the object that `moorage deploy` executes.
 """
 
-from collections.abc import Iterable
 from math import ceil
 from typing import Any
 
 from moorage.common.values import Value
 from moorage.engines.flags import Flag, Variable
+from moorage.engines.labels import LABEL_LEDGER, LABEL_RELEASE, LABEL_REPLICA, LABEL_ROLE
+from moorage.engines.workload import OPENAI as OPENAI
+from moorage.engines.workload import Workload as Workload
+from moorage.engines.workload import serving as serving
 from moorage.inventory.access import parse_access
-from moorage.models.assets import Pin
 from moorage.placement.placement import Role
 from moorage.spec import EngineName, IpcMode, NetworkMode, RestartPolicy, RuntimeName
-
-LABEL_LEDGER = "moorage.ledger"
-LABEL_MODEL = "moorage.model"
-LABEL_RELEASE = "moorage.release"
-LABEL_ROLE = "moorage.role"
-LABEL_REPLICA = "moorage.replica"
-LABEL_HELPER = "moorage.helper"
-"""On every helper container, with its purpose."""
-
-OPENAI = "/v1"
-"""Where an interface like OpenAI's begins."""
 
 LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 """By the address that stands for all of a host, the one that this machine reaches itself by."""
@@ -263,45 +254,6 @@ def _replicas(plan: LaunchPlan) -> list[list[ContainerSpec]]:
     return list(replicas.values())
 
 
-class Workload(Value):
-    """A container or process that was started; its name is that of its `ContainerSpec`.
-
-    Attributes:
-        identity: Container id, or `pid@start-time` of the process.
-        endpoint: Base URL under which it answers, if it leads.
-        base_path: Where its HTTP interface begins, below the endpoint.
-        adapters: LoRA adapters that were loaded while it serves; a start drops them.
-    """
-
-    name: str
-    release: str
-    ledger: str = ""
-    host: str
-    address: str
-    runtime: RuntimeName
-    identity: str = ""
-    endpoint: str = ""
-    base_path: str = OPENAI
-    role: Role = Role.LEADER
-    replica: int = 0
-    adapters: tuple[Pin, ...] = ()
-
-    @property
-    def serves(self) -> bool:
-        """Whether it answers for its replica; followers do not."""
-        return self.role == Role.LEADER
-
-    @property
-    def speaks_openai(self) -> bool:
-        """Whether it takes requests as OpenAI's API does, as gateways and chats send them."""
-        return self.base_path == OPENAI
-
-    @property
-    def url(self) -> str:
-        """What clients are given: the endpoint and the path of its interface."""
-        return f"{self.endpoint}{self.base_path}"
-
-
 def planned_workload(spec: ContainerSpec) -> Workload:
     """A workload of the plan, before it is started."""
     return Workload(
@@ -316,11 +268,6 @@ def planned_workload(spec: ContainerSpec) -> Workload:
         role=spec.role,
         replica=int(spec.labels[LABEL_REPLICA]),
     )
-
-
-def serving(workloads: Iterable[Workload]) -> tuple[Workload, ...]:
-    """Those that answer requests: one of each replica."""
-    return tuple(workload for workload in workloads if workload.serves)
 
 
 def container_name(release: str, replica: int, role: Role, position: int = 0) -> str:

@@ -4,16 +4,14 @@ from collections.abc import Iterable
 from hashlib import sha256
 
 from moorage.engines.flags import Flag, Variable, default_flag
-from moorage.engines.launch import (
+from moorage.engines.labels import (
     LABEL_LEDGER,
     LABEL_MODEL,
     LABEL_RELEASE,
     LABEL_REPLICA,
     LABEL_ROLE,
-    ContainerSpec,
-    Isolation,
-    Mount,
 )
+from moorage.engines.launch import ContainerSpec, Isolation, Mount
 from moorage.gateway.envoy import OWN_FOLDER
 from moorage.gateway.gateway import GatewayHost, GatewayOptions
 from moorage.placement.placement import Role

@@ -1,22 +1,15 @@
 """What a spec needs from elsewhere: the model, its LoRA adapters, its draft model."""
 
 from collections.abc import Mapping
-from enum import StrEnum
 from typing import Any
 
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Value
 from moorage.inventory.model_store import selection
+from moorage.models.pin import AssetRole as AssetRole
+from moorage.models.pin import Pin as Pin
 from moorage.spec import AdapterSpec, EngineName, ModelSpec
 from moorage.spec.patterns import AUTO_FILES
-
-
-class AssetRole(StrEnum):
-    """What something that is downloaded is to the model that is served."""
-
-    MODEL = "model"
-    ADAPTER = "adapter"
-    DRAFT = "draft"
 
 
 class Asset(Value):
@@ -51,22 +44,6 @@ class Asset(Value):
 
 SourceRequest = ModelSpec | Asset
 """What names a source and its revision."""
-
-
-class Pin(Value):
-    """What a companion of the model was pinned to.
-
-    Attributes:
-        name: Name of the adapter; `draft` for the draft model.
-        revision: Commit on the hub, or the fingerprint of a local directory.
-        rank: Largest rank of an adapter; None = unknown, or no adapter.
-    """
-
-    role: AssetRole
-    name: str
-    source: str
-    revision: str
-    rank: int | None = None
 
 
 def assets_of(spec: ModelSpec) -> tuple[Asset, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import StrEnum
 
 from moorage.common.values import Origin, Value
 from moorage.inventory.claims import Claim, Resource
@@ -13,6 +12,7 @@ from moorage.models.profile import ModelProfile
 from moorage.models.quantizations import FilesChoice
 from moorage.models.source import ResolvedModel
 from moorage.placement.explanation import Verdict
+from moorage.placement.role import Role as Role
 from moorage.spec import EngineName, ModelSpec, Policy, RuntimeName
 
 CPU = "cpu"
@@ -21,15 +21,6 @@ CPU = "cpu"
 
 RAY_SERVICES = 10
 """Ports at the beginning of Ray's range that its services take; its workers take the others."""
-
-
-class Role(StrEnum):
-    """Part that a container plays in a replica."""
-
-    LEADER = "leader"
-    FOLLOWER = "follower"
-    RAY_HEAD = "ray-head"
-    """Beside the leader: the head of the Ray cluster that joins the hosts."""
 
 
 class Links(Value):

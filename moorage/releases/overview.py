@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import NamedTuple
 
-from moorage.releases.release import ReleaseRow
+from moorage.releases.release_row import ReleaseRow
 
 
 class ReleaseOverview(NamedTuple):

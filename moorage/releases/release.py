@@ -12,7 +12,6 @@ from moorage.engines.launch import LaunchPlan, Workload, serving
 from moorage.engines.recovery import Correction
 from moorage.engines.stopping import Ending, ending
 from moorage.images.image import Image
-from moorage.inventory.claims import Claim
 from moorage.memory.calibration import Measurement
 from moorage.models.assets import Pin
 from moorage.models.profile import ModelProfile
@@ -23,6 +22,7 @@ from moorage.readiness.acceptance import Acceptance
 from moorage.readiness.engine_facts import EngineFacts
 from moorage.readiness.protocol import Readiness
 from moorage.readiness.smoke_test import Gate
+from moorage.releases.release_row import ReleaseRow as ReleaseRow
 from moorage.releases.requester import Requester
 from moorage.releases.states import ReleaseState as ReleaseState
 from moorage.spec import ModelSpec, StoppingSpec
@@ -159,98 +159,12 @@ class Release(Value):
         return serving(self.workloads)
 
 
-class ReleaseRow(Value):
-    """A release as the ledger lists it, with what it runs or was about to start.
-
-    Attributes:
-        release: The record, once it is written.
-        foreign_record: The record as plain data, when another version of moorage wrote it in a
-            shape that this one cannot read.
-    """
-
-    id: str
-    model: str
-    number: int
-    state: ReleaseState
-    spec_digest: str
-    revision: str
-    flow_run_id: str
-    created_at: datetime
-    updated_at: datetime
-    cause: str = ""
-    release: Release | None = None
-    foreign_record: dict[str, Any] | None = None
-    workloads: tuple[Workload, ...] = ()
-
-    @property
-    def plan(self) -> LaunchPlan | None:
-        """The launch plan of its record."""
-        return self.release.plan if self.release else None
-
-    @property
-    def placement(self) -> Placement | None:
-        """The placement of its record."""
-        return self.release.placement if self.release else None
-
-    @property
-    def as_it_runs(self) -> Release | None:
-        """The record, with the workloads as they are now while it serves."""
-        if self.release is None or not self.workloads:
-            return self.release
-        return self.release.model_copy(update={"workloads": self.workloads})
-
-    @property
-    def serving(self) -> tuple[Workload, ...]:
-        """The leader of each replica, which answers requests."""
-        return serving(self.workloads)
-
-    def is_of(self, spec: ModelSpec, revision: str, companions: tuple[Pin, ...]) -> bool:
-        """Whether its record says that it serves this spec at these revisions."""
-        same = (self.spec_digest, self.revision) == (spec.digest, revision)
-        return same and self.release is not None and self.release.companions == companions
-
-
 def surprises_of(
     corrections: Iterable[Correction], facts: Iterable[EngineFacts]
 ) -> tuple[str, ...]:
     """How a release differs from its plan."""
     corrected = (f"second try: {one.summary}" for one in corrections)
     return (*corrected, *(text for one in facts for text in one.surprises))
-
-
-def release_id(model: str, number: int) -> str:
-    """The id of the n-th release of a model."""
-    return f"{model}.v{number}"
-
-
-SUPERSEDED = "superseded by"
-"""Begins the cause of a release that stops for its successor (`tasks/replace.py`)."""
-
-STOPPED_FIRST = "stopped first"
-"""Goes on in that cause, after the successor, where the release stops before that one serves."""
-
-ASLEEP = "asleep"
-"""Begins the cause of a release that stops to sleep (`tasks/sleep.py`)."""
-
-ENDING = "its engines were told to end"
-"""Goes on in that cause while engines are stopped: one that still runs may be about to end."""
-
-
-def successor_of(row: ReleaseRow) -> str:
-    """The release for which a release stops; empty = it does not stop for one."""
-    if row.state != ReleaseState.STOPPING or not row.cause.startswith(SUPERSEDED):
-        return ""
-    return row.cause.removeprefix(SUPERSEDED).split()[0].strip(",;")
-
-
-def replaceable(old: ReleaseRow | None) -> str:
-    """The release that may be stopped first: only one that could be started again."""
-    return old.id if old and old.plan else ""
-
-
-def claims_of(row: ReleaseRow | None) -> tuple[str, tuple[Claim, ...]]:
-    """A release that may have had to make room, with its claims; both empty for none."""
-    return (row.id, row.placement.claims) if row and row.placement else ("", ())
 
 
 def plan_of(row: ReleaseRow) -> LaunchPlan:

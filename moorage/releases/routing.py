@@ -9,10 +9,10 @@ from datetime import datetime
 from typing import Any
 
 from moorage.common.values import Value
-from moorage.engines.launch import OPENAI
+from moorage.engines.workload import OPENAI
 from moorage.releases.states import ReleaseState
 from moorage.spec.keep_alive import NEVER
-from moorage.spec.model import Routing
+from moorage.spec.routing import Routing
 
 
 class Canary(Value):

@@ -1,10 +1,10 @@
 """A site as one page for a browser: its models, hosts, history and memory, out of the ledger."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from moorage.common.units import counted, human_bytes, human_seconds
-from moorage.common.values import Value
 from moorage.inventory.claims import Capacity, Claim, Resource
 from moorage.operations.metrics.present import MEMORY
 from moorage.releases.release import ReleaseRow
@@ -36,7 +36,8 @@ pre { background: #f4f4f8; overflow-x: auto; padding: .7rem }
 """
 
 
-class Site(Value):
+@dataclass(frozen=True)
+class Site:
     """What the ledger says at one moment.
 
     Attributes:
@@ -46,9 +47,9 @@ class Site(Value):
     """
 
     at: datetime
-    histories: dict[str, tuple[ReleaseRow, ...]] = {}
+    histories: dict[str, tuple[ReleaseRow, ...]] = field(default_factory=dict)
     claims: tuple[Claim, ...] = ()
-    capacities: dict[str, tuple[Capacity, ...]] = {}
+    capacities: dict[str, tuple[Capacity, ...]] = field(default_factory=dict)
     unseen: frozenset[str] = frozenset()
 
 

@@ -12,6 +12,7 @@ from moorage.common.units import GIB, Bytes
 from moorage.common.values import InputValue
 from moorage.spec.arguments import EngineArguments, parse_entries
 from moorage.spec.container import ContainerSettings, IpcMode
+from moorage.spec.engine_names import EngineName, RuntimeName
 from moorage.spec.engine_settings import LlamaCppSettings, TritonSettings, VllmSettings
 from moorage.spec.patterns import (
     IMAGE_PATTERN,
@@ -28,27 +29,6 @@ from moorage.spec.patterns import (
 from moorage.spec.ray_cluster import ApplicationSpec
 
 DEFAULT_SHM = ByteSize(10 * GIB)
-
-
-class EngineName(StrEnum):
-    """Inference engines. `auto` is decided from the host; `custom` is whatever you say it is."""
-
-    AUTO = "auto"
-    VLLM = "vllm"
-    SGLANG = "sglang"
-    TRANSFORMERS = "transformers"
-    LLAMA_CPP = "llama.cpp"
-    TRITON = "triton"
-    CUSTOM = "custom"
-
-
-class RuntimeName(StrEnum):
-    """What starts an engine on a host."""
-
-    AUTO = "auto"
-    DOCKER = "docker"
-    PROCESS = "process"
-    RAY = "ray"
 
 
 class Distributed(StrEnum):

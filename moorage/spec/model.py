@@ -11,7 +11,8 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from moorage.common.values import InputValue
-from moorage.spec.engine import EngineSpec, RuntimeName
+from moorage.spec.engine import EngineSpec
+from moorage.spec.engine_names import RuntimeName
 from moorage.spec.keep_alive import NEVER, KeepAlive
 from moorage.spec.lifecycle import RedeploySpec, ReplaceSpec, RestartSpec, StoppingSpec
 from moorage.spec.patterns import (
@@ -26,6 +27,7 @@ from moorage.spec.patterns import (
 from moorage.spec.placement import ExtendedCacheSpec, MemorySpec, PlacementSpec
 from moorage.spec.ray_cluster import check_on_cluster
 from moorage.spec.readiness import ReadinessSpec
+from moorage.spec.routing import Routing
 from moorage.spec.schedule import ScheduleSpec
 
 
@@ -39,13 +41,6 @@ class Mode(StrEnum):
     CLASSIFICATION = "classification"
     TRANSCRIPTION = "transcription"
     IMAGE_GENERATION = "image-generation"
-
-
-class Routing(StrEnum):
-    """How a gateway chooses among the replicas of a model."""
-
-    LEAST_REQUEST = "least-request"
-    PREFIX_AWARE = "prefix-aware"
 
 
 class AdapterSpec(InputValue):

@@ -11,7 +11,8 @@ from typing import Any
 from moorage.common.units import GIB
 from moorage.common.values import Origin
 from moorage.engines.flags import Flag
-from moorage.engines.launch import LABEL_ROLE, ContainerSpec, LaunchPlan
+from moorage.engines.labels import LABEL_ROLE
+from moorage.engines.launch import ContainerSpec, LaunchPlan
 from moorage.inventory.claims import Resource
 from moorage.placement.placement import Role, Seat
 from moorage.spec.tokenize import is_option

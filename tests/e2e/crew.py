@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import docker
 
-from moorage.engines.launch import LABEL_LEDGER, LABEL_MODEL
+from moorage.engines.labels import LABEL_LEDGER, LABEL_MODEL
 from tests.e2e.chaos import Kind, Operation
 from tests.e2e.workplace import Workplace
 

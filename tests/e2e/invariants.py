@@ -10,8 +10,8 @@ from typing import Any
 import docker
 import httpx
 
-from moorage.engines.launch import LABEL_LEDGER, LABEL_MODEL
-from moorage.releases.release import ReleaseRow, claims_of
+from moorage.engines.labels import LABEL_LEDGER, LABEL_MODEL
+from moorage.releases.release_row import ReleaseRow, claims_of
 from moorage.releases.states import EDGES, SERVING, ReleaseState
 from tests.e2e.drill import HALF
 from tests.e2e.workplace import Workplace

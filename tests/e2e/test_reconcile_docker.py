@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from moorage.engines.launch import LABEL_LEDGER, LABEL_MODEL, LABEL_RELEASE
+from moorage.engines.labels import LABEL_LEDGER, LABEL_MODEL, LABEL_RELEASE
 from tests.e2e.conftest import container_engine
 from tests.e2e.workplace import Workplace
 from tests.prefect_server import PrefectServer

@@ -10,7 +10,7 @@ import docker
 from docker.errors import NotFound
 
 from moorage.adapters.ledger import Ledger
-from moorage.engines.launch import LABEL_LEDGER
+from moorage.engines.labels import LABEL_LEDGER
 from moorage.inventory.claims import Claim, Resource
 from tests.e2e.background import Background
 

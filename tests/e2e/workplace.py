@@ -22,7 +22,7 @@ from ruamel.yaml import YAML
 
 from moorage.adapters.hosts.processes import MARK
 from moorage.adapters.ledger import Ledger
-from moorage.engines.launch import LABEL_MODEL
+from moorage.engines.labels import LABEL_MODEL
 from moorage.inventory.claims import Claim
 from moorage.releases.release import ReleaseRow
 from tests.fork_server import REPOSITORY, ForkedProcess, server_for

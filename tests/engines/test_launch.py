@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from moorage.engines.launch import LABEL_REPLICA, ContainerSpec, LaunchPlan, split_off, start_groups
+from moorage.engines.labels import LABEL_REPLICA
+from moorage.engines.launch import ContainerSpec, LaunchPlan, split_off, start_groups
 from moorage.spec import EngineName
 from tests.builders import a_container
 

@@ -13,7 +13,8 @@ from pydantic import ValidationError
 
 from moorage.adapters.engines.schemas import check_early
 from moorage.common.failures import Cause, Failure
-from moorage.engines.launch import LABEL_REPLICA, ContainerSpec, LaunchPlan
+from moorage.engines.labels import LABEL_REPLICA
+from moorage.engines.launch import ContainerSpec, LaunchPlan
 from moorage.engines.plan import plan_launch
 from moorage.engines.registry import ENGINES
 from moorage.engines.vllm.context import BASELINE

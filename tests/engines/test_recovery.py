@@ -7,7 +7,8 @@ import pytest
 from moorage.common.failures import Cause
 from moorage.common.values import Origin
 from moorage.engines.flags import Flag
-from moorage.engines.launch import LABEL_ROLE, LaunchPlan
+from moorage.engines.labels import LABEL_ROLE
+from moorage.engines.launch import LaunchPlan
 from moorage.engines.recovery import Remedy, correction_for, with_correction
 from moorage.spec import EngineName
 from tests.builders import a_container, a_spec

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from moorage.engines.launch import LABEL_MODEL
+from moorage.engines.labels import LABEL_MODEL
 from tests.e2e.conftest import container_engine
 from tests.e2e.workplace import Workplace
 from tests.fleet.fleet import FleetHost, TestFleet

@@ -8,7 +8,7 @@ from operator import methodcaller
 import pytest
 
 from moorage.adapters.docker.client import forget_clients
-from moorage.engines.launch import LABEL_HELPER
+from moorage.engines.labels import LABEL_HELPER
 from tests.e2e.conftest import docker, lifecycle_image, lifecycle_program
 from tests.e2e.workplace import REPOSITORY, Workplace
 from tests.fleet.commands import missing

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from ruamel.yaml import YAML
 
-from moorage.engines.launch import LABEL_MODEL
+from moorage.engines.labels import LABEL_MODEL
 from tests.e2e.workplace import Workplace
 from tests.fleet.daemon import Daemon
 from tests.fleet.fleet import PORTS, FleetHost, TestFleet

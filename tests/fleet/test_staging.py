@@ -11,7 +11,7 @@ import pytest
 
 from moorage.adapters.transfer import host_store
 from moorage.common.failures import Cause, Failure
-from moorage.engines.launch import LABEL_HELPER
+from moorage.engines.labels import LABEL_HELPER
 from moorage.models.source import ModelFile
 from tests.fleet.fleet import FleetHost, TestFleet
 from tests.fleet.stores import WEIGHTS, contents, model, on_hub, stage, store_on, there

@@ -16,7 +16,7 @@ import pytest
 from docker.errors import APIError
 
 from moorage.adapters.transfer import host_store
-from moorage.engines.launch import LABEL_HELPER
+from moorage.engines.labels import LABEL_HELPER
 from moorage.inventory.access import Access
 from moorage.inventory.model_store import model_directory
 from tests.fleet.fleet import FleetHost, TestFleet

@@ -14,7 +14,8 @@ from flows.deploy_model import start_replicas
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin
 from moorage.engines.flags import Flag
-from moorage.engines.launch import LABEL_REPLICA, LaunchPlan, Workload, planned_workload
+from moorage.engines.labels import LABEL_REPLICA
+from moorage.engines.launch import LaunchPlan, Workload, planned_workload
 from moorage.engines.recovery import Correction
 from moorage.readiness.protocol import Readiness
 from moorage.readiness.smoke_test import Gate

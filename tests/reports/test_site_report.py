@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from html.parser import HTMLParser
 from typing import Any
@@ -49,7 +50,7 @@ def a_site(host: str = "gpu-1", why: str = "CUDA out of memory") -> Site:
         measured=(a_measurement(),), workloads=workloads, finished_at=NOON + timedelta(seconds=40)
     )
     asleep = a_row(a_release("poet.v1", spec=a_spec(name="poet")), id="poet.v1", model="poet")
-    asleep = asleep.model_copy(update={"state": ReleaseState.ASLEEP})
+    asleep = replace(asleep, state=ReleaseState.ASLEEP)
     gpus = [Capacity(resource=Resource.ACCELERATOR, index=at, amount=80 * GIB) for at in (0, 1)]
     return Site(
         at=NOON,

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -127,7 +128,7 @@ async def test_an_old_release_that_still_loads_is_waited_for_until_it_answers(
 
 def started_again(monkeypatch: pytest.MonkeyPatch, runs: bool, wrong: list[str]) -> ReleaseRow:
     """What reconciling has started again, and what it says to each question."""
-    old = running(on("gpu-1:0")).model_copy(update={"workloads": (a_workload(),)})
+    old = replace(running(on("gpu-1:0")), workloads=(a_workload(),))
     owner = Owner(machine="", pid=0, started_at=0, note=old.id)
     ledger().locks.take_all(["start:gpu-1:cuda:0"], lease_of(old.id), owner, 600)
 

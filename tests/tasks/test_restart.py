@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -47,7 +48,7 @@ Do = Callable[[Action, ReleaseRow], str]
 def on_a_gpu() -> ReleaseRow:
     row, _ = stopping_for_another()
     release = a_release(row.id, placement=on("gpu-1:0"), plan=PLAN)
-    return row.model_copy(update={"release": release, "workloads": ()})
+    return replace(row, release=release, workloads=())
 
 
 @STARTS

@@ -11,7 +11,8 @@ import pytest
 
 from moorage.adapters.hosts.observation import Observation
 from moorage.common.failures import Cause, Failure
-from moorage.engines.launch import LABEL_ROLE, ContainerSpec, Workload
+from moorage.engines.labels import LABEL_ROLE
+from moorage.engines.launch import ContainerSpec, Workload
 from moorage.placement.placement import Role
 from moorage.spec import EngineName, RuntimeName
 from tasks import workloads

@@ -6,14 +6,9 @@ from typing import Any
 
 from moorage.adapters.docker.connection import connection, get
 from moorage.adapters.hosts.observation import Observation
-from moorage.engines.launch import (
-    LABEL_HELPER,
-    LABEL_LEDGER,
-    LABEL_MODEL,
-    LABEL_RELEASE,
-    Workload,
-)
-from moorage.operations.reconcile.cluster_state import ObservedWorkload
+from moorage.engines.labels import LABEL_HELPER, LABEL_LEDGER, LABEL_MODEL, LABEL_RELEASE
+from moorage.engines.workload import Workload
+from moorage.operations.reconcile.place import ObservedWorkload
 
 LIST_SECONDS, OBSERVE_SECONDS = 15, 60
 """How long a whole answer may take; a daemon that unpacks an image is slow."""

@@ -21,7 +21,7 @@ from moorage.adapters.system.settings import Settings
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import MIB
 from moorage.common.values import Origin
-from moorage.engines.launch import LABEL_HELPER
+from moorage.engines.labels import LABEL_HELPER
 from moorage.images.image import Image
 from moorage.inventory.access import Access
 from moorage.inventory.snapshot import HostSnapshot

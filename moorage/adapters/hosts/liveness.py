@@ -9,9 +9,10 @@ from moorage.adapters.hosts.runtime import observe_workloads
 from moorage.adapters.system.parallel import map_parallel
 from moorage.adapters.system.settings import Settings
 from moorage.common.failures import Cause, Failure
-from moorage.engines.launch import Workload
-from moorage.operations.reconcile.cluster_state import Place, place_of
-from moorage.releases.release import ReleaseRow, ReleaseState
+from moorage.engines.workload import Workload
+from moorage.operations.reconcile.place import Place, place_of
+from moorage.releases.release_row import ReleaseRow
+from moorage.releases.states import ReleaseState
 
 OBSERVE_SECONDS = 20.0
 """How long all hosts together may take; those that are silent for so long are out of sight."""

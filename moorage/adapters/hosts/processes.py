@@ -1,5 +1,7 @@
 """Engines as processes of this machine: each in its own session, with a log and a supervisor."""
 
+from __future__ import annotations
+
 import json
 import os
 import shutil
@@ -11,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import psutil
 
@@ -22,15 +24,12 @@ from moorage.adapters.secrets import redact
 from moorage.adapters.system.os_errors import disk_failures
 from moorage.adapters.transfer.file_checks import read_json
 from moorage.common.failures import Cause, Failure
-from moorage.engines.launch import (
-    LABEL_LEDGER,
-    LABEL_MODEL,
-    LABEL_RELEASE,
-    ContainerSpec,
-    Workload,
-    planned_workload,
-)
-from moorage.operations.reconcile.cluster_state import ObservedWorkload
+from moorage.engines.labels import LABEL_LEDGER, LABEL_MODEL, LABEL_RELEASE
+from moorage.engines.workload import Workload
+from moorage.operations.reconcile.place import ObservedWorkload
+
+if TYPE_CHECKING:
+    from moorage.engines.launch import ContainerSpec
 
 MARK = "MOORAGE_WORKLOAD"
 """Environment variable of every process of a workload: the workload's folder. It identifies the
@@ -72,6 +71,8 @@ class ProcessRuntime:
             with disk_failures(self._root):
                 state = self._spawn(spec, secrets)
         identity = f"{state['pid']}@{state['started_at']}"
+        from moorage.engines.launch import planned_workload  # noqa: PLC0415  (to observe needs none)
+
         return planned_workload(spec).model_copy(update={"identity": identity})
 
     def observe(self, workload: Workload) -> Observation:

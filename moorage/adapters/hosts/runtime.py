@@ -12,16 +12,16 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from moorage.adapters.hosts.observation import Observation
-from moorage.adapters.ledger import Ledger
 from moorage.adapters.system.settings import Settings
-from moorage.engines.launch import ContainerSpec, Workload
-from moorage.operations.reconcile.cluster_state import ObservedWorkload, Place
+from moorage.engines.workload import Workload
+from moorage.operations.reconcile.place import ObservedWorkload, Place
 from moorage.spec import RuntimeName
 
 if TYPE_CHECKING:
     from moorage.adapters.docker.containers import DockerRuntime
     from moorage.adapters.hosts.processes import ProcessRuntime
     from moorage.adapters.ray.applications import RayRuntime
+    from moorage.engines.launch import ContainerSpec
 
     Runtime = DockerRuntime | ProcessRuntime | RayRuntime
     """Starts and stops engines on one host or cluster. Every method is idempotent: `start` returns
@@ -56,6 +56,8 @@ def _processes(settings: Settings) -> ProcessRuntime:
 @contextmanager
 def _config_lock(address: str, settings: Settings) -> Iterator[None]:
     """Hold the lock of a cluster's config among all processes of this ledger."""
+    from moorage.adapters.ledger import Ledger  # noqa: PLC0415  (see above)
+
     ledger = Ledger(settings.ledger)
     try:
         with ledger.locks.holding(f"ray:{address}", wait_seconds=CONFIG_WAIT_SECONDS):

@@ -1,42 +1,84 @@
-"""The ledger in SQLite or PostgreSQL: releases, claims, workloads, gateways, locks and more."""
+"""The ledger in SQLite or PostgreSQL: releases, claims, workloads, gateways, locks and more.
+
+Each part is imported when it is first used: who reads what callers have used needs no releases.
+"""
+
+from __future__ import annotations
 
 from functools import cached_property
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from sqlalchemy import select
 
-from moorage.adapters.ledger.activity_log import ActivityLog
-from moorage.adapters.ledger.claims import Claims
-from moorage.adapters.ledger.database import open_database, reading
-from moorage.adapters.ledger.gateways import ApiKeys, Gateways, Usages
-from moorage.adapters.ledger.locks import Locks
-from moorage.adapters.ledger.observations import Measurements, ReconcileCounts, Repairs, Sightings
-from moorage.adapters.ledger.overviews import Overviews
-from moorage.adapters.ledger.releases import Releases, Workloads
-from moorage.adapters.ledger.routes import Routes
+from moorage.adapters.ledger.database import LedgerPart, open_database, reading
 from moorage.adapters.ledger.tables import GATE
 
+if TYPE_CHECKING:
+    from moorage.adapters.ledger.activity_log import ActivityLog
+    from moorage.adapters.ledger.claims import Claims
+    from moorage.adapters.ledger.gateways import ApiKeys, Gateways, Usages
+    from moorage.adapters.ledger.locks import Locks
+    from moorage.adapters.ledger.observations import (
+        Measurements,
+        ReconcileCounts,
+        Repairs,
+        Sightings,
+    )
+    from moorage.adapters.ledger.overviews import Overviews
+    from moorage.adapters.ledger.releases import Releases, Workloads
+    from moorage.adapters.ledger.routes import Routes
+
 __all__ = ["Ledger"]
+
+PARTS = {
+    "releases": "releases:Releases",
+    "overviews": "overviews:Overviews",
+    "activity": "activity_log:ActivityLog",
+    "routes": "routes:Routes",
+    "claims": "claims:Claims",
+    "workloads": "releases:Workloads",
+    "measurements": "observations:Measurements",
+    "repairs": "observations:Repairs",
+    "reconcile_counts": "observations:ReconcileCounts",
+    "sightings": "observations:Sightings",
+    "locks": "locks:Locks",
+    "gateways": "gateways:Gateways",
+    "api_keys": "gateways:ApiKeys",
+    "usage": "gateways:Usages",
+}
+"""Where the class of each part is in this folder."""
 
 
 class Ledger:
     """All parts of the ledger in one database; raises as `open_database`."""
 
+    releases: Releases
+    overviews: Overviews
+    activity: ActivityLog
+    routes: Routes
+    claims: Claims
+    workloads: Workloads
+    measurements: Measurements
+    repairs: Repairs
+    reconcile_counts: ReconcileCounts
+    sightings: Sightings
+    locks: Locks
+    gateways: Gateways
+    api_keys: ApiKeys
+    usage: Usages
+
     def __init__(self, url: str) -> None:
         self._engine = open_database(url)
-        self.releases = Releases(self._engine)
-        self.overviews = Overviews(self._engine)
-        self.activity = ActivityLog(self._engine)
-        self.routes = Routes(self._engine, self.releases)
-        self.claims = Claims(self._engine)
-        self.workloads = Workloads(self._engine)
-        self.measurements = Measurements(self._engine)
-        self.repairs = Repairs(self._engine)
-        self.reconcile_counts = ReconcileCounts(self._engine)
-        self.sightings = Sightings(self._engine)
-        self.locks = Locks(self._engine)
-        self.gateways = Gateways(self._engine)
-        self.api_keys = ApiKeys(self._engine)
-        self.usage = Usages(self._engine)
+
+    def __getattr__(self, name: str) -> LedgerPart:
+        """A part, when it is first used."""
+        if name not in PARTS:
+            raise AttributeError(name)
+        module, _, kind = PARTS[name].partition(":")
+        part: LedgerPart = getattr(import_module(f"{__name__}.{module}"), kind)(self._engine)
+        setattr(self, name, part)
+        return part
 
     @cached_property
     def identity(self) -> str:

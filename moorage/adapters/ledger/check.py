@@ -13,6 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from moorage.adapters.ledger import tables
 from moorage.adapters.ledger.claims import claim_of
 from moorage.adapters.ledger.database import UNDECODABLE, open_database, reading
+from moorage.adapters.ledger.decoding import release_of, workload_of
 from moorage.adapters.ledger.locks import Owner
 from moorage.adapters.ledger.observations import (
     capacities_of,
@@ -21,7 +22,7 @@ from moorage.adapters.ledger.observations import (
     measurement_of,
     record_of,
 )
-from moorage.adapters.ledger.release_rows import release_of, spec_of, workload_of
+from moorage.adapters.ledger.release_rows import spec_of
 from moorage.adapters.ledger.transitions import transition_of
 from moorage.adapters.ledger.verdicts import verdicts_of
 from moorage.releases.states import ReleaseState

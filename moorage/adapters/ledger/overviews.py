@@ -8,13 +8,10 @@ from typing import Any
 from sqlalchemy import ColumnElement, Row, func, select, tuple_, union
 
 from moorage.adapters.ledger.database import UNDECODABLE, LedgerPart, reading
-from moorage.adapters.ledger.release_rows import NOT_UNDONE, release_of, workloads_of
+from moorage.adapters.ledger.decoding import NOT_UNDONE, release_of, workloads_of
 from moorage.adapters.ledger.tables import RELEASES, TRANSITION_LOG
-from moorage.engines.launch import Workload
-from moorage.engines.recovery import Correction
-from moorage.readiness.engine_facts import EngineFacts
+from moorage.engines.workload import Workload
 from moorage.releases.overview import ReleaseOverview, place_of_seat
-from moorage.releases.release import surprises_of
 from moorage.releases.states import DEPLOYED
 
 _OWN = RELEASES.c
@@ -72,9 +69,18 @@ def _overview(row: Row[Any], workloads: Sequence[Workload]) -> ReleaseOverview:
                 place_of_seat(one["host"], one["accelerator_type"], one["accelerators"])
                 for one in row.seats or ()
             ),
-            surprises=surprises_of(
-                map(Correction.model_validate, row.corrections or ()),
-                map(EngineFacts.model_validate, row.facts or ()),
-            ),
+            surprises=_surprises(row.corrections or (), row.facts or ()),
         )
     return found
+
+
+def _surprises(corrections: Sequence[Any], facts: Sequence[Any]) -> tuple[str, ...]:
+    if not (corrections or facts):
+        return ()
+    from moorage.engines.recovery import Correction  # noqa: PLC0415  (few releases have any)
+    from moorage.readiness.engine_facts import EngineFacts  # noqa: PLC0415  (as above)
+    from moorage.releases.release import surprises_of  # noqa: PLC0415  (as above)
+
+    return surprises_of(
+        map(Correction.model_validate, corrections), map(EngineFacts.model_validate, facts)
+    )

@@ -1,33 +1,22 @@
 """Releases in the ledger: queries, and their rows decoded."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable
 from typing import Any
 
-from pydantic import ValidationError
-from sqlalchemy import Connection, Row, Select, and_, func, select, union
+from sqlalchemy import Connection, Row, Select, func, select
 
 from moorage.adapters.ledger.database import LedgerPart, reading
-from moorage.adapters.ledger.tables import CLAIMS, RELEASES, TRANSITION_LOG, WORKLOADS
+from moorage.adapters.ledger.decoding import NOT_UNDONE, release_of, workloads_of
+from moorage.adapters.ledger.tables import RELEASES, TRANSITION_LOG
 from moorage.adapters.ledger.transitions import logged
 from moorage.adapters.ledger.verdicts import with_verdicts
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import RECORDED
-from moorage.engines.launch import Workload
 from moorage.operations.stored_models import Need, needs
-from moorage.releases.release import Release, ReleaseRow, ReleaseState, release_id
+from moorage.releases.release import ReleaseRow, ReleaseState
+from moorage.releases.release_row import release_id
 from moorage.releases.states import KEPT, SERVING, UNFINISHED, Transition
 from moorage.spec import ModelSpec
-
-MOST_PARAMETERS = 10_000
-"""Of one query; SQLite takes 32,766."""
-
-NOT_UNDONE = and_(
-    RELEASES.c.state == ReleaseState.ERROR,
-    RELEASES.c.id.in_(union(select(WORKLOADS.c.release), select(CLAIMS.c.release))),
-)
-"""Failed releases with claims or workloads."""
 
 
 class ReleaseQueries(LedgerPart):
@@ -135,48 +124,6 @@ def last_number(connection: Connection, model: str) -> int:
     """The number of the newest release of a model; 0 = there is none."""
     query = select(func.max(RELEASES.c.number)).where(RELEASES.c.model == model)
     return connection.scalar(query) or 0
-
-
-def workloads_of(
-    connection: Connection, releases: Sequence[str]
-) -> defaultdict[str, list[Workload]]:
-    """The workloads of releases, by release.
-
-    Those that serve come first, and are stopped first: the others support them.
-    """
-    found = defaultdict[str, list[Workload]](list)
-    for start in range(0, len(releases), MOST_PARAMETERS):
-        some = WORKLOADS.c.release.in_(releases[start : start + MOST_PARAMETERS])
-        for row in connection.execute(select(WORKLOADS).where(some).order_by(WORKLOADS.c.name)):
-            found[row.release].append(workload_of(row.release, row.workload))
-    for own in found.values():
-        own.sort(key=lambda one: not one.serves)
-    return found
-
-
-def release_of(row: Row[Any], workloads: Iterable[Workload], written: Any) -> ReleaseRow:
-    """A release from its row, with its workloads, and its record as it was written."""
-    record = None
-    if written is not None:
-        # Another version may have written it in another shape. That is no failure, because releases
-        # must stay manageable after an upgrade.
-        with suppress(ValidationError):
-            record = Release.model_validate(written, context=RECORDED)
-    columns = ReleaseRow.model_fields.keys() & row._mapping.keys()
-    return ReleaseRow(
-        **{name: row._mapping[name] for name in columns},
-        release=record,
-        foreign_record=written if record is None else None,
-        workloads=tuple(workloads),
-    )
-
-
-def workload_of(release: str, written: dict[str, Any]) -> Workload:
-    """A workload of a release from its JSON. Unknown fields are left out."""
-    known = Workload.model_fields.keys()
-    return Workload.model_validate(
-        {"release": release} | {name: value for name, value in written.items() if name in known}
-    )
 
 
 def spec_of(row: Row[Any]) -> ModelSpec:

@@ -15,7 +15,8 @@ from moorage.adapters.ledger.verdicts import take_verdicts
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import Workload
 from moorage.inventory.claims import Claim
-from moorage.releases.release import Release, ReleaseRow, ReleaseState, Restart, release_id
+from moorage.releases.release import Release, ReleaseRow, ReleaseState, Restart
+from moorage.releases.release_row import release_id
 from moorage.releases.states import FINAL, SERVING, UNFINISHED, outage
 from moorage.spec import ModelSpec
 

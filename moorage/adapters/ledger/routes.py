@@ -1,21 +1,25 @@
 """Routes in the ledger: where requests for model names go."""
 
-from typing import Any, NamedTuple
+from __future__ import annotations
 
-from sqlalchemy import ColumnElement, Engine, and_, case, or_, select, update
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from moorage.adapters.ledger.database import gate, reading
-from moorage.adapters.ledger.releases import Releases
+from sqlalchemy import ColumnElement, and_, case, or_, select, update
+
+from moorage.adapters.ledger.database import LedgerPart, gate, reading
 from moorage.adapters.ledger.tables import RELEASES, WORKLOADS
-from moorage.engines.launch import OPENAI
-from moorage.engines.registry import ENGINES
-from moorage.placement.placement import Role
-from moorage.releases.release import ASLEEP, STOPPED_FIRST, SUPERSEDED, Release, ReleaseState
+from moorage.engines.workload import OPENAI
+from moorage.placement.role import Role
+from moorage.releases.release_row import ASLEEP, STOPPED_FIRST, SUPERSEDED
 from moorage.releases.routing import Canary, Route
-from moorage.releases.states import SERVING, UNFINISHED
+from moorage.releases.states import SERVING, UNFINISHED, ReleaseState
 from moorage.spec import EngineName
 from moorage.spec.keep_alive import NEVER
-from moorage.spec.model import Routing
+from moorage.spec.routing import Routing
+
+if TYPE_CHECKING:
+    from moorage.adapters.ledger.releases import Releases
+    from moorage.releases.release import Release
 
 
 class CurrentRoutes(NamedTuple):
@@ -34,26 +38,29 @@ class CurrentRoutes(NamedTuple):
     making_room: tuple[Route, ...]
 
 
-class Routes:
+class Routes(LedgerPart):
     """Where requests for model names go: to the release that holds the name.
 
     The transaction in which a release takes over is the switch, so there is no second state.
     """
 
-    def __init__(self, engine: Engine, releases: Releases) -> None:
-        self._engine, self._releases = engine, releases
-
     def switch(self, release: Release) -> Release:
         """Give the name to a verified release, and take it from its predecessor; the record."""
-        return self._releases.take_over(release)
+        return self._releases().take_over(release)
 
     def close(self, release: str, cause: str) -> None:
         """Send no more requests to a release, though no other one serves in its place."""
-        self._releases.move(release, ReleaseState.STOPPING, cause)
+        self._releases().move(release, ReleaseState.STOPPING, cause)
 
     def reopen(self, release: str, cause: str) -> None:
         """Send requests to a closed release again."""
-        self._releases.move(release, ReleaseState.RUNNING, cause)
+        self._releases().move(release, ReleaseState.RUNNING, cause)
+
+    def _releases(self) -> Releases:
+        # Whoever asks for routes needs no records.
+        from moorage.adapters.ledger.releases import Releases  # noqa: PLC0415
+
+        return Releases(self._engine)
 
     def share(self, release: str, canary: Canary | None) -> None:
         """Send a share of the model's requests to a release that does not serve yet.
@@ -144,7 +151,11 @@ def _engine_of_adapters() -> ColumnElement[str | None]:
 
 
 def _adapter_name(engine: str | None, model: str, adapter: str) -> str:
-    known = ENGINES.get(EngineName(engine)) if engine else None
+    if not engine:
+        return adapter
+    from moorage.engines.registry import ENGINES  # noqa: PLC0415  (few models have adapters)
+
+    known = ENGINES.get(EngineName(engine))
     return known.adapter_name(model, adapter) if known else adapter
 
 

@@ -9,6 +9,10 @@ import sqlalchemy as sa
 NEWEST = "0013"
 """Revision of the last migration."""
 
+WHERE = "where"
+"""Key of the condition of a partial index, which the migrations give to the database. SQLAlchemy's
+own `postgresql_where` would import all dialects of PostgreSQL in every command."""
+
 
 class Utc(sa.TypeDecorator[datetime]):
     """A time in UTC. SQLite returns it without a zone, PostgreSQL in the zone of the session."""
@@ -73,8 +77,7 @@ RELEASES = sa.Table(
         "uq_releases_one_running",
         "model",
         unique=True,
-        sqlite_where=sa.text("state IN ('running', 'unreachable')"),
-        postgresql_where=sa.text("state IN ('running', 'unreachable')"),
+        info={WHERE: "state IN ('running', 'unreachable')"},
     ),
 )
 """Triggers keep `state`: it begins as `pending` and changes as the newest transition says. `canary`
@@ -132,8 +135,7 @@ CLAIMS = sa.Table(
         "host",
         "index",
         unique=True,
-        sqlite_where=sa.text("resource = 'port'"),
-        postgresql_where=sa.text("resource = 'port'"),
+        info={WHERE: "resource = 'port'"},
     ),
 )
 

@@ -1,22 +1,24 @@
 """Settings from the environment, read in one place."""
 
+import os
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import AliasChoices, Field
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
+
+PREFIX = "MOORAGE_"
 
 
-class Settings(BaseSettings):
+class Settings(BaseModel):
     """Settings of the machine that runs the flows.
 
-    Attributes are environment variables with the prefix `MOORAGE_`, except the hub's own.
+    Attributes are environment variables with the prefix `MOORAGE_`, except the hub's own, in
+    capitals or not. An empty variable counts as none. pydantic-settings reads them in the same way,
+    but its import takes longer than that of pydantic.
     """
 
-    model_config = SettingsConfigDict(
-        env_prefix="MOORAGE_", env_ignore_empty=True, frozen=True, populate_by_name=True
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
     home: Path = Field(
         Path("~/.moorage"),
@@ -109,6 +111,22 @@ class Settings(BaseSettings):
     probe_timeout_seconds: float = Field(
         30, gt=0, description="How long a model may take for that one token."
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_environment(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Add the variables of what is not given."""
+        there = {name.upper(): value for name, value in os.environ.items() if value}
+        found = dict(given)
+        for name, field in cls.model_fields.items():
+            alias = field.validation_alias
+            named = (
+                alias.choices if isinstance(alias, AliasChoices) else [f"{PREFIX}{name.upper()}"]
+            )
+            variable = next((one for one in named if one in there), None)
+            if variable and given.keys().isdisjoint((name, *named)):
+                found[variable if alias else name] = there[variable]
+        return found
 
     @cached_property
     def root(self) -> Path:

@@ -6,7 +6,8 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin, Value
 from moorage.common.versions import at_least
 from moorage.engines.flags import Flag, derived_flag, variable
-from moorage.engines.launch import LABEL_ROLE, ContainerSpec, Mount, container_name
+from moorage.engines.labels import LABEL_ROLE
+from moorage.engines.launch import ContainerSpec, Mount, container_name
 from moorage.engines.request import LaunchRequest
 from moorage.engines.vllm.context import LaunchContext, is_clustered
 from moorage.engines.vllm.distributed import NATIVE_SINCE, topology_of

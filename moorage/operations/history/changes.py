@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from moorage.common.values import Origin, Value
-from moorage.engines.launch import LABEL_REPLICA, LABEL_ROLE, ContainerSpec, LaunchPlan
+from moorage.engines.labels import LABEL_REPLICA, LABEL_ROLE
+from moorage.engines.launch import ContainerSpec, LaunchPlan
 from moorage.spec import ModelSpec
 from moorage.spec.tokenize import is_option
 

@@ -9,7 +9,8 @@ from urllib.parse import urlsplit
 
 from moorage.common.values import Value
 from moorage.engines.api_key import key_secret
-from moorage.engines.launch import LABEL_REPLICA, LaunchPlan
+from moorage.engines.labels import LABEL_REPLICA
+from moorage.engines.launch import LaunchPlan
 from moorage.engines.registry import ENGINES
 from moorage.gateway.gateway import Gateway
 from moorage.placement.placement import Role

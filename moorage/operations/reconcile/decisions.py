@@ -1,5 +1,6 @@
 """The actions that bring ledger and hosts into agreement."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -13,7 +14,7 @@ from moorage.operations.reconcile.cluster_state import (
     ReleaseStatus,
     planned_workloads,
 )
-from moorage.releases.release import successor_of
+from moorage.releases.release_row import successor_of
 from moorage.releases.states import SERVING, UNFINISHED, ReleaseState
 from moorage.spec import WhenDead
 
@@ -119,7 +120,7 @@ def _reachable(status: ReleaseStatus) -> tuple[Action, ...]:
     actions: tuple[Action, ...] = ()
     if status.own.state == ReleaseState.UNREACHABLE:
         actions = (_action(status, ActionKind.MARK_REACHABLE, "all its hosts answer again"),)
-        running = status.own.model_copy(update={"state": ReleaseState.RUNNING})
+        running = replace(status.own, state=ReleaseState.RUNNING)
         status = ReleaseStatus(status.cluster, running)
     if status.unlisted:
         names = ", ".join(one.name for one in status.unlisted)

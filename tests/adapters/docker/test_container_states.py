@@ -16,7 +16,7 @@ import pytest
 from moorage.adapters.docker import connection, container_states
 from moorage.adapters.docker.container_states import list_containers, observe_containers
 from moorage.common.failures import Cause, Failure
-from moorage.engines.launch import LABEL_LEDGER, LABEL_RELEASE
+from moorage.engines.labels import LABEL_LEDGER, LABEL_RELEASE
 from tests.builders import LEDGER, a_workload
 from tests.hostile_engine import HostileEngine
 from tests.waiting import PATIENCE_SECONDS

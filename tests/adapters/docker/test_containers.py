@@ -15,7 +15,8 @@ from moorage.adapters.docker.container_options import container_arguments
 from moorage.adapters.docker.containers import DockerRuntime, remove_container
 from moorage.adapters.docker.errors import start_failure
 from moorage.common.failures import Cause, Failure
-from moorage.engines.launch import LABEL_LEDGER, LABEL_RELEASE, Isolation, Mount
+from moorage.engines.labels import LABEL_LEDGER, LABEL_RELEASE
+from moorage.engines.launch import Isolation, Mount
 from moorage.inventory.devices import device_kind
 from moorage.spec import RuntimeName
 from tests.builders import a_container, a_workload

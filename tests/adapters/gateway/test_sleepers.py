@@ -11,7 +11,7 @@ from moorage.adapters.gateway import sleepers
 from moorage.adapters.gateway.sleepers import Sleepers
 from moorage.adapters.ledger import Ledger
 from moorage.common.failures import Cause, Failure
-from moorage.releases.release import STOPPED_FIRST, SUPERSEDED
+from moorage.releases.release_row import STOPPED_FIRST, SUPERSEDED
 from tests.adapters.ledger.test_routes import started, switch
 
 REFUSES = """import sys

@@ -24,7 +24,8 @@ from moorage.gateway.programs import HOST_FOLDER
 from moorage.gateway.routes import route_table
 from moorage.gateway.table import Backend, RoutingTable
 from moorage.gateway.usage import Usage
-from moorage.releases.release import ASLEEP, ReleaseState
+from moorage.releases.release import ReleaseState
+from moorage.releases.release_row import ASLEEP
 from moorage.releases.routing import Canary
 from moorage.spec import EngineName
 from tests.adapters.gateway.test_host_folder import host_folder

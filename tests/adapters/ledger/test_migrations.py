@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import sqlite3
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from sqlalchemy import Engine, create_engine, inspect, text
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.ledger.database import open_database
 from moorage.adapters.ledger.migrations import MIGRATIONS
-from moorage.adapters.ledger.tables import METADATA, NEWEST
+from moorage.adapters.ledger.tables import METADATA, NEWEST, WHERE
 from moorage.common.failures import Cause, Failure
 from tests.adapters.ledger.team import Team
 from tests.builders import REVISION, a_spec
@@ -37,9 +38,23 @@ def test_the_migrations_make_the_schema_that_the_tables_describe(engine: Engine)
         assert compare_metadata(context, METADATA) == []
 
 
-def test_the_two_partial_indexes_are_there(engine: Engine) -> None:
-    names = {i["name"] for t in ("releases", "claims") for i in inspect(engine).get_indexes(t)}
-    assert {"uq_releases_one_running", "uq_claims_one_port"} <= names
+def test_the_two_partial_indexes_have_the_conditions_of_the_tables(engine: Engine) -> None:
+    indexes = [one for table in METADATA.tables.values() for one in table.indexes]
+    wanted = {one.name: _values_in(one.info[WHERE]) for one in indexes if WHERE in one.info}
+    there = inspect(engine)
+    found = {
+        one["name"]: _values_in(one["dialect_options"][f"{engine.dialect.name}_where"])
+        for table in ("releases", "claims")
+        for one in there.get_indexes(table)
+        if one["name"] in wanted
+    }
+    assert {"uq_releases_one_running", "uq_claims_one_port"} == wanted.keys()
+    assert found == wanted
+
+
+def _values_in(condition: object) -> list[str]:
+    """PostgreSQL writes a condition in its own words; the values stay."""
+    return re.findall(r"'(\w+)'", str(condition))
 
 
 def test_the_migrations_are_one_line_with_one_head() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlalchemy import func, select, update
 
 from moorage.adapters.ledger import Ledger
@@ -70,7 +72,7 @@ def test_an_overview_has_what_a_list_shows_of_a_record(ledger: Ledger) -> None:
     assert shown.places == ("gpu-1 cuda:0",)
     assert shown.keep_alive == a_spec().keep_alive
     assert shown.since == ledger.releases.transitions(identity)[-1].at
-    assert shown.row == ledger.releases.get(identity).model_copy(update={"release": None})
+    assert shown.row == replace(ledger.releases.get(identity), release=None)
 
 
 def test_an_overview_lists_what_serves_beside_what_begins(ledger: Ledger) -> None:

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from moorage.operations.history.desired import Action, intents
 from moorage.releases.release import ReleaseRow
+from moorage.releases.states import ReleaseState
 from tests.builders import NOON, a_release, a_spec
 
 
 def serving(name: str, owner: str = "", **spec: Any) -> ReleaseRow:
     release = a_release(f"{name}.v1", spec=a_spec(name=name, **spec), applied_from=owner)
-    return ReleaseRow.model_validate(
-        {
-            "id": release.id,
-            "model": name,
-            "number": 1,
-            "state": "running",
-            "spec_digest": release.spec_digest,
-            "revision": "a1",
-            "flow_run_id": "",
-            "created_at": NOON,
-            "updated_at": NOON,
-            "release": release,
-        }
+    return ReleaseRow(
+        id=release.id,
+        model=name,
+        number=1,
+        state=ReleaseState.RUNNING,
+        spec_digest=release.spec_digest,
+        revision="a1",
+        flow_run_id="",
+        created_at=NOON,
+        updated_at=NOON,
+        release=release,
     )
 
 
@@ -70,7 +70,7 @@ def test_only_what_was_applied_from_the_same_files_is_retired(
 
 
 def test_a_record_that_cannot_be_read_is_changed_and_never_retired() -> None:
-    foreign = serving("a", "prod").model_copy(update={"release": None})
+    foreign = replace(serving("a", "prod"), release=None)
     (found,) = intents([a_spec(name="a", context=7)], [foreign], owner="prod")
     assert found.action == Action.CHANGE
     assert "another version" in found.note

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from moorage.operations.history.rollback import (
 )
 from moorage.placement.placement import Placement
 from moorage.releases.release import FailureRecord, Release, ReleaseRow
+from moorage.releases.states import ReleaseState
 from moorage.spec import ModelSpec
 from tests.builders import NOON, REVISION, a_host, a_model, a_placement, a_release, a_spec
 from tests.operations.history.releases import planned, ran
@@ -31,19 +33,17 @@ FAILURE = FailureRecord(cause=Cause.ENGINE_EXITED, detail="exit code 1", suggest
 
 
 def row(number: int, state: str = "superseded", release: Release | None = None) -> ReleaseRow:
-    return ReleaseRow.model_validate(
-        {
-            "id": f"tiny.v{number}",
-            "model": "tiny",
-            "number": number,
-            "state": state,
-            "spec_digest": a_spec().digest,
-            "revision": "a1",
-            "flow_run_id": "",
-            "created_at": NOON,
-            "updated_at": NOON,
-            "release": release or ran(planned(a_spec(), number)),
-        }
+    return ReleaseRow(
+        id=f"tiny.v{number}",
+        model="tiny",
+        number=number,
+        state=ReleaseState(state),
+        spec_digest=a_spec().digest,
+        revision="a1",
+        flow_run_id="",
+        created_at=NOON,
+        updated_at=NOON,
+        release=release or ran(planned(a_spec(), number)),
     )
 
 
@@ -68,7 +68,7 @@ def test_a_beginning_of_several_or_none_is_refused(text: str, words: str) -> Non
 
 
 def test_the_last_two_have_records() -> None:
-    rows = [row(4), failed(3).model_copy(update={"release": None}), row(2), row(1)]
+    rows = [row(4), replace(failed(3), release=None), row(2), row(1)]
     assert [release.id for release in last_two("tiny", rows)] == ["tiny.v2", "tiny.v4"]
     with pytest.raises(Failure, match="1 releases with a record"):
         last_two("tiny", [row(1)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -78,7 +79,7 @@ def test_an_engine_is_scraped_where_it_has_metrics(
 
 
 def test_a_release_whose_record_cannot_be_read_is_no_target() -> None:
-    row = serves(EngineName.VLLM).model_copy(update={"release": None})
+    row = replace(serves(EngineName.VLLM), release=None)
     found = deployed(row)
     assert (found.release, found.engine, found.targets) == ("tiny.v1", None, ())
 

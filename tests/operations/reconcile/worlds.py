@@ -7,7 +7,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from moorage.engines.launch import LABEL_RELEASE, ContainerSpec, LaunchPlan, Workload
+from moorage.engines.labels import LABEL_RELEASE
+from moorage.engines.launch import ContainerSpec, LaunchPlan, Workload
 from moorage.operations.reconcile.actions import Action, ActionKind, not_before
 from moorage.operations.reconcile.cluster_state import (
     ClusterState,
@@ -17,7 +18,7 @@ from moorage.operations.reconcile.cluster_state import (
     RepairRecord,
     planned_workloads,
 )
-from moorage.releases.release import SUPERSEDED, ReleaseRow
+from moorage.releases.release_row import SUPERSEDED, ReleaseRow
 from moorage.releases.states import ReleaseState
 from moorage.spec import EngineName, RestartSpec, RuntimeName
 from tests.builders import (
@@ -208,8 +209,7 @@ def _adopted(world: ClusterState, action: Action) -> ClusterState:
 
 def _changed(world: ClusterState, action: Action, **changes: Any) -> ClusterState:
     releases = tuple(
-        one.model_copy(update=changes) if one.id == action.release else one
-        for one in world.releases
+        replace(one, **changes) if one.id == action.release else one for one in world.releases
     )
     return replace(world, releases=releases)
 

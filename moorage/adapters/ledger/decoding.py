@@ -1,0 +1,86 @@
+"""Rows of releases and workloads decoded. What a record consists of is imported with a record."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+from sqlalchemy import Connection, Row, and_, select, union
+
+from moorage.adapters.ledger.tables import CLAIMS, RELEASES, WORKLOADS
+from moorage.common.values import RECORDED
+from moorage.engines.workload import Workload
+from moorage.releases.release_row import ReleaseRow
+from moorage.releases.states import ReleaseState
+
+if TYPE_CHECKING:
+    from moorage.releases.release import Release
+
+MOST_PARAMETERS = 10_000
+"""Of one query; SQLite takes 32,766."""
+
+NOT_UNDONE = and_(
+    RELEASES.c.state == ReleaseState.ERROR,
+    RELEASES.c.id.in_(union(select(WORKLOADS.c.release), select(CLAIMS.c.release))),
+)
+"""Failed releases with claims or workloads."""
+
+_COLUMNS = [one.name for one in fields(ReleaseRow) if one.name in RELEASES.c]
+
+
+def workloads_of(
+    connection: Connection, releases: Sequence[str]
+) -> defaultdict[str, list[Workload]]:
+    """The workloads of releases, by release.
+
+    Those that serve come first, and are stopped first: the others support them.
+    """
+    found = defaultdict[str, list[Workload]](list)
+    for start in range(0, len(releases), MOST_PARAMETERS):
+        some = WORKLOADS.c.release.in_(releases[start : start + MOST_PARAMETERS])
+        for row in connection.execute(select(WORKLOADS).where(some).order_by(WORKLOADS.c.name)):
+            found[row.release].append(workload_of(row.release, row.workload))
+    for own in found.values():
+        own.sort(key=lambda one: not one.serves)
+    return found
+
+
+def release_of(row: Row[Any], workloads: Iterable[Workload], written: Any) -> ReleaseRow:
+    """A release from its row, with its workloads, and its record as it was written."""
+    record = None if written is None else _record(written)
+    columns = {name: row._mapping[name] for name in _COLUMNS}
+    return ReleaseRow(
+        **{**columns, "state": ReleaseState(row.state)},
+        release=record,
+        foreign_record=written if record is None else None,
+        workloads=tuple(workloads),
+    )
+
+
+def _record(written: Any) -> Release | None:
+    """A record; None where another version has written it in another shape.
+
+    That is no failure, because releases must stay manageable after an upgrade.
+
+    Raises:
+        TypeError: It is no mapping: no version has written it.
+    """
+    if not isinstance(written, dict):
+        raise TypeError(f"its record is a {type(written).__name__}, no mapping")
+    from moorage.releases.release import Release  # noqa: PLC0415  (a list has no records)
+
+    with suppress(ValidationError):
+        return Release.model_validate(written, context=RECORDED)
+    return None
+
+
+def workload_of(release: str, written: dict[str, Any]) -> Workload:
+    """A workload of a release from its JSON. Unknown fields are left out."""
+    known = Workload.model_fields.keys()
+    return Workload.model_validate(
+        {"release": release} | {name: value for name, value in written.items() if name in known}
+    )
