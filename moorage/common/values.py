@@ -68,7 +68,9 @@ class Value(BaseModel):
         values.update(changes)
         copy = object.__new__(type(self))
         object.__setattr__(copy, "__dict__", values)
-        given = self.__pydantic_fields_set__.union(changes)
+        given = self.__pydantic_fields_set__
+        if not changes.keys() <= given:
+            given = given | changes.keys()
         object.__setattr__(copy, "__pydantic_fields_set__", given)
         object.__setattr__(copy, "__pydantic_extra__", None)
         object.__setattr__(copy, "__pydantic_private__", None)

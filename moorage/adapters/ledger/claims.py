@@ -146,15 +146,13 @@ def insert_claims(connection: Connection, release: str, claims: Sequence[Claim])
 
 def _require_same_machines(connection: Connection, fleet: FleetSnapshot) -> None:
     """Compare the names of a fleet with the names of hosts that have claims."""
-    # The query reads the index alone.
-    claimed = sorted(connection.scalars(select(CLAIMS.c.host).distinct()).all())
-    if not claimed:
-        return
-    now = {host.name: machine_of(host.address) for host in fleet.hosts}
+    # The query reads the index alone of the claims, and each host once.
+    query = select(CLAIMS.c.host, HOSTS.c.machine).outerjoin(HOSTS, HOSTS.c.name == CLAIMS.c.host)
+    known = connection.execute(query.distinct().order_by(CLAIMS.c.host)).tuples().all()
+    now = {host.name: machine_of(host.address) for host in fleet.hosts} if known else {}
     machines = set(now.values())
-    known = dict(connection.execute(select(HOSTS.c.name, HOSTS.c.machine)).tuples().all())
-    for name in claimed:
-        before = known.get(name, LOCAL)
+    for name, recorded in known:
+        before = LOCAL if recorded is None else recorded
         if name not in now and before in machines:
             found = ", which this fleet does not name"
             advice = f"Name the host '{name}' in the fleet file"
