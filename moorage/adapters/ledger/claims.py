@@ -146,13 +146,15 @@ def insert_claims(connection: Connection, release: str, claims: Sequence[Claim])
 
 def _require_same_machines(connection: Connection, fleet: FleetSnapshot) -> None:
     """Compare the names of a fleet with the names of hosts that have claims."""
-    # The query reads the index alone of the claims, and each host once.
-    query = select(CLAIMS.c.host, HOSTS.c.machine).outerjoin(HOSTS, HOSTS.c.name == CLAIMS.c.host)
-    known = connection.execute(query.distinct().order_by(CLAIMS.c.host)).tuples().all()
-    now = {host.name: machine_of(host.address) for host in fleet.hosts} if known else {}
+    # The query reads the index alone.
+    claimed = connection.scalars(select(CLAIMS.c.host).distinct().order_by(CLAIMS.c.host)).all()
+    if not claimed:
+        return
+    now = {host.name: machine_of(host.address) for host in fleet.hosts}
     machines = set(now.values())
-    for name, recorded in known:
-        before = LOCAL if recorded is None else recorded
+    known = dict(connection.execute(select(HOSTS.c.name, HOSTS.c.machine)).tuples().all())
+    for name in claimed:
+        before = known.get(name, LOCAL)
         if name not in now and before in machines:
             found = ", which this fleet does not name"
             advice = f"Name the host '{name}' in the fleet file"
