@@ -31,7 +31,6 @@ from moorage.placement.seating import seats_of, with_seats
 from moorage.placement.strategies import first_candidates
 from moorage.placement.view import HostView, view_of
 
-
 Judge = Callable[[], tuple[Verdict, ...]]
 """The verdict on every host, made when it is asked: only the last replica's verdicts are shown."""
 
