@@ -81,7 +81,6 @@ def parse_access(url: str) -> Access:
 
 
 @lru_cache(maxsize=32_768)
-@lru_cache(maxsize=65536)  # every placement asks for each host of the fleet
 def machine_of(url: str) -> str:
     """The machine to which such a line leads; read without checking the line once more."""
     scheme, _, rest = url.partition("?")[0].partition("://")
