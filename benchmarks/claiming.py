@@ -5,13 +5,18 @@ claims of all releases are read, hosts and claims become a snapshot, the model i
 claims are committed. Shown is the processor time of each in milliseconds, the least of several
 runs: what the operating system spends on the ledger's file counts too.
 
-    python -m benchmarks.claiming [--hosts 1000 5000 20000] [--json]
+`--peer PYTHON` also measures GPUStack's selector and scorer on the same fleet, beside the part
+`place`, in a Python that has GPUStack 2.3 (`gpustack_selector.py`); its time grows with hosts times
+claims.
+
+    python -m benchmarks.claiming [--hosts 1000 5000] [--releases 0 1] [--peer PYTHON] [--json]
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import subprocess
 import tempfile
 import time
 from collections.abc import Callable
@@ -20,14 +25,15 @@ from itertools import product
 from pathlib import Path
 from typing import TypeVar
 
-from benchmarks.fleets import a_fleet, a_request
+from benchmarks.fleets import WEIGHTS, a_fleet, a_request
 from moorage.adapters.hosts.survey import fleet_snapshot
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.ledger.claims import insert_claims, record_machines
 from moorage.adapters.ledger.database import gate, open_database
 from moorage.adapters.system.process import paused_collector
+from moorage.common.units import GIB
 from moorage.common.values import Origin
-from moorage.inventory.claims import Claim
+from moorage.inventory.claims import Claim, Resource
 from moorage.inventory.fleet import Fleet
 from moorage.inventory.snapshot import FleetSnapshot, HostSnapshot
 from moorage.placement.propose import place
@@ -36,6 +42,7 @@ from moorage.spec import ModelSpec
 HOSTS = (1_000, 5_000, 20_000)
 RELEASES = (0, 1)
 REPETITIONS = 5
+CASE = "one accelerator"
 PARTS = ("claims", "snapshot", "place", "commit")
 
 T = TypeVar("T")
@@ -45,19 +52,22 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--hosts", type=int, nargs="+", default=HOSTS, help="sizes of the fleet")
+    parser.add_argument("--releases", type=int, nargs="+", default=RELEASES, help="on each host")
+    parser.add_argument("--peer", default="", help="a Python that has GPUStack")
     parser.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse_args()
-    results = [measure(*size) for size in product(options.hosts, RELEASES)]
+    sizes = product(options.hosts, options.releases)
+    results = [measure(*size, options.peer) for size in sizes]
     if options.json:
         print(json.dumps(results, indent=2))
         return
-    columns = ("hosts", "rows", *PARTS, "all")
+    columns = ("hosts", "rows", *PARTS, "all", *(("peer",) if options.peer else ()))
     print("".join(f"{name:>10}" for name in columns))
     for result in results:
         print("".join(f"{result[name]:>10,.0f}" for name in columns))
 
 
-def measure(hosts: int, releases: int) -> dict[str, float]:
+def measure(hosts: int, releases: int, peer: str = "") -> dict[str, float]:
     """Milliseconds of processor time by part, on hosts with so many releases each."""
     fleet = a_fleet(hosts, releases)
     rows = sum(len(host.claims) for host in fleet.hosts)
@@ -68,7 +78,29 @@ def measure(hosts: int, releases: int) -> dict[str, float]:
             _fill(ledger, url, fleet)
             runs = [_run(ledger, surveyed, Path(folder, str(at))) for at in range(REPETITIONS)]
     parts = {name: min(run[name] for run in runs) for name in PARTS}
-    return {"hosts": hosts, "rows": rows, **parts, "all": min(sum(run.values()) for run in runs)}
+    parts |= {"all": min(sum(run.values()) for run in runs)}
+    if peer:
+        parts["peer"] = _measure_peer(peer, fleet)
+    return {"hosts": hosts, "rows": rows, **parts}
+
+
+def _measure_peer(python: str, fleet: FleetSnapshot) -> float:
+    """Milliseconds of processor time in which GPUStack chooses a host for the same model."""
+    needed = WEIGHTS[CASE] * GIB * 12 // 10 + 2 * GIB  # its estimate: 1.2 times the weights + 2 GiB
+    hosts = [
+        {
+            "ram": host.ram_total,
+            "memory": [item.memory_total for item in host.accelerators],
+            "held": {
+                one.index: one.amount for one in host.claims if one.resource is Resource.ACCELERATOR
+            },
+        }
+        for host in fleet.hosts
+    ]
+    asked = json.dumps({"bytes": needed, "hosts": hosts})
+    command = [python, str(Path(__file__).with_name("gpustack_selector.py"))]
+    answer = subprocess.run(command, input=asked, capture_output=True, text=True, check=True)
+    return float(min(json.loads(answer.stdout.splitlines()[-1])["ms"]))
 
 
 def _fill(ledger: Ledger, url: str, fleet: FleetSnapshot) -> None:
@@ -96,7 +128,7 @@ def _run(ledger: Ledger, surveyed: tuple[HostSnapshot, ...], models: Path) -> di
         return result
 
     models.mkdir()
-    release, request = _begin(ledger, "bench"), a_request("one accelerator", "spread")
+    release, request = _begin(ledger, "bench"), a_request(CASE, "spread")
     with paused_collector():
         claims = timed("claims", ledger.claims.all)
         fleet = timed("snapshot", lambda: fleet_snapshot(surveyed, Fleet(), claims, models))

@@ -57,10 +57,21 @@ class Value(BaseModel):
     )
 
     def __copy__(self) -> Self:
-        """A copy with no more than the fields: made twice as fast as pydantic makes it."""
-        copy = type(self).__new__(type(self))
-        object.__setattr__(copy, "__dict__", self.__dict__.copy())
-        object.__setattr__(copy, "__pydantic_fields_set__", self.__pydantic_fields_set__.copy())
+        """A copy with no more than the fields."""
+        return self.model_copy()
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy with other values of some fields, unchecked: faster than pydantic makes it."""
+        if deep:
+            return super().model_copy(update=update, deep=True)
+        values, changes = self.__dict__.copy(), update or {}
+        values.update(changes)
+        copy = object.__new__(type(self))
+        object.__setattr__(copy, "__dict__", values)
+        given = self.__pydantic_fields_set__
+        if not changes.keys() <= given:
+            given = given | changes.keys()
+        object.__setattr__(copy, "__pydantic_fields_set__", given)
         object.__setattr__(copy, "__pydantic_extra__", None)
         object.__setattr__(copy, "__pydantic_private__", None)
         return copy

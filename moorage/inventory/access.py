@@ -60,7 +60,7 @@ class Access(Value):
     def login(self) -> str:
         """`user@host` or `host`, for SSH, whose configuration tells large letters from small."""
         parts = urlsplit(self.address)
-        host = PORT.sub("", parts.netloc.rpartition("@")[2]).strip("[]")
+        host = _without_port(parts.netloc.rpartition("@")[2])
         return f"{parts.username}@{host}" if parts.username else host
 
     @property
@@ -83,9 +83,14 @@ def parse_access(url: str) -> Access:
 @lru_cache(maxsize=32_768)
 def machine_of(url: str) -> str:
     """The machine to which such a line leads; read without checking the line once more."""
-    address = url.partition("?")[0]
-    scheme = address.partition("://")[0]
-    return LOCAL if scheme in (LOCAL, "unix") else (urlsplit(address).hostname or "")
+    scheme, _, rest = url.partition("?")[0].partition("://")
+    if scheme in (LOCAL, "unix"):
+        return LOCAL
+    return _without_port(rest.partition("/")[0].rpartition("@")[2]).lower()
+
+
+def _without_port(authority: str) -> str:
+    return PORT.sub("", authority).strip("[]")
 
 
 ADDRESS_PATTERN = (

@@ -1,6 +1,6 @@
 """The proposal: which engine, where, and whether the running release has to stop first."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from moorage.common.failures import Cause, Failure
@@ -30,6 +30,9 @@ from moorage.placement.scores import WEIGHTS, best, score_all
 from moorage.placement.seating import seats_of, with_seats
 from moorage.placement.strategies import first_candidates
 from moorage.placement.view import HostView, view_of
+
+Judge = Callable[[], tuple[Verdict, ...]]
+"""The verdict on every host, made when it is asked: only the last replica's verdicts are shown."""
 
 
 class NoFit(Failure):
@@ -83,14 +86,14 @@ def propose(
 def place(request: Request, fleet: FleetSnapshot, origin: Origin, why: str) -> Placement:
     """Choose hosts, accelerators and ports for all replicas, or for none. Nothing is reserved."""
     views = [view_of(host) for host in fleet.hosts]
-    seats, verdicts, ranking = _place_replicas(request, views)
+    seats, judge, ranking = _place_replicas(request, views)
     return Placement(
         engine=request.engine.name,
         engine_origin=origin,
         engine_reason=why,
         policy=request.spec.placement.policy,
         seats=seats,
-        verdicts=verdicts,
+        verdicts=judge(),
         troubles=troubles(fleet.hosts),
         terms=() if ranking else tuple(WEIGHTS[request.spec.placement.strategy]),
         considered=ranking,
@@ -133,37 +136,41 @@ def _place_in_turn(
 
 def _place_replicas(
     request: Request, views: Sequence[HostView]
-) -> tuple[tuple[Seat, ...], tuple[Verdict, ...], Ranking | None]:
+) -> tuple[tuple[Seat, ...], Judge, Ranking | None]:
     """Seats for all replicas, or none; the verdicts for the last replica that was tried.
 
     The ranking is that of the policy `baseline` for the first replica.
     """
     seats: list[Seat] = []
-    verdicts: tuple[Verdict, ...] = ()
+    judge: Judge = tuple
     first: Ranking | None = None
     for replica in range(request.spec.replicas):
-        taken, verdicts, ranking = _place_replica(request, views, replica)
+        taken, judge, ranking = _place_replica(request, views, replica)
         first = first or ranking
         if not taken:
-            return (), verdicts, first
+            return (), judge, first
         seats += taken
         views = with_seats(views, taken)
-    return tuple(seats), verdicts, first
+    return tuple(seats), judge, first
 
 
 def _place_replica(
     request: Request, views: Sequence[HostView], replica: int
-) -> tuple[tuple[Seat, ...], tuple[Verdict, ...], Ranking | None]:
+) -> tuple[tuple[Seat, ...], Judge, Ranking | None]:
     """Filter the hosts, try the strategies in order, score their candidates and take the best."""
     able, refused = filter_hosts(request, views)
     if by_baseline_rules(request.spec):
         seats, by_host, ranking = place_by_rules(request, able, replica)
         by_host |= refused
-        return seats, tuple(by_host[view.host.name] for view in views), ranking
+        return seats, lambda: tuple(by_host[view.host.name] for view in views), ranking
     scored = score_all(request, first_candidates(request, able), able)
     seats = seats_of(request, best(request, scored), replica) if scored else ()
-    verdicts = verdicts_of(request, views, able, refused, scored)
-    return seats, tuple(map(with_replica_note, views, verdicts)) if replica else verdicts, None
+
+    def judge() -> tuple[Verdict, ...]:
+        verdicts = verdicts_of(request, views, able, refused, scored)
+        return tuple(map(with_replica_note, views, verdicts)) if replica else verdicts
+
+    return seats, judge, None
 
 
 def _no_fit(placement: Placement, request: Request, fleet: FleetSnapshot, running: str) -> NoFit:

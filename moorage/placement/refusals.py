@@ -33,10 +33,10 @@ def verdicts_of(
     Args:
         views: The hosts, with the replicas that were placed before.
         able: Those that passed the filters.
-        refused: By host the verdicts of the others; the rest is added.
+        refused: By host the verdicts of the others.
         scored: The candidates; a host of several gets the verdict of its best.
     """
-    verdicts = refused
+    verdicts = refused.copy()
     for one in scored:
         rooms = one.candidate.rooms
         for at, view in enumerate(one.candidate.views):

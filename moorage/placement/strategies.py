@@ -79,6 +79,8 @@ def _candidates(
             if len(room) < count:
                 continue
             least, full = bounds[kind]
+            if room[count - 1] < least:
+                continue
             chosen = within_ram(request, view, kind, room[:count])
             left = chosen[-1]
             if left >= full:

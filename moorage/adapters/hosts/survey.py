@@ -23,6 +23,7 @@ from moorage.adapters.hosts.remote_host import describe, survey_remote_host
 from moorage.adapters.sources.store import staged_models
 from moorage.adapters.system.parallel import map_parallel
 from moorage.common.failures import Failure
+from moorage.common.values import fields
 from moorage.images.catalogue import runner_rows
 from moorage.inventory.access import LOCAL, machine_of
 from moorage.inventory.claims import Claim, by_host
@@ -36,6 +37,9 @@ HOST_SECONDS = 20.0
 """Limit for one host, and so for the whole fleet."""
 
 RUNNER_PACKAGE = "gpustack_runner"
+
+UNSEEN = fields(HostSnapshot(name=""))
+"""What a survey says of a host where it finds nothing, by field."""
 
 
 def survey_hosts(
@@ -82,15 +86,18 @@ def fleet_snapshot(
 
     Daemons on this machine share its model store, `models`.
     """
-    given = {"engines": fleet.engines, "registries": fleet.registries}
+    stated = {"engines": fleet.engines, "registries": fleet.registries}
+    given = {name: value for name, value in stated.items() if value != UNSEEN[name]}
     here = {**given, "models": staged_models(models)}
     claimed, avoided = by_host(claims), {one.host for one in fleet.avoid}
 
     def completed(host: HostSnapshot) -> HostSnapshot:
-        more = here if machine_of(host.address) == LOCAL else given
-        own = tuple(claimed.get(host.name, ()))
+        changes = here if machine_of(host.address) == LOCAL else given
+        if own := claimed.get(host.name):
+            changes = {**changes, "claims": tuple(own)}
         usable = _without_avoided(host, fleet) if host.name in avoided else host
-        return usable.model_copy(update={**more, "claims": own})
+        # Most of a large fleet is as the survey saw it, and need not be copied.
+        return usable.model_copy(update=changes) if changes else usable
 
     return FleetSnapshot(hosts=tuple(map(completed, hosts)))
 

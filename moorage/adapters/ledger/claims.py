@@ -146,11 +146,14 @@ def insert_claims(connection: Connection, release: str, claims: Sequence[Claim])
 
 def _require_same_machines(connection: Connection, fleet: FleetSnapshot) -> None:
     """Compare the names of a fleet with the names of hosts that have claims."""
+    # The query reads the index alone.
+    claimed = connection.scalars(select(CLAIMS.c.host).distinct().order_by(CLAIMS.c.host)).all()
+    if not claimed:
+        return
     now = {host.name: machine_of(host.address) for host in fleet.hosts}
     machines = set(now.values())
     known = dict(connection.execute(select(HOSTS.c.name, HOSTS.c.machine)).tuples().all())
-    # The query reads the index alone.
-    for name in sorted(connection.scalars(select(CLAIMS.c.host).distinct()).all()):
+    for name in claimed:
         before = known.get(name, LOCAL)
         if name not in now and before in machines:
             found = ", which this fleet does not name"
