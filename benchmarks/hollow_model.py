@@ -14,7 +14,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from scripts.make_tiny_model import tokenizer_config, train_tokenizer
+from scripts.make_tiny_model import SEQUENCES, SPECIAL_TOKENS, tokenizer_config, train_tokenizer
 from tests.hub.tiny import with_header
 
 SHAPES = Path(__file__).parents[1] / "tests/conformance/data/memory"
@@ -36,7 +36,8 @@ def write_hollow_model(model: str, folder: Path) -> None:
 
 def write_tokenizer(folder: Path) -> None:
     """Write a tokenizer whose first token is plain text: zeros always choose that one."""
-    tokenizer = json.loads(train_tokenizer("llama").to_str())
+    specials = tuple(SPECIAL_TOKENS["llama"].values())
+    tokenizer = json.loads(train_tokenizer(specials, SEQUENCES["llama"]).to_str())
     tokenizer["added_tokens"][0]["special"] = False
     config = tokenizer_config("llama")
     del config["pad_token"], config["model_max_length"]
