@@ -1,8 +1,8 @@
 """Estimates of the memory that is neither weights nor KV cache; a spec can state most of them.
 
 Where no other source stands, a formula follows the buffers that vLLM 0.32 allocates. Held against
-vLLM 0.26 on an H100 (`tests/memory/test_measured.py`), the sum of a claim is within 0.2 GiB; one
-estimate alone may be half to one and a half times what is taken.
+vLLM 0.26 on an H100 (`tests/memory/test_measured.py`), a whole claim is 0.1 GiB too small to 0.5
+too large; one estimate alone may be a quarter to four times what is taken.
 """
 
 from collections.abc import Callable
@@ -84,8 +84,8 @@ def sampling(setup: EngineSetup) -> tuple[int, str]:
     """What the sampler takes beyond a layer, once the KV cache is there.
 
     vLLM's second model runner measures a step without top-k and top-p, and gives the cache what it
-    did not see (`v1/worker/gpu/model_runner.py:_dummy_sampler_run` says so). The first request
-    that needs them takes it outside of the budget.
+    did not see (`v1/worker/gpu/model_runner.py:_dummy_sampler_run` says so). Its warm-up uses them,
+    and what that takes stays allocated, outside of the budget.
     """
     logits, formula = _logits(setup)
     layer, _ = _layer(setup)

@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.process, pytest.mark.server]
 ENGINE = {"name": "sglang", "runtime": "process"}
 SMI = """#!/bin/sh
 case "$*" in
-  *--query-gpu*) echo "0, GPU-aaaa, NVIDIA H100, 81559, 81000, 580.65.06, Disabled";;
+  *--query-gpu*) echo "0, GPU-aaaa, NVIDIA H100, 81559, 81000, 559, 580.65.06, Disabled";;
   topo*) ;;
   *) echo "| NVIDIA-SMI 580.65.06   CUDA Version: 13.0  |";;
 esac

@@ -15,8 +15,6 @@ from moorage.readiness.engine_facts import Measured, read_measured
 from tests.memory.models import gib, with_options
 
 RECORDED = json.loads((Path(__file__).parent / "data/h100-vllm-0.26.0.json").read_text())
-VISIBLE = 79.18
-"""GiB of the card that vLLM sees and shares out."""
 
 Start = dict[str, Any]
 
@@ -66,6 +64,6 @@ def test_a_block_of_the_cache_costs_what_was_predicted(start: Start) -> None:
 def test_a_process_takes_no_more_than_its_share_and_what_lies_outside(start: Start) -> None:
     """vLLM 0.26 gives the cache the room of the graphs, so that these come on top as well."""
     need, measured = needed_of(start), measured_of(start)
-    share = ceil(VISIBLE * GIB * start["utilization"])
+    share = ceil(RECORDED["memory_total"] * start["utilization"])
     claim = share + need.outside + (measured.graph_bytes or 0)
     assert -0.1 < (claim - start["process_bytes"]) / GIB < 0.5

@@ -124,7 +124,7 @@ def _describe(nvml: Any, index: int, driver: str, cuda: int) -> Accelerator | st
     """One GPU, or why it is unusable: it fell off the bus, or is split by MIG."""
     try:
         handle = nvml.nvmlDeviceGetHandleByIndex(index)
-        memory = nvml.nvmlDeviceGetMemoryInfo(handle)
+        total, free = _memory(nvml, handle)
         name, uuid = nvml.nvmlDeviceGetName(handle), nvml.nvmlDeviceGetUUID(handle)
     except nvml.NVMLError as error:
         return f"GPU {index} cannot be used: {error}"
@@ -136,11 +136,24 @@ def _describe(nvml: Any, index: int, driver: str, cuda: int) -> Accelerator | st
         index=index,
         name=name,
         uuid=uuid,
-        memory_total=int(memory.total),
-        memory_free=int(memory.free),
+        memory_total=total,
+        memory_free=free,
         driver=driver,
         runtime_version=f"{cuda // 1000}.{cuda % 1000 // 10}",
     )
+
+
+def _memory(nvml: Any, handle: Any) -> tuple[int, int]:
+    """Bytes that CUDA sees of a GPU, in total and free: not what the driver reserves for itself.
+
+    Drivers before 510 do not tell the reserve apart.
+    """
+    try:
+        memory = nvml.nvmlDeviceGetMemoryInfo(handle, version=nvml.nvmlMemory_v2)
+        return int(memory.total - memory.reserved), int(memory.free)
+    except nvml.NVMLError:
+        memory = nvml.nvmlDeviceGetMemoryInfo(handle)
+        return int(memory.total), int(memory.free)
 
 
 def ports_in_use(address: str, low: int, high: int) -> set[int]:

@@ -39,7 +39,7 @@ def linked_groups(matrix: str) -> tuple[tuple[int, ...], ...]:
 
 
 NVIDIA_QUERY = (
-    *("index", "uuid", "name", "memory.total", "memory.free", "driver_version"),
+    *("index", "uuid", "name", "memory.total", "memory.free", "memory.used", "driver_version"),
     "mig.mode.current",
 )
 RUNTIME = re.compile(r"CUDA (?:UMD )?Version:\s*(\d+\.\d+)")
@@ -107,7 +107,8 @@ def _rows(listed: str) -> list[dict[str, str]]:
 def _trouble(row: dict[str, str]) -> str:
     if "message" in row:
         return row["message"] if FAULT.search(row["message"]) else ""
-    name, memory = f"GPU {row['index']} ({row['name']})", (row["memory.total"], row["memory.free"])
+    name = f"GPU {row['index']} ({row['name']})"
+    memory = [row[f"memory.{kind}"] for kind in ("total", "free", "used")]
     if row["mig.mode.current"] == "Enabled":
         return split_by_mig(int(row["index"]), row["name"])
     if all(amount.isdigit() for amount in memory):
@@ -118,7 +119,11 @@ def _trouble(row: dict[str, str]) -> str:
 
 
 def _accelerator(row: dict[str, str], runtime: str, ram: tuple[int, int] | None) -> Accelerator:
-    total, free = ram or (int(row["memory.total"]) * MIB, int(row["memory.free"]) * MIB)
+    if ram is None:
+        free = int(row["memory.free"]) * MIB
+        # What the driver reserves is neither used nor free, and CUDA does not see it.
+        ram = (free + int(row["memory.used"]) * MIB, free)
+    total, free = ram
     return Accelerator(
         type="cuda",
         index=int(row["index"]),

@@ -39,6 +39,8 @@ class Recording:
     class NVMLError(Exception):
         """As in nvidia-ml-py."""
 
+    nvmlMemory_v2 = 2
+
     def __init__(
         self, *gpus: dict[str, Any], driver: Any = "570.124.06", init: bool = True
     ) -> None:
@@ -76,12 +78,22 @@ class Recording:
             raise self.NVMLError("Not Supported")
         return [handle["mig"], handle["mig"]]
 
-    def nvmlDeviceGetMemoryInfo(self, handle: dict[str, Any]) -> SimpleNamespace:
+    def nvmlDeviceGetMemoryInfo(self, handle: dict[str, Any], version: int = 1) -> SimpleNamespace:
         if "memory" not in handle:
             raise self.NVMLError("GPU is lost")
         total, free = handle["memory"]
-        return SimpleNamespace(total=total * MIB, free=free * MIB, used=(total - free) * MIB)
+        reserved = handle.get("reserved")
+        if version == 1:
+            return SimpleNamespace(total=total * MIB, free=free * MIB, used=(total - free) * MIB)
+        if reserved is None:
+            raise self.NVMLError("Function Not Found")
+        used = total - reserved - free
+        sizes = {"total": total, "reserved": reserved, "used": used, "free": free}
+        return SimpleNamespace(**{name: size * MIB for name, size in sizes.items()})
 
+
+H100 = {"name": "NVIDIA H100 80GB HBM3", "uuid": "GPU-de5c", "memory": (81559, 81079)}
+"""As NVML told of a real one without a process."""
 
 H200 = {"name": "NVIDIA H200", "uuid": "GPU-7a1c", "memory": (143771, 143164)}
 L4 = {"name": "NVIDIA L4", "uuid": "GPU-90fe", "memory": (23034, 512)}
@@ -104,6 +116,12 @@ def test_gpus_are_described_as_their_driver_reports_them() -> None:
     assert (l4.memory_total, l4.memory_free) == (23034 * MIB, 512 * MIB)
     assert (l4.type, l4.driver, l4.runtime_version) == ("cuda", h200.driver, "12.8")
     assert not nvml.open
+
+
+@pytest.mark.parametrize(("reserved", "total"), [(480, 81079), (None, 81559)])
+def test_what_the_driver_reserves_is_no_memory_of_a_gpu(reserved: int | None, total: int) -> None:
+    (h100,) = nvidia_accelerators(Recording({**H100, "reserved": reserved})).accelerators
+    assert (h100.memory_total, h100.memory_free) == (total * MIB, 81079 * MIB)
 
 
 @pytest.mark.parametrize("nvml", [Recording(init=False), Recording()], ids=["no driver", "no GPU"])
@@ -131,7 +149,7 @@ def test_without_nvml_the_tools_are_asked(monkeypatch: pytest.MonkeyPatch, tmp_p
     tool = tmp_path / "nvidia-smi"
     tool.write_text(
         "#!/bin/sh\ncase $1 in --query*) echo"
-        " '0, GPU-a, NVIDIA GB10, [N/A], [N/A], 580.126.09, [N/A]';; esac\n"
+        " '0, GPU-a, NVIDIA GB10, [N/A], [N/A], [N/A], 580.126.09, [N/A]';; esac\n"
     )
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")

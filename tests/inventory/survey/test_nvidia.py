@@ -19,8 +19,8 @@ def found(*listed: str, heading: str = HEADING, topology: str = "") -> Found:
 
 def test_whole_gpus() -> None:
     seen = found(
-        "0, GPU-aaaa, NVIDIA H200, 143771, 140000, 570.86.15, Disabled",
-        "1, GPU-bbbb, NVIDIA L4, 23034, 22000, 570.86.15, [N/A]",
+        "0, GPU-aaaa, NVIDIA H200, 143771, 140000, 3771, 570.86.15, Disabled",
+        "1, GPU-bbbb, NVIDIA L4, 23034, 22000, 1034, 570.86.15, [N/A]",
     )
     first, second = seen.accelerators
     assert (first.type, first.index, first.uuid, first.name) == (
@@ -35,6 +35,12 @@ def test_whole_gpus() -> None:
     assert (seen.troubles, seen.unified_memory) == ((), False)
 
 
+def test_what_the_driver_reserves_is_no_memory_of_a_gpu() -> None:
+    line = "0, GPU-de5c, NVIDIA H100 80GB HBM3, 81559, 81079, 0, 580.159.04, Disabled"
+    seen = found(line, topology=sample("topo-h100-alone.txt"))
+    assert (seen.accelerators[0].memory_total, seen.links) == (81079 * MIB, ())
+
+
 @pytest.mark.parametrize(
     ("heading", "runtime"),
     [
@@ -45,16 +51,16 @@ def test_whole_gpus() -> None:
     ],
 )
 def test_the_newest_cuda_is_in_the_heading(heading: str, runtime: str) -> None:
-    line = "0, GPU-a, NVIDIA A100 80GB PCIe, 81920, 81000, 520.61.05, Disabled"
+    line = "0, GPU-a, NVIDIA A100 80GB PCIe, 81920, 81000, 920, 520.61.05, Disabled"
     assert found(line, heading=heading).accelerators[0].runtime_version == runtime
 
 
 @pytest.mark.parametrize(
     "line",
     [
-        "0, GPU-aaaa, NVIDIA GB10, [N/A], [N/A], 580.126.09, [N/A]",
-        "0, GPU-aaaa, Orin (nvgpu), [N/A], [N/A], 540.4.0, [N/A]",
-        "0, GPU-aaaa, NVIDIA Thor, [Not Supported], [Not Supported], 580.00, [N/A]",
+        "0, GPU-aaaa, NVIDIA GB10, [N/A], [N/A], [N/A], 580.126.09, [N/A]",
+        "0, GPU-aaaa, Orin (nvgpu), [N/A], [N/A], [N/A], 540.4.0, [N/A]",
+        "0, GPU-aaaa, Thor, [Not Supported], [Not Supported], [Not Supported], 580.00, [N/A]",
     ],
 )
 def test_chips_that_share_the_hosts_ram_have_as_much_memory(line: str) -> None:
@@ -68,12 +74,15 @@ def test_chips_that_share_the_hosts_ram_have_as_much_memory(line: str) -> None:
     ("line", "expected"),
     [
         (
-            "1, GPU-b, NVIDIA A100 80GB PCIe, 81920, 81000, 520.61.05, Enabled",
+            "1, GPU-b, NVIDIA A100 80GB PCIe, 81920, 81000, 920, 520.61.05, Enabled",
             "split by MIG",
         ),
-        ("1, GPU-b, NVIDIA H100, [N/A], [N/A], 570.86.15, Disabled", "does not tell its memory"),
         (
-            "1, GPU-b, NVIDIA H100, [Unknown Error], [Unknown Error], 570.86.15, Disabled",
+            "1, GPU-b, NVIDIA H100, [N/A], [N/A], [N/A], 570.86.15, Disabled",
+            "does not tell its memory",
+        ),
+        (
+            "1, GPU-b, H100, [Unknown Error], [Unknown Error], [Unknown Error], 570.86, Disabled",
             "does not tell its memory",
         ),
         (
@@ -93,7 +102,7 @@ def test_chips_that_share_the_hosts_ram_have_as_much_memory(line: str) -> None:
 def test_a_gpu_that_cannot_be_used_is_a_trouble_and_hides_no_other(
     line: str, expected: str
 ) -> None:
-    seen = found("0, GPU-a, NVIDIA H100, 81559, 81000, 570.86.15, Disabled", line)
+    seen = found("0, GPU-a, NVIDIA H100, 81559, 81000, 559, 570.86.15, Disabled", line)
     assert [item.uuid for item in seen.accelerators] == ["GPU-a"]
     assert len(seen.troubles) == 1
     assert expected in seen.troubles[0]

@@ -37,7 +37,7 @@ def test_accelerators_of_all_vendors_are_read() -> None:
             "pci": "0x030200 0x10de\n0x120000 0x19e5",
             "tools": "nvidia-smi\nnpu-smi",
             "nvidia-driver": "NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.15",
-            "nvidia": "0, GPU-aaaa, NVIDIA H200, 143771, 140000, 570.86.15, Disabled",
+            "nvidia": "0, GPU-aaaa, NVIDIA H200, 143771, 140000, 3771, 570.86.15, Disabled",
             "nvidia-runtime": "| NVIDIA-SMI 570.86.15   CUDA Version: 12.8  |",
             "ascend": sample("npu-smi-910b4.txt"),
             "meminfo": "MemTotal: 1024 kB\nMemAvailable: 512 kB",
