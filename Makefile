@@ -12,7 +12,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # Empty counts as unset: without byte code every process would compile all modules again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test up down check unit drill format docs site house images bench fleet clean
+.PHONY: demo test up down check unit drill format docs site house images bench bench-gpu fleet clean
 
 demo: $(VENV)/.installed-demo$(if $(ENGINE),-$(ENGINE)) ## Deploy a tiny model, chat with it, show its record. KEEP=1 leaves it running; ENGINE=llama.cpp takes a GGUF file, without torch.
 	@KEEP=$(KEEP) ENGINE=$(ENGINE) scripts/demo.sh
@@ -89,6 +89,9 @@ bench: $(VENV)/.installed-dev ## What commands take, what a home of 10,000 relea
 	$(BIN)/python -m benchmarks.redeploying
 	$(BIN)/python -m benchmarks.gateway
 	$(BIN)/python -m benchmarks.downloads
+
+bench-gpu: $(VENV)/.installed-dev ## What vLLM takes of this machine's NVIDIA GPU, beside what was predicted; vLLM has to be installed next to this Python.
+	$(BIN)/python -m benchmarks.gpu_memory
 
 fleet: $(VENV)/.installed-dev ## Three Docker hosts on this machine to play with (root), until Ctrl-C.
 	scripts/build_lifecycle_image.sh

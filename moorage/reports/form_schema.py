@@ -58,7 +58,7 @@ def _subsection(field: Schema, definitions: Mapping[str, Schema]) -> Schema:
 def _plain(field: Schema) -> Schema:
     """A field without a choice between a value and none, which starts with its text."""
     if "pattern" in field:
-        return {**field, **_said(field["pattern"])}
+        return {**field, **_in_words(field["pattern"])}
     kinds = [kind for kind in field.get("anyOf", ()) if kind.get("type") != "null"]
     kept = {word: value for word, value in field.items() if word != "anyOf"}
     if len(kinds) == 1 and "default" in field and field["default"] is None:
@@ -87,5 +87,5 @@ def _text(kinds: list[Schema]) -> Schema:
     return {"type": "string", "pattern": pattern, "patternErrorMessage": f"Allowed: {allowed}."}
 
 
-def _said(pattern: str) -> Schema:
+def _in_words(pattern: str) -> Schema:
     return {"patternErrorMessage": f"Allowed: {WORDS[pattern]}."} if pattern in WORDS else {}

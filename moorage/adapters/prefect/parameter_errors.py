@@ -60,7 +60,7 @@ def mistakes(errors: Iterable[Mistake]) -> Iterator[Mistake]:
         elif error.validator == "additionalProperties":
             yield from _unknown_keys(error)
         else:
-            yield _said(error, _message(error))
+            yield _reworded(error, _message(error))
 
 
 def _line(mistake: Mistake) -> str:
@@ -74,10 +74,10 @@ def _unknown_keys(error: Mistake) -> Iterator[Mistake]:
     for key in given:
         if key not in allowed and not any(re.search(one, key) for one in patterns):
             words = f"unknown key; allowed are {', '.join(allowed)}." if allowed else "unknown key."
-            yield _said(error, f"{words}{_hint(key, allowed)}", key)
+            yield _reworded(error, f"{words}{_hint(key, allowed)}", key)
 
 
-def _said(error: Mistake, message: str, *further: str) -> Mistake:
+def _reworded(error: Mistake, message: str, *further: str) -> Mistake:
     """The same mistake with other words; its path is the whole one."""
     return Mistake(
         message,

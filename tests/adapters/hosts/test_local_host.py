@@ -93,7 +93,7 @@ class Recording:
 
 
 H100 = {"name": "NVIDIA H100 80GB HBM3", "uuid": "GPU-de5c", "memory": (81559, 81079)}
-"""As NVML told of a real one without a process."""
+"""NVML's figures of a real one without a process."""
 
 H200 = {"name": "NVIDIA H200", "uuid": "GPU-7a1c", "memory": (143771, 143164)}
 L4 = {"name": "NVIDIA L4", "uuid": "GPU-90fe", "memory": (23034, 512)}
