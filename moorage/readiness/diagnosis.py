@@ -114,8 +114,10 @@ def _recognised(entry: LogCause, match: re.Match[str], line: str, detail: str, l
 
 
 def _first_error(lines: Iterable[str]) -> str:
-    for line in lines:
-        text = _PREFIX.sub("", line)
+    """The first that says more than that another happened; its message may begin a line later."""
+    texts = [_PREFIX.sub("", line).strip() for line in lines]
+    for at, text in enumerate(texts, 1):
         if _ERROR.search(text) and not any(wrapper in text for wrapper in _WRAPPERS):
-            return text
+            message = next(filter(None, texts[at:]), "") if text.endswith(":") else ""
+            return f"{text} {message}".strip()
     return ""

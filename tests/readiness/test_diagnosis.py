@@ -307,6 +307,11 @@ def test_of_several_errors_that_are_known_the_first_one_counts() -> None:
 @pytest.mark.parametrize(
     ("log", "evidence"),
     [
+        (
+            "(APIServer pid=1574) RuntimeError: \n"
+            "(APIServer pid=1574)         An attempt has been made to start a new process",
+            "RuntimeError: An attempt has been made to start a new process",
+        ),
         (f"{CORE} KeyError: 'lm_head'\n{WRAPPER}", "KeyError: 'lm_head'"),
         (f"{WRAPPER}\n{CORE} KeyError: 'lm_head'", "KeyError: 'lm_head'"),
         ("ValueError: first\nTypeError: second", "ValueError: first"),
