@@ -3,6 +3,7 @@
 import importlib.metadata
 import platform
 import shutil
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -29,6 +30,8 @@ from moorage.spec import EngineName
 MORE_DISK = "Free some space, or set MOORAGE_HOME to a larger disk."
 NO_DOCKER = "Install Docker and let this user reach its socket; engines then run in containers."
 NO_ACCELERATORS = "For NVIDIA GPUs install the driver and the container toolkit; CPU works without."
+WRITTEN_ONLY = "only what a model's config.json states"
+CONFIGS = "`pip install 'moorage[configs]'` brings transformers, which knows what models leave out."
 NOT_INSTALLED = {
     EngineName.TRANSFORMERS: "not installed here",
     EngineName.SGLANG: "not installed here (it can run in a container)",
@@ -95,6 +98,7 @@ def _examine(settings: Settings) -> list[Check]:
         _found("Prefect", importlib.metadata.version("prefect")),
         _ledger(settings),
         _found("disk", room if free >= LITTLE_DISK else "", room, MORE_DISK),
+        _found("model defaults", _transformers(), WRITTEN_ONLY, CONFIGS),
         _found("Docker", docker, trouble, NO_DOCKER),
         _found("accelerators", f"{count} NVIDIA" if count else "", "none", NO_ACCELERATORS),
         *(
@@ -107,6 +111,12 @@ def _examine(settings: Settings) -> list[Check]:
             for name, missing in NOT_INSTALLED.items()
         ),
     ]
+
+
+def _transformers() -> str:
+    with suppress(importlib.metadata.PackageNotFoundError):
+        return f"transformers {importlib.metadata.version('transformers')}"
+    return ""
 
 
 def _found(name: str, found: str, missing: str = "", fix: str = "") -> Check:
