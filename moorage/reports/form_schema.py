@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from moorage.common.units import SIZE_PATTERN, exact_size
+from moorage.operations.redeploy.selection import PATTERNS_IN_WORDS
 from moorage.reports.file_schema import IN_WORDS
 
 OPEN_SECTIONS = frozenset({"EngineSpec", "PlacementSpec"})
@@ -17,7 +18,7 @@ OPEN_SECTIONS = frozenset({"EngineSpec", "PlacementSpec"})
 REFERENCE = "#/definitions/"
 NUMBER = r"^[0-9]+$"
 
-WORDS = {**IN_WORDS, NUMBER: "a number"}
+WORDS = {**IN_WORDS, **PATTERNS_IN_WORDS, NUMBER: "a number"}
 
 Schema = dict[str, Any]
 

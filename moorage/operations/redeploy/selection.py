@@ -56,10 +56,17 @@ def carries(labels: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
 T = TypeVar("T")
 
 SHARE_PATTERN = r"(100|[1-9]?\d)%"
-WaveSize = Annotated[str, Field(pattern=rf"^([1-9]\d{{0,3}}|{SHARE_PATTERN})$")]
+WAVE_PATTERN = rf"^([1-9]\d{{0,3}}|{SHARE_PATTERN})$"
+STOP_PATTERN = rf"^(first|never|{SHARE_PATTERN})$"
+PATTERNS_IN_WORDS = {
+    WAVE_PATTERN: "a number such as 4, or a share such as 25%",
+    STOP_PATTERN: "first, never, or a share such as 20%",
+}
+
+WaveSize = Annotated[str, Field(pattern=WAVE_PATTERN)]
 """A number of models such as 4, or a share of all of them such as 25%."""
 
-StopAt = Annotated[str, Field(pattern=rf"^(first|never|{SHARE_PATTERN})$")]
+StopAt = Annotated[str, Field(pattern=STOP_PATTERN)]
 """`first` failure, `never`, or the share of all models that failed, such as 20%."""
 
 

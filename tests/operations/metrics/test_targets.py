@@ -52,6 +52,7 @@ def test_each_replica_is_a_target_with_the_names_of_the_ledger() -> None:
     assert found[1]["labels"]["replica"] == "1"
 
 
+METRICS = {"services": {"metrics": 40005}}
 ON_RAY = Application(endpoint="http://head:8000/tiny", config={})
 
 
@@ -62,8 +63,9 @@ ON_RAY = Application(endpoint="http://head:8000/tiny", config={})
         (EngineName.SGLANG, {}, "127.0.0.1:40000", ""),
         (EngineName.LLAMA_CPP, {}, "127.0.0.1:40000", ""),
         (EngineName.LLAMA_CPP, {"environment": (KEY,)}, "127.0.0.1:40000", KEY.secret),
-        (EngineName.TRITON, {"services": {"metrics": 40005}}, "127.0.0.1:40005", ""),
-        (EngineName.TRITON, {}, "", ""),
+        (EngineName.TRITON, {"base_path": ""} | METRICS, "127.0.0.1:40005", ""),
+        (EngineName.TRITON, {"base_path": ""}, "", ""),
+        (EngineName.TRITON, {"base_path": "/v1"}, "127.0.0.1:40000", ""),
         (EngineName.TRANSFORMERS, {}, "", ""),
         (EngineName.CUSTOM, {}, "", ""),
         (EngineName.VLLM, {"application": ON_RAY}, "", ""),
