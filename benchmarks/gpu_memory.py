@@ -63,6 +63,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=3600, help="begin no case after that")
     parser.add_argument("--out", type=Path, help="write records and logs as JSON")
     options = parser.parse_args()
+    pynvml.nvmlInit()
     deadline, results = time.monotonic() + options.seconds, []
     with tempfile.TemporaryDirectory(prefix="gpu-memory-") as folder:
         place = Place(Path(folder))
@@ -147,7 +148,6 @@ def a_spec(name: str, source: Path, case: Case) -> dict[str, Any]:
 
 def used_bytes() -> list[int]:
     """What the driver counts as used of each GPU."""
-    pynvml.nvmlInit()
     handles = map(pynvml.nvmlDeviceGetHandleByIndex, range(pynvml.nvmlDeviceGetCount()))
     return [int(pynvml.nvmlDeviceGetMemoryInfo(one).used) for one in handles]
 

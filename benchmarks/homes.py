@@ -19,9 +19,10 @@ from moorage.adapters.ledger import Ledger, tables
 from moorage.adapters.ledger.claims import insert_claims
 from moorage.adapters.ledger.database import open_database
 from moorage.adapters.ledger.verdicts import split_verdicts
-from moorage.engines.launch import Workload, planned_workload
+from moorage.engines.launch import planned_workload
 from moorage.engines.plan import plan_launch
 from moorage.engines.registry import ENGINES
+from moorage.engines.workload import Workload
 from moorage.placement.demand import Subject
 from moorage.placement.placement import Placed, Placement
 from moorage.placement.propose import propose

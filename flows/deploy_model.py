@@ -18,16 +18,18 @@ from moorage.adapters.prefect.task_runner import task_runner
 from moorage.adapters.system.threads import run_shielded, run_uninterrupted
 from moorage.common.failures import Cause, Failure
 from moorage.common.saga import Saga
-from moorage.engines.launch import LaunchPlan, Workload, split_off, start_groups
+from moorage.engines.launch import LaunchPlan, split_off, start_groups
 from moorage.engines.recovery import Correction, correction_for, with_correction
 from moorage.engines.registry import ENGINES
+from moorage.engines.workload import Workload
 from moorage.inventory.claims import Claim as HostClaim
 from moorage.inventory.fleet import Fleet
 from moorage.models.profile import ModelProfile
 from moorage.placement.placement import Placed
-from moorage.releases.release import Release, ReleaseRow, ReleaseState
-from moorage.releases.release_row import replaceable
+from moorage.releases.release import Release
+from moorage.releases.release_row import ReleaseRow, replaceable
 from moorage.releases.requester import Claim
+from moorage.releases.states import ReleaseState
 from moorage.spec import ModelSpec
 from tasks.acceptance import acceptance, must_carry
 from tasks.compare import serving, sole_flow, superseded_since

@@ -22,8 +22,8 @@ from moorage.operations.reconcile.decisions import decide
 from moorage.operations.redeploy.intent import Intent, Question, Redeployed, is_failure, summary
 from moorage.placement.placement import Analyzed
 from moorage.policy.request import Submission
-from moorage.releases.release import Release, ReleaseRow
-from moorage.releases.release_row import replaceable
+from moorage.releases.release import Release
+from moorage.releases.release_row import ReleaseRow, replaceable
 from moorage.reports.operations_report import changing, reconcile_summary
 from moorage.spec import Approval, ModelSpec, OnDrift
 from moorage.spec.patterns import AUTO_FILES

@@ -7,7 +7,8 @@ from prefect.states import Completed
 from flows.flow_context import NO_RESULT, flow_context, keep_result
 from moorage.adapters.system.threads import run_shielded, run_uninterrupted
 from moorage.common.saga import Saga
-from moorage.models.assets import Pin, adapter_asset
+from moorage.models.assets import adapter_asset
+from moorage.models.pin import Pin
 from moorage.models.source import Companion
 from moorage.releases.loaded_adapters import lacking, require_loadable, require_updates
 from moorage.releases.requester import Claim

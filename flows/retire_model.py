@@ -7,8 +7,8 @@ from prefect.states import Completed
 from flows.flow_context import NO_RESULT, flow_context, keep_result
 from moorage.adapters.system.threads import in_thread, run_uninterrupted
 from moorage.common.failures import Cause, Failure
-from moorage.releases.release import ReleaseState
 from moorage.releases.requester import Claim
+from moorage.releases.states import ReleaseState
 from moorage.spec import Name
 from tasks.adapters import tidy
 from tasks.cleanup import must_be_clean

@@ -19,7 +19,8 @@ from moorage.adapters.system.threads import in_thread, was_interrupted
 from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.inventory.fleet import Fleet
 from moorage.operations.history.desired import Applied
-from moorage.releases.release import Release, ReleaseRow
+from moorage.releases.release import Release
+from moorage.releases.release_row import ReleaseRow
 from moorage.releases.states import SERVING
 from moorage.spec import ModelSpec
 from tasks.context import ledger

@@ -8,7 +8,7 @@ from flows.fleet_parameter import THIS_MACHINE, FleetParameter
 from flows.flow_context import NO_RESULT, flow_context, keep_result
 from moorage.adapters.system.threads import in_thread
 from moorage.inventory.fleet import Fleet
-from moorage.releases.release import ReleaseRow
+from moorage.releases.release_row import ReleaseRow
 from moorage.releases.requester import Claim
 from moorage.spec import Name
 from tasks.compare import sole_flow

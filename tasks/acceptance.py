@@ -11,7 +11,8 @@ from moorage.adapters.engines.load_client import send_load
 from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import counted
-from moorage.engines.launch import LaunchPlan, Workload, serving
+from moorage.engines.launch import LaunchPlan
+from moorage.engines.workload import Workload, serving
 from moorage.models.profile import ModelProfile
 from moorage.readiness.acceptance import (
     ROUNDS,
@@ -24,7 +25,7 @@ from moorage.readiness.acceptance import (
     load_figures,
     load_request,
 )
-from moorage.releases.release import ReleaseRow
+from moorage.releases.release_row import ReleaseRow
 from moorage.spec import ModelSpec
 from moorage.spec.acceptance import TURNS, AcceptanceSpec
 from tasks.flow_task import flow_task

@@ -12,13 +12,14 @@ from moorage.adapters.engines.engine_http import ask, served_names
 from moorage.adapters.secrets import redact
 from moorage.adapters.system.threads import in_thread, threaded
 from moorage.common.failures import Cause, Failure
-from moorage.engines.launch import Workload
 from moorage.engines.registry import ENGINES
 from moorage.engines.updates import AdapterUpdates, adapter_probes, lacks_adapter, refusal, seen_by
+from moorage.engines.workload import Workload
 from moorage.models.source import Companion
 from moorage.readiness.answers import judge
 from moorage.releases.loaded_adapters import loaded, with_adapter, without_adapter
-from moorage.releases.release import Release, ReleaseRow
+from moorage.releases.release import Release
+from moorage.releases.release_row import ReleaseRow
 from moorage.releases.states import KEPT
 from tasks.context import ledger, settings
 from tasks.flow_task import flow_task

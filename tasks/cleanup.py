@@ -4,9 +4,8 @@ from contextlib import suppress
 
 from moorage.adapters.ledger.locks import LockHeld
 from moorage.common.failures import Cause, Failure
-from moorage.releases.release import ReleaseRow, ReleaseState
-from moorage.releases.release_row import ASLEEP, SUPERSEDED, claims_of, successor_of
-from moorage.releases.states import UNFINISHED
+from moorage.releases.release_row import ASLEEP, SUPERSEDED, ReleaseRow, claims_of, successor_of
+from moorage.releases.states import UNFINISHED, ReleaseState
 from tasks.context import ledger
 from tasks.journal import tell
 from tasks.replace import abandon

@@ -15,8 +15,8 @@ from moorage.adapters.system.threads import (
 )
 from moorage.common.failures import Cause, Failure
 from moorage.readiness.protocol import Phase, Probe
-from moorage.releases.release import ReleaseRow, ReleaseState
-from moorage.releases.states import SERVING
+from moorage.releases.release_row import ReleaseRow
+from moorage.releases.states import SERVING, ReleaseState
 from moorage.spec import ModelSpec
 from tasks.cleanup import recover_all
 from tasks.context import ledger, settings

@@ -13,7 +13,8 @@ from moorage.inventory.fleet import Fleet
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.placement import Placed
 from moorage.placement.runtime import image_on
-from moorage.releases.release import Release, ReleaseRow
+from moorage.releases.release import Release
+from moorage.releases.release_row import ReleaseRow
 from moorage.spec import ModelSpec, RuntimeName, slug
 from moorage.spec.image_reference import parse_reference
 from tasks.artifacts import Progress, with_progress

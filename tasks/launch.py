@@ -11,11 +11,13 @@ from moorage.adapters.ledger import locks
 from moorage.adapters.ledger.locks import Owner, this_process
 from moorage.adapters.system.threads import in_thread, run_uninterrupted
 from moorage.common.failures import Cause, Failure
-from moorage.engines.launch import ContainerSpec, LaunchPlan, Workload, planned_workload
+from moorage.engines.launch import ContainerSpec, LaunchPlan, planned_workload
 from moorage.engines.recovery import Correction
+from moorage.engines.workload import Workload
 from moorage.inventory.access import LOCAL
 from moorage.placement.placement import Placement
-from moorage.releases.release import ReleaseRow, ReleaseState
+from moorage.releases.release_row import ReleaseRow
+from moorage.releases.states import ReleaseState
 from moorage.spec import Deadlines
 from tasks.cleanup import recover_others
 from tasks.context import ledger, settings

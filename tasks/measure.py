@@ -8,10 +8,12 @@ from moorage.adapters.hosts.runtime import runtime_for
 from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Failure
 from moorage.common.units import human_bytes
-from moorage.engines.launch import ContainerSpec, LaunchPlan, Workload, serving
+from moorage.engines.launch import ContainerSpec, LaunchPlan
 from moorage.engines.registry import ENGINES
+from moorage.engines.workload import Workload, serving
 from moorage.memory.calibration import Measurement, calibration_key, key_of_command
-from moorage.placement.placement import Placed, Role
+from moorage.placement.placement import Placed
+from moorage.placement.role import Role
 from moorage.readiness.engine_facts import (
     MODELS_PATH,
     VERSION_PATH,

@@ -8,18 +8,16 @@ from moorage.adapters.hosts.runtime import list_workloads
 from moorage.adapters.system.parallel import map_parallel
 from moorage.adapters.system.threads import in_thread
 from moorage.common.units import counted
-from moorage.engines.launch import Workload
+from moorage.engines.workload import Workload
 from moorage.inventory.access import LOCAL, parse_access
 from moorage.inventory.fleet import Fleet
 from moorage.operations.reconcile.cluster_state import (
     ClusterState,
     Observation,
-    ObservedWorkload,
     Patience,
-    Place,
-    place_of,
     planned_workloads,
 )
+from moorage.operations.reconcile.observed_workload import ObservedWorkload, Place, place_of
 from moorage.releases.release_row import ReleaseRow, successor_of
 from moorage.releases.states import SERVING, ReleaseState
 from moorage.spec import RuntimeName

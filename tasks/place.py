@@ -9,7 +9,7 @@ from moorage.common.refusal import Refusal
 from moorage.engines.registry import ENGINES
 from moorage.inventory.fleet import Fleet
 from moorage.inventory.snapshot import FleetSnapshot
-from moorage.models.assets import AssetRole
+from moorage.models.pin import AssetRole
 from moorage.placement.demand import Subject
 from moorage.placement.memory import memory_of
 from moorage.placement.on_cluster import propose_on_cluster

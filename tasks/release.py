@@ -22,9 +22,9 @@ from moorage.operations.history.changes import spec_changes
 from moorage.operations.schedules import schedules_of
 from moorage.placement.placement import Analyzed, Placed
 from moorage.placement.propose import NoFit
-from moorage.releases.release import FailureRecord, Release, ReleaseRow, ReleaseState
-from moorage.releases.release_row import claims_of
-from moorage.releases.states import outage, stays
+from moorage.releases.release import FailureRecord, Release
+from moorage.releases.release_row import ReleaseRow, claims_of
+from moorage.releases.states import ReleaseState, outage, stays
 from moorage.reports.next_steps import release_forms
 from moorage.reports.record import failure_document, plan_document, release_document
 from moorage.spec import ModelSpec, slug

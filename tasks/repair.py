@@ -13,9 +13,9 @@ from moorage.adapters.system.threads import hold_lock, in_thread
 from moorage.common.failures import Failure
 from moorage.operations.reconcile.actions import Action, ActionKind, ActionOutcome, not_before
 from moorage.operations.reconcile.counts import counts_of
-from moorage.releases.release import Release, ReleaseRow, ReleaseState
-from moorage.releases.release_row import claims_of
-from moorage.releases.states import SERVING
+from moorage.releases.release import Release
+from moorage.releases.release_row import ReleaseRow, claims_of
+from moorage.releases.states import SERVING, ReleaseState
 from tasks.cleanup import made_room, recover
 from tasks.compare import mark
 from tasks.context import ledger, settings

@@ -12,18 +12,20 @@ from moorage.adapters.system.threads import in_thread, run_shielded, run_uninter
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import human_seconds
 from moorage.engines.labels import LABEL_REPLICA
-from moorage.engines.launch import (
-    ContainerSpec,
-    LaunchPlan,
-    Workload,
-    planned_workload,
-    start_groups,
-)
+from moorage.engines.launch import ContainerSpec, LaunchPlan, planned_workload, start_groups
 from moorage.engines.stopping import Drained
+from moorage.engines.workload import Workload
 from moorage.readiness.protocol import Phase, Probe
-from moorage.releases.release import ReleaseRow, ReleaseState, ending_of, plan_of
-from moorage.releases.release_row import ENDING, STOPPED_FIRST, SUPERSEDED, claims_of, successor_of
-from moorage.releases.states import FINAL, SERVING
+from moorage.releases.release import ending_of, plan_of
+from moorage.releases.release_row import (
+    ENDING,
+    STOPPED_FIRST,
+    SUPERSEDED,
+    ReleaseRow,
+    claims_of,
+    successor_of,
+)
+from moorage.releases.states import FINAL, SERVING, ReleaseState
 from moorage.spec import Deadlines
 from tasks.context import ledger, routes, settings
 from tasks.image import restore_image

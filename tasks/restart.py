@@ -13,13 +13,15 @@ from moorage.adapters.ledger.transitions import author
 from moorage.adapters.prefect.events import emit_release_event
 from moorage.common.failures import Cause, Failure
 from moorage.engines.labels import LABEL_REPLICA
-from moorage.engines.launch import Workload, start_groups
+from moorage.engines.launch import start_groups
 from moorage.engines.registry import ENGINES
+from moorage.engines.workload import Workload
 from moorage.operations.reconcile.actions import Action, not_before
 from moorage.operations.reconcile.cluster_state import MOST_MISSED, RepairRecord
 from moorage.placement.placement import Placement
 from moorage.readiness.answers import judge
-from moorage.releases.release import ReleaseRow, Restart, plan_of
+from moorage.releases.release import Restart, plan_of
+from moorage.releases.release_row import ReleaseRow
 from tasks.context import ledger, settings
 from tasks.image import restore_image
 from tasks.verify import api_key

@@ -6,7 +6,7 @@ from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Failure
 from moorage.inventory.fleet import Fleet
 from moorage.operations.schedules import ModelSchedule, schedule_changes, schedules_of
-from moorage.releases.release import ReleaseRow
+from moorage.releases.release_row import ReleaseRow
 from moorage.releases.states import SERVING, ReleaseState
 from tasks.context import ledger
 from tasks.journal import tell

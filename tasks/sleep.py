@@ -11,15 +11,17 @@ from moorage.adapters.engines.engine_sleep import (
 from moorage.adapters.system.threads import in_thread, run_shielded, run_uninterrupted
 from moorage.common.failures import Cause, Failure
 from moorage.common.refusal import Reason, Refusal
-from moorage.engines.launch import Workload, start_groups
+from moorage.engines.launch import start_groups
 from moorage.engines.registry import ENGINES
 from moorage.engines.sleep import claims_asleep
 from moorage.engines.stopping import Drained
+from moorage.engines.workload import Workload
 from moorage.inventory.claims import Claim
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.placement.replacement import move_reason, restore_placement
-from moorage.releases.release import Release, ReleaseRow, ReleaseState
-from moorage.releases.release_row import ASLEEP
+from moorage.releases.release import Release
+from moorage.releases.release_row import ASLEEP, ReleaseRow
+from moorage.releases.states import ReleaseState
 from tasks.context import ledger, routes
 from tasks.image import restore_image
 from tasks.journal import step, tell

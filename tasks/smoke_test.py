@@ -8,8 +8,9 @@ from moorage.adapters.system.process import has_match
 from moorage.adapters.system.threads import in_thread, run_uninterrupted
 from moorage.common.failures import Cause, Failure
 from moorage.engines.api_key import key_secret
-from moorage.engines.launch import LaunchPlan, Workload, serving
+from moorage.engines.launch import LaunchPlan
 from moorage.engines.registry import ENGINES
+from moorage.engines.workload import Workload, serving
 from moorage.models.profile import ModelProfile
 from moorage.readiness.protocol import Phase, Probe
 from moorage.readiness.smoke_test import (

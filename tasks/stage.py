@@ -22,7 +22,8 @@ from moorage.inventory.access import parse_access
 from moorage.inventory.fleet import Fleet
 from moorage.inventory.model_store import folder_name
 from moorage.inventory.snapshot import FleetSnapshot, HostSnapshot
-from moorage.models.assets import Asset, AssetRole, assets_of
+from moorage.models.assets import Asset, assets_of
+from moorage.models.pin import AssetRole
 from moorage.models.source import ResolvedModel, folder_of, join_companions
 from moorage.operations.stored_models import Stored, StoredState
 from moorage.placement.lending import lender_for

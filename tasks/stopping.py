@@ -10,11 +10,11 @@ from moorage.adapters.engines.engine_http import metrics_total, read_metrics
 from moorage.adapters.system.threads import in_thread, run_shielded, run_uninterrupted
 from moorage.common.failures import Failure
 from moorage.engines.base import Busy
-from moorage.engines.launch import Workload
 from moorage.engines.stopping import Drained, Ending
-from moorage.releases.release import ReleaseRow, ReleaseState, ending_of
-from moorage.releases.release_row import ASLEEP
-from moorage.releases.states import SERVING
+from moorage.engines.workload import Workload
+from moorage.releases.release import ending_of
+from moorage.releases.release_row import ASLEEP, ReleaseRow
+from moorage.releases.states import SERVING, ReleaseState
 from tasks.context import ledger, routes
 from tasks.restart import lease_of
 from tasks.workloads import ABORT_SECONDS, stop_all

@@ -14,9 +14,10 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.units import human_seconds
 from moorage.engines.api_key import key_secret
 from moorage.engines.base import Engine
-from moorage.engines.launch import LaunchPlan, Workload
+from moorage.engines.launch import LaunchPlan
 from moorage.engines.plan import CLUSTER_CAUSES
 from moorage.engines.registry import ENGINES
+from moorage.engines.workload import Workload
 from moorage.models.profile import ModelProfile
 from moorage.readiness.answers import is_final, judge
 from moorage.readiness.diagnosis import diagnose

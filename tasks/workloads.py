@@ -10,11 +10,12 @@ from moorage.adapters.hosts.runtime import runtime_for
 from moorage.adapters.secrets import provide_secrets
 from moorage.adapters.system.parallel import map_parallel
 from moorage.common.failures import Cause, Failure, combine
-from moorage.engines.launch import ContainerSpec, LaunchPlan, Workload, planned_workload
+from moorage.engines.launch import ContainerSpec, LaunchPlan, planned_workload
 from moorage.engines.registry import ENGINES
-from moorage.placement.placement import Role
+from moorage.engines.workload import Workload
+from moorage.placement.role import Role
 from moorage.readiness.diagnosis import diagnose
-from moorage.releases.release import ReleaseRow
+from moorage.releases.release_row import ReleaseRow
 from moorage.spec import EngineName
 from tasks.context import ledger, settings
 

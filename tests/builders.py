@@ -15,14 +15,16 @@ from moorage.engines.labels import (
     LABEL_REPLICA,
     LABEL_ROLE,
 )
-from moorage.engines.launch import ContainerSpec, Workload
+from moorage.engines.launch import ContainerSpec
 from moorage.engines.registry import ENGINES
+from moorage.engines.workload import Workload
 from moorage.images.image import Image
 from moorage.inventory.claims import Claim, Resource
 from moorage.inventory.clusters import ClusterSnapshot
 from moorage.inventory.snapshot import Accelerator, FleetSnapshot, HostSnapshot, Program
 from moorage.memory.calibration import CalibrationKey, Measurement
-from moorage.models.assets import Asset, AssetRole, assets_of
+from moorage.models.assets import Asset, assets_of
+from moorage.models.pin import AssetRole
 from moorage.models.profile import ModelProfile
 from moorage.models.source import Companion, ModelFile, ResolvedModel, WeightSummary
 from moorage.placement.demand import Subject
@@ -30,7 +32,9 @@ from moorage.placement.placement import Placement
 from moorage.placement.propose import place, propose
 from moorage.placement.request import request_for
 from moorage.readiness.engine_facts import Measured
-from moorage.releases.release import Release, ReleaseRow, ReleaseState
+from moorage.releases.release import Release
+from moorage.releases.release_row import ReleaseRow
+from moorage.releases.states import ReleaseState
 from moorage.spec import EngineName, Mode, ModelSpec, RuntimeName
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

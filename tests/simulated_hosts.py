@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from moorage.engines.labels import LABEL_LEDGER, LABEL_MODEL, LABEL_RELEASE
-from moorage.engines.launch import Workload
+from moorage.engines.workload import Workload
 from moorage.inventory.fleet import Fleet
 
 HELPER = "python:3.12-slim"

@@ -18,7 +18,7 @@ from moorage.common.strict_json import JsonError
 from moorage.common.units import counted
 from moorage.readiness.answers import shorten
 from moorage.readiness.protocol import triton_request
-from moorage.releases.release import ReleaseRow
+from moorage.releases.release_row import ReleaseRow
 from moorage.spec import Mode
 
 ANSWER_SECONDS = 600

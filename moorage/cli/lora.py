@@ -15,10 +15,10 @@ from moorage.cli.flows import call_flow
 from moorage.cli.options import ApiKey, AsJson, ModelName
 from moorage.cli.output import dump, print_answer, print_table
 from moorage.common.failures import Cause
-from moorage.models.assets import AssetRole, Pin
+from moorage.models.pin import AssetRole, Pin
 from moorage.operations.flow_result import FlowResult
 from moorage.releases.loaded_adapters import loaded
-from moorage.releases.release import ReleaseRow
+from moorage.releases.release_row import ReleaseRow
 from moorage.reports.problems import problems_of
 from moorage.spec import AdapterSpec, Name
 

@@ -19,8 +19,8 @@ from moorage.memory.demand import MemoryModel
 from moorage.memory.gguf import gguf_memory
 from moorage.memory.need import MemoryQuery
 from moorage.memory.options import KVDtype, memory_options, wanted_concurrency
-from moorage.models.assets import AssetRole
 from moorage.models.files import GGUF
+from moorage.models.pin import AssetRole
 from moorage.models.profile import derive_profile
 from moorage.models.source import ResolvedModel
 from moorage.reports.memory_report import answer_document, refused, sizes_document

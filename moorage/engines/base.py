@@ -17,7 +17,6 @@ from moorage.engines.labels import (
     LABEL_ROLE,
 )
 from moorage.engines.launch import (
-    OPENAI,
     ContainerSpec,
     GeneratedFile,
     Isolation,
@@ -41,6 +40,7 @@ from moorage.engines.seat import (
 )
 from moorage.engines.sleep import EngineSleep
 from moorage.engines.updates import AdapterUpdates
+from moorage.engines.workload import OPENAI
 from moorage.memory.need import Need
 from moorage.models.profile import ModelProfile
 from moorage.placement.engine import EngineTraits

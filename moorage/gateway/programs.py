@@ -14,7 +14,7 @@ from moorage.engines.labels import (
 from moorage.engines.launch import ContainerSpec, Isolation, Mount
 from moorage.gateway.envoy import OWN_FOLDER
 from moorage.gateway.gateway import GatewayHost, GatewayOptions
-from moorage.placement.placement import Role
+from moorage.placement.role import Role
 from moorage.spec import NetworkMode, RestartPolicy, RuntimeName
 
 OWNER = "gateway"

@@ -17,8 +17,8 @@ from moorage.memory.options import MemoryOptions, memory_options
 from moorage.memory.predict import exact_prediction
 from moorage.memory.refusal import caught, unknown
 from moorage.memory.weights import Tensors
-from moorage.models.assets import AssetRole
 from moorage.models.config import Config
+from moorage.models.pin import AssetRole
 from moorage.models.profile import ModelProfile
 from moorage.models.source import ResolvedModel, TensorHeader, WeightSummary
 from moorage.spec import ModelSpec

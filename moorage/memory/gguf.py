@@ -17,9 +17,9 @@ from moorage.common.units import MIB
 from moorage.memory.estimates import CONTEXT
 from moorage.memory.need import Batch, CpuNeed, MemoryQuery, Need, Term, largest
 from moorage.memory.refusal import unknown
-from moorage.models.assets import AssetRole
 from moorage.models.gguf import BLOCKS
 from moorage.models.gguf_config import GGUF, GGUF_PARTS
+from moorage.models.pin import AssetRole
 from moorage.models.profile import ModelProfile
 from moorage.models.source import ResolvedModel
 from moorage.spec import ModelSpec

@@ -10,8 +10,8 @@ from pydantic import Field
 
 from moorage.common.units import GIB
 from moorage.common.values import Value
-from moorage.models.assets import AssetRole
 from moorage.models.config import apply_overrides
+from moorage.models.pin import AssetRole
 from moorage.models.rope import RopeRule, rope_rule
 from moorage.models.source import Companion
 from moorage.spec import MemorySpec, Mode, ModelSpec

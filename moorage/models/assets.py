@@ -6,8 +6,7 @@ from typing import Any
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Value
 from moorage.inventory.model_store import selection
-from moorage.models.pin import AssetRole as AssetRole
-from moorage.models.pin import Pin as Pin
+from moorage.models.pin import AssetRole
 from moorage.spec import AdapterSpec, EngineName, ModelSpec
 from moorage.spec.patterns import AUTO_FILES
 

@@ -11,7 +11,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.printable import short
 from moorage.common.strict_json import JsonError, JsonLimits, decode
 from moorage.common.units import MIB
-from moorage.models.assets import AssetRole
+from moorage.models.pin import AssetRole
 from moorage.models.source import ModelFile, SkippedFile
 
 GGUF = "gguf"

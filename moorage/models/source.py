@@ -11,7 +11,8 @@ from pydantic import Field, InstanceOf
 
 from moorage.common.values import Value
 from moorage.inventory.model_store import model_directory
-from moorage.models.assets import Asset, AssetRole, Pin, largest_rank
+from moorage.models.assets import Asset, largest_rank
+from moorage.models.pin import AssetRole, Pin
 
 
 class TensorHeader(Value):

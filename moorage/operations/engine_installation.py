@@ -11,7 +11,7 @@ from moorage.inventory.access import parse_access
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.placement import CPU
 from moorage.placement.runtime import image_on
-from moorage.releases.release import ReleaseRow
+from moorage.releases.release_row import ReleaseRow
 from moorage.releases.states import SERVING, UNFINISHED, ReleaseState
 from moorage.spec import EngineName, EngineSpec, ModelSpec, RuntimeName
 

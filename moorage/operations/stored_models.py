@@ -6,8 +6,10 @@ from enum import StrEnum
 
 from moorage.common.values import Value
 from moorage.inventory.model_store import SELECTED, folder_name, selection
-from moorage.models.assets import AssetRole, assets_of
-from moorage.releases.release import ReleaseRow, ReleaseState
+from moorage.models.assets import assets_of
+from moorage.models.pin import AssetRole
+from moorage.releases.release_row import ReleaseRow
+from moorage.releases.states import ReleaseState
 from moorage.spec import ModelSpec
 from moorage.spec.patterns import AUTO_FILES
 

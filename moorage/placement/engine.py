@@ -9,8 +9,8 @@ from moorage.common.versions import version_key
 from moorage.inventory.fleet_engines import EngineVersion
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.memory.options import LoraOptions
-from moorage.models.assets import AssetRole
 from moorage.models.files import GGUF
+from moorage.models.pin import AssetRole
 from moorage.models.profile import ModelProfile
 from moorage.models.source import Companion
 from moorage.spec import Distributed, EngineName, EngineSpec, Mode, ModelSpec, RuntimeName

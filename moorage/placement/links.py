@@ -10,8 +10,9 @@ from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.baseline.terms import by_baseline_rules
 from moorage.placement.fit import free_ports, port_refusal
 from moorage.placement.parallelism import stated_parallelism
-from moorage.placement.placement import RAY_SERVICES, Links, Role, Seat
+from moorage.placement.placement import RAY_SERVICES, Links, Seat
 from moorage.placement.request import Request
+from moorage.placement.role import Role
 from moorage.spec import Distributed, ModelSpec, RuntimeName
 
 USES = {

@@ -12,7 +12,7 @@ from moorage.models.profile import ModelProfile
 from moorage.models.quantizations import FilesChoice
 from moorage.models.source import ResolvedModel
 from moorage.placement.explanation import Verdict
-from moorage.placement.role import Role as Role
+from moorage.placement.role import Role
 from moorage.spec import EngineName, ModelSpec, Policy, RuntimeName
 
 CPU = "cpu"

@@ -3,12 +3,13 @@
 from collections.abc import Mapping, Set
 
 from moorage.common.failures import Cause, Failure
-from moorage.engines.launch import Workload
 from moorage.engines.registry import ENGINES
-from moorage.models.assets import Pin
+from moorage.engines.workload import Workload
+from moorage.models.pin import Pin
 from moorage.models.source import Companion
 from moorage.placement.engine import require_adapter_format
-from moorage.releases.release import Release, ReleaseRow
+from moorage.releases.release import Release
+from moorage.releases.release_row import ReleaseRow
 
 Listed = Mapping[str, Set[str]]
 """The names that each workload serves, by the workload's name."""

@@ -8,12 +8,13 @@ from typing import Any, Self
 
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Value
-from moorage.engines.launch import LaunchPlan, Workload, serving
+from moorage.engines.launch import LaunchPlan
 from moorage.engines.recovery import Correction
 from moorage.engines.stopping import Ending, ending
+from moorage.engines.workload import Workload, serving
 from moorage.images.image import Image
 from moorage.memory.calibration import Measurement
-from moorage.models.assets import Pin
+from moorage.models.pin import Pin
 from moorage.models.profile import ModelProfile
 from moorage.models.quantizations import FilesChoice, with_files
 from moorage.placement.placement import Placement
@@ -22,9 +23,8 @@ from moorage.readiness.acceptance import Acceptance
 from moorage.readiness.engine_facts import EngineFacts
 from moorage.readiness.protocol import Readiness
 from moorage.readiness.smoke_test import Gate
-from moorage.releases.release_row import ReleaseRow as ReleaseRow
+from moorage.releases.release_row import ReleaseRow
 from moorage.releases.requester import Requester
-from moorage.releases.states import ReleaseState as ReleaseState
 from moorage.spec import ModelSpec, StoppingSpec
 
 

@@ -20,7 +20,7 @@ from moorage.engines.packages import PACKAGES
 from moorage.images.catalogue import CATALOGUE
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.operations.engine_installation import hosts_with
-from moorage.releases.release import ReleaseRow
+from moorage.releases.release_row import ReleaseRow
 from moorage.reports.document import Document, Section, facts
 from moorage.spec import EngineName, Mode
 from moorage.spec.ray_cluster import NOT_WITH as ON_CLUSTERS

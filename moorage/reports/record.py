@@ -6,7 +6,7 @@ from datetime import datetime
 from moorage.common.failures import Failure
 from moorage.common.units import human_bytes, human_seconds
 from moorage.engines.recovery import Correction
-from moorage.models.assets import AssetRole, Pin
+from moorage.models.pin import AssetRole, Pin
 from moorage.models.profile import ModelProfile
 from moorage.models.quantizations import FilesChoice
 from moorage.models.source import ResolvedModel

@@ -7,7 +7,7 @@ from datetime import datetime
 from moorage.common.units import counted, human_bytes, human_seconds
 from moorage.inventory.claims import Capacity, Claim, Resource
 from moorage.operations.metrics.present import MEMORY
-from moorage.releases.release import ReleaseRow
+from moorage.releases.release_row import ReleaseRow
 from moorage.releases.states import SERVING, ReleaseState
 from moorage.reports.document import Section
 from moorage.reports.fleet_map import fleet_map

@@ -20,7 +20,7 @@ from moorage.cli.app import app
 from moorage.cli.output import WIDE, out
 from moorage.common.failures import Cause, ExitCode
 from moorage.gateway.gateway import Gateway
-from moorage.releases.release import ReleaseState
+from moorage.releases.states import ReleaseState
 from tests.builders import REVISION, a_release, a_spec
 
 Run = Callable[..., Result]

@@ -14,7 +14,8 @@ from moorage.engines.flags import Flag
 from moorage.engines.labels import LABEL_ROLE
 from moorage.engines.launch import ContainerSpec, LaunchPlan
 from moorage.inventory.claims import Resource
-from moorage.placement.placement import Role, Seat
+from moorage.placement.placement import Seat
+from moorage.placement.role import Role
 from moorage.spec.tokenize import is_option
 from tests.conformance.launch_words import in_one_writing
 from tests.conformance.launch_world import ADAPTER, adapters, is_on, number

@@ -16,13 +16,14 @@ from moorage.engines.registry import ENGINES
 from moorage.engines.vllm.context import arguments_of
 from moorage.inventory.fleet_engines import EngineVersion, EngineVersions
 from moorage.inventory.snapshot import Accelerator, FleetSnapshot, HostSnapshot
-from moorage.models.assets import AssetRole
 from moorage.models.config import TEXT_CONFIG_KEYS
+from moorage.models.pin import AssetRole
 from moorage.models.profile import ModelProfile, derive_profile
 from moorage.models.source import Companion, ResolvedModel, WeightSummary
 from moorage.placement.memory import memory_request
 from moorage.placement.parallelism import split_over_hosts, stated_parallelism
-from moorage.placement.placement import Links, Placed, Placement, Role, Seat
+from moorage.placement.placement import Links, Placed, Placement, Seat
+from moorage.placement.role import Role
 from moorage.spec import Distributed, EngineName, Mode, ModelSpec, RuntimeName
 from moorage.spec.patterns import check_environment
 from tests.conformance.launch_words import written_entries

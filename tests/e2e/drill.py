@@ -12,7 +12,7 @@ import httpx
 import psutil
 
 from moorage.inventory.claims import Resource
-from moorage.releases.release import ReleaseRow
+from moorage.releases.release_row import ReleaseRow
 from moorage.releases.states import ReleaseState
 from tests.drill_table import COLUMNS, PROPERTY
 from tests.e2e.background import Background

@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from moorage.inventory.claims import Resource
-from moorage.releases.release import ReleaseState
+from moorage.releases.states import ReleaseState
 from tests.e2e.conftest import process_engine
 from tests.e2e.test_gateway import Gateway
 from tests.e2e.workplace import Workplace

@@ -9,7 +9,7 @@ import pytest
 
 from moorage.adapters.hosts.processes import MARK
 from moorage.inventory.claims import Resource
-from moorage.releases.release import ReleaseRow
+from moorage.releases.release_row import ReleaseRow
 from moorage.releases.states import SERVING
 from tests.e2e.conftest import installed_engine
 from tests.e2e.drill import Caller, Drill, Tell, on_processes, row

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from moorage.releases.release import ReleaseState
+from moorage.releases.states import ReleaseState
 from tests.e2e.conftest import process_engine
 from tests.e2e.test_gateway import Gateway, streaming_engine
 from tests.e2e.workplace import Workplace

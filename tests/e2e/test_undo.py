@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from moorage.releases.release import ReleaseRow
+from moorage.releases.release_row import ReleaseRow
 from moorage.releases.states import SERVING
 from tasks import context
 from tasks.adapters import tidy

@@ -24,7 +24,7 @@ from moorage.adapters.hosts.processes import MARK
 from moorage.adapters.ledger import Ledger
 from moorage.engines.labels import LABEL_MODEL
 from moorage.inventory.claims import Claim
-from moorage.releases.release import ReleaseRow
+from moorage.releases.release_row import ReleaseRow
 from tests.fork_server import REPOSITORY, ForkedProcess, server_for
 from tests.policies import open_policy
 from tests.waiting import until

@@ -8,8 +8,9 @@ from moorage.common.failures import Cause, Failure
 from moorage.engines.plan import plan_launch
 from moorage.engines.registry import ENGINES
 from moorage.placement.demand import Subject
-from moorage.placement.placement import Placed, Role
+from moorage.placement.placement import Placed
 from moorage.placement.propose import propose
+from moorage.placement.role import Role
 from moorage.spec import IpcMode, NetworkMode
 from tests.builders import (
     LEDGER,

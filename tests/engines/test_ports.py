@@ -24,8 +24,9 @@ from moorage.inventory.claims import Resource
 from moorage.inventory.fleet import Fleet
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.placement.demand import Subject
-from moorage.placement.placement import Placed, Placement, Role, Seat
+from moorage.placement.placement import Placed, Placement, Seat
 from moorage.placement.propose import propose
+from moorage.placement.role import Role
 from moorage.spec import ModelSpec
 from tests.builders import LEDGER, a_fleet, a_host, a_model, a_profile, a_spec, an_image
 from tests.engines.vllm.contexts import a_context, hosts

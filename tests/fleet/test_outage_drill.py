@@ -18,7 +18,7 @@ import httpx
 import pytest
 
 from moorage.adapters.docker.client import forget_clients
-from moorage.releases.release import ReleaseRow
+from moorage.releases.release_row import ReleaseRow
 from tests.e2e.conftest import container_engine, prefect_server, tiny_llama
 from tests.e2e.drill import Caller, Drill, Tell, row
 from tests.e2e.outage_drill import an_outage, how_it_ended

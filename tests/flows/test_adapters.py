@@ -16,10 +16,11 @@ from prefect.client.schemas.objects import State
 from flows.load_adapter import load_adapter
 from flows.unload_adapter import unload_adapter
 from moorage.common.failures import Cause, Failure
-from moorage.engines.launch import LaunchPlan, Workload
-from moorage.models.assets import Pin
+from moorage.engines.launch import LaunchPlan
+from moorage.engines.workload import Workload
+from moorage.models.pin import Pin
 from moorage.policy.request import Channel
-from moorage.releases.release import ReleaseState
+from moorage.releases.states import ReleaseState
 from moorage.spec import AdapterSpec
 from tasks import context
 from tasks.context import ledger, settings

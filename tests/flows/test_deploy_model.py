@@ -15,8 +15,9 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin
 from moorage.engines.flags import Flag
 from moorage.engines.labels import LABEL_REPLICA
-from moorage.engines.launch import LaunchPlan, Workload, planned_workload
+from moorage.engines.launch import LaunchPlan, planned_workload
 from moorage.engines.recovery import Correction
+from moorage.engines.workload import Workload
 from moorage.readiness.protocol import Readiness
 from moorage.readiness.smoke_test import Gate
 from moorage.releases.release import Release

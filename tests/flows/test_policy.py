@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from moorage.policy.request import Channel, Submission
-from moorage.releases.release import ReleaseRow
+from moorage.releases.release_row import ReleaseRow
 from tests.e2e.conftest import lifecycle_program, process_engine
 from tests.e2e.workplace import Workplace
 from tests.flows.conftest import Serving, own_workplace

@@ -17,9 +17,10 @@ from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import GIB, MIB
 from moorage.memory.gguf import GgufHeader, GgufMemory, Loaded
 from moorage.memory.need import CpuNeed, MemoryQuery, Need
-from moorage.models.assets import Asset, AssetRole
+from moorage.models.assets import Asset
 from moorage.models.files import ADAPTER
 from moorage.models.gguf_config import GGUF, GGUF_PARTS
+from moorage.models.pin import AssetRole
 from moorage.spec import ModelSpec
 from moorage.spec.arguments import parse_words
 from tests.e2e.conftest import tiny_adapter, tiny_model

@@ -8,7 +8,6 @@ from moorage.common.failures import Cause, Failure
 from moorage.memory.options import LORA_RANKS
 from moorage.models.assets import (
     LARGEST_RANK,
-    AssetRole,
     assets_of,
     base_model,
     is_made_for,
@@ -16,6 +15,7 @@ from moorage.models.assets import (
     require_lora,
     require_rank,
 )
+from moorage.models.pin import AssetRole
 from moorage.models.source import ResolvedModel, join_companions
 from tests.builders import a_model, a_spec, with_companions
 

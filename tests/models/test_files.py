@@ -6,7 +6,6 @@ from collections.abc import Iterable
 import pytest
 
 from moorage.common.failures import Cause, Failure
-from moorage.models.assets import AssetRole
 from moorage.models.files import (
     ADAPTER,
     MODEL,
@@ -22,6 +21,7 @@ from moorage.models.files import (
     projector_file,
     read_index,
 )
+from moorage.models.pin import AssetRole
 from moorage.models.source import ModelFile
 
 

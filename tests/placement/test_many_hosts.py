@@ -11,8 +11,9 @@ from moorage.common.units import GIB, KIB
 from moorage.engines.vllm import Vllm
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.many_hosts import Depths, shares, stages_over_hosts
-from moorage.placement.placement import Placement, Role
+from moorage.placement.placement import Placement
 from moorage.placement.request import Request
+from moorage.placement.role import Role
 from moorage.placement.view import AcceleratorKind
 from moorage.spec import Strategy
 from tests.builders import a_host, a_profile, a_spec, an_accelerator

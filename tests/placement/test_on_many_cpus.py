@@ -12,7 +12,8 @@ from moorage.common.units import GIB
 from moorage.engines.registry import ENGINES
 from moorage.inventory.claims import Resource
 from moorage.inventory.snapshot import HostSnapshot
-from moorage.placement.placement import Placement, Role
+from moorage.placement.placement import Placement
+from moorage.placement.role import Role
 from moorage.spec import EngineName
 from tests.builders import a_claim, a_host, a_profile, a_spec
 from tests.placement.requests import a_request, on_hosts

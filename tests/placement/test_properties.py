@@ -14,8 +14,9 @@ from moorage.common.units import GIB
 from moorage.inventory.claims import Claim, Resource
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.placement.filters import Filters
-from moorage.placement.placement import Placement, Role, Seat
+from moorage.placement.placement import Placement, Seat
 from moorage.placement.request import Request
+from moorage.placement.role import Role
 from moorage.placement.view import HostView, view_of
 from moorage.spec import Distributed, Policy, Strategy
 from tests.builders import a_fleet, a_host

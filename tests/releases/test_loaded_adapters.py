@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 
 from moorage.common.failures import Cause, Failure
-from moorage.engines.launch import LaunchPlan, Workload
-from moorage.models.assets import Asset, AssetRole, Pin
+from moorage.engines.launch import LaunchPlan
+from moorage.engines.workload import Workload
+from moorage.models.assets import Asset
+from moorage.models.pin import AssetRole, Pin
 from moorage.models.source import WeightSummary
 from moorage.releases.loaded_adapters import (
     holding,
@@ -17,7 +19,7 @@ from moorage.releases.loaded_adapters import (
     with_adapter,
     without_adapter,
 )
-from moorage.releases.release import ReleaseRow
+from moorage.releases.release_row import ReleaseRow
 from tests.builders import (
     a_companion,
     a_container,

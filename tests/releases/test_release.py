@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from moorage.models.assets import AssetRole, Pin
-from moorage.releases.release import Release, ReleaseRow
-from moorage.releases.release_row import release_id
+from moorage.models.pin import AssetRole, Pin
+from moorage.releases.release import Release
+from moorage.releases.release_row import ReleaseRow, release_id
 from tests.builders import REVISION, a_release, a_row, a_spec, a_workload
 
 

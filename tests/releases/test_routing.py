@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from moorage.releases.release import ReleaseState
 from moorage.releases.routing import Route, models_listing
+from moorage.releases.states import ReleaseState
 from tests.builders import NOON
 
 

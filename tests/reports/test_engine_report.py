@@ -11,7 +11,7 @@ from moorage.engines.installed import CacheSize, HostDisk, ImageSize
 from moorage.engines.launch import LaunchPlan
 from moorage.engines.registry import ENGINES
 from moorage.engines.status import engine_status
-from moorage.releases.release import ReleaseRow
+from moorage.releases.release_row import ReleaseRow
 from moorage.reports.engine_report import (
     ENGINE_COLUMNS,
     EngineReport,

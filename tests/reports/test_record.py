@@ -9,12 +9,13 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.units import GIB
 from moorage.common.values import Origin
 from moorage.engines.flags import Flag
-from moorage.engines.launch import LaunchPlan, Preparation, Workload
+from moorage.engines.launch import LaunchPlan, Preparation
 from moorage.engines.plan import plan_launch
 from moorage.engines.recovery import Correction, with_correction
+from moorage.engines.workload import Workload
 from moorage.images.image import Image
 from moorage.inventory.snapshot import HostSnapshot
-from moorage.models.assets import AssetRole, Pin
+from moorage.models.pin import AssetRole, Pin
 from moorage.models.quantizations import FilesChoice, FileVerdict
 from moorage.models.source import SkippedFile
 from moorage.placement.placement import Placed

@@ -13,7 +13,9 @@ import pytest
 from moorage.common.failures import Cause
 from moorage.common.units import GIB
 from moorage.inventory.claims import Capacity, Claim, Resource
-from moorage.releases.release import FailureRecord, ReleaseRow, ReleaseState
+from moorage.releases.release import FailureRecord
+from moorage.releases.release_row import ReleaseRow
+from moorage.releases.states import ReleaseState
 from moorage.reports.html import BEGINNING, element, page
 from moorage.reports.site_report import Site, site_page
 from moorage.reports.svg import Part, bars, stacked_bar

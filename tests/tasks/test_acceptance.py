@@ -12,7 +12,7 @@ from moorage.adapters.engines.engine_http import Question
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import LaunchPlan
 from moorage.readiness.acceptance import ROUNDS, Acceptance, LoadFigures, Sample
-from moorage.releases.release import ReleaseRow
+from moorage.releases.release_row import ReleaseRow
 from moorage.spec import EngineName
 from moorage.spec.acceptance import TURNS
 from tasks import acceptance as step

@@ -11,7 +11,7 @@ from flows.dry_run import ReleaseSource
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.snapshot import FleetSnapshot, Program
 from moorage.models.quantizations import FilesChoice
-from moorage.releases.release import ReleaseRow
+from moorage.releases.release_row import ReleaseRow
 from moorage.spec import EngineName, ModelSpec
 from tasks import context
 from tasks.choose_files import choose_files, find_quantizations

@@ -6,7 +6,7 @@ import pytest
 
 from moorage.adapters.ledger.locks import Owner
 from moorage.operations.reconcile.actions import Action, ActionKind
-from moorage.releases.release import ReleaseState
+from moorage.releases.states import ReleaseState
 from tasks import repair, replace
 from tasks.cleanup import abandoned, recover, recover_others
 from tasks.context import ledger

@@ -13,7 +13,7 @@ from moorage.engines.launch import LaunchPlan
 from moorage.inventory.fleet import Fleet
 from moorage.operations.reconcile.actions import Action, ActionKind
 from moorage.readiness.protocol import Readiness
-from moorage.releases.release import ReleaseState
+from moorage.releases.states import ReleaseState
 from moorage.spec import EngineName
 from tasks.compare import decision_scope, superseded_since
 from tasks.context import ledger

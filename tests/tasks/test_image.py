@@ -21,7 +21,7 @@ from moorage.inventory.fleet import Fleet
 from moorage.inventory.registries import Registries
 from moorage.inventory.survey.facts import ARCHITECTURES
 from moorage.placement.placement import Placed
-from moorage.releases.release import ReleaseRow
+from moorage.releases.release_row import ReleaseRow
 from moorage.spec import EngineName
 from tasks.image import choose_image, image_drift, pull_image, restore_image
 from tests.builders import (

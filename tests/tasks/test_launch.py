@@ -12,7 +12,8 @@ from moorage.adapters.ledger.locks import Owner
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin
 from moorage.placement.placement import Placement, Seat
-from moorage.releases.release import ReleaseRow, ReleaseState
+from moorage.releases.release_row import ReleaseRow
+from moorage.releases.states import ReleaseState
 from moorage.spec import Deadlines, EngineName, RuntimeName
 from tasks import launch as turns
 from tasks.context import ledger

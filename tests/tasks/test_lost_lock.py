@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from moorage.common.failures import Cause, Failure
-from moorage.releases.release import ReleaseState
+from moorage.releases.states import ReleaseState
 from tasks import workloads
 from tasks.context import ledger
 from tasks.replace import stop_for

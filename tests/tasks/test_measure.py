@@ -13,7 +13,8 @@ import pytest
 from moorage.common.units import GIB
 from moorage.common.values import Origin
 from moorage.engines.flags import Variable
-from moorage.engines.launch import LaunchPlan, Workload, planned_workload
+from moorage.engines.launch import LaunchPlan, planned_workload
+from moorage.engines.workload import Workload
 from moorage.memory.calibration import Measurement
 from moorage.placement.placement import Placed
 from moorage.readiness.engine_facts import EngineFacts

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from moorage.releases.release import ReleaseState
 from moorage.releases.release_row import successor_of
+from moorage.releases.states import ReleaseState
 from tasks.context import ledger
 from tasks.observe_fleet import _served_successors
 from tests.tasks.test_compare import failed, ran

@@ -17,7 +17,7 @@ from moorage.inventory.snapshot import FleetSnapshot
 from moorage.placement.engine import Engines
 from moorage.placement.placement import Analyzed, Placed, Placement
 from moorage.placement.propose import propose
-from moorage.releases.release import ReleaseState
+from moorage.releases.states import ReleaseState
 from tasks import context
 from tasks import place as module
 from tasks.context import ledger, settings

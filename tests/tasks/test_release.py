@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from moorage.common.failures import Cause, Failure
-from moorage.releases.release import ReleaseState
+from moorage.releases.states import ReleaseState
 from tasks.compare import in_sight
 from tasks.context import ledger
 from tasks.journal import Journal

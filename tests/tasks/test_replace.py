@@ -9,9 +9,10 @@ import pytest
 from moorage.adapters.hosts.observation import Observation
 from moorage.common.failures import Cause, Failure
 from moorage.engines.labels import LABEL_REPLICA
-from moorage.engines.launch import ContainerSpec, LaunchPlan, Workload, planned_workload
-from moorage.releases.release import ReleaseRow, ReleaseState
-from moorage.releases.release_row import ENDING, SUPERSEDED
+from moorage.engines.launch import ContainerSpec, LaunchPlan, planned_workload
+from moorage.engines.workload import Workload
+from moorage.releases.release_row import ENDING, SUPERSEDED, ReleaseRow
+from moorage.releases.states import ReleaseState
 from moorage.spec import EngineName
 from tasks import replace, workloads
 from tasks.context import ledger

@@ -11,7 +11,8 @@ from moorage.adapters.ledger.locks import this_process
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import planned_workload
 from moorage.operations.reconcile.actions import Action, ActionKind
-from moorage.releases.release import ReleaseRow, ReleaseState
+from moorage.releases.release_row import ReleaseRow
+from moorage.releases.states import ReleaseState
 from tasks import repair, restart
 from tasks.context import ledger
 from tasks.restart import lease_of

@@ -14,7 +14,7 @@ from moorage.inventory.fleet import Fleet, Host
 from moorage.inventory.model_store import MANIFEST, folder_name
 from moorage.models.source import ResolvedModel
 from moorage.placement.placement import Placed
-from moorage.releases.release import ReleaseState
+from moorage.releases.states import ReleaseState
 from moorage.spec import ModelSpec
 from tasks import context, stage
 from tasks.context import ledger

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from moorage.engines.launch import Workload
 from moorage.engines.stopping import Drained, Ending
 from moorage.engines.vllm.arguments import IN_FLIGHT
+from moorage.engines.workload import Workload
 from tasks.stopping import POLL_SECONDS, until_gateways_idle, until_idle
 from tests.builders import a_workload
 

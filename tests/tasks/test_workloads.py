@@ -12,8 +12,9 @@ import pytest
 from moorage.adapters.hosts.observation import Observation
 from moorage.common.failures import Cause, Failure
 from moorage.engines.labels import LABEL_ROLE
-from moorage.engines.launch import ContainerSpec, Workload
-from moorage.placement.placement import Role
+from moorage.engines.launch import ContainerSpec
+from moorage.engines.workload import Workload
+from moorage.placement.role import Role
 from moorage.spec import EngineName, RuntimeName
 from tasks import workloads
 from tasks.workloads import must_listen, stop_all

@@ -8,7 +8,7 @@ from moorage.adapters.docker.connection import connection, get
 from moorage.adapters.hosts.observation import Observation
 from moorage.engines.labels import LABEL_HELPER, LABEL_LEDGER, LABEL_MODEL, LABEL_RELEASE
 from moorage.engines.workload import Workload
-from moorage.operations.reconcile.place import ObservedWorkload
+from moorage.operations.reconcile.observed_workload import ObservedWorkload
 
 LIST_SECONDS, OBSERVE_SECONDS = 15, 60
 """How long a whole answer may take; a daemon that unpacks an image is slow."""

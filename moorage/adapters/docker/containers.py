@@ -16,7 +16,8 @@ from moorage.adapters.hosts.observation import Observation, log_of_container
 from moorage.adapters.secrets import redact
 from moorage.common.failures import Cause, Failure
 from moorage.engines.labels import LABEL_LEDGER, LABEL_RELEASE
-from moorage.engines.launch import ContainerSpec, Workload, planned_workload
+from moorage.engines.launch import ContainerSpec, planned_workload
+from moorage.engines.workload import Workload
 from moorage.inventory.access import parse_access
 
 RUN_TIMEOUT_SECONDS = 300

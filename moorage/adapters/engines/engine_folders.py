@@ -18,7 +18,7 @@ from moorage.engines.launch import ContainerSpec
 from moorage.inventory.access import parse_access
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.inventory.survey.probe import STORE
-from moorage.models.assets import Pin
+from moorage.models.pin import Pin
 from moorage.models.source import ResolvedModel
 
 PRIVATE, ANYONE = 0o700, 0o777

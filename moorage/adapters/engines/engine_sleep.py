@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from moorage.adapters.engines.engine_http import NoAnswer, Question, ask_engine
 from moorage.common.failures import Cause, Failure
 from moorage.common.strict_json import JsonError
-from moorage.engines.launch import Workload
 from moorage.engines.sleep import EngineSleep, SleepStep
+from moorage.engines.workload import Workload
 
 STATE_SECONDS = 5.0
 MOST_BYTES = 64 * 1024

@@ -14,7 +14,8 @@ from moorage.adapters.gateway.host_channel import HostChannel
 from moorage.adapters.gateway.host_folder import HostFolder
 from moorage.adapters.hosts.processes import ProcessRuntime
 from moorage.common.failures import Cause, Failure
-from moorage.engines.launch import ContainerSpec, Workload, planned_workload
+from moorage.engines.launch import ContainerSpec, planned_workload
+from moorage.engines.workload import Workload
 from moorage.gateway.envoy import ADMIN_SOCKET
 from moorage.gateway.gateway import GatewayHost, GatewayOptions
 from moorage.gateway.programs import (

@@ -18,7 +18,8 @@ from moorage.adapters.gateway.envoys import (
 from moorage.adapters.hosts.processes import ProcessRuntime
 from moorage.common.values import Origin
 from moorage.engines.flags import Variable
-from moorage.engines.launch import Workload, planned_workload
+from moorage.engines.launch import planned_workload
+from moorage.engines.workload import Workload
 from moorage.gateway.gateway import GatewayOptions
 from moorage.gateway.programs import service_program
 

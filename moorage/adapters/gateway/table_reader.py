@@ -12,8 +12,8 @@ from moorage.adapters.ledger import Ledger
 from moorage.adapters.secrets import read_secrets
 from moorage.common.failures import Failure
 from moorage.engines.api_key import key_secret
-from moorage.engines.launch import OPENAI
 from moorage.engines.registry import ENGINES
+from moorage.engines.workload import OPENAI
 from moorage.gateway.clusters import engine_key
 from moorage.gateway.gateway import GatewayOptions
 from moorage.gateway.table import ApiKey, Backend, ModelRoute, RoutingTable, split

@@ -10,7 +10,7 @@ from moorage.adapters.system.parallel import map_parallel
 from moorage.adapters.system.settings import Settings
 from moorage.common.failures import Cause, Failure
 from moorage.engines.workload import Workload
-from moorage.operations.reconcile.place import Place, place_of
+from moorage.operations.reconcile.observed_workload import Place, place_of
 from moorage.releases.release_row import ReleaseRow
 from moorage.releases.states import ReleaseState
 

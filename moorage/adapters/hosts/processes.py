@@ -26,7 +26,7 @@ from moorage.adapters.transfer.file_checks import read_json
 from moorage.common.failures import Cause, Failure
 from moorage.engines.labels import LABEL_LEDGER, LABEL_MODEL, LABEL_RELEASE
 from moorage.engines.workload import Workload
-from moorage.operations.reconcile.place import ObservedWorkload
+from moorage.operations.reconcile.observed_workload import ObservedWorkload
 
 if TYPE_CHECKING:
     from moorage.engines.launch import ContainerSpec

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from moorage.adapters.hosts.observation import Observation
 from moorage.adapters.system.settings import Settings
 from moorage.engines.workload import Workload
-from moorage.operations.reconcile.place import ObservedWorkload, Place
+from moorage.operations.reconcile.observed_workload import ObservedWorkload, Place
 from moorage.spec import RuntimeName
 
 if TYPE_CHECKING:

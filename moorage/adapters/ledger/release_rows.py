@@ -13,9 +13,8 @@ from moorage.adapters.ledger.verdicts import with_verdicts
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import RECORDED
 from moorage.operations.stored_models import Need, needs
-from moorage.releases.release import ReleaseRow, ReleaseState
-from moorage.releases.release_row import release_id
-from moorage.releases.states import KEPT, SERVING, UNFINISHED, Transition
+from moorage.releases.release_row import ReleaseRow, release_id
+from moorage.releases.states import KEPT, SERVING, UNFINISHED, ReleaseState, Transition
 from moorage.spec import ModelSpec
 
 

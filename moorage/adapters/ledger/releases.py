@@ -13,11 +13,11 @@ from moorage.adapters.ledger.tables import RELEASES, WORKLOADS, replace_rows
 from moorage.adapters.ledger.transitions import Change, changing, logged
 from moorage.adapters.ledger.verdicts import take_verdicts
 from moorage.common.failures import Cause, Failure
-from moorage.engines.launch import Workload
+from moorage.engines.workload import Workload
 from moorage.inventory.claims import Claim
-from moorage.releases.release import Release, ReleaseRow, ReleaseState, Restart
-from moorage.releases.release_row import release_id
-from moorage.releases.states import FINAL, SERVING, UNFINISHED, outage
+from moorage.releases.release import Release, Restart
+from moorage.releases.release_row import ReleaseRow, release_id
+from moorage.releases.states import FINAL, SERVING, UNFINISHED, ReleaseState, outage
 from moorage.spec import ModelSpec
 
 RESTARTS_KEPT = 100

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from moorage.adapters.ledger.transitions import author
-from moorage.releases.release import ReleaseRow
+from moorage.releases.release_row import ReleaseRow
 from moorage.releases.states import Transition
 
 EVENT = "moorage.release"

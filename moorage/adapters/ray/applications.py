@@ -8,7 +8,7 @@ from moorage.adapters.hosts.observation import Observation
 from moorage.adapters.ray.dashboard import RayDashboard
 from moorage.adapters.secrets import redact
 from moorage.common.failures import Cause, Failure
-from moorage.engines.launch import ContainerSpec, Workload, planned_workload
+from moorage.engines.launch import ContainerSpec, planned_workload
 from moorage.engines.ray_serve import (
     AppState,
     AppStatus,
@@ -17,6 +17,7 @@ from moorage.engines.ray_serve import (
     with_application,
     without_application,
 )
+from moorage.engines.workload import Workload
 
 POLL_SECONDS = 0.5
 END_SECONDS = 30.0

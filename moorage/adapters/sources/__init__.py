@@ -25,8 +25,9 @@ from moorage.inventory.model_store import (
     repository,
     selection,
 )
-from moorage.models.assets import Asset, AssetRole, SourceRequest, assets_of, require_rank
+from moorage.models.assets import Asset, SourceRequest, assets_of, require_rank
 from moorage.models.files import MODEL, Layout, layout_of
+from moorage.models.pin import AssetRole
 from moorage.models.source import ResolvedModel, join_companions
 from moorage.spec import ModelSpec
 

@@ -6,7 +6,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.engines.flags import Flag, derived_flag, spec_flag
 from moorage.engines.request import LaunchRequest
 from moorage.engines.vllm.companions import adapters
-from moorage.models.assets import AssetRole
+from moorage.models.pin import AssetRole
 from moorage.models.source import Companion
 
 SEPARATORS = ':,"'

@@ -5,8 +5,8 @@ from moorage.engines.flags import Flag, derived_flag, spec_flag
 from moorage.engines.llama_cpp.options import DRAFTS_SINCE
 from moorage.engines.request import LaunchRequest
 from moorage.engines.vllm.companions import draft_path
-from moorage.models.assets import AssetRole
 from moorage.models.files import model_file
+from moorage.models.pin import AssetRole
 from moorage.spec import DraftMethod, EngineName
 
 TYPE = "draft-simple"

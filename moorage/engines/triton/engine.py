@@ -6,7 +6,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin
 from moorage.engines.api_key import open_access_warning
 from moorage.engines.flags import Flag, default_flag, derived_flag, spec_flag
-from moorage.engines.launch import OPENAI, ContainerSpec, GeneratedFile, Isolation
+from moorage.engines.launch import ContainerSpec, GeneratedFile, Isolation
 from moorage.engines.recovery import Remedy
 from moorage.engines.request import LaunchRequest
 from moorage.engines.triton.causes import LOG_CAUSES
@@ -24,6 +24,7 @@ from moorage.engines.vllm.companions import adapters, base_warnings
 from moorage.engines.vllm.context import context_of
 from moorage.engines.vllm.engine import Vllm
 from moorage.engines.vllm.engine_caches import offload_warning
+from moorage.engines.workload import OPENAI
 from moorage.images.triton_releases import vllm_of
 from moorage.memory.need import Need
 from moorage.models.profile import ModelProfile

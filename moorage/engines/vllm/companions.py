@@ -11,7 +11,8 @@ from moorage.engines.launch import Mount
 from moorage.engines.request import LaunchRequest
 from moorage.engines.seat import mounts_of
 from moorage.memory.options import LoraOptions, allowed_rank
-from moorage.models.assets import AssetRole, base_model, is_made_for
+from moorage.models.assets import base_model, is_made_for
+from moorage.models.pin import AssetRole
 from moorage.models.source import Companion
 from moorage.spec import AdapterUpdatesSpec, SpeculativeSpec
 from moorage.spec.arguments import EngineArguments

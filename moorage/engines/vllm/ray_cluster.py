@@ -12,7 +12,8 @@ from moorage.engines.request import LaunchRequest
 from moorage.engines.vllm.context import LaunchContext, is_clustered
 from moorage.engines.vllm.distributed import NATIVE_SINCE, topology_of
 from moorage.placement.parallelism import Shape
-from moorage.placement.placement import CPU, Role, Seat
+from moorage.placement.placement import CPU, Seat
+from moorage.placement.role import Role
 from moorage.spec import IpcMode
 
 

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from moorage.common.values import Value
 from moorage.operations.history.changes import Change, spec_changes
-from moorage.releases.release import ReleaseRow
+from moorage.releases.release_row import ReleaseRow
 from moorage.spec import ModelSpec
 
 

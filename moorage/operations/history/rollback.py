@@ -11,10 +11,11 @@ from typing import Any, TypeVar
 from moorage.common.failures import Cause, Failure
 from moorage.engines.flags import Flag
 from moorage.engines.launch import ContainerSpec, LaunchPlan
-from moorage.models.assets import AssetRole
+from moorage.models.pin import AssetRole
 from moorage.models.source import ResolvedModel
 from moorage.operations.history.changes import by_seat
-from moorage.releases.release import Release, ReleaseRow
+from moorage.releases.release import Release
+from moorage.releases.release_row import ReleaseRow
 from moorage.releases.states import SERVING
 from moorage.spec import ModelSpec
 from moorage.spec.tokenize import is_option

@@ -13,8 +13,8 @@ from moorage.engines.labels import LABEL_REPLICA
 from moorage.engines.launch import LaunchPlan
 from moorage.engines.registry import ENGINES
 from moorage.gateway.gateway import Gateway
-from moorage.placement.placement import Role
-from moorage.releases.release import ReleaseRow
+from moorage.placement.role import Role
+from moorage.releases.release_row import ReleaseRow
 from moorage.spec import EngineName
 
 GATEWAY_PATH = "/gateways/"

@@ -4,9 +4,9 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from moorage.common.values import Value
-from moorage.engines.launch import Workload
+from moorage.engines.workload import Workload
 from moorage.inventory.fleet import Avoided
-from moorage.operations.reconcile.cluster_state import ObservedWorkload, Place
+from moorage.operations.reconcile.observed_workload import ObservedWorkload, Place
 from moorage.releases.states import ReleaseState
 
 

@@ -6,13 +6,12 @@ from datetime import datetime, timedelta
 from functools import cached_property
 
 from moorage.common.values import Value
-from moorage.engines.launch import Workload, planned_workload
+from moorage.engines.launch import planned_workload
+from moorage.engines.workload import Workload
 from moorage.inventory.fleet import Avoided
-from moorage.operations.reconcile.place import ObservedWorkload as ObservedWorkload
-from moorage.operations.reconcile.place import Place as Place
-from moorage.operations.reconcile.place import place_of as place_of
+from moorage.operations.reconcile.observed_workload import ObservedWorkload, Place, place_of
 from moorage.placement.placement import CPU
-from moorage.releases.release import ReleaseRow
+from moorage.releases.release_row import ReleaseRow
 from moorage.releases.states import SERVING, ReleaseState
 from moorage.spec import Deadlines, RestartSpec
 

@@ -10,10 +10,10 @@ from moorage.operations.reconcile.actions import Action, ActionKind
 from moorage.operations.reconcile.cluster_state import (
     ClusterState,
     Observation,
-    ObservedWorkload,
     ReleaseStatus,
     planned_workloads,
 )
+from moorage.operations.reconcile.observed_workload import ObservedWorkload
 from moorage.releases.release_row import successor_of
 from moorage.releases.states import SERVING, UNFINISHED, ReleaseState
 from moorage.spec import WhenDead

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from moorage.common.values import Value
-from moorage.models.assets import Pin
+from moorage.models.pin import Pin
 from moorage.operations.history.changes import spec_changes
 from moorage.releases.release import Release
 from moorage.spec import ModelSpec, OnDrift, RedeploySpec

@@ -12,7 +12,7 @@ from moorage.adapters.engines.engine_folders import (
 )
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import ContainerSpec, Mount
-from moorage.models.assets import AssetRole, Pin
+from moorage.models.pin import AssetRole, Pin
 from moorage.models.source import ModelFile, ResolvedModel
 from tests.builders import a_container, a_model
 

@@ -24,9 +24,9 @@ from moorage.gateway.programs import HOST_FOLDER
 from moorage.gateway.routes import route_table
 from moorage.gateway.table import Backend, RoutingTable
 from moorage.gateway.usage import Usage
-from moorage.releases.release import ReleaseState
 from moorage.releases.release_row import ASLEEP
 from moorage.releases.routing import Canary
+from moorage.releases.states import ReleaseState
 from moorage.spec import EngineName
 from tests.adapters.gateway.test_host_folder import host_folder
 from tests.adapters.ledger.test_gateways import KEY

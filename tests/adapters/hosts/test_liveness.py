@@ -9,9 +9,9 @@ import pytest
 from moorage.adapters.hosts import liveness
 from moorage.adapters.hosts.liveness import Liveness, liveness_of
 from moorage.adapters.system.settings import Settings
-from moorage.engines.launch import Workload
-from moorage.placement.placement import Role
-from moorage.releases.release import ReleaseState
+from moorage.engines.workload import Workload
+from moorage.placement.role import Role
+from moorage.releases.states import ReleaseState
 from moorage.spec import RuntimeName
 from tests.builders import a_row, a_workload
 from tests.simulated_hosts import SimulatedHosts

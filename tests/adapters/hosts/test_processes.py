@@ -18,7 +18,8 @@ from moorage.adapters.hosts.processes import MARK, ProcessRuntime, processes_wit
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin
 from moorage.engines.flags import Flag, Variable
-from moorage.engines.launch import ContainerSpec, Link, Workload
+from moorage.engines.launch import ContainerSpec, Link
+from moorage.engines.workload import Workload
 from tests.builders import a_container, a_workload
 from tests.waiting import until
 

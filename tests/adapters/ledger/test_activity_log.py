@@ -15,7 +15,8 @@ from moorage.common.units import GIB
 from moorage.inventory.claims import Resource
 from moorage.operations.metrics.activity import Outcome
 from moorage.operations.reconcile.counts import RUN, ReconcileCount
-from moorage.releases.release import FailureRecord, Release, ReleaseState, StepRecord
+from moorage.releases.release import FailureRecord, Release, StepRecord
+from moorage.releases.states import ReleaseState
 from tests.adapters.ledger.test_releases import running, starting
 from tests.builders import (
     NOON,

@@ -15,7 +15,8 @@ from moorage.adapters.ledger.check import problems_of_content, problems_of_file
 from moorage.adapters.ledger.locks import this_process
 from moorage.common.failures import Cause, Failure
 from moorage.operations.reconcile.cluster_state import RepairRecord
-from moorage.releases.release import ReleaseState, Restart
+from moorage.releases.release import Restart
+from moorage.releases.states import ReleaseState
 from tests.builders import (
     NOON,
     REVISION,

@@ -10,7 +10,7 @@ from moorage.adapters.ledger import Ledger
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import GIB
 from moorage.inventory.claims import Claim, Resource
-from moorage.releases.release import ReleaseState
+from moorage.releases.states import ReleaseState
 from tests.adapters.ledger.team import PROCESSES, Team
 from tests.builders import REVISION, a_claim, a_fleet, a_host, a_spec
 

@@ -18,7 +18,7 @@ from moorage.adapters.ledger import Ledger
 from moorage.adapters.ledger.check import problems_of_content, problems_of_file
 from moorage.adapters.ledger.copies import back_up, part_for, restore
 from moorage.common.failures import Cause, Failure
-from moorage.releases.release import ReleaseState
+from moorage.releases.states import ReleaseState
 from tests.adapters.ledger.test_first_schema import to_schema
 from tests.builders import NOON, REVISION, a_claim, a_fleet, a_spec
 from tests.e2e.workplace import REPOSITORY

@@ -12,7 +12,7 @@ import pytest
 
 from moorage.adapters.ledger import Ledger
 from moorage.common.failures import Cause, ExitCode, Failure
-from moorage.releases.release import ReleaseState
+from moorage.releases.states import ReleaseState
 from tests.builders import REVISION, a_claim, a_fleet, a_release, a_spec, a_workload
 
 PAGE = 4096

@@ -18,7 +18,7 @@ from moorage.adapters.ledger.database import _connect
 from moorage.adapters.ledger.migrations import MIGRATIONS
 from moorage.adapters.ledger.tables import RELEASES
 from moorage.common.failures import Failure
-from moorage.releases.release import ReleaseState
+from moorage.releases.states import ReleaseState
 from tests.builders import (
     NOON,
     REVISION,

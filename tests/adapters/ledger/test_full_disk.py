@@ -14,7 +14,7 @@ from moorage.adapters.ledger import Ledger
 from moorage.adapters.ledger.check import problems_of_content, problems_of_file
 from moorage.adapters.ledger.copies import back_up
 from moorage.common.failures import Cause, Failure
-from moorage.releases.release import ReleaseState
+from moorage.releases.states import ReleaseState
 from tests.builders import REVISION, a_claim, a_fleet, a_spec
 
 SIZE = 2 * 1024**2

@@ -14,7 +14,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.units import GIB
 from moorage.memory.calibration import CalibrationKey
 from moorage.readiness.engine_facts import Measured
-from moorage.releases.release import ReleaseState
+from moorage.releases.states import ReleaseState
 from tests.builders import REVISION, a_key, a_measurement, a_spec
 
 

@@ -9,8 +9,8 @@ from moorage.adapters.ledger import Ledger
 from moorage.adapters.ledger.database import gate, open_database, reading
 from moorage.adapters.ledger.tables import RELEASES, TRANSITION_LOG, WORKLOADS
 from moorage.common.failures import Cause, Failure
-from moorage.releases.release import FailureRecord, ReleaseState, Restart
-from moorage.releases.states import TRANSITIONS
+from moorage.releases.release import FailureRecord, Restart
+from moorage.releases.states import TRANSITIONS, ReleaseState
 from tests.builders import REVISION, a_claim, a_fleet, a_release, a_spec, a_workload
 
 PENDING, SCHEDULED, STARTING = (ReleaseState(s) for s in ("pending", "scheduled", "starting"))

@@ -9,11 +9,12 @@ import pytest
 from moorage.adapters.ledger import Ledger
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import LaunchPlan
-from moorage.models.assets import AssetRole, Pin
-from moorage.placement.placement import Role
-from moorage.releases.release import Release, ReleaseState
+from moorage.models.pin import AssetRole, Pin
+from moorage.placement.role import Role
+from moorage.releases.release import Release
 from moorage.releases.release_row import STOPPED_FIRST, SUPERSEDED
 from moorage.releases.routing import Canary, Route
+from moorage.releases.states import ReleaseState
 from moorage.spec import EngineName, ModelSpec
 from tests.builders import REVISION, a_release, a_spec, a_workload
 

@@ -8,8 +8,8 @@ from moorage.adapters.ledger import Ledger
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import GIB
 from moorage.inventory.claims import Resource
-from moorage.releases.release import ReleaseState
 from moorage.releases.release_row import ASLEEP
+from moorage.releases.states import ReleaseState
 from moorage.spec.keep_alive import NEVER
 from tests.adapters.ledger.test_routes import started, switch
 from tests.builders import a_claim, a_cpu_host, a_fleet, a_spec

@@ -17,8 +17,7 @@ from moorage.adapters.ledger.database import open_database
 from moorage.adapters.ledger.tables import ALLOWED
 from moorage.adapters.ledger.transitions import Author, Change, writing_as
 from moorage.common.failures import Cause, Failure
-from moorage.releases.release import ReleaseState
-from moorage.releases.states import EDGES, FINAL, TRANSITIONS, Transition
+from moorage.releases.states import EDGES, FINAL, TRANSITIONS, ReleaseState, Transition
 from tests.adapters.ledger.team import Team
 from tests.builders import REVISION, a_claim, a_fleet, a_release, a_spec
 

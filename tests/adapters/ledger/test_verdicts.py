@@ -10,7 +10,8 @@ from moorage.adapters.ledger import Ledger
 from moorage.adapters.ledger.database import gate, open_database, reading
 from moorage.adapters.ledger.tables import RELEASES, VERDICTS
 from moorage.placement.explanation import Verdict
-from moorage.releases.release import Release, ReleaseState
+from moorage.releases.release import Release
+from moorage.releases.states import ReleaseState
 from tests.adapters.ledger.test_releases import running, starting
 from tests.builders import a_placement, a_release, a_spec
 

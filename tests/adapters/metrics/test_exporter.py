@@ -12,7 +12,8 @@ from moorage.adapters.ledger import Ledger
 from moorage.adapters.metrics.exporter import Exporter
 from moorage.common.failures import Cause, Failure
 from moorage.gateway.gateway import Gateway, GatewayHost, GatewayOptions
-from moorage.releases.release import FailureRecord, ReleaseState, StepRecord
+from moorage.releases.release import FailureRecord, StepRecord
+from moorage.releases.states import ReleaseState
 from tests.adapters.ledger.test_releases import running, starting
 from tests.builders import a_release
 

@@ -12,7 +12,8 @@ import pytest
 from moorage.adapters.sources import resolve_all, resolve_one, source_for
 from moorage.adapters.system.settings import Settings
 from moorage.common.failures import Cause, Failure
-from moorage.models.assets import Asset, AssetRole
+from moorage.models.assets import Asset
+from moorage.models.pin import AssetRole
 from moorage.models.source import ResolvedModel
 from tests.builders import a_spec
 from tests.hub.server import Hub

@@ -9,7 +9,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.engines.api_key import key_name, key_secret
 from moorage.engines.launch import LaunchPlan
 from moorage.inventory.snapshot import Program
-from moorage.placement.placement import Role
+from moorage.placement.role import Role
 from moorage.spec import EngineName, Mode
 from tests.builders import ON_CPU, a_host, an_image
 from tests.engines.plan_cases import CASES

@@ -9,7 +9,7 @@ from moorage.common.units import GIB
 from moorage.engines.plan import plan_launch
 from moorage.images.image import Image
 from moorage.inventory.snapshot import HostSnapshot
-from moorage.models.assets import AssetRole, Pin
+from moorage.models.pin import AssetRole, Pin
 from moorage.placement.placement import Placed, Placement
 from moorage.readiness.protocol import Phase, ProbeResult, Readiness
 from moorage.releases.release import Release

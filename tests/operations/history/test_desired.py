@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from moorage.operations.history.desired import Action, intents
-from moorage.releases.release import ReleaseRow
+from moorage.releases.release_row import ReleaseRow
 from moorage.releases.states import ReleaseState
 from tests.builders import NOON, a_release, a_spec
 

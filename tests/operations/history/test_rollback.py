@@ -12,7 +12,7 @@ from moorage.common.values import Origin
 from moorage.engines.flags import Flag, Variable
 from moorage.engines.launch import LaunchPlan, Mount
 from moorage.engines.recovery import Correction, with_correction
-from moorage.models.assets import AssetRole, Pin
+from moorage.models.pin import AssetRole, Pin
 from moorage.models.quantizations import FilesChoice
 from moorage.operations.history.rollback import (
     last_two,
@@ -23,7 +23,8 @@ from moorage.operations.history.rollback import (
     rollback_target,
 )
 from moorage.placement.placement import Placement
-from moorage.releases.release import FailureRecord, Release, ReleaseRow
+from moorage.releases.release import FailureRecord, Release
+from moorage.releases.release_row import ReleaseRow
 from moorage.releases.states import ReleaseState
 from moorage.spec import ModelSpec
 from tests.builders import NOON, REVISION, a_host, a_model, a_placement, a_release, a_spec

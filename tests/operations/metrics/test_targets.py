@@ -11,7 +11,7 @@ from moorage.engines.flags import Variable
 from moorage.engines.launch import Application, ContainerSpec, LaunchPlan
 from moorage.gateway.gateway import Gateway
 from moorage.operations.metrics.targets import deployed, target_groups
-from moorage.releases.release import ReleaseRow
+from moorage.releases.release_row import ReleaseRow
 from moorage.spec import EngineName
 from tests.builders import a_container, a_release, a_row
 

@@ -15,7 +15,7 @@ from moorage.operations.reconcile.cluster_state import (
     planned_workloads,
 )
 from moorage.operations.reconcile.decisions import decide
-from moorage.releases.release import ReleaseRow
+from moorage.releases.release_row import ReleaseRow
 from moorage.releases.states import FINAL, ReleaseState
 from moorage.spec import RestartSpec
 from tests.builders import NOON

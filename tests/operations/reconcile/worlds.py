@@ -8,16 +8,16 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from moorage.engines.labels import LABEL_RELEASE
-from moorage.engines.launch import ContainerSpec, LaunchPlan, Workload
+from moorage.engines.launch import ContainerSpec, LaunchPlan
+from moorage.engines.workload import Workload
 from moorage.operations.reconcile.actions import Action, ActionKind, not_before
 from moorage.operations.reconcile.cluster_state import (
     ClusterState,
     Observation,
-    ObservedWorkload,
-    Place,
     RepairRecord,
     planned_workloads,
 )
+from moorage.operations.reconcile.observed_workload import ObservedWorkload, Place
 from moorage.releases.release_row import SUPERSEDED, ReleaseRow
 from moorage.releases.states import ReleaseState
 from moorage.spec import EngineName, RestartSpec, RuntimeName
