@@ -38,7 +38,7 @@ MemAvailable:   1000000000 kB
 == cores
 128
 """
-GPU = "{index}, GPU-{host}-{index}, NVIDIA H100 80GB HBM3, 81559, 81000, 570.86.15, Disabled"
+GPU = "{index}, GPU-{host}-{index}, NVIDIA H100 80GB HBM3, 81559, 81000, 79, 570.86.15, Disabled"
 
 
 class SimulatedHosts:
