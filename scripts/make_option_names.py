@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from textwrap import fill
 
-from moorage.adapters.engines.schemas import shipped_schemas
+from moorage.adapters.engines.schema_store import shipped_schemas
 from moorage.engines.schema.argument import Schema
 
 ROOT = Path(__file__).parents[1]

@@ -8,12 +8,8 @@ from typing import Annotated
 
 import typer
 
-from moorage.adapters.engines.schemas import (
-    SchemaStore,
-    schema_of_image,
-    schema_of_installed,
-    shipped_schemas,
-)
+from moorage.adapters.engines.schema_extraction import schema_of_image, schema_of_installed
+from moorage.adapters.engines.schema_store import SchemaStore, shipped_schemas
 from moorage.adapters.hosts.survey import docker_version, survey_host
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.system.settings import Settings
@@ -136,9 +132,6 @@ def _ledger(settings: Settings) -> Check:
 def _list_schemas(*, as_json: bool) -> None:
     known = shipped_schemas()
     if as_json:
-        return dump([{"version": item.version, "also": item.also} for item in known])
-    rows = [
-        (", ".join((item.version, *item.also)), str(len(item.arguments)), str(len(item.options)))
-        for item in known
-    ]
+        return dump([{"version": item.version} for item in known])
+    rows = [(item.version, str(len(item.arguments)), str(len(item.options))) for item in known]
     return print_table(("vLLM", "arguments", "options"), rows)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from moorage.adapters.engines.schemas import SchemaStore
+from moorage.adapters.engines.schema_store import SchemaStore
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin
 from moorage.engines.application import ApplicationRequest

@@ -19,7 +19,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from moorage.adapters.engines.engine_http import trusted_authorities
-from moorage.adapters.engines.schemas import shipped_schemas
+from moorage.adapters.engines.schema_store import shipped_schemas
 from moorage.cli.app import TARGETS, app
 from moorage.common.failures import ExitCode
 from tests.fuzz import chains

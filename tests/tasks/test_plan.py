@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from moorage.adapters.engines.schemas import SchemaStore
+from moorage.adapters.engines.schema_store import SchemaStore
 from moorage.common.failures import Cause, Failure
 from moorage.engines.schema.argument import Argument, Kind, Schema
 from moorage.inventory.fleet import Fleet

@@ -1,7 +1,6 @@
 """Write the arguments of an SGLang wheel as JSON, one argument a line.
 
-    python -m moorage.adapters.engines.extract_sglang_schema FOLDER VERSION \
-        > moorage/engines/sglang/schemas/VERSION.json
+    python -m moorage.adapters.engines.extract_sglang_schema FOLDER VERSION > VERSION.json
 
 FOLDER is where the wheel was unpacked; none of its dependencies is needed but msgspec.
 """

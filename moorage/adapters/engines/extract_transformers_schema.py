@@ -1,7 +1,6 @@
 """Write the arguments of this Python's `transformers serve` as JSON, one argument a line.
 
-    python -m moorage.adapters.engines.extract_transformers_schema \
-        > moorage/engines/transformers/schemas/VERSION.json
+    python -m moorage.adapters.engines.extract_transformers_schema > VERSION.json
 
 The command itself is described. Neither torch nor the packages of the server are needed.
 """
@@ -22,7 +21,7 @@ KINDS = {"integer": "integer", "float": "number"}
 def main() -> None:
     """Describe the command on standard output."""
     rows = [describe(option) for option in options_of(app, "serve")]
-    sys.stdout.write(document("transformers", transformers.__version__, rows, exact=True))
+    sys.stdout.write(document("transformers", transformers.__version__, rows, grammar="exact"))
 
 
 def options_of(group: click.Group, name: str) -> list[click.Option]:

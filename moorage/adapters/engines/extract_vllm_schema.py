@@ -2,8 +2,8 @@
 
 Needs vLLM and the standard library, no GPU and no moorage, so that it runs inside an image too:
 
-    PYTHON extract_vllm_schema.py > moorage/engines/vllm/schemas/VERSION.json
-    docker run --rm -i --entrypoint python3 IMAGE - < extract_vllm_schema.py
+    PYTHON extract_vllm_schema.py > VERSION.json
+    docker run --rm -i --entrypoint python3 IMAGE - < extract_vllm_schema.py > VERSION.json
 
 vLLM's own parser is built and described. What a type accepts is found out by trying it, since types
 are unnamed functions that differ between versions. Help texts are left out, but for what they say

@@ -1,18 +1,12 @@
-"""Schemas of engines' arguments, shipped or extracted here, and the check of `engine.args`."""
+"""The check of `engine.args`, against the schema of the version that will run."""
 
-import re
-import subprocess
-from functools import cache, partial
-from importlib.resources import files
+from functools import partial
 from pathlib import Path
 
-from pydantic import ValidationError
-
-from moorage.adapters.docker.containers import DockerRuntime
 from moorage.adapters.docker.images import DockerImages
+from moorage.adapters.engines.schema_store import SchemaStore, shipped_schemas
 from moorage.adapters.hosts.local_host import installed_program
-from moorage.common.failures import Cause, Failure
-from moorage.common.versions import version_key
+from moorage.common.failures import Failure
 from moorage.engines.base import Engine
 from moorage.engines.registry import ENGINES
 from moorage.engines.schema.argument import Schema
@@ -32,77 +26,6 @@ from moorage.placement.engine import require_engine_of_command
 from moorage.placement.links import require_ports
 from moorage.spec import EngineName, EngineSpec, ModelSpec, RuntimeName
 from moorage.spec.image_reference import parse_reference
-
-DESCRIBED = (EngineName.VLLM, EngineName.SGLANG, EngineName.TRANSFORMERS)
-"""Engines whose arguments are known by version; others may take those of one of them."""
-
-FOLDER = "schemas"
-DIGEST = re.compile(r"[^A-Za-z0-9.+-]")
-
-EXTRACT_SCRIPT = Path(__file__).with_name("extract_vllm_schema.py")
-EXTRACT_SECONDS = 300
-"""Importing vLLM takes about 10 s, and minutes from a cold disk."""
-
-
-@cache
-def shipped_schemas(engine: EngineName = EngineName.VLLM) -> tuple[Schema, ...]:
-    """The schemas of an engine that moorage comes with, the newest first; they are read once."""
-    if engine not in DESCRIBED:
-        return ()
-    folder = files(f"moorage.engines.{engine}") / "schemas"
-    texts = [path.read_text() for path in folder.iterdir() if path.name.endswith(".json")]
-    schemas = map(Schema.model_validate_json, texts)
-    return tuple(sorted(schemas, key=lambda schema: version_key(schema.version), reverse=True))
-
-
-class SchemaStore:
-    """All schemas of an engine that this machine has.
-
-    Extracted ones are in the folder `schemas` of the home of moorage.
-    """
-
-    def __init__(self, home: Path, engine: EngineName = EngineName.VLLM) -> None:
-        self._folder, self._engine = home / FOLDER, engine
-
-    def of_version(self, version: str) -> Schema | None:
-        """The schema of a version such as `0.32.0`, `v0.32.0` or `0.32.0+cpu`.
-
-        An extracted one is preferred to the shipped one.
-        """
-        plain = version.removeprefix("v").partition("+")[0]
-        if not plain:
-            return None
-        return self._load(plain) or next(
-            (
-                schema
-                for schema in shipped_schemas(self._engine)
-                if plain in (schema.version, *schema.also)
-            ),
-            None,
-        )
-
-    def of_image(self, *digests: str) -> Schema | None:
-        """The schema that was extracted from an image, by any of its digests or its local id."""
-        return next((found for digest in digests if digest and (found := self._load(digest))), None)
-
-    def keep(self, schema: Schema, names: tuple[str, ...]) -> list[Path]:
-        """Keep an extracted schema under a version or the digests of its image."""
-        self._folder.mkdir(parents=True, exist_ok=True)
-        paths = [self._path(name) for name in names]
-        for path in paths:
-            path.write_text(schema.model_dump_json(exclude_defaults=True))
-        return paths
-
-    def _load(self, name: str) -> Schema | None:
-        try:
-            schema = Schema.model_validate_json(self._path(name).read_text())
-        except (OSError, ValidationError):
-            # A schema of an older moorage is ignored; extracting it again replaces it.
-            return None
-        return schema if schema.engine == self._engine else None
-
-    def _path(self, name: str) -> Path:
-        return self._folder / f"{DIGEST.sub('-', name)}.json"
 
 
 def check_early(spec: ModelSpec, fleet: Fleet, home: Path) -> None:
@@ -217,69 +140,3 @@ def _digests(host: HostSnapshot, image: Image) -> tuple[str, ...]:
         # A daemon that does not answer is reported by the step that needs it.
         return ()
     return (*there.digests, there.identity) if there else ()
-
-
-def schema_of_image(image: str) -> tuple[Schema, tuple[str, ...]]:
-    """The schema of the engine in an image of this host, from a container without a network.
-
-    Returns:
-        The schema, and the names of the image: its digests and its local id.
-
-    Raises:
-        Failure: `IMAGE_MISSING`, `RUNTIME_UNAVAILABLE`, or `LAUNCH_REFUSED` with its output.
-    """
-    known = DockerImages("local").find(image)
-    if known is None:
-        raise Failure(
-            Cause.IMAGE_MISSING,
-            f"{image} is not on this machine",
-            suggestion=f"Pull it first: `docker pull {image}`.",
-        )
-    output = DockerRuntime("local").output_of(image, "python3", ["-c", EXTRACT_SCRIPT.read_text()])
-    return _parse(output, image), (*known.digests, known.identity)
-
-
-def schema_of_installed(engine: Engine) -> Schema:
-    """The schema of the engine on this machine, run with the engine's own Python.
-
-    Raises:
-        Failure: `PROGRAM_MISSING`, or `LAUNCH_REFUSED` with what it says.
-    """
-    program = installed_program(engine)
-    if program is None:
-        raise Failure(Cause.PROGRAM_MISSING, f"{engine.program} is not installed on this machine")
-    python = _python_of(Path(program.path))
-    try:
-        done = subprocess.run(
-            [python, EXTRACT_SCRIPT],
-            capture_output=True,
-            text=True,
-            timeout=EXTRACT_SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        detail = f"{program.path} gave no answer within {EXTRACT_SECONDS} s"
-        raise Failure(Cause.LAUNCH_REFUSED, detail) from error
-    except OSError as error:
-        raise Failure(
-            Cause.LAUNCH_REFUSED, f"{program.path}: {python}: {error.strerror}"
-        ) from error
-    if done.returncode != 0:
-        raise Failure(Cause.LAUNCH_REFUSED, f"{program.path}: {done.stderr.strip()[-500:]}")
-    return _parse(done.stdout, program.path)
-
-
-def _python_of(program: Path) -> str:
-    """The interpreter in the first line of a program, else the one in its folder."""
-    first = program.read_bytes().partition(b"\n")[0].decode(errors="replace")
-    named = first.removeprefix("#!").strip()
-    if first.startswith("#!/") and "python" in named and " " not in named:
-        return named
-    return str(program.resolve().with_name("python3"))
-
-
-def _parse(output: str, where: str) -> Schema:
-    try:
-        return Schema.model_validate_json(output)
-    except ValidationError as error:
-        raise Failure(Cause.LAUNCH_REFUSED, f"{where}: no schema: {output[-300:]!r}") from error

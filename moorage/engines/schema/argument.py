@@ -68,18 +68,26 @@ class Argument(Value):
         return self.kind not in (Kind.SWITCH, Kind.HELP)
 
 
+class Grammar(StrEnum):
+    """How an engine reads the words of its command line."""
+
+    FLEXIBLE = "flexible"
+    """As vLLM: a unique prefix of an option, `_` for `-`, `--k=v`, JSON by keys."""
+
+    EXACT = "exact"
+    """As click: options are taken only as they are spelled; `--k=v`."""
+
+    WORDS = "words"
+    """As llama-server: an option and each of its values are words of their own."""
+
+
 class Schema(Value):
     """All arguments of one version, as it is kept in a file."""
 
     format: Literal[1] = 1
     engine: str
     version: str
-    also: tuple[str, ...] = ()
-    """Other versions with the same arguments."""
-
-    exact: bool = False
-    """Whether options are taken only as they are spelled: no prefix, no `_` for `-`, no keys."""
-
+    grammar: Grammar = Grammar.FLEXIBLE
     arguments: tuple[Argument, ...]
 
     @cached_property

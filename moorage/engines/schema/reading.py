@@ -1,4 +1,4 @@
-"""Reading the user's words as the engine's parser would: vLLM's, unless a schema is exact.
+"""Reading the user's words as the engine's parser would: vLLM's, unless a schema says otherwise.
 
 First the words are rewritten as in `FlexibleArgumentParser.parse_args` (`utils/argparse_utils.py`
 of vLLM 0.32; `-O` as in versions before 0.12, where the schema has no `--optimization-level`):
@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 from moorage.common.strict_json import JsonError, decode
 from moorage.common.values import Value
-from moorage.engines.schema.argument import Argument, Kind, Schema
+from moorage.engines.schema.argument import Argument, Grammar, Kind, Schema
 from moorage.engines.schema.convert import NotAccepted, Problem, problem_of, readable
 from moorage.spec.arguments import WRITTEN
 from moorage.spec.tokenize import is_option
@@ -33,7 +33,7 @@ def rewritten(words: Sequence[str], schema: Schema) -> list[str]:
     Raises:
         NotAccepted: When an option with a key has no value; its first argument is the option.
     """
-    if schema.exact:
+    if schema.grammar != Grammar.FLEXIBLE:
         return list(words)
     return _gathered(_levels([_dashed(word) for word in words], schema))
 
@@ -210,7 +210,7 @@ class _Given(argparse.Action):
 def _parser(schema: Schema, problems: list[Problem]) -> argparse.ArgumentParser:
     parser = _Parser(
         add_help=False,
-        allow_abbrev=not schema.exact,
+        allow_abbrev=schema.grammar == Grammar.FLEXIBLE,
         exit_on_error=False,
         conflict_handler="resolve",
         usage="",

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from moorage.adapters.engines import schemas
-from moorage.adapters.engines.schemas import (
+from moorage.adapters.engines import schema_extraction
+from moorage.adapters.engines.schema_extraction import (
     EXTRACT_SCRIPT,
-    SchemaStore,
     schema_of_image,
     schema_of_installed,
 )
+from moorage.adapters.engines.schema_store import SchemaStore
 from moorage.common.failures import Cause, Failure
 from moorage.engines.registry import ENGINES
 from moorage.engines.schema.argument import Argument, Kind, Schema
@@ -96,8 +96,7 @@ def store(tmp_path: Path) -> SchemaStore:
         ("0.32.0", "0.32.0"),
         ("v0.32.0", "0.32.0"),
         ("0.32.0+cpu", "0.32.0"),
-        ("0.18.1", "0.18.0"),
-        ("0.27.1", "0.27.0"),
+        ("0.18.1", "0.18.1"),
     ],
 )
 def test_a_shipped_version_is_found_however_it_is_written(
@@ -168,8 +167,8 @@ def test_a_program_that_does_not_tell_is_one_failure(
     program = tmp_path / "vllm"
     program.write_text(f"#!{interpreter}\n")
     found = Program(engine=EngineName.VLLM, path=str(program), version="0.32.0")
-    monkeypatch.setattr(schemas, "installed_program", lambda _: found)
-    monkeypatch.setattr(schemas, "EXTRACT_SECONDS", 0.2)
+    monkeypatch.setattr(schema_extraction, "installed_program", lambda _: found)
+    monkeypatch.setattr(schema_extraction, "EXTRACT_SECONDS", 0.2)
     with pytest.raises(Failure, match=message) as refusal:
         schema_of_installed(ENGINES[EngineName.VLLM])
     assert refusal.value.cause is Cause.LAUNCH_REFUSED

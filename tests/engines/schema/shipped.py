@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from moorage.adapters.engines.schemas import SchemaStore, shipped_schemas
+from moorage.adapters.engines.schema_store import SchemaStore, shipped_schemas
 from moorage.engines.schema.argument import Schema
 from moorage.engines.schema.check import Judgement, judge
 from moorage.engines.vllm.engine import Vllm

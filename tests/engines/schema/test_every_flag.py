@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from moorage.adapters.engines.schemas import shipped_schemas
+from moorage.adapters.engines.schema_store import shipped_schemas
 from moorage.engines.registry import ENGINES
 from moorage.engines.schema.argument import Argument, Kind, Schema
 from moorage.engines.schema.reading import Reader, Reading
@@ -12,7 +12,13 @@ from moorage.spec import EngineName
 from tests.engines.schema.shipped import shipped
 from tests.engines.schema.writings import BAD, GOOD
 
-EVERY = (*shipped(), *shipped_schemas(EngineName.TRANSFORMERS))
+EVERY = list(
+    {
+        schema.arguments: schema for schema in (*shipped(), *shipped_schemas(EngineName.TRANSFORMERS))
+    }.values()
+)
+"""Of versions with the same arguments, one."""
+
 NAMES = [f"{schema.engine}-{schema.version}" for schema in EVERY]
 LEAST = {"vllm": 150, "transformers": 20}
 
@@ -43,7 +49,7 @@ def test_no_option_belongs_to_two_arguments(schema: Schema) -> None:
 @pytest.mark.parametrize("engine", [EngineName.VLLM, EngineName.TRANSFORMERS])
 def test_each_version_is_shipped_once(engine: EngineName) -> None:
     schemas = shipped_schemas(engine)
-    versions = [version for schema in schemas for version in (schema.version, *schema.also)]
+    versions = [schema.version for schema in schemas]
     assert len(versions) == len(set(versions))
     assert ENGINES[engine].default_version in versions
 

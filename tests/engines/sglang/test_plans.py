@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from moorage.adapters.engines.schemas import shipped_schemas
+from moorage.adapters.engines.schema_store import shipped_schemas
 from moorage.common.failures import Cause, Failure
 from moorage.engines.registry import ENGINES
 from moorage.placement.engine_choice import other_engines

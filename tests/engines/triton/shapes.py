@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from moorage.adapters.engines.schemas import shipped_schemas
+from moorage.adapters.engines.schema_store import shipped_schemas
 from moorage.engines.launch import LaunchPlan
 from moorage.engines.plan import plan_launch
 from moorage.engines.registry import ENGINES

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from moorage.adapters.engines.schemas import SchemaStore
+from moorage.adapters.engines.schema_store import SchemaStore
 from moorage.common.failures import Failure
 from moorage.engines.schema.keywords import keywords
 from moorage.spec.tokenize import user_tokens

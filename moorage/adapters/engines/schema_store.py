@@ -1,0 +1,78 @@
+"""Schemas of engines' arguments: those that moorage ships, and those that were extracted here."""
+
+import re
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from moorage.common.versions import version_key
+from moorage.engines.schema.argument import Schema
+from moorage.engines.schema.history import History, schemas_of
+from moorage.spec import EngineName
+
+FOLDER = "schemas"
+DIGEST = re.compile(r"[^A-Za-z0-9.+-]")
+
+
+@cache
+def shipped_schemas(engine: EngineName = EngineName.VLLM) -> tuple[Schema, ...]:
+    """The schemas of an engine that moorage comes with, the newest first; they are read once."""
+    file = files("moorage.engines") / engine.replace(".", "_") / "schemas.json"
+    if not file.is_file():
+        return ()
+    return schemas_of(History.model_validate_json(file.read_text()))
+
+
+class SchemaStore:
+    """All schemas of an engine that this machine has.
+
+    Extracted ones are in the folder `schemas` of the home of moorage.
+    """
+
+    def __init__(self, home: Path, engine: EngineName = EngineName.VLLM) -> None:
+        self._folder, self._engine = home / FOLDER, engine
+
+    def of_version(self, version: str) -> Schema | None:
+        """The schema of a version such as `0.32.0`, `v0.32.0` or `0.32.0+cpu`.
+
+        An extracted one is preferred to the shipped one. For a build, which is a number alone, it
+        is that of the nearest build before it: there are several a day.
+        """
+        plain = version.removeprefix("v").partition("+")[0]
+        if not plain:
+            return None
+        return self._load(plain) or next(
+            (one for one in shipped_schemas(self._engine) if _describes(one, plain)), None
+        )
+
+    def of_image(self, *digests: str) -> Schema | None:
+        """The schema that was extracted from an image, by any of its digests or its local id."""
+        return next((found for digest in digests if digest and (found := self._load(digest))), None)
+
+    def keep(self, schema: Schema, names: tuple[str, ...]) -> list[Path]:
+        """Keep an extracted schema under a version or the digests of its image."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        paths = [self._path(name) for name in names]
+        for path in paths:
+            path.write_text(schema.model_dump_json(exclude_defaults=True))
+        return paths
+
+    def _load(self, name: str) -> Schema | None:
+        try:
+            schema = Schema.model_validate_json(self._path(name).read_text())
+        except (OSError, ValidationError):
+            # A schema of an older moorage is ignored; extracting it again replaces it.
+            return None
+        return schema if schema.engine == self._engine else None
+
+    def _path(self, name: str) -> Path:
+        return self._folder / f"{DIGEST.sub('-', name)}.json"
+
+
+def _describes(schema: Schema, version: str) -> bool:
+    """Whether a version has these arguments, if no newer schema has been found to describe it."""
+    if version.isdecimal():
+        return version_key(schema.version) <= version_key(version)
+    return schema.version == version

@@ -1,0 +1,90 @@
+"""The arguments of all versions of an engine in one table, as moorage ships it."""
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Literal
+
+from moorage.common.values import Value
+from moorage.common.versions import version_key
+from moorage.engines.schema.argument import Argument, Grammar, Schema
+
+
+class Span(Value):
+    """An argument, and the versions that have it as it is described."""
+
+    argument: Argument
+    since: str = ""
+    """The first of them; empty = the oldest of all."""
+
+    until: str = ""
+    """The last of them; empty = the newest of all."""
+
+
+class History(Value):
+    """What every version takes.
+
+    Attributes:
+        versions: The oldest first.
+        spans: By the argument's first name, then by version.
+    """
+
+    format: Literal[2] = 2
+    engine: str
+    grammar: Grammar = Grammar.FLEXIBLE
+    versions: tuple[str, ...]
+    spans: tuple[Span, ...]
+
+
+def schemas_of(history: History) -> tuple[Schema, ...]:
+    """The schema of each version, the newest first; they share their arguments."""
+    place = {version: index for index, version in enumerate(history.versions)}
+    first, last = history.versions[0], history.versions[-1]
+    rows = [
+        (place[one.since or first], place[one.until or last], one.argument) for one in history.spans
+    ]
+    return tuple(
+        Schema(
+            engine=history.engine,
+            version=version,
+            grammar=history.grammar,
+            arguments=tuple(row for since, until, row in rows if since <= place[version] <= until),
+        )
+        for version in reversed(history.versions)
+    )
+
+
+def history_of(schemas: Sequence[Schema]) -> History:
+    """The table of schemas of one engine, at least one; a later one of a version replaces it."""
+    latest = {one.version: one for one in schemas}
+    ordered = sorted(latest.values(), key=lambda one: version_key(one.version))
+    spans = sorted(_spans(ordered), key=lambda one: one.argument.name)
+    return History(
+        engine=ordered[-1].engine,
+        grammar=ordered[-1].grammar,
+        versions=tuple(one.version for one in ordered),
+        spans=tuple(spans),
+    )
+
+
+def _spans(ordered: Sequence[Schema]) -> Iterator[Span]:
+    """A span for each run of versions that describe an argument alike."""
+    having: dict[Argument, list[int]] = {}
+    for index, schema in enumerate(ordered):
+        for argument in schema.arguments:
+            having.setdefault(argument, []).append(index)
+    for argument, places in having.items():
+        for _, run in groupby(enumerate(places), key=lambda pair: pair[1] - pair[0]):
+            found = [place for _, place in run]
+            first, last = found[0], found[-1]
+            yield Span(
+                argument=argument,
+                since=ordered[first].version if first else "",
+                until=ordered[last].version if last < len(ordered) - 1 else "",
+            )
+
+
+def written(history: History) -> str:
+    """The table as JSON, one span a line."""
+    head = history.model_dump_json(exclude={"spans"}, exclude_defaults=True)
+    lines = ",\n".join(span.model_dump_json(exclude_defaults=True) for span in history.spans)
+    return f'{head[:-1]}, "spans": [\n{lines}\n]}}\n'
