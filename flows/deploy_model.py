@@ -192,7 +192,7 @@ class ReleaseRollout:
         placed = await place(analyzed, fleet, snapshot, release, running, target)
         draft.add(placement=placed.placement)
         await require_allowed_size(placed.spec, placed.placement, draft.release.submission)
-        notes = await check_placed(placed, target)
+        checked = await check_placed(placed, target)
 
         for label, undo in await fetch_undos(placed, fleet):
             saga.arm(label, undo)
@@ -200,7 +200,7 @@ class ReleaseRollout:
         image, model = await fetch(pull_image(placed, target), stage(placed))
         placed = replace(placed, model=model)
 
-        plan = plan_release(placed, image, notes, target)
+        plan = plan_release(placed, image, checked, target)
         draft.add(image=image, plan=plan)
         await publish_plan(draft.release, f"What {release} runs")
         await make_caches(plan, placed.snapshot)

@@ -251,9 +251,9 @@ async def _plan(
         await require_allowed_size(spec, placement, submission)
     identity = await draft.preview(spec, context.flow_run_id, context.begun, source.facts)
     placed = analyzed.placed(placement, snapshot, identity)
-    notes = await check_placed(placed, target)
+    checked = await check_placed(placed, target)
     image = target.image if target else await choose_image(placed)
-    plan = plan_release(placed, image, notes, target)
+    plan = plan_release(placed, image, checked, target)
     draft.add_analysis(analyzed)
     draft.finish(placement=placement, image=image, plan=plan)
     return draft.release

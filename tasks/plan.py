@@ -8,6 +8,7 @@ from moorage.engines.launch import LaunchPlan
 from moorage.engines.plan import plan_launch, plan_on_cluster
 from moorage.engines.registry import ENGINES
 from moorage.engines.schema.argument import Schema
+from moorage.engines.schema.check import ArgumentCheck
 from moorage.images.image import Image
 from moorage.inventory.fleet import Fleet
 from moorage.operations.history.rollback import replanned
@@ -18,11 +19,16 @@ from moorage.releases.release import Release
 from moorage.spec import ModelSpec, RuntimeName
 from tasks.context import ledger, settings
 
+NOT_CHECKED = ArgumentCheck()
+
 
 def plan_release(
-    placed: Placed, image: Image | None, notes: tuple[str, ...] = (), target: Release | None = None
+    placed: Placed,
+    image: Image | None,
+    checked: ArgumentCheck = NOT_CHECKED,
+    target: Release | None = None,
 ) -> LaunchPlan:
-    """The plan of a release in this ledger, with the notes of the check of its arguments.
+    """The plan of a release in this ledger, with what the check of its arguments found.
 
     An earlier release (`target`) runs as it was recorded; only what the place demands differs.
 
@@ -34,7 +40,8 @@ def plan_release(
     else:
         caches, known = str(settings().caches), _arguments(placed, image)
         plan = plan_launch(placed, image, ledger().identity, caches, known)
-    fresh = plan.model_copy(update={"warnings": (*plan.warnings, *notes)})
+    warnings = (*plan.warnings, *checked.warnings)
+    fresh = plan.model_copy(update={"warnings": warnings, "checked_against": checked.against})
     if target is None or target.plan is None or target.placement is None:
         return fresh
     before, recorded, then = target.placement, target.plan, None
@@ -82,11 +89,11 @@ async def check_early(spec: ModelSpec, fleet: Fleet) -> None:
     return None
 
 
-async def check_placed(placed: Placed, target: Release | None = None) -> tuple[str, ...]:
-    """Check the arguments for the version that will run; returns what a person should know."""
+async def check_placed(placed: Placed, target: Release | None = None) -> ArgumentCheck:
+    """Check the arguments for the version that will run."""
     spec, placement = placed.spec, placed.placement
     if target:  # the very same image took the very same arguments
-        return ()
+        return NOT_CHECKED
     if spec.placement.cluster:
         return await in_thread(arguments.check_on_cluster, spec, settings().root)
     seat, engine = placement.seats[0], ENGINES[placement.engine]

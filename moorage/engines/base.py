@@ -47,7 +47,7 @@ from moorage.placement.engine import EngineTraits
 from moorage.readiness.diagnosis import LogCause
 from moorage.readiness.engine_facts import Measured
 from moorage.readiness.protocol import Probe, readiness_probes
-from moorage.spec import EngineName, EngineSpec, ModelSpec
+from moorage.spec import EngineName, ModelSpec
 from moorage.spec.arguments import parse_words
 
 
@@ -97,6 +97,9 @@ class Engine(EngineTraits):
     takes_arguments_of: ClassVar[EngineName | None] = None
     """The engine whose arguments by version it takes; None = its own."""
 
+    planned_by_version: ClassVar[bool] = False
+    """Whether its plans follow from the arguments of the version that runs."""
+
     model_paths: ClassVar[tuple[str, ...]] = ()
     """Paths beside `/v1` whose requests name the model."""
 
@@ -118,9 +121,9 @@ class Engine(EngineTraits):
         """The version whose arguments one of its own takes; empty = not known."""
         return version
 
-    def wrong_arguments(self, spec: EngineSpec, *, in_container: bool) -> Failure | None:  # noqa: ARG002
-        """What is wrong with `engine.args`, of an engine without schemas; None = nothing is."""
-        return None
+    def rules(self, *, in_container: bool) -> Rules | None:  # noqa: ARG002
+        """The rules for its arguments where it runs; None = they are not checked."""
+        return self.argument_rules
 
     @abstractmethod
     def environment(self, request: LaunchRequest) -> tuple[Variable, ...]:

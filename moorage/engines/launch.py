@@ -202,6 +202,9 @@ class LaunchPlan(Value):
     engine_version: str
     """Empty = unknown."""
 
+    checked_against: str = ""
+    """Engine and version whose schema was asked about `engine.args`; empty = none was."""
+
     containers: tuple[ContainerSpec, ...]
     warnings: tuple[str, ...] = ()
 

@@ -161,6 +161,8 @@ def _facts(release: Release) -> Section:
         rows.append(("Image", _image(release)))
     if release.plan:
         rows.append(("Engine version", release.plan.engine_version or UNKNOWN))
+        if known := release.plan.checked_against:
+            rows.append(("Arguments", f"checked against those of {known}"))
     if release.replacement:
         rows.append(("Replaces", f"{release.replaced}: {release.replacement}"))
     if release.downtime_seconds is not None:

@@ -9,6 +9,7 @@ from moorage.engines.flags import Flag
 from moorage.engines.launch import ContainerSpec, LaunchPlan
 from moorage.engines.plan import plan_launch
 from moorage.engines.registry import ENGINES
+from moorage.engines.schema.argument import Schema
 from moorage.images.image import Image
 from moorage.inventory.fleet_engines import EngineVersion, EngineVersions
 from moorage.inventory.snapshot import HostSnapshot, Program
@@ -88,12 +89,17 @@ AS_GGUF: Wish = {
 
 
 def llama_planned(
-    wish: Wish, host: HostSnapshot, *files: str, image: Image | None = None, **profile: Any
+    wish: Wish,
+    host: HostSnapshot,
+    *files: str,
+    image: Image | None = None,
+    arguments: Schema | None = None,
+    **profile: Any,
 ) -> LaunchPlan:
     """The plan for a GGUF model."""
     chosen = tuple(ModelFile(name=name, size=GIB) for name in files or ("m-Q4_K_M.gguf",))
     model = with_companions(a_model(files=chosen), a_spec(**wish), **AS_GGUF)
-    return planned(wish, host, image, model, format="gguf", **profile)
+    return planned(wish, host, image, model, arguments=arguments, format="gguf", **profile)
 
 
 OWN = ["/serve", "{{model_path}}", "--name={{model_name}}", "--at={{host}}:{{port}}"]
@@ -106,6 +112,7 @@ def planned(
     model: ResolvedModel | None = None,
     caches: str = "",
     memory: ExactMemory | None = None,
+    arguments: Schema | None = None,
     **profile: Any,
 ) -> LaunchPlan:
     spec, snapshot = a_spec(**wish), a_fleet(host)
@@ -113,7 +120,7 @@ def planned(
     placement = propose(Subject(spec, a_profile(**profile), memory), snapshot, ENGINES)
     known, release = a_profile(**profile), f"{spec.name}.v1"
     placed = Placed(spec, model, known, placement, snapshot, release)
-    return plan_launch(placed, image, LEDGER, caches)
+    return plan_launch(placed, image, LEDGER, caches, arguments)
 
 
 def over_hosts(

@@ -43,7 +43,8 @@ async def noted(host: HostSnapshot, **wish: Any) -> tuple[str, ...]:
     """What is said to a spec that is placed on a host."""
     spec = a_spec(**wish)
     placed = Placed(spec, a_model(), a_profile(), a_placement(spec, host), a_fleet(host), "tiny.v1")
-    return await check_placed(placed)
+    checked = await check_placed(placed)
+    return checked.warnings
 
 
 async def test_the_engine_that_auto_chose_is_asked() -> None:

@@ -13,8 +13,12 @@ from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import Any
 
-from moorage.engines.llama_cpp.options import BY_NAME, ServerOption
-from moorage.engines.schema.argument import Kind
+from moorage.adapters.engines.schema_store import shipped_schema, shipped_schemas
+from moorage.engines.llama_cpp.options import build_of
+from moorage.engines.llama_cpp.wheel import FIELDS
+from moorage.engines.schema.argument import Argument, Schema
+from moorage.engines.schema.plain_words import plain_options
+from moorage.spec import EngineName
 
 API_KEY = "LLAMA_API_KEY"
 USAGE_ERROR, NO_START = 2, 1
@@ -32,8 +36,8 @@ def main() -> None:
 
     params = xllamacpp.CommonParams()
     try:
-        for option, name, value in given(sys.argv[1:]):
-            put(params, option, name, value)
+        for name, argument, value in given(sys.argv[1:], schema_of(xllamacpp.__version__)):
+            put(params, argument, name, value)
     except ValueError as error:
         sys.exit(_failed(f"error: invalid argument: {error}", USAGE_ERROR))
     if key := os.environ.get(API_KEY):
@@ -46,40 +50,45 @@ def main() -> None:
     threading.Event().wait()
 
 
-def given(words: Sequence[str]) -> Iterator[tuple[ServerOption, str, str]]:
-    """The options of a command line, as they are written, with their values.
+def schema_of(version: str) -> Schema:
+    """The arguments of a wheel; of one that is older than all known ones, those of the newest."""
+    engine = EngineName.LLAMA_CPP
+    return shipped_schema(build_of(version), engine) or shipped_schemas(engine)[0]
+
+
+def given(words: Sequence[str], schema: Schema) -> Iterator[tuple[str, Argument, str]]:
+    """The options of a command line, with their values.
 
     Raises:
         ValueError: For a word that is no option, or an option without its value.
     """
-    left = iter(words)
-    for word in left:
-        option = BY_NAME.get(word)
-        if option is None or not option.field:
-            raise ValueError(word)
-        if option.kind == Kind.SWITCH:
-            yield option, word, ""
-            continue
-        value = next(left, None)
-        if value is None:
-            raise ValueError(f"{word} needs a value")
-        yield option, word, value
+    for option, argument, values in plain_options(words, schema):
+        if argument is None or fields_of(argument) is None:
+            raise ValueError(option)
+        if argument.takes_value and not values:
+            raise ValueError(f"{option} needs a value")
+        yield option, argument, " ".join(values)
 
 
-def put(params: Any, option: ServerOption, name: str, value: str) -> None:
+def fields_of(argument: Argument) -> str | None:
+    """The fields of an option; None = the wheel has none for it."""
+    return next((FIELDS[name] for name in argument.options if name in FIELDS), None)
+
+
+def put(params: Any, argument: Argument, name: str, value: str) -> None:
     """Set the fields of an option.
 
     Raises:
         ValueError: When the value is not one of its kind.
     """
-    for field in option.field.split():
+    for field in (fields_of(argument) or "").split():
         path, _, fixed = field.removeprefix("-").partition("=")
         *outer, last = path.split(".")
         owner = params
         for step in outer:
             owner = getattr(owner, step)
         before = getattr(owner, last)
-        if option.kind == Kind.SWITCH and not fixed:
+        if not argument.takes_value and not fixed:
             setattr(owner, last, _is_on(name) is not field.startswith("-"))
             continue
         try:

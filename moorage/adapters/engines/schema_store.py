@@ -25,6 +25,23 @@ def shipped_schemas(engine: EngineName = EngineName.VLLM) -> tuple[Schema, ...]:
     return schemas_of(History.model_validate_json(file.read_text()))
 
 
+def shipped_schema(version: str, engine: EngineName) -> Schema | None:
+    """The shipped schema that describes a version.
+
+    There are several builds a day, such as `11549`: one without a schema has that of the nearest
+    one before it.
+    """
+    found = (one for one in shipped_schemas(engine) if _describes(one, version))
+    return next(found, None)
+
+
+def _describes(schema: Schema, version: str) -> bool:
+    """Whether a version has these arguments, if no newer schema has been found to describe it."""
+    if version.isdecimal():
+        return version_key(schema.version) <= version_key(version)
+    return schema.version == version
+
+
 class SchemaStore:
     """All schemas of an engine that this machine has.
 
@@ -37,15 +54,12 @@ class SchemaStore:
     def of_version(self, version: str) -> Schema | None:
         """The schema of a version such as `0.32.0`, `v0.32.0` or `0.32.0+cpu`.
 
-        An extracted one is preferred to the shipped one. For a build, which is a number alone, it
-        is that of the nearest build before it: there are several a day.
+        An extracted one is preferred to the shipped one.
         """
         plain = version.removeprefix("v").partition("+")[0]
         if not plain:
             return None
-        return self._load(plain) or next(
-            (one for one in shipped_schemas(self._engine) if _describes(one, plain)), None
-        )
+        return self._load(plain) or shipped_schema(plain, self._engine)
 
     def of_image(self, *digests: str) -> Schema | None:
         """The schema that was extracted from an image, by any of its digests or its local id."""
@@ -69,10 +83,3 @@ class SchemaStore:
 
     def _path(self, name: str) -> Path:
         return self._folder / f"{DIGEST.sub('-', name)}.json"
-
-
-def _describes(schema: Schema, version: str) -> bool:
-    """Whether a version has these arguments, if no newer schema has been found to describe it."""
-    if version.isdecimal():
-        return version_key(schema.version) <= version_key(version)
-    return schema.version == version

@@ -11,6 +11,7 @@ from moorage.engines.base import Engine
 from moorage.engines.registry import ENGINES
 from moorage.engines.schema.argument import Schema
 from moorage.engines.schema.check import (
+    ArgumentCheck,
     Schemas,
     check_arguments,
     check_likely,
@@ -33,15 +34,14 @@ def check_early(spec: ModelSpec, fleet: Fleet, home: Path) -> None:
     wanted = spec.engine
     require_engine_of_command(wanted, ENGINES)
     stated = ENGINES.get(wanted.stated_name)
-    if stated:
-        _require_arguments(stated, wanted, in_container=wanted.runtime != RuntimeName.PROCESS)
     engine = stated if stated and stated.argument_rules else ENGINES[EngineName.VLLM]
     require_ports(spec, fleet, engine.joined_by(spec))
     # An image without an engine's name is vLLM's. Otherwise the fleet decides, and the check
     # follows after placement.
     name = wanted.stated_name
     is_meant = name == engine.name or (name == EngineName.AUTO and wanted.image)
-    if not is_meant or not words_of(wanted) or engine.argument_rules is None:
+    rules = engine.rules(in_container=wanted.runtime != RuntimeName.PROCESS)
+    if not is_meant or not words_of(wanted) or rules is None:
         return
     configured = fleet.engines.get(engine.name, EngineVersions())
     if _has_own_command(configured, wanted):
@@ -52,36 +52,31 @@ def check_early(spec: ModelSpec, fleet: Fleet, home: Path) -> None:
     versions = likely_versions(wanted, default, program.version if program else None)
     store, every = _known_to(engine, home)
     schemas = [store.of_version(engine.argument_version(version)) for version in versions]
-    check_likely(wanted, engine.argument_rules, schemas, every)
+    check_likely(wanted, rules, schemas, every)
 
 
 def check_placed(
     spec: ModelSpec, engine: Engine, host: HostSnapshot, image: Image | None, home: Path
-) -> tuple[str, ...]:
-    """Check the arguments for the engine and version that will run; gives warnings for a person.
+) -> ArgumentCheck:
+    """Check the arguments for the engine and version that will run.
 
     Without an image, it is the program that is installed on the host. Raises `BAD_SPEC`.
     """
-    _require_arguments(engine, spec.engine, in_container=image is not None)
+    rules = engine.rules(in_container=image is not None)
     own = _has_own_command(host.engine_versions(engine.name), spec.engine)
-    if engine.argument_rules is None or own or not words_of(spec.engine):
+    if rules is None or own or not words_of(spec.engine):
         refuse_secrets(spec.engine)
-        return ()
+        return ArgumentCheck()
     store, every = _known_to(engine, home)
     schema = _schema_of(engine, host, image, store)
-    return check_arguments(spec.engine, engine.argument_rules, schema, every)
+    return check_arguments(spec.engine, rules, schema, every)
 
 
-def _require_arguments(engine: Engine, wanted: EngineSpec, *, in_container: bool) -> None:
-    if wrong := engine.wrong_arguments(wanted, in_container=in_container):
-        raise wrong
-
-
-def check_on_cluster(spec: ModelSpec, home: Path) -> tuple[str, ...]:
+def check_on_cluster(spec: ModelSpec, home: Path) -> ArgumentCheck:
     """Check vLLM's arguments as far as a Ray cluster's version is known; raises `BAD_SPEC`."""
     engine = ENGINES[EngineName.VLLM]
     if spec.engine.name == EngineName.CUSTOM or engine.argument_rules is None:
-        return ()
+        return ArgumentCheck()
     schema = schema_on_cluster(spec, home)
     return check_arguments(spec.engine, engine.argument_rules, schema, shipped_schemas)
 
@@ -95,11 +90,11 @@ def schema_on_cluster(spec: ModelSpec, home: Path) -> Schema:
 def schema_for_plan(
     engine: Engine, host: HostSnapshot, image: Image | None, home: Path
 ) -> Schema | None:
-    """The arguments that a plan is written with; None for an engine that has its own parser.
+    """The arguments that a plan is written with; None for an engine whose plans need none.
 
     Where the version is not known it is the newest that moorage knows.
     """
-    if engine.takes_arguments_of is None:
+    if not engine.planned_by_version:
         return None
     store, every = _known_to(engine, home)
     return _schema_of(engine, host, image, store) or every()[0]

@@ -9,6 +9,10 @@ from moorage.engines.vllm.companions import adapters
 from moorage.models.pin import AssetRole
 from moorage.models.source import Companion
 
+NO_CACHE = "--no-cache-prompt"
+ADAPTERS_SINCE = 7827
+"""The first build of which it is known that it has the option above."""
+
 SEPARATORS = ':,"'
 """Characters with which `--lora-scaled` separates files and scales."""
 
@@ -24,14 +28,21 @@ def adapter_flags(request: LaunchRequest) -> tuple[Flag, ...]:
         return ()
     return (
         spec_flag("lora: applied where a request says so", "--lora-scaled", files),
-        derived_flag("what an adapter computed is not the model's own", "--no-cache-prompt"),
+        derived_flag("what an adapter computed is not the model's own", NO_CACHE),
     )
 
 
 def adapter_refusal(request: LaunchRequest) -> Failure | None:
-    """Why an adapter cannot be loaded: it is for another architecture, or its path is not taken."""
-    served = request.profile.model_type
+    """Why an adapter cannot be loaded: the build is older, it is for another architecture, ..."""
+    served, known = request.profile.model_type, request.arguments
     for item, path in _files(request):
+        if known and NO_CACHE not in known.options:
+            return Failure(
+                Cause.BAD_SPEC,
+                f"lora: build {known.version} of llama.cpp would answer with what an adapter"
+                f" computed for another request: it has no {NO_CACHE}",
+                suggestion=f"Take `engine.version` {ADAPTERS_SINCE} or newer.",
+            )
         made_for = item.model.config.get("model_type")
         if made_for != served:
             return Failure(

@@ -2,7 +2,7 @@
 
 from moorage.common.failures import Cause, Failure
 from moorage.engines.flags import Flag, derived_flag, spec_flag
-from moorage.engines.llama_cpp.options import DRAFTS_SINCE
+from moorage.engines.llama_cpp.options import DRAFTS_SINCE, build_of
 from moorage.engines.request import LaunchRequest
 from moorage.engines.vllm.companions import draft_path
 from moorage.models.files import model_file
@@ -47,9 +47,9 @@ def draft_refusal(request: LaunchRequest) -> Failure | None:
 
 
 def _build(request: LaunchRequest) -> int:
-    """The build that will run, which ends the wheel's version, too; 0 = not known."""
+    """The build that will run; 0 = not known."""
     program = request.host.program(EngineName.LLAMA_CPP)
     there = program.version if program and not request.in_container else ""
     version = request.image.engine_version if request.image else there
-    number = version.rpartition(".")[2]
+    number = build_of(version)
     return int(number) if number.isdecimal() else 0

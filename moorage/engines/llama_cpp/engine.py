@@ -17,15 +17,16 @@ from moorage.engines.llama_cpp.adapters import (
 )
 from moorage.engines.llama_cpp.causes import LOG_CAUSES
 from moorage.engines.llama_cpp.drafts import draft_flags, draft_refusal
-from moorage.engines.llama_cpp.options import ALIASES, check_options
+from moorage.engines.llama_cpp.options import ALIASES, RULES, RULES_OF_WHEEL, build_of
 from moorage.engines.request import LaunchRequest
+from moorage.engines.schema.argument import Rules
 from moorage.engines.vllm.companions import companion_mounts
 from moorage.memory.gguf import CELLS, PROCESS, PROMPT_CACHE
 from moorage.memory.options import wanted_concurrency
 from moorage.models.files import GGUF, model_file, projector_file
 from moorage.models.profile import ModelProfile
 from moorage.placement.placement import CPU
-from moorage.spec import EngineName, EngineSpec, Mode, ModelSpec
+from moorage.spec import EngineName, Mode, ModelSpec
 
 API_KEY = "LLAMA_API_KEY"
 PROGRAM_IN_IMAGE = "/app/llama-server"
@@ -55,6 +56,8 @@ class LlamaCpp(Engine):
         guarded=True,
     )
     aliases = ALIASES
+    argument_rules = RULES
+    planned_by_version = True
     adapter_format = GGUF
     offloads_layers = True
     features = frozenset(
@@ -84,20 +87,7 @@ class LlamaCpp(Engine):
         model = f"{request.engine_model_path}/{model_file(request.files)}"
         return (
             derived_flag("the first file of the model", program, "--model", model),
-            *_projector(request),
-            *_context(request),
-            *_layers(request),
-            *_threads(request),
-            *draft_flags(request),
-            *adapter_flags(request),
-            *_mode(request.profile),
-            derived_flag("its share of the claim", "--cache-ram", str(PROMPT_CACHE // MIB)),
-            default_flag("requests in flight and tokens are read there", "--metrics"),
-            default_flag(
-                "no page of a foreign site may ask the model", "--cors-origins", "localhost"
-            ),
-            default_flag("sizes in the log are kept with the release", "--verbosity", "4"),
-            default_flag("the model is already here", "--offline"),
+            *(flag for flag in _derived(request) if _knows(request, flag)),
         )
 
     def serving_flags(self, request: LaunchRequest) -> tuple[Flag, ...]:
@@ -114,21 +104,55 @@ class LlamaCpp(Engine):
         """It needs none."""
         return ()
 
-    def wrong_arguments(self, spec: EngineSpec, *, in_container: bool) -> Failure | None:
-        """Options that llama-server does not have, or the server in the wheel."""
-        return check_options(spec.arguments, wheel=not in_container)
+    def rules(self, *, in_container: bool) -> Rules:
+        """The server in the wheel, which runs as a process, has some of the options."""
+        return RULES if in_container else RULES_OF_WHEEL
+
+    def argument_version(self, version: str) -> str:
+        """The build."""
+        return build_of(version)
 
     def refusal(self, request: LaunchRequest) -> Failure | None:
         """Refuses drafts and adapters of other kinds."""
         return draft_refusal(request) or adapter_refusal(request)
 
     def warnings(self, request: LaunchRequest) -> tuple[str, ...]:
-        """How requests name the adapters."""
-        return adapter_warnings(request)
+        """How requests name the adapters, and what the build cannot be told."""
+        unknown = [flag for flag in _derived(request) if not _knows(request, flag)]
+        return (
+            *adapter_warnings(request),
+            *(
+                f"{flag.tokens[0]} is left out, the build does not know it: {flag.reason}"
+                for flag in unknown
+            ),
+        )
 
     def extra_mounts(self, request: LaunchRequest) -> tuple[Mount, ...]:
         """Adapters and draft model."""
         return companion_mounts(request)
+
+
+def _derived(request: LaunchRequest) -> tuple[Flag, ...]:
+    """The arguments that follow from spec, seat and mode."""
+    return (
+        *_projector(request),
+        *_context(request),
+        *_layers(request),
+        *_threads(request),
+        *draft_flags(request),
+        *adapter_flags(request),
+        *_mode(request.profile),
+        derived_flag("its share of the claim", "--cache-ram", str(PROMPT_CACHE // MIB)),
+        default_flag("requests in flight and tokens are read there", "--metrics"),
+        default_flag("no page of a foreign site may ask the model", "--cors-origins", "localhost"),
+        default_flag("sizes in the log are kept with the release", "--verbosity", "4"),
+        default_flag("the model is already here", "--offline"),
+    )
+
+
+def _knows(request: LaunchRequest, flag: Flag) -> bool:
+    """Whether the build has an option, as far as is known."""
+    return request.arguments is None or flag.tokens[0] in request.arguments.options
 
 
 def _projector(request: LaunchRequest) -> tuple[Flag, ...]:

@@ -45,6 +45,7 @@ class Argument(Value):
         any_case: Whether choices may be written in any case, with dashes for underscores.
         none: Whether an empty value and `None` stand for no value.
         keys: The only keys of a JSON object that are allowed; empty = any.
+        removed: What the engine says to use instead, where it knows the name only to refuse it.
     """
 
     options: tuple[str, ...]
@@ -56,6 +57,7 @@ class Argument(Value):
     keys: tuple[str, ...] = ()
     required: bool = False
     deprecated: Deprecation | None = None
+    removed: str = ""
 
     @property
     def name(self) -> str:
@@ -114,6 +116,18 @@ class ReservedOption(Value):
     """Why the option is not allowed; empty = it is."""
 
 
+class Subset(Value):
+    """Some of an engine's options: those that a program has that runs in its place."""
+
+    options: frozenset[str]
+    """One name of each."""
+
+    refused: str
+    """Why others are not allowed."""
+
+    suggestion: str
+
+
 class Rules(Value):
     """Rules for an engine's arguments that no schema holds."""
 
@@ -128,3 +142,6 @@ class Rules(Value):
 
     extractable: bool = False
     """Whether `moorage schema` can ask a version for its arguments."""
+
+    subset: Subset | None = None
+    """The options of what runs in place of the engine; None = all of the engine's."""

@@ -1,11 +1,12 @@
 """The check of the user's arguments before anything starts: against one version, or several."""
 
 import difflib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from moorage.common.failures import Cause, Failure
+from moorage.common.values import Value
 from moorage.common.versions import version_key
 from moorage.engines.schema.argument import ReservedOption, Rules, Schema
 from moorage.engines.schema.convert import Problem
@@ -22,9 +23,18 @@ Schemas = Callable[[], Sequence[Schema]]
 """Returns the schemas of all known versions, the newest first."""
 
 
+class ArgumentCheck(Value):
+    """A check that found no mistake."""
+
+    against: str = ""
+    """Engine and version whose arguments were asked; empty = none are known, or none were given."""
+
+    warnings: tuple[str, ...] = ()
+
+
 def check_arguments(
     engine: EngineSpec, rules: Rules, schema: Schema | None, every: Schemas
-) -> tuple[str, ...]:
+) -> ArgumentCheck:
     """Check `engine.args` for the version that will run.
 
     Args:
@@ -33,20 +43,19 @@ def check_arguments(
         schema: Of that version; None = not known, so no argument counts as unknown.
         every: The schemas of all versions.
 
-    Returns:
-        Warnings.
-
     Raises:
         Failure: `BAD_SPEC` with every mistake.
     """
     words = words_of(engine)
     if not words:
-        return ()
+        return ArgumentCheck()
     problems, notes = judge(words, schema, rules, every)
     _require_none(problems)
     # Of a version that is not known, no schema tells that an option is a secret's.
     refuse_secrets(engine)
-    return notes if schema else (*notes, _unchecked(engine, rules))
+    if schema is None:
+        return ArgumentCheck(warnings=(*notes, _unchecked(engine, rules)))
+    return ArgumentCheck(against=f"{schema.engine} {schema.version}", warnings=notes)
 
 
 def check_likely(
@@ -95,7 +104,8 @@ def judge(words: tuple[str, ...], schema: Schema | None, rules: Rules, every: Sc
         for word in reading.stray
     )
     unknown = (_unknown(one, schema, rules, every()) for one in reading.unknown[:MOST_UNKNOWN])
-    problems = (*fields.problems, *reading.problems, *stray, *unknown)
+    absent = _absent(reading, schema, rules)
+    problems = (*fields.problems, *absent, *reading.problems, *stray, *unknown)
     return Judgement(problems, (*fields.notes, *_deprecation_notes(reading, schema)))
 
 
@@ -117,6 +127,17 @@ def _by_fields(
         instead = f"Use `{entry.field}` instead." if entry.field else "Leave it out."
         problems.append(Problem(option=option, message=entry.refused, suggestion=instead))
     return Judgement(tuple(problems), tuple(notes))
+
+
+def _absent(reading: Reading, schema: Schema, rules: Rules) -> Iterator[Problem]:
+    """Options that the engine refuses since it dropped them, or that what runs instead lacks."""
+    for option in dict.fromkeys(reading.given):
+        argument = schema.options[option]
+        if argument.removed:
+            message = f"{rules.title} {schema.version} has dropped it"
+            yield Problem(option=option, message=message, suggestion=f"Use {argument.removed}.")
+        elif (some := rules.subset) and some.options.isdisjoint(argument.options):
+            yield Problem(option=option, message=some.refused, suggestion=some.suggestion)
 
 
 def _unknown(option: str, schema: Schema, rules: Rules, others: Sequence[Schema]) -> Problem:

@@ -10,13 +10,14 @@ import argparse
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, NoReturn
 
 from moorage.common.strict_json import JsonError, decode
 from moorage.common.values import Value
 from moorage.engines.schema.argument import Argument, Grammar, Kind, Schema
 from moorage.engines.schema.convert import NotAccepted, Problem, problem_of, readable
+from moorage.engines.schema.plain_words import plain_options, problems_of
 from moorage.spec.arguments import WRITTEN
 from moorage.spec.tokenize import is_option
 
@@ -164,10 +165,15 @@ class Reader:
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
         self._problems: list[Problem] = []
-        self._parser = _parser(schema, self._problems)
+
+    @cached_property
+    def _parser(self) -> argparse.ArgumentParser:
+        return _parser(self._schema, self._problems)
 
     def read(self, words: Sequence[str]) -> Reading:
         """Read words."""
+        if self._schema.grammar == Grammar.WORDS:
+            return _read_plain(words, self._schema)
         self._problems.clear()
         try:
             line = [MODEL, *rewritten(words, self._schema)]
@@ -189,6 +195,29 @@ class Reader:
 
     def _ended(self, problem: Problem) -> Reading:
         return Reading(problems=(*self._problems, problem))
+
+
+def _read_plain(words: Sequence[str], schema: Schema) -> Reading:
+    given, unknown, stray, problems = list[str](), list[str](), list[str](), list[Problem]()
+    for option, argument, values in plain_options(words, schema):
+        name, equals, value = option.partition("=")
+        if argument:
+            given.append(option)
+            problems += problems_of(option, argument, values)
+        elif not is_option(option):
+            stray.append(option)
+        elif equals and name in schema.options:
+            message = "the value is a word of its own"
+            fix = f"Write `{name} {value}`."
+            problems.append(Problem(option=name, message=message, suggestion=fix))
+        else:
+            unknown.append(option)
+    return Reading(
+        given=tuple(given),
+        unknown=tuple(dict.fromkeys(unknown)),
+        stray=tuple(stray),
+        problems=tuple(problems),
+    )
 
 
 class _Refused(Exception):

@@ -72,6 +72,7 @@ class Triton(Vllm):
     model_paths = ()
     argument_rules = RULES
     takes_arguments_of = EngineName.VLLM
+    planned_by_version = True
     log_causes = (*LOG_CAUSES, *Vllm.log_causes)
 
     def serves(self, spec: ModelSpec, mode: Mode) -> bool:

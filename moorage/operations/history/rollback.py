@@ -162,7 +162,8 @@ def replanned(
         _container(old[seat], base[seat], spec) if seat in old and seat in base else spec
         for seat, spec in by_seat(fresh).items()
     )
-    return fresh.model_copy(update={"containers": containers, "warnings": notes})
+    kept = {"containers": containers, "checked_against": recorded.checked_against}
+    return fresh.model_copy(update={**kept, "warnings": notes})
 
 
 def _container(old: ContainerSpec, base: ContainerSpec, fresh: ContainerSpec) -> ContainerSpec:

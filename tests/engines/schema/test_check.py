@@ -5,7 +5,12 @@ from typing import Any
 import pytest
 
 from moorage.common.failures import Cause, Failure
-from moorage.engines.schema.check import check_arguments, check_likely, likely_versions
+from moorage.engines.schema.check import (
+    ArgumentCheck,
+    check_arguments,
+    check_likely,
+    likely_versions,
+)
 from moorage.spec import EngineSpec
 from tests.engines.schema.shipped import RULES, assert_mistake, judged, schema_of, shipped
 
@@ -229,7 +234,7 @@ def test_a_secret_in_the_arguments_is_refused_for_every_version(
 
 def test_without_a_schema_nothing_is_unknown_and_the_plan_says_how_to_get_one() -> None:
     engine = EngineSpec(image="acme/vllm:7", **TYPO)
-    (note,) = check_arguments(engine, RULES, None, shipped)
+    (note,) = check_arguments(engine, RULES, None, shipped).warnings
     assert "engine.args were not checked" in note
     assert "`moorage schema --image acme/vllm:7`" in note
 
@@ -241,7 +246,7 @@ def test_with_a_schema_the_same_words_are_refused() -> None:
 
 @pytest.mark.parametrize("wish", [{}, {"command": ["/serve"], **TYPO}])
 def test_without_words_for_the_parser_there_is_nothing_to_say(wish: dict[str, Any]) -> None:
-    assert check_arguments(EngineSpec(**wish), RULES, None, shipped) == ()
+    assert check_arguments(EngineSpec(**wish), RULES, None, shipped) == ArgumentCheck()
     likely(wish, "0.32.0")
 
 

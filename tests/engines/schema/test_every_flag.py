@@ -9,18 +9,20 @@ from moorage.engines.registry import ENGINES
 from moorage.engines.schema.argument import Argument, Kind, Schema
 from moorage.engines.schema.reading import Reader, Reading
 from moorage.spec import EngineName
-from tests.engines.schema.shipped import shipped
 from tests.engines.schema.writings import BAD, GOOD
 
+ENGINES_OF_SCHEMAS = (EngineName.VLLM, EngineName.TRANSFORMERS, EngineName.LLAMA_CPP)
 EVERY = list(
     {
-        schema.arguments: schema for schema in (*shipped(), *shipped_schemas(EngineName.TRANSFORMERS))
+        schema.arguments: schema
+        for engine in ENGINES_OF_SCHEMAS
+        for schema in shipped_schemas(engine)
     }.values()
 )
 """Of versions with the same arguments, one."""
 
 NAMES = [f"{schema.engine}-{schema.version}" for schema in EVERY]
-LEAST = {"vllm": 150, "transformers": 20}
+LEAST = {"vllm": 150, "transformers": 20, "llama.cpp": 250}
 
 
 @pytest.mark.parametrize("schema", EVERY, ids=NAMES)
@@ -46,7 +48,7 @@ def test_no_option_belongs_to_two_arguments(schema: Schema) -> None:
     assert len(options) == len(set(options)) > LEAST[schema.engine]
 
 
-@pytest.mark.parametrize("engine", [EngineName.VLLM, EngineName.TRANSFORMERS])
+@pytest.mark.parametrize("engine", [*ENGINES_OF_SCHEMAS, EngineName.SGLANG])
 def test_each_version_is_shipped_once(engine: EngineName) -> None:
     schemas = shipped_schemas(engine)
     versions = [schema.version for schema in schemas]

@@ -1,0 +1,90 @@
+"""Write the arguments of a llama-server as JSON, one argument a line, out of its `--help`.
+
+    llama-server --help | python -m moorage.adapters.engines.extract_llama_cpp_schema BUILD
+
+The xllamacpp wheel, which has no program, prints the same (`llama_cpp_parser.py`). A help text says
+of a number whether it is a whole one by its default only; where it does not, any number counts.
+"""
+
+import re
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from moorage.adapters.engines.extract_vllm_schema import deprecation, document
+
+COLUMN = 40
+"""Where descriptions begin. An option that is longer has its description on the next line."""
+
+OPTION = re.compile(r"(?P<names>-[^\s,]+(?:,\s+-[^\s,]+)*)\s*(?P<hint>.*)")
+NUMBERS = re.compile(r"N|P|L|INDEX|PORT|SECONDS|SEED|SIMILARITY|<0(?:\||\.\.\.)\d+>")
+CHOICES = re.compile(r"[\[{]([\w-]+(?:[|,][\w-]+)+)[\]}]")
+SEVERAL = re.compile(r"[A-Z]+(?: [A-Z]+)+")
+ALLOWED = re.compile(r"allowed values: ((?:\w+, )*\w+)")
+WORD = re.compile(r"'[a-z]+'")
+WHOLE = re.compile(r"default: -?\d+(?![.\d])")
+DECIMAL = re.compile(r"\d\.\d")
+DEPRECATED = re.compile(r"DEPRECATED")
+REMOVED = re.compile(r"the argument has been removed\. use (.+?)(?: \(env: .*)?$")
+
+
+def main() -> None:
+    """Describe the help text on standard input, of the build that is named."""
+    sys.stdout.write(schema_of_help(sys.stdin.read(), sys.argv[1]))
+
+
+def schema_of_help(text: str, build: str) -> str:
+    """The schema as JSON, of what a build prints for `--help`."""
+    rows = [describe(*entry) for entry in entries(text)]
+    return document("llama.cpp", build, rows, grammar="words")
+
+
+def entries(text: str) -> Iterator[tuple[str, str]]:
+    """Each option, with its names and its hint, and its description on one line."""
+    option, description = "", list[str]()
+    for line in [*text.splitlines(), "-"]:
+        if not line.startswith("-"):
+            description.append(line.strip())
+            continue
+        if option:
+            yield option, " ".join(description)
+        is_short = line[COLUMN - 1 : COLUMN] in ("", " ")
+        option, rest = (line[:COLUMN], line[COLUMN:]) if is_short else (line, "")
+        option, description = ("" if line.startswith("-----") else option.strip()), [rest.strip()]
+
+
+def describe(option: str, description: str) -> dict[str, Any]:
+    """One argument. A long name comes first, and one that switches it on before its opposite."""
+    match = OPTION.fullmatch(option)
+    if match is None:
+        raise ValueError(f"no option: {option!r}")
+    names = sorted(
+        re.split(r",\s+", match["names"]),
+        key=lambda name: (not name.startswith("--"), name.startswith("--no-")),
+    )
+    row: dict[str, Any] = {"options": names, **value_of(match["hint"], description)}
+    if removed := REMOVED.search(description):
+        row["removed"] = removed[1]
+    elif DEPRECATED.search(description):
+        row["deprecated"] = deprecation(description)
+    return row
+
+
+def value_of(hint: str, description: str) -> dict[str, Any]:
+    """What an argument takes: kind, number and choices of its values."""
+    if not hint:
+        return {"kind": "switch"}
+    if SEVERAL.fullmatch(hint):
+        return {"kind": "text", "values": len(hint.split())}
+    if match := CHOICES.fullmatch(hint):
+        return {"kind": "text", "choices": sorted(re.split(r"[|,]", match[1]))}
+    if match := ALLOWED.search(description):
+        return {"kind": "text", "choices": sorted(match[1].split(", "))}
+    if not NUMBERS.fullmatch(hint) or WORD.search(description):
+        return {"kind": "text"}
+    is_whole = WHOLE.search(description) and not DECIMAL.search(description)
+    return {"kind": "integer" if is_whole else "number"}
+
+
+if __name__ == "__main__":
+    main()
