@@ -20,7 +20,7 @@ from moorage.engines.schema.argument import Schema
 ROOT = Path(__file__).parents[1]
 ROOMS = ("memory", "models", "placement", "engines", "readiness")
 NOT_READING = ("vllm/options.py", "vllm/ray_cluster.py", "schema/reading.py")
-OTHER_ENGINES = {"sglang", "transformers"}
+OTHER_ENGINES = {"llama_cpp", "sglang", "transformers"}
 """Rooms of engines that have options of their own."""
 
 NAME = re.compile(r'"(--[a-z][a-z-]+)"')
