@@ -39,10 +39,16 @@ def test_a_gguf_file_is_served_replaced_and_retired(workplace: Workplace, tiny_g
     assert seat["ram_bytes"] == sum(terms.values())
     assert terms["prompt_cache"] == PROMPT_CACHE
 
-    other = {"engine": {**AS_PROGRAM, "args": ["--threads-batch 2"]}, "context": 512}
+    other: dict[str, Any] = {
+        "engine": {**AS_PROGRAM, "args": ["--threads-batch 2"]},
+        "context": 512,
+    }
     second = workplace.json("deploy", workplace.spec(source=f"file://{tiny_gguf}", **other))
     assert second["release"]["replaced"] == first["id"]
-    assert second["release"]["plan"]["checked_against"].startswith("llama.cpp ")
+    known = second["release"]["plan"]["checked_against"]
+    assert known.startswith("llama.cpp ")
+    shown = workplace.run("show", second["release"]["id"]).stdout
+    assert f"checked against those of {known}" in shown
     assert completion(workplace, second["release"]) == text
     workplace.run("retire", workplace.named("tiny"))
     assert workplace.is_clean()
