@@ -130,8 +130,11 @@ def _ledger(settings: Settings) -> Check:
 
 
 def _list_schemas(*, as_json: bool) -> None:
-    known = shipped_schemas()
+    known = [item for engine in ENGINES for item in shipped_schemas(engine)]
     if as_json:
-        return dump([{"version": item.version} for item in known])
-    rows = [(item.version, str(len(item.arguments)), str(len(item.options))) for item in known]
-    return print_table(("vLLM", "arguments", "options"), rows)
+        return dump([{"engine": item.engine, "version": item.version} for item in known])
+    rows = [
+        (item.engine, item.version, str(len(item.arguments)), str(len(item.options)))
+        for item in known
+    ]
+    return print_table(("engine", "version", "arguments", "options"), rows)
