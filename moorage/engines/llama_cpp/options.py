@@ -4,7 +4,7 @@ All that it takes, by build, is in `schemas.json`.
 """
 
 from moorage.engines.llama_cpp.wheel import FIELDS
-from moorage.engines.schema.argument import ReservedOption, Rules, Subset
+from moorage.engines.schema.argument import RemovedOption, ReservedOption, Rules, Subset
 
 ALIASES: dict[str, tuple[str, ...]] = {
     "--alias": ("-a",),
@@ -79,6 +79,14 @@ RULES = Rules(
             for field, why, names in REFUSED
             for name in names.split()
         },
+    },
+    removed={
+        name: RemovedOption(instead=f"Use `{instead}`")
+        for name, instead in (
+            ("--checkpoint-every-n-tokens", "--checkpoint-min-step"),
+            ("--clear-idle", "--cache-idle-slots"),
+            ("--no-clear-idle", "--no-cache-idle-slots"),
+        )
     },
 )
 

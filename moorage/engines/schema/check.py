@@ -8,7 +8,13 @@ from typing import NamedTuple
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Value
 from moorage.common.versions import version_key
-from moorage.engines.schema.argument import ReservedOption, Rules, Schema
+from moorage.engines.schema.argument import (
+    Deprecation,
+    RemovedOption,
+    ReservedOption,
+    Rules,
+    Schema,
+)
 from moorage.engines.schema.convert import Problem
 from moorage.engines.schema.reading import Reading, read
 from moorage.images.catalogue import tagged_version
@@ -149,14 +155,13 @@ def _unknown(option: str, schema: Schema, rules: Rules, others: Sequence[Schema]
     newer = [other for other in ordered if version_key(other.version) > here]
     removed = (entry for name, entry in rules.removed.items() if fnmatchcase(option, name))
     entry = next(removed, None)
-    successor = "Leave it out." if entry else "Leave it out, or see the notes of that release."
-    if entry and entry.instead:
-        successor = f"{entry.instead}."
     last = next((i for i in reversed(range(len(older))) if option in older[i].options), None)
     if last is not None:
         gone = [*older, schema][last + 1].version
         return Problem(
-            option=option, message=f"{message}; it is gone since {gone}", suggestion=successor
+            option=option,
+            message=f"{message}; it is gone since {gone}",
+            suggestion=_successor(entry, older[last].options[option].deprecated),
         )
     if first := next((other.version for other in newer if option in other.options), ""):
         return Problem(
@@ -166,8 +171,18 @@ def _unknown(option: str, schema: Schema, rules: Rules, others: Sequence[Schema]
         )
     if entry:
         since = f" since {entry.since}" if entry.since else ""
-        return Problem(option=option, message=f"{message}; it is gone{since}", suggestion=successor)
+        fix = _successor(entry)
+        return Problem(option=option, message=f"{message}; it is gone{since}", suggestion=fix)
     return Problem(option=option, message=message, suggestion=_near(option, schema, others))
+
+
+def _successor(entry: RemovedOption | None, notice: Deprecation | None = None) -> str:
+    """What took the place of a dropped option, as the rules say or the engine itself did."""
+    if entry and entry.instead:
+        return f"{entry.instead}."
+    if notice and notice.instead:
+        return f"Use `{notice.instead}`."
+    return "Leave it out." if entry else "Leave it out, or see the notes of that release."
 
 
 def _near(option: str, schema: Schema, others: Sequence[Schema]) -> str:

@@ -1,8 +1,10 @@
 """vLLM's options: removed ones, and those that fields of the spec stand for.
 
-The version of a removal is stated only where no shipped schema shows
-it: those begin with 0.10. Sources: vLLM's pull requests 22138, 22779 (multi-step), 21470
-(`--task`), 29326 (guided decoding), 36216 (swap space), 49244 (partial prefills).
+The version of a removal is stated only where no shipped schema shows it: those begin with 0.10.
+What takes the place of an option is stated only where its last schema did not.
+
+Sources: vLLM's pull requests 22138, 22779 (multi-step), 21470 (`--task`), 29326 (guided decoding),
+36216 (swap space), 49244 (partial prefills).
 """
 
 from moorage.engines.schema.argument import RemovedOption, ReservedOption
@@ -26,7 +28,6 @@ REMOVED_OPTIONS: dict[str, RemovedOption] = {
         instead="`--reasoning-parser` alone switches it on", since="0.10.0"
     ),
     "--task": RemovedOption(instead="Use `--runner` and `--convert`, or `mode` of the spec"),
-    "--cuda-graph-sizes": RemovedOption(instead="Use `--cudagraph-capture-sizes`"),
     "--max-seq-len-to-capture": RemovedOption(instead="Use `--max-cudagraph-capture-size`"),
     "--rope-scaling": RemovedOption(instead="Use `--hf-overrides`"),
     "--rope-theta": RemovedOption(instead="Use `--hf-overrides`"),
@@ -36,10 +37,8 @@ REMOVED_OPTIONS: dict[str, RemovedOption] = {
     "--num-speculative-tokens": RemovedOption(
         instead="Use `speculative` of the spec, or `--speculative-config`", since="0.8.3"
     ),
-    "--override-pooler-config": RemovedOption(instead="Use `--pooler-config`"),
     "--disable-mm-preprocessor-cache": RemovedOption(instead="Use `--mm-processor-cache-gb 0`"),
     "--num-redundant-experts": RemovedOption(instead="Use `--eplb-config`"),
-    "--log-config-file": RemovedOption(instead="Use `--logging-config.pylogging_config_file`"),
     **{
         name: RemovedOption(since="0.10.0")
         for name in (

@@ -111,7 +111,8 @@ def test_a_build_before_all_of_them_has_none(written: str) -> None:
         ("--port 8000", "--port", "moorage decides how", "`port`"),
         ("--api_key abc", "--api-key", "secrets never stand", "LLAMA_API_KEY"),
         ("--draft-max 8", "--draft-max", "11549 has dropped it", "Use --spec-draft-n-max"),
-        ("--no-mmap", "--no-mmap", "does not know it; it is gone since", ""),
+        ("--no-mmap", "--no-mmap", "gone since 11063", "Use `--load-mode`."),
+        ("--clear-idle", "--clear-idle", "gone since 8929", "Use `--cache-idle-slots`."),
     ],
 )
 def test_what_the_server_would_end_with_is_told_before(

@@ -75,6 +75,7 @@ GONE = (
     ("--task embed", "gone since 0.13.0", "`mode` of the spec"),
     ("--num-scheduler-steps 8", "gone since 0.10.1", "Leave it out."),
     ("--max-seq-len-to-capture 8192", "gone since 0.11.0", "--max-cudagraph-capture-size"),
+    ("--cuda-graph-sizes 4", "gone since 0.13.0", "Use `--cudagraph-capture-sizes`."),
     ("--disable-log-requests", "gone since 0.17.0", "--enable-log-requests"),
     ("--max-num-partial-prefills 2", "gone since 0.27.0", "Leave it out."),
     ("--speculative-model /draft", "it is gone since 0.8.3", "`speculative` of the spec"),
