@@ -21,7 +21,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-from moorage.cli.flows import PREFECT_DEFAULTS
+from moorage.adapters.prefect.home_server import CLIENT_DEFAULTS
 
 REPOSITORY = Path(__file__).parents[1]
 MESSAGE_BYTES = 1 << 20
@@ -58,7 +58,7 @@ class ForkServer:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "tests.forked_programs", str(theirs.fileno())],
                 cwd=REPOSITORY,
-                env={**PREFECT_DEFAULTS, **environment},
+                env={**CLIENT_DEFAULTS, **environment},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
