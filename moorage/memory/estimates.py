@@ -11,6 +11,7 @@ from moorage.common.refusal import Refusal
 from moorage.common.units import MIB, human_bytes
 from moorage.memory.engine_setup import EngineSetup
 from moorage.memory.facts import Facts
+from moorage.memory.graph_place import Place, graph_place
 from moorage.memory.layer_caches import uses_mla
 from moorage.memory.need import Term
 from moorage.memory.options import MemoryOptions
@@ -47,7 +48,7 @@ def step_terms(setup: EngineSetup, caches: bool) -> tuple[Term, ...]:
     stated = setup.options.stated
     return (
         _term("activation", stated.activation, lambda: activation(setup)),
-        _term("cuda_graphs", stated.cuda_graphs, lambda: cuda_graphs(setup, caches)),
+        *_graph_terms(setup, caches),
         _term("buffers", None, lambda: rope_buffers(setup.facts)),
         _term("redundancy", None, lambda: (REDUNDANCY, "held back by vLLM, and small buffers")),
         *_sampling_terms(setup),
@@ -89,7 +90,9 @@ def sampling(setup: EngineSetup) -> tuple[int, str]:
     """
     logits, formula = _logits(setup)
     layer, _ = _layer(setup)
-    return max(0, logits - layer), f"{formula} - {human_bytes(layer)} of a layer"
+    stream = _stream(setup)
+    reason = f"{formula} + {human_bytes(stream)} - {human_bytes(layer)} of a layer"
+    return max(0, logits + stream - layer), reason
 
 
 def cuda_graphs(setup: EngineSetup, caches: bool) -> tuple[int, str]:
@@ -127,6 +130,24 @@ def _term(
     except Refusal as why:
         raise unknown(f"no estimate of {name}: {why}; `memory.{name}` states its bytes") from None
     return Term(name=name, bytes=size, exact=False, inside=inside, reason=reason)
+
+
+def _graph_terms(setup: EngineSetup, caches: bool) -> tuple[Term, ...]:
+    """On top of the share where they may be, and within it too where that is not sure.
+
+    Too small a share would leave too little for the KV cache, and vLLM would not start.
+    """
+    stated = setup.options.stated.cuda_graphs
+    graphs = _term("cuda_graphs", stated, lambda: cuda_graphs(setup, caches))
+    if not graphs.bytes:
+        return (graphs,)
+    place, why = graph_place(setup)
+    reason, inside = f"{graphs.reason}; {why}", place is Place.INSIDE
+    graphs = graphs.model_copy(update={"inside": inside, "reason": reason})
+    if place is not Place.EITHER:
+        return (graphs,)
+    reserve = (graphs.bytes, "as much within the share, for it may be set aside there")
+    return graphs, _term("graph_reserve", None, lambda: reserve)
 
 
 def _sampling_terms(setup: EngineSetup) -> tuple[Term, ...]:

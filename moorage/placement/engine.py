@@ -8,6 +8,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.versions import version_key
 from moorage.inventory.fleet_engines import EngineVersion
 from moorage.inventory.snapshot import FleetSnapshot
+from moorage.memory.need import DESCRIBED
 from moorage.memory.options import LoraOptions
 from moorage.models.files import GGUF
 from moorage.models.pin import AssetRole
@@ -98,6 +99,10 @@ class EngineTraits(ABC):
         `lora` are the adapters that were counted, of `lora` and `lora_updates`.
         """
         return ()
+
+    def vllm_version(self, version: str) -> str:  # noqa: ARG002
+        """The vLLM whose memory one of its versions takes; empty = not known."""
+        return DESCRIBED
 
 
 Engines = Mapping[EngineName, EngineTraits]

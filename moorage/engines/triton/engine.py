@@ -104,6 +104,10 @@ class Triton(Vllm):
         """The version of vLLM that is in a release of Triton."""
         return vllm_of(version)
 
+    def vllm_version(self, version: str) -> str:
+        """Its backend's."""
+        return vllm_of(version)
+
     def remedy(self, failure: Failure, need: Need | None) -> Remedy | None:  # noqa: ARG002
         """None: its arguments are in a file, which a second try would leave as it is."""
         return None

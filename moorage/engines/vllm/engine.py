@@ -198,6 +198,10 @@ class Vllm(Engine):
         """Those of adapters and drafts."""
         return memory_arguments(lora, spec.speculative, spec.engine.arguments)
 
+    def vllm_version(self, version: str) -> str:
+        """It is vLLM itself."""
+        return version
+
     @property
     def memory_reader(self) -> Callable[[str], Measured | None]:
         """Reads the lines of its memory profiling."""
