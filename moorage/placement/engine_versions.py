@@ -20,24 +20,28 @@ def engine_versions(
     found: dict[str, dict[str, None]] = {}
     for kind, host in _unlike(engine, fleet):
         try:
-            found.setdefault(kind, {})[_version_on(spec, engine, host, kind)] = None
+            version = _version_on(spec, engine, host, kind)
         except (Refusal, Failure):
             continue
+        found.setdefault(kind, {})[version] = None
     return {kind: tuple(versions) for kind, versions in found.items()}
 
 
 def _unlike(
     engine: EngineTraits, fleet: FleetSnapshot | None
 ) -> Iterator[tuple[str, HostSnapshot]]:
-    """One of the hosts with the same runtimes, program, driver and images, for each type."""
+    """One of the hosts with the same runtimes, program, driver and images, for each type.
+
+    What a fleet says about an engine is the same for all of its hosts.
+    """
     seen = set()
     for host in fleet.hosts if fleet else ():
-        program = host.program(engine.name)
-        shared = (host.runtimes, host.architecture, id(host.engines), id(host.catalogue))
-        for kind in dict.fromkeys(one.type for one in host.accelerators):
+        program = host.program(engine.name) if host.programs else None
+        shared = (host.runtimes, host.architecture, program, host.catalogue)
+        for kind in {one.type for one in host.accelerators}:
             device = host.first(kind)
-            driver = (device.runtime_version, device.family) if device else ()
-            key = (kind, program.version if program else None, driver, shared)
+            assert device is not None
+            key = (kind, device.runtime_version, device.family, shared)
             if key not in seen:
                 seen.add(key)
                 yield kind, host

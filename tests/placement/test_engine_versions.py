@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from moorage.engines.registry import ENGINES
+from moorage.inventory.snapshot import HostSnapshot, Program
+from moorage.memory.demand import memory_model
+from moorage.memory.need import DESCRIBED
+from moorage.models.profile import derive_profile
+from moorage.placement.demand import Subject
+from moorage.placement.engine_versions import engine_versions
+from moorage.placement.propose import propose
+from moorage.spec import EngineName, RuntimeName
+from tests.builders import a_fleet, a_host, a_model, a_spec, an_accelerator
+from tests.memory.models import known
+
+VLLM = ENGINES[EngineName.VLLM]
+DOCKER = {"runtimes": (RuntimeName.DOCKER,)}
+
+
+def a_process_host(version: str, **facts: Any) -> HostSnapshot:
+    program = Program(engine=EngineName.VLLM, path="/opt/vllm", version=version)
+    return a_host(runtimes=(RuntimeName.PROCESS,), programs=(program,), **facts)
+
+
+@pytest.mark.parametrize(
+    ("engine", "hosts", "expected"),
+    [
+        ({}, [a_host(**DOCKER)], {"cuda": ("0.32.0",)}),
+        ({"version": "0.28.0"}, [a_host(**DOCKER)], {"cuda": ("0.28.0",)}),
+        ({"image": "own/vllm:7"}, [a_host(**DOCKER)], {"cuda": ("",)}),
+        ({}, [a_process_host("0.26.0")], {"cuda": ("0.26.0",)}),
+        ({}, [a_process_host("")], {"cuda": ("",)}),
+        (
+            {},
+            [a_host(**DOCKER), a_process_host("0.26.0", name="second")],
+            {"cuda": ("0.32.0", "0.26.0")},
+        ),
+        ({"version": "0.28.0"}, [a_process_host("0.26.0")], {}),
+        ({}, [a_host(accelerators=())], {}),
+    ],
+    ids=["tested", "stated", "own image", "program", "unknown program", "two", "another", "none"],
+)
+def test_the_versions_are_those_of_images_and_programs(
+    engine: dict[str, Any], hosts: list[HostSnapshot], expected: dict[str, tuple[str, ...]]
+) -> None:
+    assert engine_versions(a_spec(engine=engine), VLLM, a_fleet(*hosts)) == expected
+
+
+def test_without_a_fleet_nothing_is_known() -> None:
+    assert engine_versions(a_spec(), VLLM, None) == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "expected"),
+    [
+        (EngineName.VLLM, "0.26.0", "0.26.0"),
+        (EngineName.TRITON, "26.07", "0.24.0"),
+        (EngineName.TRITON, "99.01", ""),
+        (EngineName.SGLANG, "0.5.23", DESCRIBED),
+    ],
+)
+def test_each_engine_knows_whose_memory_it_takes(
+    name: EngineName, version: str, expected: str
+) -> None:
+    assert ENGINES[name].vllm_version(version) == expected
+
+
+@pytest.mark.parametrize(("version", "inside"), [("0.26.0", False), ("0.30.0", True)])
+def test_the_claim_of_a_seat_follows_the_version_that_is_installed(
+    version: str, inside: bool
+) -> None:
+    config, headers = known("mistral-7b-v0.1")
+    spec, model = a_spec(context=8192), a_model(config=config, headers=headers)
+    profile = derive_profile(spec, model)
+    subject = Subject(spec, profile, memory_model(spec, model, profile))
+    host = a_process_host(version, accelerators=(an_accelerator(),))
+    (seat,) = propose(subject, a_fleet(host), ENGINES).seats
+    assert seat.need
+    graphs = seat.need.term("cuda_graphs")
+    assert graphs
+    assert graphs.inside == inside
+    assert version in graphs.reason
+    assert seat.accelerator_bytes[0] >= sum(term.bytes for term in seat.need.terms)
