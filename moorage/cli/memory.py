@@ -139,8 +139,7 @@ def _model(spec: ModelSpec, resolved: ResolvedModel, kv_cache_dtype: str | None)
 def _versions(spec: ModelSpec, fleet: Fleet) -> tuple[str, ...]:
     """The vLLM that most likely runs, by which graphs count within its share or on top of it."""
     engine = ENGINES.get(spec.engine.stated_name, ENGINES[EngineName.VLLM])
-    likeliest, *_ = versions_by_spec(spec.engine, engine, fleet) or ("",)
-    return (engine.vllm_version(likeliest),)
+    return engine.vllm_versions((versions_by_spec(spec.engine, engine, fleet) or ("",))[:1])
 
 
 def _query(

@@ -1,8 +1,8 @@
 """Estimates of the memory that is neither weights nor KV cache; a spec can state most of them.
 
 Where no other source stands, a formula follows the buffers that vLLM 0.32 allocates. Held against
-vLLM 0.26 on an H100 (`tests/memory/test_measured.py`), a whole claim is 0.1 GiB too small to 0.5
-too large; one estimate alone may be a quarter to four times what is taken.
+vLLM 0.26 on an H100 (`tests/memory/test_measured.py`), a whole claim is up to 0.7 GiB too large;
+one estimate alone may be a quarter to four times what is taken.
 """
 
 from collections.abc import Callable
@@ -35,8 +35,8 @@ NCCL = 512 * MIB
 GRAPHS_BASE, GRAPH_EACH = 256 * MIB, 15 * MIB
 """Bytes for all CUDA graphs and for each one.
 
-51 of them took 0.98 GiB twice on an H100 (32 layers of width 4096) and 0.50 (28 of width 1024). That
-is too little to tell what they grow with, so the larger one counts for all models.
+On an H100 51 of them took 0.98 GiB with 32 layers of width 4096, and 0.50 with 28 of width 1024.
+That is too little to tell what they grow with, so the larger one counts for all models.
 """
 
 GRAPH_LIMIT = 512

@@ -4,9 +4,9 @@ vLLM captures graphs when its KV cache is there. A version that measures them be
 bytes aside, within its share. Another one gives those bytes to the cache, and the graphs come on
 top.
 
-Source, read in vLLM 0.10 to 0.33: `v1/worker/gpu_worker.py:determine_available_memory`,
-`profile_cudagraph_memory` of both model runners, `envs.py`, and
-`config/vllm.py:use_v2_model_runner`.
+Source, read in 0.10.2, 0.12 and each minor version from 0.16 to 0.33:
+`v1/worker/gpu_worker.py:determine_available_memory`, `profile_cudagraph_memory` of both model
+runners, `envs.py`, and `config/vllm.py:use_v2_model_runner`.
 """
 
 from collections.abc import Collection
@@ -18,6 +18,7 @@ from moorage.memory.dtypes import quantisation_method
 from moorage.memory.engine_setup import EngineSetup
 from moorage.memory.facts import Facts
 from moorage.memory.layers import Mixer, layer_mixers
+from moorage.memory.need import MemoryQuery
 
 
 class Place(StrEnum):
@@ -89,28 +90,36 @@ def graph_place(setup: EngineSetup) -> tuple[Place, str]:
     if setup.options.kv_bytes is not None:
         return Place.INSIDE, "the size of the KV cache is given"
     versions = setup.query.versions
+    if not versions:
+        return Place.INSIDE, "the engine is not vLLM"
     places = {_place(setup, version) for version in versions}
     place = places.pop() if len(places) == 1 else Place.EITHER
     return place, _reason(place, versions)
 
 
+def may_be_outside(query: MemoryQuery) -> bool:
+    """Whether graphs of some model may come on top of the share."""
+    places = {place for one in query.versions for place in _places(query, one).values()}
+    return not places <= {Place.INSIDE}
+
+
 def _place(setup: EngineSetup, version: str) -> Place:
-    if not version:
-        return Place.EITHER
     if not setup.options.profiles_graphs:
         return Place.OUTSIDE
-    places = {runner: _place_with(setup, version, runner) for runner in Runner}
+    places = _places(setup.query, version)
     if len(set(places.values())) > 1:
         runner = _runner(setup, version)
         return places[runner] if runner else Place.EITHER
     return places[Runner.FIRST]
 
 
-def _place_with(setup: EngineSetup, version: str, runner: Runner) -> Place:
-    since = SET_ASIDE_SINCE.get((setup.query.device_type, runner))
-    if since is None:
-        return Place.EITHER
-    return Place.INSIDE if at_least(version, since) else Place.OUTSIDE
+def _places(query: MemoryQuery, version: str) -> dict[Runner, Place]:
+    found = dict.fromkeys(Runner, Place.EITHER)
+    for runner in Runner:
+        since = SET_ASIDE_SINCE.get((query.device_type, runner))
+        if version and since:
+            found[runner] = Place.INSIDE if at_least(version, since) else Place.OUTSIDE
+    return found
 
 
 def _runner(setup: EngineSetup, version: str) -> Runner | None:

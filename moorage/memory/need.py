@@ -21,7 +21,7 @@ class MemoryQuery:
         tokens: Longest request (`max_model_len`).
         device_name: The accelerator's name; vLLM keeps batches small on an A100.
         device_type: Its type, such as `cuda` and `rocm`.
-        versions: Versions of vLLM that may run; an empty one = unknown.
+        versions: Versions of vLLM that may run, an empty one = unknown; none = another engine.
         concurrency: Requests of that length that the KV cache holds at once.
     """
 

@@ -9,7 +9,7 @@ from moorage.common.units import human_bytes
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.memory.calibration import Measurement
 from moorage.memory.demand import MemoryModel
-from moorage.memory.need import DESCRIBED, CpuNeed, MemoryQuery, Need
+from moorage.memory.need import CpuNeed, MemoryQuery, Need
 from moorage.models.profile import ModelProfile
 from moorage.placement.engine import EngineTraits
 from moorage.placement.engine_versions import Versions, engine_versions
@@ -52,8 +52,7 @@ class Demand:
     """Memory that each accelerator of a kind has to give, by split and context; cached.
 
     Args:
-        versions: By type of accelerator the versions of vLLM that may run; where a type is not
-            there, the one that the rules describe.
+        versions: By type of accelerator the versions of vLLM that may run; none = another engine.
     """
 
     def __init__(
@@ -126,7 +125,7 @@ class Demand:
                 total=kind.total,
                 device_name=kind.name,
                 device_type=kind.type,
-                versions=self.versions.get(kind.type, (DESCRIBED,)),
+                versions=self.versions.get(kind.type, ()),
                 tensor=split.tensor,
                 pipeline=split.pipeline,
                 tokens=tokens,
@@ -201,7 +200,7 @@ class Subject:
         """
         wanted = memory_request(self.spec, self.profile)
         versions = engine_versions(self.spec, engine, fleet)
-        of_vllm = {kind: tuple(map(engine.vllm_version, those)) for kind, those in versions.items()}
+        of_vllm = {kind: engine.vllm_versions(those) for kind, those in versions.items()}
         return Demand(self._memory(engine, fleet, versions), wanted, of_vllm)
 
     def _memory(

@@ -8,7 +8,6 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.versions import version_key
 from moorage.inventory.fleet_engines import EngineVersion
 from moorage.inventory.snapshot import FleetSnapshot
-from moorage.memory.need import DESCRIBED
 from moorage.memory.options import LoraOptions
 from moorage.models.files import GGUF
 from moorage.models.pin import AssetRole
@@ -100,9 +99,9 @@ class EngineTraits(ABC):
         """
         return ()
 
-    def vllm_version(self, version: str) -> str:  # noqa: ARG002
-        """The vLLM whose memory one of its versions takes; empty = not known."""
-        return DESCRIBED
+    def vllm_versions(self, versions: Iterable[str]) -> tuple[str, ...]:  # noqa: ARG002
+        """The vLLM in some of its versions, an empty one = unknown; none = it has no vLLM."""
+        return ()
 
 
 Engines = Mapping[EngineName, EngineTraits]

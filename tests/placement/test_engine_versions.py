@@ -7,7 +7,6 @@ import pytest
 from moorage.engines.registry import ENGINES
 from moorage.inventory.snapshot import HostSnapshot, Program
 from moorage.memory.demand import memory_model
-from moorage.memory.need import DESCRIBED
 from moorage.models.profile import derive_profile
 from moorage.placement.demand import Subject
 from moorage.placement.engine_versions import engine_versions
@@ -56,16 +55,16 @@ def test_without_a_fleet_nothing_is_known() -> None:
 @pytest.mark.parametrize(
     ("name", "version", "expected"),
     [
-        (EngineName.VLLM, "0.26.0", "0.26.0"),
-        (EngineName.TRITON, "26.07", "0.24.0"),
-        (EngineName.TRITON, "99.01", ""),
-        (EngineName.SGLANG, "0.5.23", DESCRIBED),
+        (EngineName.VLLM, "0.26.0", ("0.26.0",)),
+        (EngineName.TRITON, "26.07", ("0.24.0",)),
+        (EngineName.TRITON, "99.01", ("",)),
+        (EngineName.SGLANG, "0.5.23", ()),
     ],
 )
-def test_each_engine_knows_whose_memory_it_takes(
-    name: EngineName, version: str, expected: str
+def test_each_engine_knows_which_vllm_it_has(
+    name: EngineName, version: str, expected: tuple[str, ...]
 ) -> None:
-    assert ENGINES[name].vllm_version(version) == expected
+    assert ENGINES[name].vllm_versions([version]) == expected
 
 
 @pytest.mark.parametrize(("version", "inside"), [("0.26.0", False), ("0.30.0", True)])

@@ -1,6 +1,6 @@
 """The vLLM OpenAI-compatible server as an engine."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import ClassVar
 
 from moorage.common.failures import Cause, Failure
@@ -198,9 +198,9 @@ class Vllm(Engine):
         """Those of adapters and drafts."""
         return memory_arguments(lora, spec.speculative, spec.engine.arguments)
 
-    def vllm_version(self, version: str) -> str:
+    def vllm_versions(self, versions: Iterable[str]) -> tuple[str, ...]:
         """It is vLLM itself."""
-        return version
+        return tuple(versions)
 
     @property
     def memory_reader(self) -> Callable[[str], Measured | None]:
