@@ -16,7 +16,7 @@ from tests.builders import a_fleet, a_host, a_model, a_spec, an_accelerator
 from tests.memory.models import known
 
 VLLM = ENGINES[EngineName.VLLM]
-DOCKER = {"runtimes": (RuntimeName.DOCKER,)}
+DOCKER = a_host(runtimes=(RuntimeName.DOCKER,))
 
 
 def a_process_host(version: str, **facts: Any) -> HostSnapshot:
@@ -27,14 +27,14 @@ def a_process_host(version: str, **facts: Any) -> HostSnapshot:
 @pytest.mark.parametrize(
     ("engine", "hosts", "expected"),
     [
-        ({}, [a_host(**DOCKER)], {"cuda": ("0.32.0",)}),
-        ({"version": "0.28.0"}, [a_host(**DOCKER)], {"cuda": ("0.28.0",)}),
-        ({"image": "own/vllm:7"}, [a_host(**DOCKER)], {"cuda": ("",)}),
+        ({}, [DOCKER], {"cuda": ("0.32.0",)}),
+        ({"version": "0.28.0"}, [DOCKER], {"cuda": ("0.28.0",)}),
+        ({"image": "own/vllm:7"}, [DOCKER], {"cuda": ("",)}),
         ({}, [a_process_host("0.26.0")], {"cuda": ("0.26.0",)}),
         ({}, [a_process_host("")], {"cuda": ("",)}),
         (
             {},
-            [a_host(**DOCKER), a_process_host("0.26.0", name="second")],
+            [DOCKER, a_process_host("0.26.0", name="second")],
             {"cuda": ("0.32.0", "0.26.0")},
         ),
         ({"version": "0.28.0"}, [a_process_host("0.26.0")], {}),
