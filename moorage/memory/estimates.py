@@ -146,7 +146,7 @@ def _graph_terms(setup: EngineSetup, caches: bool) -> tuple[Term, ...]:
     if not graphs.bytes:
         return (graphs,)
     place, why = graph_place(setup)
-    reason, inside = f"{graphs.reason}; {why}", place is Place.INSIDE
+    reason, inside = "; ".join(filter(None, (graphs.reason, why))), place is Place.INSIDE
     graphs = graphs.model_copy(update={"inside": inside, "reason": reason})
     if place is not Place.EITHER:
         return (graphs,)

@@ -91,7 +91,7 @@ def graph_place(setup: EngineSetup) -> tuple[Place, str]:
         return Place.INSIDE, "the size of the KV cache is given"
     versions = setup.query.versions
     if not versions:
-        return Place.INSIDE, "the engine is not vLLM"
+        return Place.INSIDE, ""
     places = {_place(setup, version) for version in versions}
     place = places.pop() if len(places) == 1 else Place.EITHER
     return place, _reason(place, versions)
@@ -104,13 +104,15 @@ def may_be_outside(query: MemoryQuery) -> bool:
 
 
 def _place(setup: EngineSetup, version: str) -> Place:
-    if not setup.options.profiles_graphs:
+    profiles, places = setup.options.profiles_graphs, _places(setup.query, version)
+    if profiles is False:
         return Place.OUTSIDE
-    places = _places(setup.query, version)
+    place = places[Runner.FIRST]
     if len(set(places.values())) > 1:
         runner = _runner(setup, version)
-        return places[runner] if runner else Place.EITHER
-    return places[Runner.FIRST]
+        place = places[runner] if runner else Place.EITHER
+    # 0.18 and 0.19 use their estimate where the user turns it on.
+    return Place.EITHER if profiles and place is Place.OUTSIDE else place
 
 
 def _places(query: MemoryQuery, version: str) -> dict[Runner, Place]:

@@ -110,8 +110,8 @@ class MemoryOptions(CacheOptions):
         chunked_prefill: Whether long prompts are cut into steps.
         dtype: Element type of the parameters; empty = the model's.
         graph_limit: Largest batch for which a graph is captured.
-        profiles_graphs: Whether vLLM may set memory aside for graphs, as `engine.env` says.
-        second_runner: Whether vLLM takes its second model runner, as `engine.env` says.
+        profiles_graphs: Whether vLLM sets aside what it estimates for graphs.
+        second_runner: Whether vLLM takes its second model runner.
         unsettled_runner: Whether an argument may decide about that.
         kv_bytes: Bytes of the KV cache on each rank; None = as many as the requests need.
         overrides: Keys of config.json that are replaced (`--hf-overrides`).
@@ -127,7 +127,7 @@ class MemoryOptions(CacheOptions):
     enforce_eager: bool = False
     graph_limit: int | None = None
     graph_sizes: int | None = None
-    profiles_graphs: bool = True
+    profiles_graphs: bool | None = None
     second_runner: bool | None = None
     unsettled_runner: bool = False
     kv_bytes: int | None = None
@@ -172,10 +172,8 @@ UNSETTLED_RUNNER = (
 Source: `config/vllm.py:_get_v2_model_runner_unsupported_features`.
 """
 
-PROFILES_GRAPHS, SECOND_RUNNER = (
-    "VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS",
-    "VLLM_USE_V2_MODEL_RUNNER",
-)
+PROFILES_GRAPHS = "VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS"
+SECOND_RUNNER = "VLLM_USE_V2_MODEL_RUNNER"
 """Variables of vLLM, 0 or 1 (`envs.py`)."""
 
 DTYPES = {"half": "float16", "float16": "float16", "bfloat16": "bfloat16", "auto": ""}
@@ -199,7 +197,7 @@ def memory_options(
     Raises:
         Failure: `BAD_SPEC` when a value is malformed.
     """
-    args, variables = spec.engine.arguments, spec.engine.env
+    args = spec.engine.arguments
     sizes = args.values("--cudagraph-capture-sizes")
     return MemoryOptions(
         batched_tokens=args.whole_number("--max-num-batched-tokens"),
@@ -212,9 +210,9 @@ def memory_options(
         enforce_eager=bool(args.switch("--enforce-eager")),
         graph_limit=args.whole_number("--max-cudagraph-capture-size"),
         graph_sizes=None if sizes is None else len(sizes),
-        profiles_graphs=variables.get(PROFILES_GRAPHS) != "0",
-        second_runner=None if SECOND_RUNNER not in variables else variables[SECOND_RUNNER] != "0",
-        unsettled_runner=any(args.has(flag) for flag in UNSETTLED_RUNNER),
+        profiles_graphs=_flag(spec.engine.env, PROFILES_GRAPHS),
+        second_runner=_flag(spec.engine.env, SECOND_RUNNER),
+        unsettled_runner=any(map(args.states, UNSETTLED_RUNNER)),
         enable_expert_parallel=bool(args.switch("--enable-expert-parallel")),
         block_size=args.whole_number("--block-size") or None,  # 0: vLLM chooses
         kv_bytes=args.whole_number("--kv-cache-memory-bytes"),
@@ -236,6 +234,10 @@ def wanted_concurrency(spec: ModelSpec, tokens: int) -> int:
     if spec.concurrency != "auto":
         return spec.concurrency
     return max(1, -(-CACHED_TOKENS // tokens))
+
+
+def _flag(variables: Mapping[str, str], name: str) -> bool | None:
+    return variables[name] != "0" if name in variables else None
 
 
 def _covered(args: EngineArguments, flag: str) -> Any:

@@ -62,7 +62,7 @@ def options(draw: st.DrawFn) -> MemoryOptions:
         max_seqs=draw(st.none() | st.integers(1, 2048)),
         second_runner=draw(st.sampled_from((None, None, False, True))),
         unsettled_runner=draw(st.booleans()),
-        profiles_graphs=draw(st.booleans()),
+        profiles_graphs=draw(st.none() | st.booleans()),
         stated=MemorySpec.model_validate({} if graphs is None else {"cuda_graphs": graphs}),
     )
 

@@ -76,6 +76,8 @@ def test_quantised_weights_stayed_longer_on_the_first_runner(
         ({"second_runner": False}, {"versions": ("0.26.0",)}, INSIDE),
         ({"second_runner": True}, {"versions": ("0.20.0",)}, OUTSIDE),
         ({"profiles_graphs": False}, {"versions": ("0.32.0",)}, OUTSIDE),
+        ({"profiles_graphs": True}, {"versions": ("0.19.0",)}, EITHER),
+        ({}, {"versions": ()}, INSIDE),  # another engine
         ({}, {"versions": ("0.22.0",), "device_type": "rocm"}, OUTSIDE),
         ({"second_runner": False}, {"versions": ("0.26.0",), "device_type": "rocm"}, INSIDE),
         ({}, {"versions": ("0.32.0",), "device_type": "xpu"}, EITHER),
@@ -110,17 +112,18 @@ def test_what_may_be_in_either_place_is_counted_in_both() -> None:
 @pytest.mark.parametrize(
     ("engine", "expected"),
     [
-        ({}, (True, None, False)),
-        ({"env": {"VLLM_USE_V2_MODEL_RUNNER": "1"}}, (True, True, False)),
-        ({"env": {"VLLM_USE_V2_MODEL_RUNNER": "0"}}, (True, False, False)),
+        ({}, (None, None, False)),
+        ({"env": {"VLLM_USE_V2_MODEL_RUNNER": "1"}}, (None, True, False)),
+        ({"env": {"VLLM_USE_V2_MODEL_RUNNER": "0"}}, (None, False, False)),
         ({"env": {"VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS": "0"}}, (False, None, False)),
         ({"env": {"VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS": "1"}}, (True, None, False)),
-        ({"args": ["--enable-prompt-embeds"]}, (True, None, True)),
+        ({"args": ["--enable-prompt-embeds"]}, (None, None, True)),
+        ({"args": ["--compilation-config.mode=2"]}, (None, None, True)),
     ],
     ids=str,
 )
 def test_the_spec_may_choose_the_runner_and_turn_the_estimate_off(
-    engine: dict[str, Any], expected: tuple[bool, bool | None, bool]
+    engine: dict[str, Any], expected: tuple[bool | None, bool | None, bool]
 ) -> None:
     found = memory_options(a_spec(engine=engine))
     assert (found.profiles_graphs, found.second_runner, found.unsettled_runner) == expected
