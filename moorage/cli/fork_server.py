@@ -26,9 +26,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO
 
-import flows
-import moorage
-import tasks
 from moorage.adapters.prefect.home_server import CLIENT_DEFAULTS, running_server
 from moorage.adapters.system.garbage import look_for_garbage_rarely
 from moorage.adapters.system.surroundings import surroundings
@@ -43,7 +40,7 @@ MODULES = (
 )
 """What commands import, besides `LATE_IMPORTS` of flows."""
 
-OURS = (moorage, flows, tasks)
+OURS = [Path(__file__).parents[2] / name for name in ("moorage", "flows", "tasks")]
 LOCK, LOG = "commands.lock", "commands.log"
 LOCK_SECONDS, POLL_SECONDS = 10.0, 0.05
 SETTLED_SECONDS = 60.0
@@ -195,7 +192,9 @@ class ForkServer:
     def _forget(self) -> None:
         """Close, in a fork, what is not its own."""
         signal.set_wakeup_fd(-1)
-        for one in (self._events, self._listening, self._lock, *self._commands.values()):
+        self._events.close()
+        self._lock.close()
+        for one in (self._listening, *self._commands.values()):
             one.close()
 
 
@@ -228,7 +227,7 @@ def _code() -> tuple[int, ...]:
 
 def _times_of_our_files() -> Iterator[int]:
     for package in OURS:
-        for folder, _, files in os.walk(package.__path__[0]):
+        for folder, _, files in os.walk(package):
             for file in sorted(files):
                 if file.endswith(".py"):
                     yield os.stat(os.path.join(folder, file)).st_mtime_ns

@@ -94,8 +94,11 @@ def _take(files: list[int]) -> None:
 
 def _stream(number: int, mode: str, before: TextIO) -> TextIO:
     """A standard stream as the interpreter opens it: errors are written at once."""
-    kept = {"encoding": before.encoding, "errors": before.errors, "closefd": False}
-    return cast("TextIO", open(number, mode, 1 if number == 2 else -1, **kept))
+    buffering = 1 if number == 2 else -1
+    text = open(  # noqa: SIM115  (it stays open)
+        number, mode, buffering, before.encoding, before.errors, closefd=False
+    )
+    return cast("TextIO", text)
 
 
 def _hear_signals(*, ignored: list[int]) -> None:

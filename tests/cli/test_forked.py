@@ -59,7 +59,7 @@ class Home:
         command = self.begin(*words, **more)
         output, _ = command.communicate()
         self.errors.seek(0)
-        shown, imported = [], []
+        shown, imported = list[str](), list[str]()
         for line in self.errors:
             (imported if line.startswith("import time:") else shown).append(line)
         return command.returncode, output + "".join(shown), IMPORT not in "".join(imported)

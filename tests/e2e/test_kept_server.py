@@ -66,8 +66,8 @@ def test_the_server_is_kept_killed_and_started_anew(
     command = [sys.executable, "-m", "moorage.cli", "deploy", str(again)]
     with subprocess.Popen(command, env=alone.environment, stderr=subprocess.PIPE) as forked:
         until(psutil.Process(forking).children)
-        _, errors = forked.communicate()
-        assert forked.returncode == 0, errors
+        _, said = forked.communicate()
+        assert forked.returncode == 0, said
 
     slow = alone.spec("slow", engine=process_engine(lifecycle_program, "deaf"))
     deploying = alone.start("deploy", slow, "--json")
