@@ -29,7 +29,6 @@ from moorage.adapters.prefect.home_server import (
     running_server,
 )
 from moorage.adapters.prefect.new_database import provide_database
-from moorage.adapters.secrets import KEPT_VARIABLE
 from moorage.adapters.system.settings import Settings
 from moorage.cli.fork_server import start_fork_server
 from moorage.cli.output import LostApi, err, leave
@@ -125,12 +124,12 @@ def run_flow(
 
 @contextmanager
 def _later_ones_forked(environment: Mapping[str, str]) -> Iterator[None]:
-    """Have later commands with these variables forked, where this one uses the kept server."""
+    """Have later commands with these variables forked, where a server of this home runs."""
     try:
         yield
     finally:
         settings = Settings()
-        if settings.forked and KEPT_VARIABLE in os.environ:
+        if settings.forked:
             start_fork_server(settings.root, environment)
 
 

@@ -2,8 +2,8 @@
 
     python -m moorage.cli.fork_server HOME PID
 
-A command that used the kept Prefect server starts it at its end, and it ends with that server. It
-listens in the home's private folder, to processes of its own user in the same surroundings. One
+A command that ran a flow starts it at its end where a Prefect server of this home runs, with which
+it ends. It listens in the home's private folder, to processes of its own user in the same surroundings. One
 that finds other code than it has imported ends at once. Each fork imports the command itself, which
 looks at the terminal meanwhile.
 """
@@ -36,7 +36,7 @@ MODULES = (
     *("flows.apply_models", "flows.deploy_model", "flows.dry_run", "flows.redeploy_models"),
     *("flows.reconcile_fleet", "flows.retire_model", "flows.rollback_model"),
     *("moorage.adapters.prefect.api_login", "moorage.adapters.prefect.run_processes"),
-    *("rich.progress", "rich.table", "typer"),
+    *("rich.progress", "rich.table", "typer.rich_utils"),
 )
 """What commands import, besides `LATE_IMPORTS` of flows."""
 
@@ -62,7 +62,7 @@ def start_fork_server(home: Path, environment: Mapping[str, str]) -> None:
                 return
             os.kill(running, signal.SIGTERM)
     server = running_server(home)
-    if server is None or not server.kept:
+    if server is None:
         return
     with _open_private(home / FOLDER / LOG, "w") as log:
         subprocess.Popen(

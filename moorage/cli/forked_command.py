@@ -18,6 +18,8 @@ from moorage.cli.forked import ACCEPTED, HANDED_ON, HEADER_BYTES
 EARLY = (
     *("MOORAGE_TASK_RUNNER", "PREFECT_", "RAY_", "HF_", "HUGGINGFACE_", "TRANSFORMERS_"),
     *("PYTHON", "HOME", "LANG", "LC_", "TZ", "XDG_CACHE_", "XDG_CONFIG_", "XDG_DATA_"),
+    # Of Typer's help.
+    *("TERMINAL_WIDTH", "FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "_TYPER_"),
 )
 """How variables begin that are read while modules are imported; a command reads all others."""
 

@@ -31,8 +31,8 @@ class Home:
     def __init__(self, folder: Path, *program: str) -> None:
         self.folder, self.api = folder, folder / "home" / "api"
         self.api.mkdir(parents=True, mode=0o700)
-        variables = {name: value for name, value in os.environ.items() if name != "MOORAGE_HOME"}
-        self.environment = {**variables, "MOORAGE_HOME": str(folder / "home")}
+        own = {"MOORAGE_HOME": str(folder / "home"), "MOORAGE_FORKED": "1"}
+        self.environment = {**os.environ, **own}
         self.errors = (folder / "errors").open("a+")
         self.prefect_server = subprocess.Popen(["sleep", "1000"])
         words = [*(program or ("-m", "moorage.cli.fork_server")), str(folder / "home")]

@@ -36,7 +36,7 @@ def alone(workplace: Workplace, tmp_path: Path) -> Iterator[Workplace]:
         if name not in ("PREFECT_API_URL", "PREFECT_API_AUTH_STRING")
     }
     own = {"PREFECT_HOME": str(prepared_home(tmp_path)), "PREFECT_CLIENT_MAX_RETRIES": "0"}
-    workplace.environment = {**variables, **own, "MOORAGE_SERVER": "kept"}
+    workplace.environment = {**variables, **own, "MOORAGE_SERVER": "kept", "MOORAGE_FORKED": "1"}
     yield workplace
     stop_server(workplace.home)
 

@@ -75,7 +75,7 @@ class Settings(BaseModel):
     forked: bool = Field(
         True,
         description="Whether commands are forked off a process that has imported what they need; it"
-        " is there while the kept server is.",
+        " is there while a Prefect server of this home is.",
     )
     serve_hosts: str = Field(
         "",
