@@ -118,10 +118,15 @@ def report(rounds: list[dict[str, Cost]]) -> None:
 
 def processor_seconds(place: Path) -> float:
     """Of all children that have ended, and of the process that forks commands with its own."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
     forking = fork_server_process(place / "home")
     forked = sum(psutil.Process(forking).cpu_times()[:4]) if forking else 0.0
-    return used.ru_utime + used.ru_stime + forked
+    return children_seconds() + forked
+
+
+def children_seconds() -> float:
+    """Processor seconds of all children that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 if __name__ == "__main__":

@@ -3,9 +3,9 @@
     python -m moorage.cli.fork_server HOME PID
 
 A command that ran a flow starts it at its end where a Prefect server of this home runs, with which
-it ends. It listens in the home's private folder, to processes of its own user in the same surroundings. One
-that finds other code than it has imported ends at once. Each fork imports the command itself, which
-looks at the terminal meanwhile.
+it ends. It listens in the home's private folder, to processes of its own user in the same
+surroundings. One that finds other code than it has imported ends at once. Each fork imports the
+command itself, which looks at the terminal meanwhile.
 """
 
 import contextlib
