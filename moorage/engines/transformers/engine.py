@@ -11,14 +11,27 @@ from moorage.engines.base import Engine
 from moorage.engines.flags import Flag, Variable, derived_flag, spec_flag, variable
 from moorage.engines.launch import Link
 from moorage.engines.request import MODELS_FOLDER, LaunchRequest
-from moorage.engines.schema.argument import Rules
-from moorage.engines.transformers.options import RESERVED_OPTIONS
+from moorage.engines.schema.argument import ReservedOption, Rules
 from moorage.models.profile import ModelProfile
 from moorage.placement.placement import CPU
 from moorage.spec import EngineName, Mode
 
 PROCESS_BYTES = 2 * GIB
 """RAM of the server itself; measured 0.5 GiB with a tiny model, the rest is for the requests."""
+
+
+ADDRESS = "moorage decides how the engine is reached, and asks it there"
+THREAD = "SIGTERM would cut off requests in flight: it reaches a server only in the main thread"
+
+RESERVED_OPTIONS: dict[str, ReservedOption] = {
+    "--port": ReservedOption(field="port", refused=ADDRESS),
+    "--host": ReservedOption(field="hosts[].bind", refused=ADDRESS),
+    "--help": ReservedOption(field="", refused="the engine would print its help and end"),
+    "--non-blocking": ReservedOption(field="", refused=THREAD),
+    "--device": ReservedOption(field="placement"),
+    "--trust-remote-code": ReservedOption(field="trust_remote_code"),
+}
+"""By the first name of each option."""
 
 
 class Transformers(Engine):

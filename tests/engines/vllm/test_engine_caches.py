@@ -6,8 +6,8 @@ import pytest
 
 from moorage.common.units import GIB
 from moorage.engines.request import LaunchRequest
-from moorage.engines.transformers import Transformers
-from moorage.engines.vllm import Vllm
+from moorage.engines.transformers.engine import Transformers
+from moorage.engines.vllm.engine import Vllm
 from moorage.engines.vllm.engine_caches import (
     CONNECTOR,
     PLAN_SINCE,
