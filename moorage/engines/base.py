@@ -122,9 +122,14 @@ class Engine(EngineTraits):
         """What is wrong with `engine.args`, of an engine without schemas; None = nothing is."""
         return None
 
-    @abstractmethod
-    def environment(self, request: LaunchRequest) -> tuple[Variable, ...]:
+    def environment(self, request: LaunchRequest) -> tuple[Variable, ...]:  # noqa: ARG002
         """Derived and default variables; the user's override them."""
+        return ()
+
+    def start_of(self, request: LaunchRequest) -> str:
+        """Its program: the installed one of a process, in a container the one on its path."""
+        installed = None if request.in_container else request.host.program(self.name)
+        return installed.path if installed else self.program
 
     def fixed_variables(self, request: LaunchRequest) -> frozenset[str]:  # noqa: ARG002
         """Names of derived variables that the user cannot override."""

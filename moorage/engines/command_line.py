@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from moorage.common.values import Origin
-from moorage.engines.flags import Flag
+from moorage.engines.flags import Flag, derived_flag, spec_flag
 from moorage.engines.request import LaunchRequest
 from moorage.inventory.fleet_engines import EngineVersion
 from moorage.spec import EngineName
@@ -47,6 +47,24 @@ def without_user_flags(
         flag
         for flag in flags
         if not stated.states(flag.tokens[0], *aliases.get(flag.tokens[0], ()))
+    )
+
+
+def port_flag(request: LaunchRequest) -> Flag:
+    """The port on which the engine serves."""
+    stated = Origin.DERIVED if request.spec.port == "auto" else Origin.USER
+    tokens = ("--port", str(request.seat.port))
+    return Flag(tokens=tokens, origin=stated, reason="the port that was claimed")
+
+
+def named_server_flags(request: LaunchRequest) -> tuple[Flag, ...]:
+    """Host, port and served name, as vLLM and SGLang take them."""
+    inside = "inside the container; the host publishes it on its own address"
+    listens = inside if request.publishes else "the host's `bind`"
+    return (
+        derived_flag(listens, "--host", request.listen_address),
+        port_flag(request),
+        spec_flag("the spec's name", "--served-model-name", request.spec.name),
     )
 
 

@@ -2,7 +2,7 @@
 
 from moorage.common.units import GIB
 from moorage.engines.base import Engine
-from moorage.engines.flags import Flag, Variable, derived_flag
+from moorage.engines.flags import Flag, derived_flag
 from moorage.engines.request import LaunchRequest
 from moorage.inventory.snapshot import VENDORS
 from moorage.models.profile import ModelProfile
@@ -35,8 +35,4 @@ class Custom(Engine):
 
     def serving_flags(self, request: LaunchRequest) -> tuple[Flag, ...]:  # noqa: ARG002
         """None: it says with placeholders where its port and name belong."""
-        return ()
-
-    def environment(self, request: LaunchRequest) -> tuple[Variable, ...]:  # noqa: ARG002
-        """None but the user's."""
         return ()

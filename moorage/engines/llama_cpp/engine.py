@@ -6,9 +6,9 @@ As a process it is the server in the xllamacpp wheel, which has no command line 
 
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import MIB
-from moorage.common.values import Origin
 from moorage.engines.base import Busy, Engine
-from moorage.engines.flags import Flag, Variable, default_flag, derived_flag, spec_flag
+from moorage.engines.command_line import port_flag
+from moorage.engines.flags import Flag, default_flag, derived_flag, spec_flag
 from moorage.engines.launch import Mount
 from moorage.engines.llama_cpp.companions import (
     adapter_flags,
@@ -124,9 +124,7 @@ class LlamaCpp(Engine):
 
     def base_command(self, request: LaunchRequest) -> tuple[Flag, ...]:
         """The program and the file of the model, then what follows from spec, seat and mode."""
-        installed = request.host.program(self.name)
-        outside = installed.path if installed else self.program
-        program = PROGRAM_IN_IMAGE if request.in_container else outside
+        program = PROGRAM_IN_IMAGE if request.in_container else self.start_of(request)
         model = f"{request.engine_model_path}/{model_file(request.files)}"
         return (
             derived_flag("the first file of the model", program, "--model", model),
@@ -148,17 +146,11 @@ class LlamaCpp(Engine):
 
     def serving_flags(self, request: LaunchRequest) -> tuple[Flag, ...]:
         """Host, port and served name."""
-        origin = Origin.DERIVED if request.spec.port == "auto" else Origin.USER
-        port = ("--port", str(request.seat.port))
         return (
             derived_flag("where the host lets it listen", "--host", request.listen_address),
-            Flag(tokens=port, origin=origin, reason="the port that was claimed"),
+            port_flag(request),
             spec_flag("the spec's name", "--alias", request.spec.name),
         )
-
-    def environment(self, request: LaunchRequest) -> tuple[Variable, ...]:  # noqa: ARG002
-        """It needs none."""
-        return ()
 
     def wrong_arguments(self, spec: EngineSpec, *, in_container: bool) -> Failure | None:
         """Options that llama-server does not have, or the server in the wheel."""

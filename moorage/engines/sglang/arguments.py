@@ -11,7 +11,7 @@ from moorage.engines.seat import claimed_accelerators
 from moorage.engines.sglang.distributed import host_flags, parallel_flags
 from moorage.engines.sglang.options import EMBEDDING, FRACTION
 from moorage.engines.vllm.companions import adapters, draft_path
-from moorage.engines.vllm.context import length_of
+from moorage.engines.vllm.launch_facts import length_flags
 from moorage.inventory.claims import Resource
 from moorage.models.profile import ModelProfile
 from moorage.placement.placement import Seat
@@ -37,7 +37,7 @@ def derived_flags(request: LaunchRequest) -> tuple[Flag, ...]:
     """Everything between the model and the user's own arguments."""
     trusted = request.spec.trust_remote_code
     return (
-        *_length(request),
+        *length_flags(request, "--context-length"),
         *parallel_flags(request),
         *host_flags(request),
         *_memory(request),
@@ -109,14 +109,6 @@ def adapter_flags(request: LaunchRequest) -> tuple[Flag, ...]:
         *([derived_flag("the largest rank", "--max-lora-rank", str(rank))] if rank else []),
         *([derived_flag(modules, "--lora-target-modules", "all")] if later else []),
     )
-
-
-def _length(request: LaunchRequest) -> tuple[Flag, ...]:
-    length = length_of(request)
-    if length is None:
-        return ()
-    tokens = ("--context-length", str(length.tokens))
-    return (Flag(tokens=tokens, origin=length.origin, reason=length.reason),)
 
 
 def _memory(request: LaunchRequest) -> tuple[Flag, ...]:

@@ -6,7 +6,8 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin
 from moorage.engines.api_key import open_access_warning
 from moorage.engines.base import Engine
-from moorage.engines.flags import Flag, Variable, derived_flag, spec_flag, variable
+from moorage.engines.command_line import named_server_flags
+from moorage.engines.flags import Flag, Variable, derived_flag, variable
 from moorage.engines.launch import Mount
 from moorage.engines.request import LaunchRequest
 from moorage.engines.schema.argument import Rules
@@ -98,17 +99,7 @@ class Sglang(Engine):
 
     def serving_flags(self, request: LaunchRequest) -> tuple[Flag, ...]:
         """Host, port and served name; a follower has them too, and serves only its health."""
-        inside = "inside the container; the host publishes it on its own address"
-        stated = Origin.DERIVED if request.spec.port == "auto" else Origin.USER
-        port = ("--port", str(request.seat.port))
-        return (
-            derived_flag(
-                inside if request.publishes else "the host's `bind`",
-                *("--host", request.listen_address),
-            ),
-            Flag(tokens=port, origin=stated, reason="the port that was claimed"),
-            spec_flag("the spec's name", "--served-model-name", request.spec.name),
-        )
+        return named_server_flags(request)
 
     def environment(self, request: LaunchRequest) -> tuple[Variable, ...]:
         """Offline; over several hosts the interface between them."""

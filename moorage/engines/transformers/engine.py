@@ -5,9 +5,9 @@ starts in a directory that contains the model (as a process: a link to it) under
 """
 
 from moorage.common.units import GIB
-from moorage.common.values import Origin
 from moorage.engines.api_key import open_access_warning
 from moorage.engines.base import Engine
+from moorage.engines.command_line import port_flag
 from moorage.engines.flags import Flag, Variable, derived_flag, spec_flag, variable
 from moorage.engines.launch import Link
 from moorage.engines.request import MODELS_FOLDER, LaunchRequest
@@ -53,12 +53,10 @@ class Transformers(Engine):
 
     def base_command(self, request: LaunchRequest) -> tuple[Flag, ...]:
         """`transformers serve NAME` and the device."""
-        installed = request.host.program(self.name)
-        program = installed.path if installed and not request.in_container else self.program
         on_cpu = request.seat.accelerator_type == CPU
         reason = "the spec's name; the model is there in the working directory"
         flags = [
-            spec_flag(reason, program, "serve", request.spec.name),
+            spec_flag(reason, self.start_of(request), "serve", request.spec.name),
             derived_flag("placed on CPU", "--device", "cpu")
             if on_cpu
             else derived_flag("placed on accelerators", "--device", "auto"),
@@ -69,12 +67,8 @@ class Transformers(Engine):
 
     def serving_flags(self, request: LaunchRequest) -> tuple[Flag, ...]:
         """Host and port."""
-        port = ("--port", str(request.seat.port))
-        origin = Origin.DERIVED if request.spec.port == "auto" else Origin.USER
-        return (
-            derived_flag("the host's `bind`", "--host", request.listen_address),
-            Flag(tokens=port, origin=origin, reason="the port that was claimed"),
-        )
+        listens = derived_flag("the host's `bind`", "--host", request.listen_address)
+        return (listens, port_flag(request))
 
     def environment(self, request: LaunchRequest) -> tuple[Variable, ...]:  # noqa: ARG002
         """Offline: the model is already here."""

@@ -21,7 +21,6 @@ from moorage.engines.triton.options import RULES
 from moorage.engines.triton.repository import REPOSITORY, arguments, repository
 from moorage.engines.vllm.arguments import claimed_flags, derived_flags
 from moorage.engines.vllm.companions import adapters, base_warnings
-from moorage.engines.vllm.context import context_of
 from moorage.engines.vllm.engine import Vllm
 from moorage.engines.vllm.engine_caches import offload_warning
 from moorage.engines.workload import OPENAI
@@ -256,7 +255,7 @@ def _derived(request: LaunchRequest) -> tuple[Flag, ...]:
     model = derived_flag(
         "the model's directory as the engine sees it", "--model", request.engine_model_path
     )
-    return (model, *derived_flags(context_of(request)), *claimed_flags(request))
+    return (model, *derived_flags(request), *claimed_flags(request))
 
 
 def _refused(detail: str, instead: str) -> Failure:

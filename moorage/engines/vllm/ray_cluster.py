@@ -9,8 +9,8 @@ from moorage.engines.flags import Flag, derived_flag, variable
 from moorage.engines.labels import LABEL_ROLE
 from moorage.engines.launch import ContainerSpec, Mount, container_name
 from moorage.engines.request import LaunchRequest
-from moorage.engines.vllm.context import LaunchContext, is_clustered
 from moorage.engines.vllm.distributed import NATIVE_SINCE, topology_of
+from moorage.engines.vllm.launch_facts import is_clustered, version_of
 from moorage.placement.parallelism import Shape
 from moorage.placement.placement import CPU, Seat
 from moorage.placement.role import Role
@@ -150,7 +150,7 @@ WITHOUT_RAY = "0.18.0"
 """First version whose images hold no Ray (vLLM pull request 36170)."""
 
 
-def spanning_refusal(request: LaunchRequest, context: LaunchContext) -> Failure | None:
+def spanning_refusal(request: LaunchRequest) -> Failure | None:
     """The reason not to start a seat of a replica over hosts; None = it may start."""
     if not request.spans_hosts:
         return None
@@ -160,13 +160,14 @@ def spanning_refusal(request: LaunchRequest, context: LaunchContext) -> Failure 
             "engine.command: one line cannot start the different hosts of a replica",
             suggestion="Use `engine.entrypoint` and `engine.args`.",
         )
-    if is_clustered(request) or not context.version:
+    version = version_of(request)
+    if is_clustered(request) or not version:
         return None
-    if at_least(context.version, NATIVE_SINCE) or topology_of(context).shape == Shape.DP_ONLY:
+    if at_least(version, NATIVE_SINCE) or topology_of(request).shape == Shape.DP_ONLY:
         return None
     return Failure(
         Cause.BAD_SPEC,
-        f"engine.distributed: vLLM {context.version} cannot join hosts itself",
+        f"engine.distributed: vLLM {version} cannot join hosts itself",
         suggestion=f"Take vLLM {NATIVE_SINCE} or newer, or set `engine.distributed: ray`.",
     )
 
