@@ -11,6 +11,7 @@ from moorage.common.values import Origin
 from moorage.engines.flags import Variable, variable
 from moorage.engines.launch import Isolation, Mount, Preparation
 from moorage.engines.request import LaunchRequest
+from moorage.images.catalogue import Fit, fit
 from moorage.inventory.devices import DeviceKind, device_kind, device_nodes, sees_others
 from moorage.inventory.snapshot import Accelerator
 from moorage.models.source import ModelFile
@@ -18,8 +19,7 @@ from moorage.placement.placement import CPU
 from moorage.spec import IpcMode, NetworkMode
 
 CUDA = "cuda"
-TAGGED = re.compile(r"cuda(\d+)\.(\d+)")
-NUMBERS = re.compile(r"v?(\d+)(?:\.(\d+))?")
+TAGGED = re.compile(r"cuda(\d+\.\d+)")
 
 
 def isolation(request: LaunchRequest) -> Isolation:
@@ -137,11 +137,10 @@ def by_minor_version(image: str, accelerator_type: str, host_runtime: str) -> bo
         accelerator_type: Of the host.
         host_runtime: Newest CUDA that the host's driver was made for; empty = unknown.
     """
-    tag = image.rpartition("/")[2].partition(":")[2]
-    built, host = TAGGED.search(tag), NUMBERS.match(host_runtime)
-    if accelerator_type != CUDA or not built or not host:
+    built = TAGGED.search(image.rpartition("/")[2].partition(":")[2])
+    if accelerator_type != CUDA or not built:
         return False
-    return built[1] == host[1] and int(built[2]) > int(host[2] or 0)
+    return fit(built[1], host_runtime) is Fit.SAME_MAJOR
 
 
 def visibility(request: LaunchRequest) -> tuple[Variable, ...]:

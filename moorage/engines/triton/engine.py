@@ -24,7 +24,7 @@ from moorage.engines.vllm.companions import adapters, base_warnings
 from moorage.engines.vllm.engine import Vllm
 from moorage.engines.vllm.engine_caches import offload_warning
 from moorage.engines.workload import OPENAI
-from moorage.images.triton_releases import vllm_of
+from moorage.images.catalogue import vllm_of
 from moorage.memory.need import Need
 from moorage.models.profile import ModelProfile
 from moorage.readiness.protocol import Phase, Probe, triton_request
