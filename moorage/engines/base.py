@@ -8,14 +8,8 @@ from moorage.common.failures import Failure
 from moorage.common.values import Origin, Value
 from moorage.engines.api_key import generated_key
 from moorage.engines.command_line import own_command, start_flags, without_user_flags
-from moorage.engines.flags import Flag, Variable
-from moorage.engines.labels import (
-    LABEL_LEDGER,
-    LABEL_MODEL,
-    LABEL_RELEASE,
-    LABEL_REPLICA,
-    LABEL_ROLE,
-)
+from moorage.engines.flags import Flag, Variable, variable
+from moorage.engines.labels import labels_of
 from moorage.engines.launch import (
     ContainerSpec,
     GeneratedFile,
@@ -234,7 +228,9 @@ class Engine(EngineTraits):
             shm_bytes=shm_bytes(request),
             memory_bytes=memory_bytes(request),
             cores=cores(request),
-            labels=_labels(request),
+            labels=labels_of(
+                request.ledger, request.spec.name, request.release, seat.role, seat.replica
+            ),
             working_directory=self.working_directory(request) if request.in_container else "",
             links=() if request.in_container else self.links(request),
             files=self.files(request),
@@ -263,27 +259,14 @@ class Engine(EngineTraits):
     def _environment(self, request: LaunchRequest) -> tuple[Variable, ...]:
         derived = (*self.environment(request), *visibility(request), *compatibility(request))
         derived = (*derived, *generated_key(request, self.api_key_variable))
-        variables = {variable.name: variable for variable in derived}
+        variables = {one.name: one for one in derived}
         fixed = self.fixed_variables(request)
         for name, value in request.spec.engine.env.items():
             if name in fixed:
                 continue
-            variables[name] = Variable(
-                name=name, value=value, origin=Origin.USER, reason="engine.env"
-            )
+            variables[name] = variable(name, value, "engine.env", Origin.USER)
         for name, secret in request.spec.secrets.items():
             variables[name] = Variable(
                 name=name, secret=secret, origin=Origin.USER, reason="secrets"
             )
         return tuple(variables.values())
-
-
-def _labels(request: LaunchRequest) -> dict[str, str]:
-    """Labels by which a container is known as one of this ledger's."""
-    return {
-        LABEL_LEDGER: request.ledger,
-        LABEL_MODEL: request.spec.name,
-        LABEL_RELEASE: request.release,
-        LABEL_ROLE: request.seat.role,
-        LABEL_REPLICA: str(request.seat.replica),
-    }

@@ -57,9 +57,9 @@ from moorage.engines.vllm.recovery import remedy_for
 from moorage.engines.vllm.sleep import (
     DEV_MODE,
     FIELD,
+    WEIGHTS_IN_RAM,
     bytes_asleep,
     engine_sleep,
-    ram_of_sleep,
     sleep_flags,
     sleep_refusal,
     sleep_variables,
@@ -184,7 +184,7 @@ class Vllm(Engine):
 
     def ram_asleep(self, spec: ModelSpec, profile: ModelProfile) -> int:
         """The weights, at the level that keeps them."""
-        return ram_of_sleep(spec, profile)
+        return profile.weight_bytes if spec.sleep_level == WEIGHTS_IN_RAM else 0
 
     def sleep(self, spec: ModelSpec) -> EngineSleep | None:
         """At the level of the spec."""
