@@ -112,11 +112,11 @@ class Engine(EngineTraits):
         """The version whose arguments one of its own takes; empty = not known."""
         return version
 
-    def wrong_arguments(self, spec: EngineSpec, *, in_container: bool) -> Failure | None:  # noqa: ARG002
+    def wrong_arguments(self, spec: EngineSpec, *, in_container: bool) -> Failure | None:
         """What is wrong with `engine.args`, of an engine without schemas; None = nothing is."""
         return None
 
-    def environment(self, request: LaunchRequest) -> tuple[Variable, ...]:  # noqa: ARG002
+    def environment(self, request: LaunchRequest) -> tuple[Variable, ...]:
         """Derived and default variables; the user's override them."""
         return ()
 
@@ -125,11 +125,11 @@ class Engine(EngineTraits):
         installed = None if request.in_container else request.host.program(self.name)
         return installed.path if installed else self.program
 
-    def fixed_variables(self, request: LaunchRequest) -> frozenset[str]:  # noqa: ARG002
+    def fixed_variables(self, request: LaunchRequest) -> frozenset[str]:
         """Names of derived variables that the user cannot override."""
         return frozenset()
 
-    def refusal(self, request: LaunchRequest) -> Failure | None:  # noqa: ARG002
+    def refusal(self, request: LaunchRequest) -> Failure | None:
         """The reason not to start it on a seat; None = it may start."""
         return None
 
@@ -138,7 +138,7 @@ class Engine(EngineTraits):
         """Reader of the memory figures in the log of a healthy start; None = it logs none."""
         return None
 
-    def remedy(self, failure: Failure, need: Need | None) -> Remedy | None:  # noqa: ARG002
+    def remedy(self, failure: Failure, need: Need | None) -> Remedy | None:
         """A number that the engine named, with which it would start; None = there is none.
 
         Args:
@@ -147,27 +147,27 @@ class Engine(EngineTraits):
         """
         return None
 
-    def adapter_name(self, model: str, adapter: str) -> str:  # noqa: ARG002
+    def adapter_name(self, model: str, adapter: str) -> str:
         """What a request names as its model to reach an adapter; empty = no name does."""
         return adapter
 
-    def sleep(self, spec: ModelSpec) -> EngineSleep | None:  # noqa: ARG002
+    def sleep(self, spec: ModelSpec) -> EngineSleep | None:
         """How it sleeps without ending, where the spec says so; None = it is stopped."""
         return None
 
-    def bytes_asleep(self, need: Need | None, claimed: int) -> int:  # noqa: ARG002
+    def bytes_asleep(self, need: Need | None, claimed: int) -> int:
         """Bytes of one accelerator that it keeps while it sleeps, of those that it claims."""
         return claimed
 
-    def links(self, request: LaunchRequest) -> tuple[Link, ...]:  # noqa: ARG002
+    def links(self, request: LaunchRequest) -> tuple[Link, ...]:
         """Links that the process needs in its working directory."""
         return ()
 
-    def extra_mounts(self, request: LaunchRequest) -> tuple[Mount, ...]:  # noqa: ARG002
+    def extra_mounts(self, request: LaunchRequest) -> tuple[Mount, ...]:
         """Further directories of the host that a container needs."""
         return ()
 
-    def files(self, request: LaunchRequest) -> tuple[GeneratedFile, ...]:  # noqa: ARG002
+    def files(self, request: LaunchRequest) -> tuple[GeneratedFile, ...]:
         """Files that are written into its container before it starts.
 
         Raises:
@@ -175,15 +175,15 @@ class Engine(EngineTraits):
         """
         return ()
 
-    def warnings(self, request: LaunchRequest) -> tuple[str, ...]:  # noqa: ARG002
+    def warnings(self, request: LaunchRequest) -> tuple[str, ...]:
         """Fields of the spec that have no effect on this seat, and why."""
         return ()
 
-    def working_directory(self, request: LaunchRequest) -> str:  # noqa: ARG002
+    def working_directory(self, request: LaunchRequest) -> str:
         """Where a container starts; empty = as its image says."""
         return ""
 
-    def base_path(self, spec: ModelSpec) -> str:  # noqa: ARG002
+    def base_path(self, spec: ModelSpec) -> str:
         """Where its HTTP interface begins."""
         return OPENAI
 

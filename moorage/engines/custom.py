@@ -33,6 +33,6 @@ class Custom(Engine):
         reason = "the model's directory as the engine sees it"
         return (derived_flag(reason, request.engine_model_path),)
 
-    def serving_flags(self, request: LaunchRequest) -> tuple[Flag, ...]:  # noqa: ARG002
+    def serving_flags(self, request: LaunchRequest) -> tuple[Flag, ...]:
         """None: it says with placeholders where its port and name belong."""
         return ()

@@ -109,7 +109,7 @@ class LlamaCpp(Engine):
     model_paths = ("/detokenize", "/rerank", "/tokenize")
     log_causes = LOG_CAUSES
 
-    def adapter_name(self, model: str, adapter: str) -> str:  # noqa: ARG002
+    def adapter_name(self, model: str, adapter: str) -> str:
         """None: a request lists adapters in its field `lora`."""
         return ""
 
@@ -118,7 +118,7 @@ class LlamaCpp(Engine):
         cache = profile.context * (profile.kv_bytes_per_token or 0)
         return int(profile.weight_bytes * 1.2) + cache + PROMPT_CACHE + PROCESS, cache
 
-    def ram_on_accelerators(self, spec: ModelSpec, accelerator_type: str, claimed: int) -> int:  # noqa: ARG002
+    def ram_on_accelerators(self, spec: ModelSpec, accelerator_type: str, claimed: int) -> int:
         """The server, and the beginnings of prompts that it keeps."""
         return PROMPT_CACHE + PROCESS
 

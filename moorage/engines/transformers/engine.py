@@ -70,7 +70,7 @@ class Transformers(Engine):
         listens = derived_flag("the host's `bind`", "--host", request.listen_address)
         return (listens, port_flag(request))
 
-    def environment(self, request: LaunchRequest) -> tuple[Variable, ...]:  # noqa: ARG002
+    def environment(self, request: LaunchRequest) -> tuple[Variable, ...]:
         """Offline: the model is already here."""
         return (variable("HF_HUB_OFFLINE", "1", "the model is already here"),)
 
@@ -78,7 +78,7 @@ class Transformers(Engine):
         """It knows no key."""
         return open_access_warning(request)
 
-    def working_directory(self, request: LaunchRequest) -> str:  # noqa: ARG002
+    def working_directory(self, request: LaunchRequest) -> str:
         """Where the model is mounted under its served name."""
         return MODELS_FOLDER
 

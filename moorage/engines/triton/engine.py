@@ -103,11 +103,11 @@ class Triton(Vllm):
         """The version of vLLM that is in a release of Triton."""
         return vllm_of(version)
 
-    def remedy(self, failure: Failure, need: Need | None) -> Remedy | None:  # noqa: ARG002
+    def remedy(self, failure: Failure, need: Need | None) -> Remedy | None:
         """None: its arguments are in a file, which a second try would leave as it is."""
         return None
 
-    def sleep(self, spec: ModelSpec) -> None:  # noqa: ARG002
+    def sleep(self, spec: ModelSpec) -> None:
         """It is stopped: nothing outside reaches the backend's own engine."""
         return
 
