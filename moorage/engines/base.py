@@ -109,7 +109,7 @@ class Engine(EngineTraits):
         return request.spec.engine.arguments.words, "engine.args"
 
     def argument_version(self, version: str) -> str:
-        """The version whose arguments one of its own takes; empty = not known."""
+        """The version of the engine whose arguments a version takes; empty = not known."""
         return version
 
     def wrong_arguments(self, spec: EngineSpec, *, in_container: bool) -> Failure | None:
@@ -121,7 +121,7 @@ class Engine(EngineTraits):
         return ()
 
     def start_of(self, request: LaunchRequest) -> str:
-        """Its program: the installed one of a process, in a container the one on its path."""
+        """The program that starts it: the installed one for a process, its name in a container."""
         installed = None if request.in_container else request.host.program(self.name)
         return installed.path if installed else self.program
 
@@ -148,15 +148,15 @@ class Engine(EngineTraits):
         return None
 
     def adapter_name(self, model: str, adapter: str) -> str:
-        """What a request names as its model to reach an adapter; empty = no name does."""
+        """The model name with which a request reaches an adapter; empty = there is none."""
         return adapter
 
     def sleep(self, spec: ModelSpec) -> EngineSleep | None:
-        """How it sleeps without ending, where the spec says so; None = it is stopped."""
+        """How it sleeps as the spec asks, without ending; None = it is stopped instead."""
         return None
 
     def bytes_asleep(self, need: Need | None, claimed: int) -> int:
-        """Bytes of one accelerator that it keeps while it sleeps, of those that it claims."""
+        """Bytes of one accelerator that it keeps asleep, of those that are claimed for it."""
         return claimed
 
     def links(self, request: LaunchRequest) -> tuple[Link, ...]:
@@ -192,7 +192,7 @@ class Engine(EngineTraits):
         return readiness_probes(spec, profile, lists_models=self.lists_models)
 
     def metrics_url(self, container: ContainerSpec) -> str:
-        """Where a container of it has metrics in Prometheus' text format; empty = nowhere."""
+        """URL of a container's metrics in Prometheus' text format; empty = it has none."""
         return f"{container.endpoint}{self.busy.path}" if self.busy else ""
 
     def isolation(self, request: LaunchRequest) -> Isolation:

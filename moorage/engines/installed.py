@@ -63,7 +63,7 @@ class InstalledVersion(Value):
 
 
 class HostDisk(Value):
-    """What is on the disk of a host, of all engines; None = not known."""
+    """What all engines take of a host's disk; None = not known."""
 
     images: tuple[ImageSize, ...] | None = None
     packages: tuple[InstalledVersion, ...] = ()
@@ -82,7 +82,7 @@ class DiskUse(Value):
 
     @property
     def total(self) -> int:
-        """All that is known of it."""
+        """Bytes in all, as far as they are known."""
         return (self.images or 0) + self.packages + (self.caches or 0)
 
 

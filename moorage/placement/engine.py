@@ -60,7 +60,7 @@ class EngineTraits(ABC):
         return mode in self.modes or (bool(spec.engine.image) and mode in self.modes_of_own_images)
 
     def services(self, spec: ModelSpec) -> tuple[str, ...]:
-        """What it needs further ports for, beside the one that it serves on."""
+        """Uses of the ports that it needs besides the one on which it serves."""
         return ()
 
     def joined_by(self, spec: ModelSpec) -> Distributed:

@@ -86,7 +86,7 @@ class Sglang(Engine):
     log_causes = LOG_CAUSES
 
     def ram_on_cpu(self, profile: ModelProfile) -> tuple[int, int]:
-        """It is not placed on CPU; the weights, to be told from nothing."""
+        """The weights alone: it is never placed on CPU."""
         return profile.weight_bytes, 0
 
     def base_command(self, request: LaunchRequest) -> tuple[Flag, ...]:
@@ -123,12 +123,12 @@ class Sglang(Engine):
         spec = request.spec
         names = [self.adapter_name(spec.name, item.name) for item in spec.lora]
         names += [self.adapter_name(spec.name, "ADAPTER")] * (spec.lora_updates is not None)
-        spoken = f"lora: requests name an adapter as {', '.join(names)}"
-        changed = "lora_updates: whoever reaches the port may change what is served"
+        naming = f"lora: requests name an adapter as {', '.join(names)}"
+        exposed = "lora_updates: whoever reaches the port may change what is served"
         return (
             *base_warnings(request),
-            *([spoken] if names else []),
-            *([changed] if spec.lora_updates else []),
+            *([naming] if names else []),
+            *([exposed] if spec.lora_updates else []),
             *(open_access_warning(request) if request.leads else ()),
         )
 

@@ -74,7 +74,7 @@ class Triton(Vllm):
     log_causes = (*LOG_CAUSES, *Vllm.log_causes)
 
     def serves(self, spec: ModelSpec, mode: Mode) -> bool:
-        """Vectors are there through the OpenAI frontend only."""
+        """Embeddings need the OpenAI frontend."""
         return mode in self.modes or (mode == Mode.EMBEDDING and spec.engine.triton.openai)
 
     def base_path(self, spec: ModelSpec) -> str:
