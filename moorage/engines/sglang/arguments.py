@@ -3,15 +3,14 @@
 import json
 from math import ceil
 
-from moorage.common.units import human_bytes
 from moorage.engines.base import Busy
+from moorage.engines.command_line import batch_flags, length_flags
 from moorage.engines.flags import Flag, default_flag, derived_flag, spec_flag
 from moorage.engines.request import LaunchRequest
 from moorage.engines.seat import claimed_accelerators
 from moorage.engines.sglang.distributed import host_flags, parallel_flags
 from moorage.engines.sglang.options import EMBEDDING, FRACTION
 from moorage.engines.vllm.companions import adapters, draft_path
-from moorage.engines.vllm.launch_facts import length_flags
 from moorage.inventory.claims import Resource
 from moorage.models.profile import ModelProfile
 from moorage.placement.placement import Seat
@@ -35,13 +34,15 @@ ALGORITHMS = {
 
 def derived_flags(request: LaunchRequest) -> tuple[Flag, ...]:
     """Everything between the model and the user's own arguments."""
-    trusted = request.spec.trust_remote_code
+    trusted, step = request.spec.trust_remote_code, tuple[Flag, ...]()
+    if request.profile.mode != Mode.RERANKING:  # its prompts are never cut
+        step = batch_flags(request, "--chunked-prefill-size", "--max-running-requests")
     return (
         *length_flags(request, "--context-length"),
         *parallel_flags(request),
         *host_flags(request),
         *_memory(request),
-        *_batch(request),
+        *step,
         *mode_flags(request.profile),
         *speculative_flags(request.spec.speculative, draft_path(request)),
         *adapter_flags(request),
@@ -119,16 +120,6 @@ def _memory(request: LaunchRequest) -> tuple[Flag, ...]:
         *([derived_flag(share, FRACTION, f"{fraction:g}")] if fraction else []),
         *([derived_flag(shared, "--max-total-tokens", str(limit))] if limit else []),
     )
-
-
-def _batch(request: LaunchRequest) -> tuple[Flag, ...]:
-    """The scheduler step of the claim, stated because SGLang's own follows the accelerator."""
-    need = request.seat.need
-    if need is None or need.cache is None or request.profile.mode == Mode.RERANKING:
-        return ()
-    reason = f"as counted for the claim of {human_bytes(need.inside)}"
-    sizes = {"--chunked-prefill-size": need.batch.tokens, "--max-running-requests": need.batch.seqs}
-    return tuple(derived_flag(reason, name, str(size)) for name, size in sizes.items())
 
 
 DYNAMIC = ("activation", "cuda_graphs", "buffers")

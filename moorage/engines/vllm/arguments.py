@@ -1,15 +1,15 @@
 """vLLM's derived arguments, in the order in which they stand."""
 
-from moorage.common.units import human_bytes
 from moorage.common.versions import at_least
 from moorage.engines.base import Busy
+from moorage.engines.command_line import batch_flags, length_flags
 from moorage.engines.flags import Flag, default_flag, derived_flag, spec_flag
 from moorage.engines.request import LaunchRequest
 from moorage.engines.vllm.companions import adapter_flags, adapters, draft_path, speculative_flags
 from moorage.engines.vllm.distributed import distributed_flags, parallel_flags
 from moorage.engines.vllm.engine_caches import offload_flags
 from moorage.engines.vllm.environment import ascend_flags
-from moorage.engines.vllm.launch_facts import arguments_of, is_omni, length_flags, version_of
+from moorage.engines.vllm.launch_facts import arguments_of, is_omni, version_of
 from moorage.images.image import COMPILER
 from moorage.memory.options import POOLING
 from moorage.models.profile import ModelProfile
@@ -78,7 +78,7 @@ def claimed_flags(request: LaunchRequest) -> tuple[Flag, ...]:
     """Share of memory, scheduler step, mode and trust."""
     return (
         *_share(request),
-        *_batch(request),
+        *batch_flags(request, "--max-num-batched-tokens", "--max-num-seqs"),
         *mode_flags(request.profile, version_of(request)),
         *trust_flags(request.spec),
     )
@@ -120,19 +120,6 @@ def _share(request: LaunchRequest) -> tuple[Flag, ...]:
         return ()
     reason = "the share of each accelerator that was claimed"
     return (derived_flag(reason, "--gpu-memory-utilization", f"{seat.utilization:g}"),)
-
-
-def _batch(request: LaunchRequest) -> tuple[Flag, ...]:
-    """The scheduler step of the claim, stated because another version may default to another."""
-    need = request.seat.need
-    if need is None or need.cache is None:
-        return ()
-    reason = f"as counted for the claim of {human_bytes(need.inside)}"
-    sizes = {
-        "--max-num-batched-tokens": need.batch.tokens,
-        "--max-num-seqs": need.batch.seqs,
-    }
-    return tuple(derived_flag(reason, name, str(size)) for name, size in sizes.items())
 
 
 def derived_flags(request: LaunchRequest) -> tuple[Flag, ...]:

@@ -2,10 +2,8 @@
 
 from collections.abc import Sequence
 
-from moorage.common.values import Origin
-from moorage.engines.flags import Flag
 from moorage.engines.request import LaunchRequest
-from moorage.models.profile import SPEECH_TO_TEXT, TEXT_TO_SPEECH
+from moorage.models.profile import TEXT_TO_SPEECH
 from moorage.spec import EngineName, Mode, ModelSpec, Policy
 from moorage.spec.arguments import EngineArguments
 
@@ -71,19 +69,3 @@ def ranks_by_host(request: LaunchRequest) -> list[int]:
 def is_310p(families: Sequence[str]) -> bool:
     """Whether all accelerators are Ascend 310P, by the names of their chips."""
     return bool(families) and all(name.lower().startswith("ascend310p") for name in families)
-
-
-def length_flags(request: LaunchRequest, option: str) -> tuple[Flag, ...]:
-    """The context that the placement decided, and why it is stated; none = the engine decides."""
-    profile, tokens = request.profile, request.seat.tokens
-    origin, whole = profile.context_origin, profile.context
-    baseline = by_baseline(request.spec)
-    if origin == Origin.USER or not (baseline or (tokens and tokens < whole)):
-        return (Flag(tokens=(option, str(whole)), origin=origin, reason=profile.context_reason),)
-    # GPUStack states no length but its cap, and none for speech-to-text.
-    unstated = origin == Origin.DEFAULT or SPEECH_TO_TEXT in profile.categories
-    if baseline and (unstated or not 0 < tokens < whole):
-        return ()
-    why = "the policy allows" if baseline else "the claimed memory holds"
-    reason = f"of {whole} tokens, as many as {why}"
-    return (Flag(tokens=(option, str(tokens)), origin=Origin.DERIVED, reason=reason),)
