@@ -22,7 +22,7 @@ from moorage.engines.triton.repository import REPOSITORY, arguments, repository
 from moorage.engines.vllm.arguments import claimed_flags, derived_flags
 from moorage.engines.vllm.companions import adapters, base_warnings
 from moorage.engines.vllm.engine import Vllm
-from moorage.engines.vllm.engine_caches import offload_warning
+from moorage.engines.vllm.engine_caches import offload_warnings
 from moorage.engines.workload import OPENAI
 from moorage.images.catalogue import vllm_of
 from moorage.memory.need import Need
@@ -187,9 +187,8 @@ class Triton(Vllm):
 
     def warnings(self, request: LaunchRequest) -> tuple[str, ...]:
         """Warnings about adapters, the extended cache, and a server that knows no key."""
-        warning = offload_warning(request.spec.extended_kv_cache, request.seat.accelerator_type)
         return (
-            *((warning,) if warning else ()),
+            *offload_warnings(request),
             *base_warnings(request),
             *open_access_warning(request),
             *([GRPC_IS_OPEN] if request.spec.engine.triton.grpc else []),

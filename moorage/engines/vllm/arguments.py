@@ -131,7 +131,7 @@ def derived_flags(request: LaunchRequest) -> tuple[Flag, ...]:
     Raises:
         Failure: `BAD_SPEC` when what the user states cannot be started.
     """
-    spec, kind, omni = request.spec, request.seat.accelerator_type, is_omni(request)
+    spec, omni = request.spec, is_omni(request)
     return (
         *([derived_flag("makes images or speech", "--omni")] if omni else []),
         # Models that generate images or speech have no such length.
@@ -141,7 +141,7 @@ def derived_flags(request: LaunchRequest) -> tuple[Flag, ...]:
         *gated_flags(request),
         *shutdown_flags(request),
         *distributed_flags(request),
-        *offload_flags(spec.extended_kv_cache, kind),
+        *offload_flags(request),
         *ascend_flags(request),
         *adapter_flags(adapters(request), spec.name, arguments_of(spec), spec.lora_updates),
     )

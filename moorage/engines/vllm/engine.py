@@ -35,7 +35,7 @@ from moorage.engines.vllm.distributed import wanted_executor
 from moorage.engines.vllm.engine_caches import (
     cache_mounts,
     kept_cache_variables,
-    offload_warning,
+    offload_warnings,
     ram_of_cache,
 )
 from moorage.engines.vllm.environment import (
@@ -180,7 +180,7 @@ class Vllm(Engine):
 
     def ram_on_accelerators(self, spec: ModelSpec, accelerator_type: str, claimed: int) -> int:
         """The extended KV cache."""
-        return ram_of_cache(spec.extended_kv_cache, accelerator_type, claimed)
+        return ram_of_cache(spec, accelerator_type, claimed)
 
     def ram_asleep(self, spec: ModelSpec, profile: ModelProfile) -> int:
         """The weights, at the level that keeps them."""
@@ -263,9 +263,8 @@ class Vllm(Engine):
 
     def warnings(self, request: LaunchRequest) -> tuple[str, ...]:
         """Warnings about the extended cache, adapters, exposure, sound and hosts of a replica."""
-        warning = offload_warning(request.spec.extended_kv_cache, request.seat.accelerator_type)
         return (
-            *((warning,) if warning else ()),
+            *offload_warnings(request),
             *base_warnings(request),
             *update_warnings(request, self.api_key_variable),
             *(exposure_warnings(request) if request.leads else ()),

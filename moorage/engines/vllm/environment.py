@@ -13,7 +13,7 @@ from moorage.engines.vllm.distributed import (
     ray_ports,
     topology_of,
 )
-from moorage.engines.vllm.engine_caches import SEED, cache_root, offload_flags, offload_variables
+from moorage.engines.vllm.engine_caches import cache_root, offload_variables
 from moorage.engines.vllm.launch_facts import by_baseline, is_310p, version_of
 from moorage.placement.parallelism import Shape
 from moorage.placement.placement import CPU
@@ -86,15 +86,11 @@ def ready_variables(load_seconds: int) -> tuple[Variable, ...]:
 
 def variables(request: LaunchRequest) -> tuple[Variable, ...]:
     """The environment of a server on accelerators."""
-    cache, seat = request.spec.extended_kv_cache, request.seat
     variables = (
         *OFFLINE,
         *LOADING,
         *cache_variables(request),
-        *offload_variables(
-            cache, seat.accelerator_type, sum(seat.accelerator_bytes), len(seat.accelerators) or 1
-        ),
-        *([SEED] if offload_flags(cache, seat.accelerator_type) else []),
+        *offload_variables(request),
         *host_variables(request),
         *ascend_variables(request),
     )

@@ -37,18 +37,24 @@ def a_request(
         wish: Fields of the spec.
     """
     engine = {"args": list(words), "env": dict.fromkeys(env, "x")}
+    values = {
+        "replica": 0,
+        "runtime": RuntimeName.DOCKER,
+        "accelerator_type": kind,
+        "port": 40000,
+        "links": LINKS if len(counts) > 1 else None,
+        "reason": "",
+    }
     seats = [
-        Seat(
-            replica=0,
-            position=at,
-            host=f"h{at}",
-            runtime=RuntimeName.DOCKER,
-            accelerator_type=kind,
-            accelerators=tuple(range(count)),
-            accelerator_bytes=(GIB,) * count,
-            port=40000,
-            reason="",
-            **{"links": LINKS if len(counts) > 1 else None, **(seat or {})},
+        Seat.model_validate(
+            {
+                **values,
+                "position": at,
+                "host": f"h{at}",
+                "accelerators": tuple(range(count)),
+                "accelerator_bytes": (GIB,) * count,
+                **(seat or {}),
+            }
         )
         for at, count in enumerate(counts)
     ]
