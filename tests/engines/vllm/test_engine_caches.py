@@ -19,39 +19,23 @@ from moorage.engines.vllm.engine_caches import (
     offload_variables,
     offload_warnings,
 )
-from moorage.placement.placement import Seat
 from moorage.spec import RuntimeName
-from tests.builders import LEDGER, a_host, a_profile, a_spec, an_accelerator, an_image
+from tests.builders import a_host, a_spec, an_accelerator, an_image
 from tests.engines.vllm import requests
 
 VERSION = "0.32.0"
 CACHES = "/home/moorage/cache"
 
 
-def a_request(engine: dict[str, Any] | None = None, **changes: Any) -> LaunchRequest:
-    """A container on one GPU; `seat` and `spec` change only their own fields."""
-    seat = {
-        "replica": 0,
-        "host": "gpu-1",
-        "runtime": RuntimeName.DOCKER,
-        "accelerator_type": "cuda",
-        "accelerators": (0,),
-        "accelerator_bytes": (1,),
-        "port": 40000,
-        "reason": "it fits",
-    }
-    values: dict[str, Any] = {
-        "spec": a_spec(engine=engine or {}, **changes.pop("spec", {})),
-        "profile": a_profile(),
-        "seat": Seat.model_validate({**seat, **changes.pop("seat", {})}),
-        "host": a_host(),
-        "release": "tiny.v1",
-        "ledger": LEDGER,
-        "model_path": "/store/org/tiny",
-        "image": an_image(),
-        "caches": CACHES,
-    }
-    return LaunchRequest.model_validate({**values, **changes})
+def a_request(
+    engine: dict[str, Any] | None = None,
+    seat: dict[str, Any] | None = None,
+    spec: dict[str, Any] | None = None,
+    **changes: Any,
+) -> LaunchRequest:
+    """A container on one GPU whose caches are kept; `changes` are fields of the request."""
+    found = requests.a_request(seat=seat, caches=CACHES, engine=engine or {}, **(spec or {}))
+    return found.model_copy(update={"host": a_host(), **changes})
 
 
 def folder(request: LaunchRequest) -> str:
