@@ -126,21 +126,13 @@ def runs_by_minor_version(request: LaunchRequest) -> bool:
         return False
     device = request.host.first(kind)
     host = device.runtime_version if device else ""
-    return image.newer_runtime or by_minor_version(image.reference, kind, host)
+    return image.newer_runtime or fit(tagged_runtime(image.reference), host) is Fit.SAME_MAJOR
 
 
-def by_minor_version(image: str, accelerator_type: str, host_runtime: str) -> bool:
-    """Whether an image runs on a host only by CUDA's minor-version compatibility, by its tag.
-
-    Args:
-        image: Its reference; the tag names its CUDA (`cuda12.9-...`).
-        accelerator_type: Of the host.
-        host_runtime: Newest CUDA that the host's driver was made for; empty = unknown.
-    """
+def tagged_runtime(image: str) -> str:
+    """The version of CUDA that the tag of an image names (`cuda12.9-...`); empty = none."""
     built = TAGGED.search(image.rpartition("/")[2].partition(":")[2])
-    if accelerator_type != CUDA or not built:
-        return False
-    return fit(built[1], host_runtime) is Fit.SAME_MAJOR
+    return built[1] if built else ""
 
 
 def visibility(request: LaunchRequest) -> tuple[Variable, ...]:
