@@ -11,7 +11,7 @@ class Reason(StrEnum):
     UNREACHABLE = "unreachable"
     LABELS = "labels-differ"
     LOCAL_PATH = "model-not-there"
-    """No rule gives it any more; metrics and records of releases name it."""
+    """No rule gives it; metrics and records of releases name it."""
 
     NOT_SELECTED = "not-selected"
     KIND = "other-accelerator-kind"
