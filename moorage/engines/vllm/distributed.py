@@ -82,11 +82,6 @@ def wanted_executor(spec: ModelSpec) -> Distributed:
     return Distributed.RAY if by_peer or old else Distributed.NATIVE
 
 
-def joins_natively(request: LaunchRequest) -> bool:
-    """Whether vLLM itself connects the hosts of a replica that spans several."""
-    return not is_clustered(request)
-
-
 def topology_of(request: LaunchRequest) -> Topology:
     """The topology of a replica over natively connected hosts.
 
@@ -120,7 +115,7 @@ def parallel_flags(request: LaunchRequest) -> tuple[Flag, ...]:
     Natively connected hosts must agree on all sizes, so there each size that the user leaves open
     is stated.
     """
-    if request.spans_hosts and joins_natively(request):
+    if request.spans_hosts and not is_clustered(request):
         return _native_sizes(request)
     args, seat = arguments_of(request.spec), request.seat
     if any(_stated(args, name) for name in (TENSOR, PIPELINE, DATA)):
@@ -164,7 +159,7 @@ def distributed_flags(request: LaunchRequest) -> tuple[Flag, ...]:
     """The executor, and the addresses and ports that connect the hosts."""
     if not request.spans_hosts:
         return ()
-    return _native(request) if joins_natively(request) else _ray(request)
+    return _ray(request) if is_clustered(request) else _native(request)
 
 
 def ray_ports(request: LaunchRequest) -> dict[str, int]:

@@ -8,13 +8,12 @@ from moorage.engines.request import LaunchRequest
 from moorage.engines.seat import claimed_accelerators
 from moorage.engines.vllm.distributed import (
     PORTS_OF_SHAPE,
-    joins_natively,
     link_ports,
     ray_ports,
     topology_of,
 )
 from moorage.engines.vllm.engine_caches import cache_root, offload_variables
-from moorage.engines.vllm.launch_facts import by_baseline, is_310p, version_of
+from moorage.engines.vllm.launch_facts import by_baseline, is_310p, is_clustered, version_of
 from moorage.placement.parallelism import Shape
 from moorage.placement.placement import CPU
 
@@ -122,7 +121,7 @@ def host_variables(request: LaunchRequest) -> Iterator[Variable]:
         return
     own = request.peers[request.seat.position].address
     yield _derived("VLLM_HOST_IP", own, "the address that the other hosts see")
-    yield from _native(request) if joins_natively(request) else _ray(request)
+    yield from _ray(request) if is_clustered(request) else _native(request)
     yield from _interface(request, own)
 
 
