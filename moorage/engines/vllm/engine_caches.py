@@ -43,7 +43,7 @@ def cache_folder(request: LaunchRequest, version: str) -> str:
         version: Version of the engine; empty = unknown.
     """
     engine, seat = request.spec.engine, request.seat
-    if not request.caches or not engine.keep_cache or ROOT in {*engine.env, *request.spec.secrets}:
+    if not request.caches or not engine.keep_cache or ROOT in request.user_variables:
         return ""
     program = request.image.pinned if request.image else _program(request)
     # Files of one user may not be readable for another.

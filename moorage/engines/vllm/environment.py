@@ -100,8 +100,7 @@ def without_overridden(
     request: LaunchRequest, variables: Iterable[Variable]
 ) -> tuple[Variable, ...]:
     """The variables that the user does not set; GPUStack overwrites these, but for defaults."""
-    given = {*request.spec.engine.env, *request.spec.secrets}
-    overwrites = by_baseline(request.spec)
+    given, overwrites = request.user_variables, by_baseline(request.spec)
     return tuple(
         item
         for item in variables
@@ -146,7 +145,7 @@ def _ray(request: LaunchRequest) -> Iterator[Variable]:
 def _interface(request: LaunchRequest, own: str) -> Iterator[Variable]:
     """The network interface of collectives, unless the user names one."""
     name, reason = request.host.interface, "the interface between the hosts"
-    kind, given = request.seat.accelerator_type, {*request.spec.engine.env, *request.spec.secrets}
+    kind, given = request.seat.accelerator_type, request.user_variables
     if not name:
         return
     if kind == CANN:
