@@ -8,6 +8,7 @@ from moorage.common.failures import Failure
 from moorage.common.values import Origin, Value
 from moorage.engines.api_key import generated_key
 from moorage.engines.command_line import own_command, start_flags, without_user_flags
+from moorage.engines.companions import companion_mounts
 from moorage.engines.flags import Flag, Variable, variable
 from moorage.engines.labels import labels_of
 from moorage.engines.launch import (
@@ -164,8 +165,8 @@ class Engine(EngineTraits):
         return ()
 
     def extra_mounts(self, request: LaunchRequest) -> tuple[Mount, ...]:
-        """Further directories of the host that a container needs."""
-        return ()
+        """Directories of the host that a container needs besides the model: of its companions."""
+        return companion_mounts(request)
 
     def files(self, request: LaunchRequest) -> tuple[GeneratedFile, ...]:
         """Files that are written into its container before it starts.

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from moorage.common.failures import Cause, Failure
+from moorage.engines.companions import adapters, draft_path
 from moorage.engines.flags import Flag, derived_flag, spec_flag
 from moorage.engines.llama_cpp.options import DRAFTS_SINCE
 from moorage.engines.request import LaunchRequest
-from moorage.engines.vllm.companions import adapters, draft_path
 from moorage.models.files import model_file
 from moorage.models.pin import AssetRole
 from moorage.models.source import Companion

@@ -9,7 +9,6 @@ from moorage.common.units import MIB
 from moorage.engines.base import Busy, Engine
 from moorage.engines.command_line import port_flag
 from moorage.engines.flags import Flag, default_flag, derived_flag, spec_flag
-from moorage.engines.launch import Mount
 from moorage.engines.llama_cpp.companions import (
     adapter_flags,
     adapter_refusal,
@@ -19,7 +18,6 @@ from moorage.engines.llama_cpp.companions import (
 )
 from moorage.engines.llama_cpp.options import ALIASES, check_options
 from moorage.engines.request import LaunchRequest
-from moorage.engines.vllm.companions import companion_mounts
 from moorage.memory.gguf import CELLS, PROCESS, PROMPT_CACHE
 from moorage.memory.options import wanted_concurrency
 from moorage.models.files import GGUF, model_file, projector_file
@@ -163,10 +161,6 @@ class LlamaCpp(Engine):
     def warnings(self, request: LaunchRequest) -> tuple[str, ...]:
         """How requests name the adapters."""
         return adapter_warnings(request)
-
-    def extra_mounts(self, request: LaunchRequest) -> tuple[Mount, ...]:
-        """Adapters and draft model."""
-        return companion_mounts(request)
 
 
 def _projector(request: LaunchRequest) -> tuple[Flag, ...]:

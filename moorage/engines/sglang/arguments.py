@@ -5,12 +5,12 @@ from math import ceil
 
 from moorage.engines.base import Busy
 from moorage.engines.command_line import batch_flags, length_flags
+from moorage.engines.companions import adapters, draft_path
 from moorage.engines.flags import Flag, default_flag, derived_flag, spec_flag
 from moorage.engines.request import LaunchRequest
 from moorage.engines.seat import claimed_accelerators
 from moorage.engines.sglang.distributed import host_flags, parallel_flags
 from moorage.engines.sglang.options import EMBEDDING, FRACTION
-from moorage.engines.vllm.companions import adapters, draft_path
 from moorage.inventory.claims import Resource
 from moorage.models.profile import ModelProfile
 from moorage.placement.placement import Seat

@@ -7,8 +7,8 @@ from moorage.common.values import Origin
 from moorage.engines.api_key import open_access_warning
 from moorage.engines.base import Engine
 from moorage.engines.command_line import named_server_flags
+from moorage.engines.companions import base_warnings
 from moorage.engines.flags import Flag, Variable, derived_flag, variable
-from moorage.engines.launch import Mount
 from moorage.engines.request import LaunchRequest
 from moorage.engines.schema.argument import Rules
 from moorage.engines.sglang.arguments import IN_FLIGHT, derived_flags
@@ -16,7 +16,6 @@ from moorage.engines.sglang.distributed import copies_refusal, spanning_refusal
 from moorage.engines.sglang.options import ALIASES, RESERVED_OPTIONS
 from moorage.engines.updates import AdapterUpdates
 from moorage.engines.vllm.causes import MACHINE_CAUSES
-from moorage.engines.vllm.companions import base_warnings, companion_mounts
 from moorage.models.profile import ModelProfile
 from moorage.readiness.diagnosis import LogCause
 from moorage.readiness.protocol import Phase, Probe
@@ -135,10 +134,6 @@ class Sglang(Engine):
     def adapter_name(self, model: str, adapter: str) -> str:
         """The adapter's name alone is answered by the base model (`serving_base.py`, 0.5.23)."""
         return f"{model}:{adapter}"
-
-    def extra_mounts(self, request: LaunchRequest) -> tuple[Mount, ...]:
-        """Directories of adapters, of later ones too, and of the draft model."""
-        return companion_mounts(request)
 
     def probes(self, spec: ModelSpec, profile: ModelProfile) -> tuple[Probe, ...]:
         """Its health is a generated token, unless the spec names another path."""

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin
 from moorage.engines.api_key import open_access_warning
+from moorage.engines.companions import adapters, base_warnings
 from moorage.engines.flags import Flag, default_flag, derived_flag, spec_flag
 from moorage.engines.launch import ContainerSpec, GeneratedFile, Isolation
 from moorage.engines.recovery import Remedy
@@ -20,7 +21,6 @@ from moorage.engines.triton.openai_frontend import (
 from moorage.engines.triton.options import RULES
 from moorage.engines.triton.repository import REPOSITORY, arguments, repository
 from moorage.engines.vllm.arguments import claimed_flags, derived_flags
-from moorage.engines.vllm.companions import adapters, base_warnings
 from moorage.engines.vllm.engine import Vllm
 from moorage.engines.vllm.engine_caches import offload_warnings
 from moorage.engines.workload import OPENAI

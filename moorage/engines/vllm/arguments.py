@@ -3,9 +3,10 @@
 from moorage.common.versions import at_least
 from moorage.engines.base import Busy
 from moorage.engines.command_line import batch_flags, length_flags
+from moorage.engines.companions import adapters, draft_path
 from moorage.engines.flags import Flag, default_flag, derived_flag, spec_flag
 from moorage.engines.request import LaunchRequest
-from moorage.engines.vllm.companions import adapter_flags, adapters, draft_path, speculative_flags
+from moorage.engines.vllm.companions import adapter_flags, speculative_flags
 from moorage.engines.vllm.distributed import distributed_flags, parallel_flags
 from moorage.engines.vllm.engine_caches import offload_flags
 from moorage.engines.vllm.environment import ascend_flags

@@ -9,6 +9,7 @@ from moorage.common.values import Origin
 from moorage.engines.api_key import is_exposed, requires_key
 from moorage.engines.base import Busy, Engine
 from moorage.engines.command_line import named_server_flags
+from moorage.engines.companions import base_warnings
 from moorage.engines.flags import Flag, Variable, derived_flag, variable
 from moorage.engines.launch import ContainerSpec, Mount
 from moorage.engines.recovery import Remedy
@@ -24,13 +25,7 @@ from moorage.engines.vllm.arguments import (
     eager_flags,
 )
 from moorage.engines.vllm.causes import LOG_CAUSES, SOUND_PACKAGES
-from moorage.engines.vllm.companions import (
-    base_warnings,
-    companion_mounts,
-    memory_arguments,
-    update_variables,
-    update_warnings,
-)
+from moorage.engines.vllm.companions import memory_arguments, update_variables, update_warnings
 from moorage.engines.vllm.distributed import wanted_executor
 from moorage.engines.vllm.engine_caches import (
     cache_mounts,
@@ -273,10 +268,10 @@ class Vllm(Engine):
         )
 
     def extra_mounts(self, request: LaunchRequest) -> tuple[Mount, ...]:
-        """Directories of companions and later adapters, and caches for the next start."""
+        """Those of its companions, and caches for the next start."""
         command = tuple(token for flag in self.base_command(request) for token in flag.tokens)
         caches = cache_mounts(request, version_of(request), command)
-        return (*companion_mounts(request), *caches)
+        return (*super().extra_mounts(request), *caches)
 
 
 def _cpu_cache(profile: ModelProfile) -> int:
