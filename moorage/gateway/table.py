@@ -6,7 +6,7 @@ from typing import Literal
 from moorage.common.values import Value
 from moorage.gateway.rates import Rate
 from moorage.gateway.token_limits import TokenLimit
-from moorage.spec.lifecycle import Routing
+from moorage.spec.routing import Routing
 
 WHOLE = 100
 """Weights of a model's backends together."""

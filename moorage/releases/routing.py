@@ -12,7 +12,7 @@ from moorage.common.values import Value
 from moorage.engines.workload import OPENAI
 from moorage.releases.states import ReleaseState
 from moorage.spec.keep_alive import NEVER
-from moorage.spec.lifecycle import Routing
+from moorage.spec.routing import Routing
 
 
 class Canary(Value):

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
         ReplaceSpec,
         ReplaceStrategy,
         RestartSpec,
-        Routing,
         StoppingSpec,
         WhenDead,
     )
@@ -64,6 +63,7 @@ if TYPE_CHECKING:
         PromptSpec,
         ReadinessSpec,
     )
+    from moorage.spec.routing import Routing
 
 _NAMES = {
     "container": "ContainerSettings IpcMode NetworkMode RestartPolicy",
@@ -71,13 +71,14 @@ _NAMES = {
     "engine_names": "EngineName RuntimeName",
     "engine_settings": "TritonInstance TritonSettings",
     "lifecycle": "Approval OnDrift RedeploySpec ReplaceSpec ReplaceStrategy RestartSpec"
-    " Routing StoppingSpec WhenDead",
+    " StoppingSpec WhenDead",
     "model": "AdapterSpec AdapterUpdatesSpec DraftMethod Mode ModelSpec SpeculativeSpec slug",
     "patterns": "PATTERNS_IN_WORDS AcceleratorId FilePath Folder Kind Name PackageName Port"
     " Revision SecretName SecretVariable Source UrlPath VariableName",
     "placement": "ExtendedCacheSpec MemorySpec PlacementSpec Policy Strategy",
     "ray_cluster": "ApplicationSpec AutoscalingSpec",
     "readiness": "CompareSpec Deadlines MessageSpec ProbeSpec PromptSpec ReadinessSpec",
+    "routing": "Routing",
 }
 """What the modules of this folder offer to others."""
 

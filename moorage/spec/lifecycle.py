@@ -1,17 +1,10 @@
-"""How a serving model is reached, restarted, stopped and replaced, as users write it."""
+"""How a serving model is restarted, stopped, replaced and redeployed, as users write it."""
 
 from enum import StrEnum
 
 from pydantic import Field
 
 from moorage.common.values import InputValue
-
-
-class Routing(StrEnum):
-    """How a gateway chooses among the replicas of a model."""
-
-    LEAST_REQUEST = "least-request"
-    PREFIX_AWARE = "prefix-aware"
 
 
 class OnDrift(StrEnum):

@@ -14,13 +14,7 @@ from moorage.common.values import InputValue
 from moorage.spec.engine import EngineSpec
 from moorage.spec.engine_names import RuntimeName
 from moorage.spec.keep_alive import NEVER, KeepAlive
-from moorage.spec.lifecycle import (
-    RedeploySpec,
-    ReplaceSpec,
-    RestartSpec,
-    Routing,
-    StoppingSpec,
-)
+from moorage.spec.lifecycle import RedeploySpec, ReplaceSpec, RestartSpec, StoppingSpec
 from moorage.spec.patterns import (
     FilesPattern,
     Name,
@@ -33,6 +27,7 @@ from moorage.spec.patterns import (
 from moorage.spec.placement import ExtendedCacheSpec, MemorySpec, PlacementSpec
 from moorage.spec.ray_cluster import check_on_cluster
 from moorage.spec.readiness import ReadinessSpec
+from moorage.spec.routing import Routing
 from moorage.spec.schedule import ScheduleSpec
 
 

@@ -15,7 +15,7 @@ from moorage.releases.routing import Canary, Route
 from moorage.releases.states import SERVING, UNFINISHED, ReleaseState
 from moorage.spec import EngineName
 from moorage.spec.keep_alive import NEVER
-from moorage.spec.lifecycle import Routing
+from moorage.spec.routing import Routing
 
 if TYPE_CHECKING:
     from moorage.adapters.ledger.releases import Releases
