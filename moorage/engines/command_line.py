@@ -1,4 +1,4 @@
-"""The command line of a seat: entrypoint and model, placeholders, and the derived flags."""
+"""The command line of a seat: entrypoint and model, placeholders, and flags that engines share."""
 
 import re
 import shlex

@@ -113,7 +113,7 @@ def adapter_flags(request: LaunchRequest) -> tuple[Flag, ...]:
 
 
 def _memory(request: LaunchRequest) -> tuple[Flag, ...]:
-    fraction, limit = static_fraction(request), token_limit(request)
+    fraction, limit = _static_fraction(request), _token_limit(request)
     share = "weights and cache of the claim, of what is free when it starts"
     shared = "others claim a part of the accelerator: the cache stays within the claim"
     return (
@@ -129,7 +129,7 @@ STEPS = 1000
 LARGEST = 0.99
 
 
-def static_fraction(request: LaunchRequest) -> float | None:
+def _static_fraction(request: LaunchRequest) -> float | None:
     """The smallest `--mem-fraction-static`, in thousandths, that holds weights and cache.
 
     SGLang 0.5.23 sizes its cache as `free after loading - free before loading x (1 - fraction)`
@@ -148,7 +148,7 @@ def static_fraction(request: LaunchRequest) -> float | None:
     return min(LARGEST, max(1, ceil(_static(seat) / free * STEPS)) / STEPS)
 
 
-def token_limit(request: LaunchRequest) -> int | None:
+def _token_limit(request: LaunchRequest) -> int | None:
     """Tokens of the cache on accelerators that others claim too; None = no limit.
 
     More may be free at the start than the others claim. The cache must not take that.
