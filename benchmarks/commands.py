@@ -1,5 +1,6 @@
 """What a person waits for: wall and CPU of commands that change nothing.
 
+Each is run as a fork of the process that waits beside the kept server, and in a process of its own.
 Each round runs all of them one after the other, so that a drifting machine hits them alike. The
 first round is told apart: files and byte code may not be in memory yet.
 
@@ -22,6 +23,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
+
+import psutil
+
+from moorage.cli.fork_server import fork_server_process
 
 REPOSITORY = Path(__file__).parents[1]
 MOORAGE = (sys.executable, "-m", "moorage.cli")
@@ -56,13 +61,14 @@ def main() -> None:
             report([dict(measure(place, environment)) for _ in range(rounds + 1)])
         finally:
             run([*MOORAGE, "retire", "tiny"], place, environment)
+            run([*MOORAGE, "server", "stop"], place, environment)
 
 
 def prepare(place: Path) -> dict[str, str]:
     """A home in which a tiny model was deployed twice; the variables that a command needs."""
     base = {k: v for k, v in os.environ.items() if not k.startswith(("PREFECT_", "MOORAGE_"))}
     own = {"MOORAGE_HOME": str(place / "home"), "PREFECT_HOME": str(place / "prefect")}
-    environment = {**base, **own, "MOORAGE_SERVER": "temporary", "PYTHONPATH": str(REPOSITORY)}
+    environment = {**base, **own, "PYTHONPATH": str(REPOSITORY)}
     script = REPOSITORY / "scripts" / "make_tiny_model.py"
     run([sys.executable, str(script), "model"], place, environment)
     (place / "deployments").mkdir()
@@ -71,6 +77,8 @@ def prepare(place: Path) -> dict[str, str]:
         engine = {"engine": {"name": "transformers", "runtime": "process"}}
         Path(place, "deployments", "tiny.yaml").write_text(json.dumps({**spec, **engine}))
         run([*MOORAGE, "deploy", "tiny"], place, environment)
+    while not (place / "home" / "api" / "commands").exists():
+        time.sleep(0.1)
     return environment
 
 
@@ -79,15 +87,18 @@ def measure(place: Path, environment: dict[str, str]) -> Iterator[tuple[str, Cos
     yield "python -c pass", run([sys.executable, "-c", "pass"], place, environment)
     if shutil.which("docker"):
         yield "docker ps", run(["docker", "ps"], place, environment)
+    alone = {**environment, "MOORAGE_FORKED": "0"}
     for words in WORDS:
-        yield f"moorage {words}", run([*MOORAGE, *words.split()], place, environment)
+        command = [*MOORAGE, *words.split()]
+        yield f"moorage {words}, forked", run(command, place, environment)
+        yield f"moorage {words}", run(command, place, alone)
 
 
 def run(command: list[str] | tuple[str, ...], place: Path, environment: dict[str, str]) -> Cost:
     """What one command costs."""
-    begin, before = time.perf_counter(), children_seconds()
+    begin, before = time.perf_counter(), processor_seconds(place)
     done = subprocess.run(command, cwd=place, env=environment, capture_output=True, check=False)
-    cost = Cost(time.perf_counter() - begin, children_seconds() - before)
+    cost = Cost(time.perf_counter() - begin, processor_seconds(place) - before)
     if done.returncode not in (0, MISSING) and command[0] != "docker":
         raise SystemExit(f"{command}: {done.stderr.decode()}")
     return cost
@@ -99,16 +110,18 @@ def report(rounds: list[dict[str, Cost]]) -> None:
     for one in rounds:
         for name, cost in one.items():
             costs[name].append(cost)
-    print(f"{'':<34} {'first wall':>10} {'wall':>7} {'CPU':>7}   (seconds; medians of the rest)")
+    print(f"{'':<44} {'first wall':>10} {'wall':>7} {'CPU':>7}   (seconds; medians of the rest)")
     for name, (first, *others) in costs.items():
         wall, cpu = (statistics.median(values) for values in zip(*others, strict=True))
-        print(f"{name:<34} {first.wall:10.2f} {wall:7.2f} {cpu:7.2f}")
+        print(f"{name:<44} {first.wall:10.2f} {wall:7.2f} {cpu:7.2f}")
 
 
-def children_seconds() -> float:
-    """Processor seconds of all children that have ended."""
+def processor_seconds(place: Path) -> float:
+    """Of all children that have ended, and of the process that forks commands with its own."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+    forking = fork_server_process(place / "home")
+    forked = sum(psutil.Process(forking).cpu_times()[:4]) if forking else 0.0
+    return used.ru_utime + used.ru_stime + forked
 
 
 if __name__ == "__main__":

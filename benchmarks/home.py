@@ -26,9 +26,13 @@ from benchmarks.homes import Served, make_home
 from benchmarks.large_model import write_large_model
 from flows.dry_run import RunContext, plan_reconcile
 from moorage.adapters.ledger import Ledger
-from moorage.adapters.prefect.home_server import find_login, kept_server, stop_server
+from moorage.adapters.prefect.home_server import (
+    CLIENT_DEFAULTS,
+    find_login,
+    kept_server,
+    stop_server,
+)
 from moorage.adapters.system.settings import Settings
-from moorage.cli.flows import PREFECT_DEFAULTS
 from moorage.inventory.fleet import Fleet
 from moorage.policy.request import Channel
 from moorage.releases.states import SERVING
@@ -113,7 +117,7 @@ async def reconcile(fleet: Fleet) -> None:
 
 def measure_flow_run() -> None:
     """The whole flow run of a reconcile, in a home without models and on its own server."""
-    os.environ.update(PREFECT_DEFAULTS)
+    os.environ.update(CLIENT_DEFAULTS)
     # Prefect reads them as it is imported.
     from flows.reconcile_fleet import reconcile_fleet  # noqa: PLC0415
     from moorage.adapters.prefect.api_login import use_login  # noqa: PLC0415

@@ -37,8 +37,10 @@ def main() -> None:
         bench = Bench(Path(folder))
         server = bench.start_server()
         try:
+            bench.warm_up()
             results = [bench.round() for _ in range(rounds)]
         finally:
+            bench.stop()
             server.send_signal(signal.SIGTERM)
             server.wait()
     report(results)
@@ -59,25 +61,46 @@ class Bench:
         (folder / "prefect").mkdir()
         base = {k: v for k, v in os.environ.items() if not k.startswith("PREFECT_")}
         homes = {"MOORAGE_HOME": str(folder / "home"), "PREFECT_HOME": str(folder / "prefect")}
-        self.ephemeral = {**base, **homes}
-        self.served = {**self.ephemeral, "PREFECT_API_URL": SERVER}
+        self.kept = {**base, **homes}
+        self.served = {**self.kept, "PREFECT_API_URL": SERVER}
 
     def start_server(self) -> subprocess.Popen[bytes]:
         """A Prefect server of its own."""
         command = [sys.executable, "-m", "prefect", "server", "start", "--port", "4277"]
         quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        server = subprocess.Popen(command, env=self.ephemeral, **quiet)
+        server = subprocess.Popen(command, env=self.kept, **quiet)
         while not _answers(f"{SERVER}/health"):
             time.sleep(0.2)
         return server
+
+    def warm_up(self) -> None:
+        """Start the server that is kept, and the process that forks commands."""
+        self.deploy(self.kept)
+        while not (self.folder / "home" / "api" / "commands").exists():
+            time.sleep(0.1)
+
+    def stop(self) -> None:
+        """End both."""
+        self._moorage("server", "stop", env=self.kept)
 
     def round(self) -> dict[str, float]:
         """Each variant once, in seconds."""
         return {
             "engine by hand": self.by_hand(),
             "deploy, running server": self.deploy(self.served),
-            "deploy, no server": self.deploy(self.ephemeral),
+            "deploy, kept server": self.deploy(self.kept),
+            "first deploy of a home": self.first_deploy(),
         }
+
+    def first_deploy(self) -> float:
+        """Wall time of a deploy that starts the server which is kept."""
+        with tempfile.TemporaryDirectory(dir=self.folder) as folder:
+            homes = {"MOORAGE_HOME": f"{folder}/home", "PREFECT_HOME": f"{folder}/prefect"}
+            fresh = {**self.kept, **homes}
+            try:
+                return self.deploy(fresh)
+            finally:
+                self._moorage("server", "stop", env=fresh)
 
     def deploy(self, environment: dict[str, str]) -> float:
         """Wall time of `moorage deploy`, from the shell's point of view."""
@@ -107,7 +130,7 @@ class Bench:
             engine.wait()
 
     def _moorage(self, *arguments: str, env: dict[str, str]) -> str:
-        command = [sys.executable, "-m", "moorage.cli.app", *arguments]
+        command = [sys.executable, "-m", "moorage.cli", *arguments]
         return subprocess.run(command, env=env, check=True, capture_output=True, text=True).stdout
 
 

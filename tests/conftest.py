@@ -24,6 +24,7 @@ LOGINS = (
 # Tests leave the user's home alone, and their commands leave no server behind.
 os.environ["MOORAGE_HOME"] = tempfile.mkdtemp(prefix="moorage-tests-")
 os.environ["MOORAGE_SERVER"] = "temporary"
+os.environ["MOORAGE_FORKED"] = "0"
 
 # What the processes of a test run share: the first one is there before the others are begun.
 FIRST = "MOORAGE_TESTS_SHARED" not in os.environ

@@ -21,19 +21,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-from moorage.cli.flows import PREFECT_DEFAULTS
+from moorage.adapters.prefect.home_server import CLIENT_DEFAULTS
+from moorage.cli import forked_command
 
 REPOSITORY = Path(__file__).parents[1]
 MESSAGE_BYTES = 1 << 20
-EARLY = (
-    *("MOORAGE_TASK_RUNNER", "RAY_", "HF_", "HUGGINGFACE_", "TRANSFORMERS_"),
-    *("PYTHON", "HOME", "XDG_", "LANG", "TZ"),
-)
-"""How variables begin that are read while modules are imported; a command reads all others."""
-
 PREFECTS = "PREFECT_"
 """How Prefect's variables begin: those of the first command are read while modules are imported,
 and a command that has others reads them again."""
+
+EARLY = tuple(begin for begin in forked_command.EARLY if begin != PREFECTS)
+"""How variables begin that are read while modules are imported; a command reads all others."""
 
 COMMAND, SERVICE = "moorage", "moorage, until it is stopped"
 PREFECT, PREFECT_SERVER = "prefect", "prefect server"
@@ -58,7 +56,7 @@ class ForkServer:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "tests.forked_programs", str(theirs.fileno())],
                 cwd=REPOSITORY,
-                env={**PREFECT_DEFAULTS, **environment},
+                env={**CLIENT_DEFAULTS, **environment},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],

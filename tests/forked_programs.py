@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import gc
 import json
 import os
@@ -11,8 +10,8 @@ import signal
 import socket
 import sys
 import threading
-import traceback
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -31,6 +30,7 @@ from moorage.adapters.prefect.run_processes import LATE_IMPORTS
 from moorage.adapters.system.garbage import look_for_garbage_rarely
 from moorage.cli import output
 from moorage.cli.app import TARGETS, app
+from moorage.cli.forked_command import leave
 from moorage.common.failures import Cause, Failure
 from tests.e2e.interrupted import arm
 from tests.e2e.outages import kill_whole
@@ -132,7 +132,7 @@ def _become(order: dict[str, Any], answers: int, *files: int) -> None:
         clock = threading.Timer(seconds, os.kill, (os.getpid(), number))
         clock.daemon = True
         clock.start()
-    _leave(_ended(PROGRAMS[order["program"]], order["arguments"]))
+    leave(partial(PROGRAMS[order["program"]], order["arguments"]))
 
 
 def _sit_at_terminal() -> None:
@@ -145,27 +145,6 @@ def _sit_at_terminal() -> None:
 
 def _prefect_variables() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name.startswith(PREFECTS)}
-
-
-def _ended(program: Callable[[list[str]], object], arguments: list[str]) -> int:
-    """Exit status of a program."""
-    try:
-        program(arguments)
-    except SystemExit as ended:
-        return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
-    except BaseException:  # as the interpreter does it
-        traceback.print_exc()
-        return 1
-    return 0
-
-
-def _leave(code: int) -> None:
-    """End as the interpreter does, but for taking apart a million objects, which takes a second."""
-    threading._shutdown()  # type: ignore[attr-defined]
-    atexit._run_exitfuncs()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
 
 
 def _leads(program: Callable[[list[str]], object]) -> Callable[[list[str]], object]:

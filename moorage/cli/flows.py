@@ -7,7 +7,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -23,12 +23,14 @@ from rich.console import Console
 from rich.markup import escape
 
 from moorage.adapters.prefect.home_server import (
+    CLIENT_DEFAULTS,
     kept_server,
     may_know_a_server,
     running_server,
 )
 from moorage.adapters.prefect.new_database import provide_database
 from moorage.adapters.system.settings import Settings
+from moorage.cli.fork_server import start_fork_server
 from moorage.cli.output import LostApi, err, leave
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import human_seconds
@@ -44,18 +46,6 @@ R = TypeVar("R")
 
 NARROWEST = 20
 """Columns that the summary of a step has at least on a terminal."""
-
-PREFECT_DEFAULTS = {
-    # The command line shows the steps itself; the run's log goes to the server all the same.
-    "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",
-    "PREFECT_SERVER_LOGGING_LEVEL": "CRITICAL",
-    "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",
-    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-    "PREFECT_CLI_PROMPT": "false",
-    # Besides 408, 429, 502 and 503; each is retried for about a minute.
-    "PREFECT_CLIENT_RETRY_EXTRA_CODES": "500,504",
-}
-"""Set before Prefect is imported, where the user has not set them."""
 
 
 def call_flow(
@@ -107,6 +97,7 @@ def run_flow(
         as_json: Whether the output is for a program: then progress goes nowhere.
         failed_too: Whether a run that failed has a result too, which is not raised.
     """
+    environment = dict(os.environ)
     _prepare_prefect()
     with _nothing_begun(as_json=as_json), _shown_start(as_json=as_json), _server():
         # Importing Prefect takes longer than refusing a bad spec should.
@@ -124,11 +115,22 @@ def run_flow(
 
     # Prefect takes SIGTERM while a flow runs, undoes, and sends it again to whoever had it before.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with _prefect_failures(), channel_scope(Channel.CLI):
+    with _later_ones_forked(environment), _prefect_failures(), channel_scope(Channel.CLI):
         if as_json:
             return asyncio.run(main())
         with StepPrinter(err) as printer, listening(printer), asking(printer.ask):
             return asyncio.run(main())
+
+
+@contextmanager
+def _later_ones_forked(environment: Mapping[str, str]) -> Iterator[None]:
+    """Have later commands with these variables forked, where a server of this home runs."""
+    try:
+        yield
+    finally:
+        settings = Settings()
+        if settings.forked:
+            start_fork_server(settings.root, environment)
 
 
 @contextmanager
@@ -215,8 +217,11 @@ def _prefect_failures() -> Iterator[None]:
 
 
 def _prepare_prefect() -> None:
-    for name, value in PREFECT_DEFAULTS.items():
+    for name, value in CLIENT_DEFAULTS.items():
         os.environ.setdefault(name, value)
+    if "prefect" in sys.modules:
+        # In a fork: Prefect has looked for files of settings elsewhere, and some time ago.
+        import_module("prefect.context").refresh_global_settings_context()
     # Prefect makes only the last folder of its home, and tries for ever when it cannot.
     Path(os.environ.get("PREFECT_HOME", "~/.prefect")).expanduser().mkdir(
         parents=True, exist_ok=True

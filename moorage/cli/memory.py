@@ -1,11 +1,12 @@
 """How much accelerator memory a model needs: config.json and headers, no weights, no server."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, get_args
 
 import typer
 
-from moorage.adapters.engines.schemas import check_early
+from moorage.adapters.engines.schemas import check_early, versions_by_spec
 from moorage.adapters.files.specs import load_fleet, load_spec
 from moorage.adapters.sources import read_keys, resolve_all
 from moorage.adapters.system.settings import Settings
@@ -14,6 +15,8 @@ from moorage.cli.output import dump, say, show_document
 from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.common.refusal import Refusal
 from moorage.common.values import LARGEST
+from moorage.engines.registry import ENGINES
+from moorage.inventory.fleet import Fleet
 from moorage.memory import sizing
 from moorage.memory.demand import MemoryModel
 from moorage.memory.gguf import gguf_memory
@@ -24,7 +27,7 @@ from moorage.models.pin import AssetRole
 from moorage.models.profile import derive_profile
 from moorage.models.source import ResolvedModel
 from moorage.reports.memory_report import answer_document, refused, sizes_document
-from moorage.spec import ModelSpec
+from moorage.spec import EngineName, ModelSpec
 from moorage.spec.arguments import EngineArguments
 
 
@@ -52,11 +55,15 @@ def memory(
     """Predict the accelerator memory of a model from its configuration and headers."""
     path = existing(spec)
     wanted = load_spec(path)
-    check_early(wanted, load_fleet(None, path), Settings().root)
+    fleet = load_fleet(None, path)
+    check_early(wanted, fleet, Settings().root)
     device = _device(accelerator) if accelerator else None
     resolved = resolve_all(wanted, Settings(), read_keys(wanted))
     model = _model(wanted, resolved, kv_cache_dtype)
-    query = _query(wanted, resolved, tp, pp, context, concurrency)
+    query = replace(
+        _query(wanted, resolved, tp, pp, context, concurrency),
+        versions=_versions(wanted, fleet),
+    )
     whole = derive_profile(wanted.model_copy(update={"context": "auto"}), resolved).context
     longest = max(query.tokens, whole)
     if device:
@@ -127,6 +134,12 @@ def _model(spec: ModelSpec, resolved: ResolvedModel, kv_cache_dtype: str | None)
     return MemoryModel(
         resolved.config, resolved.headers, options, files=resolved.weights, draft=draft
     )
+
+
+def _versions(spec: ModelSpec, fleet: Fleet) -> tuple[str, ...]:
+    """The vLLM that most likely runs, by which graphs count within its share or on top of it."""
+    engine = ENGINES.get(spec.engine.stated_name, ENGINES[EngineName.VLLM])
+    return engine.vllm_versions((versions_by_spec(spec.engine, engine, fleet) or ("",))[:1])
 
 
 def _query(

@@ -9,6 +9,7 @@ import typer
 from moorage.adapters.prefect.home_server import running_server, server_log, stop_server
 from moorage.adapters.system.settings import Settings
 from moorage.cli.commands import Commands
+from moorage.cli.fork_server import fork_server_process
 from moorage.cli.options import AsJson
 from moorage.cli.output import print_answer, say
 from moorage.common.failures import Cause, Failure
@@ -32,7 +33,11 @@ def status(as_json: AsJson = False) -> None:
     content = {"running": True, "url": found.url, "pid": found.process.pid, "since": begun}
     whose = "kept for commands" if found.kept else "of `moorage serve`"
     text = f"{found.url} (process {found.process.pid}, for {age}, {whose})"
-    return print_answer({**content, "kept": found.kept}, text, as_json=as_json)
+    forking = fork_server_process(Settings().root)
+    if forking:
+        text += f"\nCommands are forked off process {forking}."
+    more = {"kept": found.kept, "forking_pid": forking or None}
+    return print_answer({**content, **more}, text, as_json=as_json)
 
 
 @app.command()

@@ -21,6 +21,7 @@ from moorage.images.image import Image
 from moorage.models.source import on_host
 from moorage.placement.engine import require_adapter_format
 from moorage.placement.placement import Placed, Seat
+from moorage.placement.runtime import program_version
 from moorage.placement.seating import overcommit_warnings
 from moorage.readiness.diagnosis import LogCause
 from moorage.spec import EngineName, EngineSpec, ModelSpec, RuntimeName
@@ -98,13 +99,9 @@ def _peers(placed: Placed, seat: Seat) -> tuple[Peer, ...]:
 
 def _version(request: LaunchRequest, engine: Engine) -> str:
     """The version that will run: of the image, or of the installed program; empty = unknown."""
-    spec = request.spec.engine
     if request.image is not None:
         return request.image.engine_version
-    if spec.command or spec.entrypoint or spec.custom:
-        return spec.version or ""
-    installed = request.host.program(engine.name)
-    return installed.version if installed else ""
+    return program_version(request.spec.engine, engine, request.host)
 
 
 def _warnings(engine: Engine, request: LaunchRequest) -> tuple[str, ...]:

@@ -1,8 +1,8 @@
 """Estimates of the memory that is neither weights nor KV cache; a spec can state most of them.
 
 Where no other source stands, a formula follows the buffers that vLLM 0.32 allocates. Held against
-vLLM 0.26 on an H100 (`tests/memory/test_measured.py`), a whole claim is 0.1 GiB too small to 0.5
-too large; one estimate alone may be a quarter to four times what is taken.
+vLLM 0.26 on an H100 (`tests/memory/test_measured.py`), a whole claim is up to 0.7 GiB too large;
+one estimate alone may be a quarter to four times what is taken.
 """
 
 from collections.abc import Callable
@@ -11,6 +11,7 @@ from moorage.common.refusal import Refusal
 from moorage.common.units import MIB, human_bytes
 from moorage.memory.engine_setup import EngineSetup
 from moorage.memory.facts import Facts
+from moorage.memory.graph_place import Place, graph_place
 from moorage.memory.layer_caches import uses_mla
 from moorage.memory.need import Term
 from moorage.memory.options import MemoryOptions
@@ -31,8 +32,12 @@ CONTEXT = 563 * MIB
 NCCL = 512 * MIB
 """Bytes of NCCL's buffers; with the context, logs of two ranks show 0.9 to 1.1 GiB."""
 
-GRAPHS_BASE, GRAPH_EACH = 256 * MIB, 12 * MIB
-"""Bytes for all CUDA graphs and for each one; logs show 0.1 to 0.7 GiB for 51 of them."""
+GRAPHS_BASE, GRAPH_EACH = 256 * MIB, 15 * MIB
+"""Bytes for all CUDA graphs and for each one.
+
+On an H100 51 of them took 0.98 GiB with 32 layers of width 4096, and 0.50 with 28 of width 1024.
+That is too little to tell what they grow with, so the larger one counts for all models.
+"""
 
 GRAPH_LIMIT = 512
 """Largest batch with a graph (`config/vllm.py`); twice that on compute capability 10."""
@@ -47,7 +52,7 @@ def step_terms(setup: EngineSetup, caches: bool) -> tuple[Term, ...]:
     stated = setup.options.stated
     return (
         _term("activation", stated.activation, lambda: activation(setup)),
-        _term("cuda_graphs", stated.cuda_graphs, lambda: cuda_graphs(setup, caches)),
+        *_graph_terms(setup, caches),
         _term("buffers", None, lambda: rope_buffers(setup.facts)),
         _term("redundancy", None, lambda: (REDUNDANCY, "held back by vLLM, and small buffers")),
         *_sampling_terms(setup),
@@ -89,7 +94,9 @@ def sampling(setup: EngineSetup) -> tuple[int, str]:
     """
     logits, formula = _logits(setup)
     layer, _ = _layer(setup)
-    return max(0, logits - layer), f"{formula} - {human_bytes(layer)} of a layer"
+    stream = _stream(setup)
+    reason = f"{formula} + {human_bytes(stream)} - {human_bytes(layer)} of a layer"
+    return max(0, logits + stream - layer), reason
 
 
 def cuda_graphs(setup: EngineSetup, caches: bool) -> tuple[int, str]:
@@ -127,6 +134,24 @@ def _term(
     except Refusal as why:
         raise unknown(f"no estimate of {name}: {why}; `memory.{name}` states its bytes") from None
     return Term(name=name, bytes=size, exact=False, inside=inside, reason=reason)
+
+
+def _graph_terms(setup: EngineSetup, caches: bool) -> tuple[Term, ...]:
+    """On top of the share where they may be, and within it too where that is not sure.
+
+    Too small a share would leave too little for the KV cache, and vLLM would not start.
+    """
+    stated = setup.options.stated.cuda_graphs
+    graphs = _term("cuda_graphs", stated, lambda: cuda_graphs(setup, caches))
+    if not graphs.bytes:
+        return (graphs,)
+    place, why = graph_place(setup)
+    reason, inside = "; ".join(filter(None, (graphs.reason, why))), place is Place.INSIDE
+    graphs = graphs.model_copy(update={"inside": inside, "reason": reason})
+    if place is not Place.EITHER:
+        return (graphs,)
+    reserve = (graphs.bytes, "as much within the share, for it may be set aside there")
+    return graphs, _term("graph_reserve", None, lambda: reserve)
 
 
 def _sampling_terms(setup: EngineSetup) -> tuple[Term, ...]:

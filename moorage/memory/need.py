@@ -8,6 +8,9 @@ from math import ceil
 
 from moorage.common.values import Value
 
+DESCRIBED = "0.32.0"
+"""Version of vLLM whose accounting the rules of this room follow."""
+
 
 @dataclass(frozen=True, slots=True)
 class MemoryQuery:
@@ -17,12 +20,16 @@ class MemoryQuery:
         total: Bytes of the accelerator's memory; vLLM schedules more at once on a larger one.
         tokens: Longest request (`max_model_len`).
         device_name: The accelerator's name; vLLM keeps batches small on an A100.
+        device_type: Its type, such as `cuda` and `rocm`.
+        versions: Versions of vLLM that may run, an empty one = unknown; none = another engine.
         concurrency: Requests of that length that the KV cache holds at once.
     """
 
     total: int
     tokens: int
     device_name: str = ""
+    device_type: str = "cuda"
+    versions: tuple[str, ...] = (DESCRIBED,)
     tensor: int = 1
     pipeline: int = 1
     concurrency: int = 1
@@ -44,8 +51,9 @@ class Term(Value):
     """One part of the memory of one accelerator.
 
     Attributes:
-        name: `weights`, `kv_cache`, `lora`, `draft`, `activation`, `cuda_graphs`, `buffers`,
-            `redundancy`, `sampling`, `context`, `nccl`; on CPU `processes`.
+        name: `weights`, `kv_cache`, `lora`, `draft`, `activation`, `cuda_graphs`,
+            `graph_reserve`, `buffers`, `redundancy`, `sampling`, `context`, `nccl`; on CPU
+            `processes`.
         exact: Whether it follows from vLLM's own accounting; else it is an estimate, or stated.
         inside: Whether it counts within `--gpu-memory-utilization`.
         reason: The formula with its numbers.

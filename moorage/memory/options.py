@@ -110,6 +110,9 @@ class MemoryOptions(CacheOptions):
         chunked_prefill: Whether long prompts are cut into steps.
         dtype: Element type of the parameters; empty = the model's.
         graph_limit: Largest batch for which a graph is captured.
+        profiles_graphs: Whether vLLM sets aside what it estimates for graphs.
+        second_runner: Whether vLLM takes its second model runner.
+        unsettled_runner: Whether an argument may decide about that.
         kv_bytes: Bytes of the KV cache on each rank; None = as many as the requests need.
         overrides: Keys of config.json that are replaced (`--hf-overrides`).
         uncovered: Why these options are not covered by the rules; empty = they are.
@@ -124,6 +127,9 @@ class MemoryOptions(CacheOptions):
     enforce_eager: bool = False
     graph_limit: int | None = None
     graph_sizes: int | None = None
+    profiles_graphs: bool | None = None
+    second_runner: bool | None = None
+    unsettled_runner: bool = False
     kv_bytes: int | None = None
     language_model_only: bool = False
     overrides: dict[str, Any] = {}
@@ -154,6 +160,21 @@ UNCOVERED = {
     "--enable-eplb": "adds redundant experts",
 }
 """Arguments whose effect on memory is not covered by the rules here."""
+
+UNSETTLED_RUNNER = (
+    *("--compilation-config", "--distributed-executor-backend", "--ec-transfer-config"),
+    *("--enable-dbo", "--enable-elastic-ep", "--enable-prompt-embeds", "--reasoning-config"),
+    *("--enable-return-routed-experts", "--kv-sharing-fast-prefill", "--logits-processors"),
+    *("--logprobs-mode", "--optimization-level", "--reasoning-parser"),
+)
+"""Arguments for which vLLM 0.22 to 0.28 may keep its first model runner.
+
+Source: `config/vllm.py:_get_v2_model_runner_unsupported_features`.
+"""
+
+PROFILES_GRAPHS = "VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS"
+SECOND_RUNNER = "VLLM_USE_V2_MODEL_RUNNER"
+"""Variables of vLLM, 0 or 1 (`envs.py`)."""
 
 DTYPES = {"half": "float16", "float16": "float16", "bfloat16": "bfloat16", "auto": ""}
 
@@ -189,6 +210,9 @@ def memory_options(
         enforce_eager=bool(args.switch("--enforce-eager")),
         graph_limit=args.whole_number("--max-cudagraph-capture-size"),
         graph_sizes=None if sizes is None else len(sizes),
+        profiles_graphs=_flag(spec.engine.env, PROFILES_GRAPHS),
+        second_runner=_flag(spec.engine.env, SECOND_RUNNER),
+        unsettled_runner=any(map(args.states, UNSETTLED_RUNNER)),
         enable_expert_parallel=bool(args.switch("--enable-expert-parallel")),
         block_size=args.whole_number("--block-size") or None,  # 0: vLLM chooses
         kv_bytes=args.whole_number("--kv-cache-memory-bytes"),
@@ -210,6 +234,10 @@ def wanted_concurrency(spec: ModelSpec, tokens: int) -> int:
     if spec.concurrency != "auto":
         return spec.concurrency
     return max(1, -(-CACHED_TOKENS // tokens))
+
+
+def _flag(variables: Mapping[str, str], name: str) -> bool | None:
+    return variables[name] != "0" if name in variables else None
 
 
 def _covered(args: EngineArguments, flag: str) -> Any:

@@ -1,5 +1,6 @@
 """The model to place, and the memory that one replica needs: of accelerators, or of RAM."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import ceil
 
@@ -11,6 +12,7 @@ from moorage.memory.demand import MemoryModel
 from moorage.memory.need import CpuNeed, MemoryQuery, Need
 from moorage.models.profile import ModelProfile
 from moorage.placement.engine import EngineTraits
+from moorage.placement.engine_versions import Versions, engine_versions
 from moorage.placement.memory import (
     CalibratedMemory,
     EstimatedMemory,
@@ -47,10 +49,19 @@ class Allocation:
 
 
 class Demand:
-    """Memory that each accelerator of a kind has to give, by split and context; cached."""
+    """Memory that each accelerator of a kind has to give, by split and context; cached.
 
-    def __init__(self, memory: Memory, request: MemoryRequest) -> None:
-        self.memory, self.request = memory, request
+    Args:
+        versions: By type of accelerator the versions of vLLM that may run; none = another engine.
+    """
+
+    def __init__(
+        self,
+        memory: Memory,
+        request: MemoryRequest,
+        versions: Mapping[str, Versions] | None = None,
+    ) -> None:
+        self.memory, self.request, self.versions = memory, request, versions or {}
         self._answers: dict[tuple[AcceleratorKind, Split, int], Allocation | Refusal] = {}
 
     def least(self, kind: AcceleratorKind, split: Split) -> Allocation | None:
@@ -113,6 +124,8 @@ class Demand:
             MemoryQuery(
                 total=kind.total,
                 device_name=kind.name,
+                device_type=kind.type,
+                versions=self.versions.get(kind.type, ()),
                 tensor=split.tensor,
                 pipeline=split.pipeline,
                 tokens=tokens,
@@ -186,9 +199,13 @@ class Subject:
             Failure: `BAD_SPEC` when an engine argument is malformed.
         """
         wanted = memory_request(self.spec, self.profile)
-        return Demand(self._memory(engine, fleet), wanted)
+        versions = engine_versions(self.spec, engine, fleet)
+        of_vllm = {kind: engine.vllm_versions(those) for kind, those in versions.items()}
+        return Demand(self._memory(engine, fleet, versions), wanted, of_vllm)
 
-    def _memory(self, engine: EngineTraits, fleet: FleetSnapshot | None) -> Memory:
+    def _memory(
+        self, engine: EngineTraits, fleet: FleetSnapshot | None, versions: Mapping[str, Versions]
+    ) -> Memory:
         """The most exact memory model: predicted and corrected, estimated where the rules end."""
         spec, profile = self.spec, self.profile
         if spec.memory.claim is not None and not (engine.predictable and self.memory):
@@ -201,7 +218,9 @@ class Subject:
         if not isinstance(self.memory, MemoryModel):
             return known
         configured = fleet.engine_versions(engine.name).default_version if fleet else ""
-        version = spec.engine.version or configured or engine.default_version
+        likely = spec.engine.version or configured or engine.default_version
+        running = {version for those in versions.values() for version in those}
+        version = (running.pop() if len(running) == 1 else "") or likely
         given = spec.engine.arguments.words
         arguments = (*engine.memory_arguments(spec, self.memory.options.lora), *given)
         return CalibratedMemory(known, profile, engine.name, version, arguments, self.measured)

@@ -90,6 +90,10 @@ class EngineTraits(ABC):
         """
         return ()
 
+    def vllm_versions(self, versions: Iterable[str]) -> tuple[str, ...]:
+        """The vLLM in some of its versions, an empty one = unknown; none = it has no vLLM."""
+        return ()
+
 
 Engines = Mapping[EngineName, EngineTraits]
 """The engines that a model can be served by; where `auto` leaves a choice, in order."""

@@ -22,6 +22,7 @@ from moorage.memory.calibration import (
 from moorage.memory.demand import memory_model
 from moorage.memory.estimates import CONTEXT, NCCL
 from moorage.memory.gguf import gguf_memory
+from moorage.memory.graph_place import may_be_outside
 from moorage.memory.need import CpuNeed, MemoryQuery, Need, Term, largest
 from moorage.memory.options import wanted_concurrency
 from moorage.models.files import GGUF
@@ -77,10 +78,12 @@ class EstimatedMemory:
             return Refusal(Reason.UNKNOWN, reason)
         weights = self._profile.weight_bytes // query.ranks + self._companion_bytes
         rest = (weights, weights // 5 + OVERHEAD)
+        graphs = OVERHEAD * may_be_outside(query)
         terms = (
             _term("weights", rest[0], f"{self._why}: the size of the files over the ranks"),
             _term("activation", rest[1], "a fifth of the weights and 1 GiB"),
             self._cache(query, query.total - sum(rest)),
+            _term("cuda_graphs", graphs, "on top of the share in some versions", inside=False),
             _term("context", CONTEXT, "the driver's context of one process", inside=False),
             _term("nccl", NCCL * (query.ranks > 1), "between ranks", inside=False),
         )

@@ -66,7 +66,7 @@ class Trial:
     ) -> Request:
         """The request with another memory model, or with other wishes."""
         demand = self.request.demand
-        other = Demand(memory or demand.memory, wanted or demand.request)
+        other = Demand(memory or demand.memory, wanted or demand.request, demand.versions)
         return replace(self.request, demand=other)
 
 

@@ -7,7 +7,7 @@ from moorage.inventory.devices import device_kind, process_refusal
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.engine import EngineTraits
 from moorage.placement.placement import CPU
-from moorage.spec import ContainerSettings, EngineName, ModelSpec, RuntimeName
+from moorage.spec import ContainerSettings, EngineName, EngineSpec, ModelSpec, RuntimeName
 
 
 def image_on(spec: ModelSpec, engine: EngineTraits, host: HostSnapshot, kind: str) -> Image:
@@ -94,6 +94,14 @@ def _no_process(
     if installed and wanted and installed.version not in ("", wanted):
         return f"{engine.program} {installed.version} is installed, {wanted} is requested"
     return "" if installed else f"{engine.program} is not installed"
+
+
+def program_version(spec: EngineSpec, engine: EngineTraits, host: HostSnapshot) -> str:
+    """The version of the program that a host would start; empty = unknown."""
+    if spec.command or spec.entrypoint or spec.custom:
+        return spec.version or ""
+    installed = host.program(engine.name)
+    return installed.version if installed else ""
 
 
 class ImagesThere:

@@ -93,12 +93,16 @@ def _memory(seats: tuple[Seat, ...]) -> list[Section]:
 
 def _terms(name: str, tokens: int, concurrency: int, terms: tuple[Term, ...], size: str) -> Section:
     rows = tuple(
-        (term.name, human_bytes(term.bytes), "exact" if term.exact else "estimate", term.reason)
+        (term.name, human_bytes(term.bytes), _kind(term), term.reason)
         for term in terms
         if term.bytes
     )
     text = f"For {tokens} tokens, {concurrency} at once: {size}."
     return Section(title="Memory", text=text, header=(name, "size", "", "why"), rows=rows)
+
+
+def _kind(term: Term) -> str:
+    return ("exact" if term.exact else "estimate") + ", outside" * (not term.inside)
 
 
 def _container(spec: ContainerSpec) -> tuple[Section, ...]:

@@ -12,41 +12,47 @@ _ABBREVIATIONS = """
 --data-parallel-size-[local] --data-parallel-st[art-rank] --data-parallel-su[pervisor-port]
 --dec[ode-context-parallel-size] --default-c[hat-template-kwargs] --device-m[emory-utilization]
 --disable-a[ccess-log-for-endpoints] --disable-au[to-tool-choice] --disable-chunked-p[refill]
---disable-epl[b] --disable-ex[pert-parallel] --disable-f[astapi-docs]
---disable-flash-[late-interaction] --disable-fo[rce-include-usage]
+--disable-d[bo] --disable-el[astic-ep] --disable-epl[b] --disable-ex[pert-parallel]
+--disable-f[astapi-docs] --disable-flash-[late-interaction] --disable-fo[rce-include-usage]
 --disable-h[ybrid-kv-cache-manager] --disable-log-d[eltas] --disable-log-o[utputs] --disable-lor[a]
 --disable-o[ffline-docs] --disable-pe[r-request-metrics] --disable-pre[fix-caching]
---disable-prompt-t[okens-details] --disable-req[uest-id-headers] --disable-sc[ale-out]
---disable-se[rver-load-tracking] --disable-sle[ep-mode] --disable-ss[l-refresh]
---disable-tok[enizer-info-endpoint] --disable-u[vicorn-access-log] --dist[ributed-executor-backend]
+--disable-prompt-e[mbeds] --disable-prompt-t[okens-details] --disable-req[uest-id-headers]
+--disable-ret[urn-routed-experts] --disable-sc[ale-out] --disable-se[rver-load-tracking]
+--disable-sle[ep-mode] --disable-ss[l-refresh] --disable-tok[enizer-info-endpoint]
+--disable-u[vicorn-access-log] --dist[ributed-executor-backend]
 --dp-supervisor-probe-f[ailure-threshold] --dp-supervisor-probe-i[nterval-s]
---dp-supervisor-probe-t[imeout-s] --dt[ype] --enable-a[uto-tool-choice] --enable-c[hunked-prefill]
---enable-ep[lb] --enable-ex[pert-parallel] --enable-fas[tapi-docs] --enable-flash-[late-interaction]
+--dp-supervisor-probe-t[imeout-s] --dt[ype] --ec[-transfer-config] --enable-a[uto-tool-choice]
+--enable-c[hunked-prefill] --enable-d[bo] --enable-el[astic-ep] --enable-ep[lb]
+--enable-ex[pert-parallel] --enable-fas[tapi-docs] --enable-flash-[late-interaction]
 --enable-f[orce-include-usage] --enable-hy[brid-kv-cache-manager] --enable-log-d[eltas]
 --enable-log-o[utputs] --enable-lor[a] --enable-o[ffline-docs] --enable-pe[r-request-metrics]
---enable-pre[fix-caching] --enable-prompt-t[okens-details] --enable-r[equest-id-headers]
---enable-sc[ale-out] --enable-se[rver-load-tracking] --enable-sl[eep-mode] --enable-ss[l-refresh]
+--enable-pre[fix-caching] --enable-prompt-e[mbeds] --enable-prompt-t[okens-details]
+--enable-r[equest-id-headers] --enable-ret[urn-routed-experts] --enable-sc[ale-out]
+--enable-se[rver-load-tracking] --enable-sl[eep-mode] --enable-ss[l-refresh]
 --enable-t[okenizer-info-endpoint] --enable-u[vicorn-access-log] --enf[orce-eager]
 --ex[clude-tools-when-tool-choice-none] --fingerprint-m[ode] --fingerprint-v[alue]
 --f[ully-sharded-loras] --gp[u-memory-utilization] --gr[pc] --grpc-[port] --hea[dless]
 --hf-o[verrides] --ho[st] --kv-c[ache-dtype] --kv-cache-dtype-[skip-layers]
---kv-cache-m[emory-bytes] --kv-t[ransfer-config] --la[nguage-model-only] --log-e[rror-stack]
---lora-m[odules] --lora-t[arget-modules] --mamba-s[sm-cache-dtype] --master-a[ddr] --master-p[ort]
---max-cu[dagraph-capture-size] --max-log-[len] --max-lora-[rank] --max-m[odel-len]
---max-num-b[atched-tokens] --max-num-s[eqs] --mi[ddleware] --nn[odes] --no-al[low-credentials]
---no-co[here-is-reasoning-model] --no-da[ta-parallel-hybrid-lb] --no-disable-f[astapi-docs]
---no-disable-h[ybrid-kv-cache-manager] --no-disable-u[vicorn-access-log]
---no-enable-a[uto-tool-choice] --no-enable-c[hunked-prefill] --no-enable-ep[lb]
---no-enable-ex[pert-parallel] --no-enable-flash-[late-interaction] --no-enable-f[orce-include-usage]
---no-enable-log-d[eltas] --no-enable-log-o[utputs] --no-enable-lor[a] --no-enable-o[ffline-docs]
---no-enable-pe[r-request-metrics] --no-enable-pre[fix-caching] --no-enable-prompt-t[okens-details]
---no-enable-r[equest-id-headers] --no-enable-sc[ale-out] --no-enable-se[rver-load-tracking]
+--kv-cache-m[emory-bytes] --kv-s[haring-fast-prefill] --kv-t[ransfer-config] --la[nguage-model-only]
+--log-e[rror-stack] --logi[ts-processors] --logp[robs-mode] --lora-m[odules] --lora-t[arget-modules]
+--mamba-s[sm-cache-dtype] --master-a[ddr] --master-p[ort] --max-cu[dagraph-capture-size]
+--max-log-[len] --max-lora-[rank] --max-m[odel-len] --max-num-b[atched-tokens] --max-num-s[eqs]
+--mi[ddleware] --nn[odes] --no-al[low-credentials] --no-co[here-is-reasoning-model]
+--no-da[ta-parallel-hybrid-lb] --no-disable-f[astapi-docs] --no-disable-h[ybrid-kv-cache-manager]
+--no-disable-u[vicorn-access-log] --no-enable-a[uto-tool-choice] --no-enable-c[hunked-prefill]
+--no-enable-d[bo] --no-enable-el[astic-ep] --no-enable-ep[lb] --no-enable-ex[pert-parallel]
+--no-enable-flash-[late-interaction] --no-enable-f[orce-include-usage] --no-enable-log-d[eltas]
+--no-enable-log-o[utputs] --no-enable-lor[a] --no-enable-o[ffline-docs]
+--no-enable-pe[r-request-metrics] --no-enable-pre[fix-caching] --no-enable-prompt-e[mbeds]
+--no-enable-prompt-t[okens-details] --no-enable-r[equest-id-headers]
+--no-enable-ret[urn-routed-experts] --no-enable-sc[ale-out] --no-enable-se[rver-load-tracking]
 --no-enable-sl[eep-mode] --no-enable-ss[l-refresh] --no-enable-t[okenizer-info-endpoint]
 --no-en[force-eager] --no-ex[clude-tools-when-tool-choice-none] --no-f[ully-sharded-loras]
---no-la[nguage-model-only] --no-l[og-error-stack] --no-re[turn-tokens-as-token-ids]
---no-t[rust-remote-code] --no-trust-req[uest-chat-template] --no-trust-request-m[m-kwargs]
---nod[e-rank] --op[timization-level] --pe[rformance-mode] --pi[peline-parallel-size] --po[rt]
---prefil[l-context-parallel-size] --q[uantization] --res[ponse-role] --ret[urn-tokens-as-token-ids]
+--no-k[v-sharing-fast-prefill] --no-la[nguage-model-only] --no-l[og-error-stack]
+--no-re[turn-tokens-as-token-ids] --no-t[rust-remote-code] --no-trust-req[uest-chat-template]
+--no-trust-request-m[m-kwargs] --nod[e-rank] --op[timization-level] --pe[rformance-mode]
+--pi[peline-parallel-size] --po[rt] --prefil[l-context-parallel-size] --q[uantization]
+--reasoning-c[onfig] --rea[soning-parser] --res[ponse-role] --ret[urn-tokens-as-token-ids]
 --rev[ision] --ro[ot-path] --ru[nner] --ser[ved-model-name] --shu[tdown-timeout] --spec-me[thod]
 --spec-mo[del] --spec-t[okens] --sp[eculative-config] --sse[-keep-alive-interval] --ssl-ca[-certs]
 --ssl-cert-[reqs] --ssl-certf[ile] --ssl-ci[phers] --ssl-k[eyfile] --ta[sk] --te[nsor-parallel-size]
@@ -65,6 +71,8 @@ SECOND_NAMES: dict[str, str] = {
     "--device-memory-utilization": "--gpu-memory-utilization",
     "--disable-auto-tool-choice": "--no-enable-auto-tool-choice",
     "--disable-chunked-prefill": "--no-enable-chunked-prefill",
+    "--disable-dbo": "--no-enable-dbo",
+    "--disable-elastic-ep": "--no-enable-elastic-ep",
     "--disable-eplb": "--no-enable-eplb",
     "--disable-expert-parallel": "--no-enable-expert-parallel",
     "--disable-flash-late-interaction": "--no-enable-flash-late-interaction",
@@ -75,8 +83,10 @@ SECOND_NAMES: dict[str, str] = {
     "--disable-offline-docs": "--no-enable-offline-docs",
     "--disable-per-request-metrics": "--no-enable-per-request-metrics",
     "--disable-prefix-caching": "--no-enable-prefix-caching",
+    "--disable-prompt-embeds": "--no-enable-prompt-embeds",
     "--disable-prompt-tokens-details": "--no-enable-prompt-tokens-details",
     "--disable-request-id-headers": "--no-enable-request-id-headers",
+    "--disable-return-routed-experts": "--no-enable-return-routed-experts",
     "--disable-scale-out": "--no-enable-scale-out",
     "--disable-server-load-tracking": "--no-enable-server-load-tracking",
     "--disable-sleep-mode": "--no-enable-sleep-mode",

@@ -170,3 +170,20 @@ def test_it_needs_no_prefect(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delitem(sys.modules, name)
     assert run("--accelerator", "24GiB").exit_code == 0
     assert not {"flows", "tasks"} & {name.partition(".")[0] for name in sys.modules}
+
+
+@pytest.mark.parametrize(
+    ("engine", "inside"),
+    [
+        ({"version": "0.30.0"}, {"cuda_graphs": True}),
+        ({"version": "0.26.0"}, {"cuda_graphs": False}),
+        ({"image": "registry.own/vllm:7"}, {"cuda_graphs": False, "graph_reserve": True}),
+    ],
+    ids=["sets aside", "does not", "unknown"],
+)
+def test_graphs_count_where_the_version_puts_them(
+    run: Run, engine: dict[str, str], inside: dict[str, bool]
+) -> None:
+    result = run("--accelerator", "24GiB", "--json", engine=engine)
+    terms = json.loads(result.output)["need"]["terms"]
+    assert {term["name"]: term["inside"] for term in terms if "graph" in term["name"]} == inside

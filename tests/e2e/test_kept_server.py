@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,11 +15,14 @@ import psutil
 import pytest
 
 from moorage.adapters.prefect.home_server import RunningServer, running_server, stop_server
+from moorage.cli.fork_server import fork_server_process
 from moorage.common.failures import ExitCode
 from tests.e2e.conftest import process_engine
 from tests.e2e.workplace import Workplace
 from tests.prefect_server import prepared_home
 from tests.waiting import PATIENCE_SECONDS, until
+
+SERVERS = {"moorage.adapters.prefect.api_server", "moorage.cli.fork_server"}
 
 pytestmark = [pytest.mark.process, pytest.mark.server]
 
@@ -31,7 +36,7 @@ def alone(workplace: Workplace, tmp_path: Path) -> Iterator[Workplace]:
         if name not in ("PREFECT_API_URL", "PREFECT_API_AUTH_STRING")
     }
     own = {"PREFECT_HOME": str(prepared_home(tmp_path)), "PREFECT_CLIENT_MAX_RETRIES": "0"}
-    workplace.environment = {**variables, **own, "MOORAGE_SERVER": "kept"}
+    workplace.environment = {**variables, **own, "MOORAGE_SERVER": "kept", "MOORAGE_FORKED": "1"}
     yield workplace
     stop_server(workplace.home)
 
@@ -55,6 +60,15 @@ def test_the_server_is_kept_killed_and_started_anew(
     assert httpx.get(pages).is_success
     assert alone.json("server", "status")["url"] == server.url
 
+    forking = until(lambda: fork_server_process(alone.home))
+    until((alone.home / "api" / "commands").exists)
+    again = alone.spec(engine=process_engine(lifecycle_program), labels={"by": "a fork"})
+    command = [sys.executable, "-m", "moorage.cli", "deploy", str(again)]
+    with subprocess.Popen(command, env=alone.environment, stderr=subprocess.PIPE) as forked:
+        until(psutil.Process(forking).children)
+        _, said = forked.communicate()
+        assert forked.returncode == 0, said
+
     slow = alone.spec("slow", engine=process_engine(lifecycle_program, "deaf"))
     deploying = alone.start("deploy", slow, "--json")
     until(lambda: any(alone.named("slow") in name for name in alone.running()))
@@ -71,7 +85,7 @@ def test_the_server_is_kept_killed_and_started_anew(
     alone.run("retire", alone.named("tiny"))
     assert alone.run("server", "stop").stdout.startswith("ended http://127.0.0.1:")
     assert alone.json("server", "status") == {"running": False}
-    assert _servers(alone) == []
+    until(lambda: not _servers(alone))
 
 
 def _servers(place: Workplace) -> list[psutil.Process]:
@@ -81,5 +95,5 @@ def _servers(place: Workplace) -> list[psutil.Process]:
         one
         for one in psutil.process_iter(["environ", "cmdline"])
         if (one.info["environ"] or {}).get("PREFECT_HOME") == own
-        and "moorage.adapters.prefect.api_server" in one.info["cmdline"]
+        and SERVERS.intersection(one.info["cmdline"])
     ]

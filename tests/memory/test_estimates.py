@@ -44,17 +44,17 @@ def test_on_cpu_it_grows_with_the_ranks() -> None:
 
 
 WORKED = [
-    ("qwen3-0.6b", 1, 40960, 9.77),
-    ("qwen3-8b", 1, 40960, 24.65),
-    ("llama-3.1-8b", 1, 131072, 34.2),
-    ("llama-3.1-8b", 1, 8192, 19.2),
-    ("mistral-7b-v0.1", 1, 32768, 18.4),
-    ("llama-3.1-70b", 4, 131072, 46.8),
-    ("qwen3-30b-a3b", 1, 40960, 64.48),
+    ("qwen3-0.6b", 1, 40960, 9.93),
+    ("qwen3-8b", 1, 40960, 24.86),
+    ("llama-3.1-8b", 1, 131072, 34.41),
+    ("llama-3.1-8b", 1, 8192, 19.41),
+    ("mistral-7b-v0.1", 1, 32768, 18.55),
+    ("llama-3.1-70b", 4, 131072, 47.07),
+    ("qwen3-30b-a3b", 1, 40960, 64.66),
     # 0.25 more than worked out by hand with one rope: its global layers scale theirs by 8.
-    ("gemma-3-27b-text", 1, 131072, 73.97),
-    ("qwen3-next-80b-a3b", 4, 262144, 44.46),
-    ("deepseek-v3", 8, 163840, 94.3),
+    ("gemma-3-27b-text", 1, 131072, 74.2),
+    ("qwen3-next-80b-a3b", 4, 262144, 44.64),
+    ("deepseek-v3", 8, 163840, 94.45),
     ("bge-base-en", 1, 512, 1.1),
 ]
 """Model, ranks, tokens, GiB on each accelerator: worked out by hand from vLLM's accounting."""
@@ -82,19 +82,19 @@ def test_the_whole_need_is_what_was_worked_out_by_hand(
         # Eight experts for each of 8192 tokens: twice the width of 7168.
         ("deepseek-v3", "activation", {}, {"tensor": 8}, 2.188),
         ("gemma-3-27b-text", "activation", {"max_seqs": 16}, {}, 1.23),
-        ("llama-3.1-8b", "cuda_graphs", {}, {}, 0.848),
+        ("llama-3.1-8b", "cuda_graphs", {}, {}, 0.997),
         ("llama-3.1-8b", "cuda_graphs", {"enforce_eager": True}, {}, 0),
-        ("llama-3.1-8b", "cuda_graphs", {"graph_sizes": 2}, {}, 0.273),
-        ("llama-3.1-8b", "cuda_graphs", {"max_seqs": 4}, {}, 0.297),
+        ("llama-3.1-8b", "cuda_graphs", {"graph_sizes": 2}, {}, 0.279),
+        ("llama-3.1-8b", "cuda_graphs", {"max_seqs": 4}, {}, 0.309),
         ("bge-base-en", "cuda_graphs", {}, {"tokens": 512}, 0),
         ("llama-3.1-8b", "buffers", {}, {}, 0.03125),
         # 131072 positions, scaled by 8 in one layer of six.
         ("gemma-3-27b-text", "buffers", {}, {}, 0.28125),
         ("deepseek-v3", "buffers", {}, {"tensor": 8}, 0.0195),
         ("qwen3-next-80b-a3b", "buffers", {}, {"tensor": 4}, 0.03125),
-        # The logits above, less a layer; none where a layer is larger.
-        ("llama-3.1-8b", "sampling", {}, {}, 0.379),
-        ("qwen3-0.6b", "sampling", {}, {}, 1.261),
+        # Logits and a hidden state, less a layer; none where a layer is larger.
+        ("llama-3.1-8b", "sampling", {}, {}, 0.442),
+        ("qwen3-0.6b", "sampling", {}, {}, 1.277),
         ("mistral-7b-v0.1", "sampling", {}, {}, 0),
         ("llama-3.1-8b", "redundancy", {}, {}, 0.150),
         ("llama-3.1-8b", "context", {}, {}, 0.55),
@@ -124,7 +124,7 @@ def test_each_estimate_can_be_stated(name: str) -> None:
     term = needed(stated, tensor=2).term(name)
     assert term
     assert (term.bytes, term.exact) == (7 * MIB, False)
-    assert term.reason == f"memory.{name} in the spec"
+    assert term.reason.startswith(f"memory.{name} in the spec")
 
 
 def test_only_weights_cache_and_adapters_are_called_exact() -> None:

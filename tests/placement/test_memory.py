@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import GIB
 from moorage.memory.calibration import Measurement, calibration_key
 from moorage.memory.demand import memory_model
+from moorage.memory.estimates import CONTEXT
 from moorage.memory.need import MemoryQuery, Need
 from moorage.models.profile import derive_profile
 from moorage.placement.memory import (
@@ -183,3 +185,16 @@ def test_the_first_of_several_measurements_counts() -> None:
         update={"measured": Measured(activation_bytes=2 * GIB)}
     )
     assert size(need(newest, measurement()), "activation") == 2 * GIB
+
+
+@pytest.mark.parametrize(
+    ("versions", "gib"), [((), 0), (("0.29.0",), 0), (("0.26.0",), 1), (("",), 1)]
+)
+def test_an_estimate_by_files_has_graphs_on_top_where_they_may_be(
+    versions: tuple[str, ...], gib: int
+) -> None:
+    query = replace(QUERY, versions=versions)
+    found = EstimatedMemory(a_profile(), "no headers").need(query)
+    assert isinstance(found, Need)
+    assert size(found, "cuda_graphs") == gib * GIB
+    assert found.outside == gib * GIB + CONTEXT

@@ -120,16 +120,21 @@ def check_early(spec: ModelSpec, fleet: Fleet, home: Path) -> None:
     is_meant = name == engine.name or (name == EngineName.AUTO and wanted.image)
     if not is_meant or not words_of(wanted) or engine.argument_rules is None:
         return
-    configured = fleet.engines.get(engine.name, EngineVersions())
-    if _has_own_command(configured, wanted):
+    if _has_own_command(fleet.engines.get(engine.name, EngineVersions()), wanted):
         refuse_secrets(wanted)
         return
-    default = configured.default_version or engine.default_version
-    program = installed_program(engine)
-    versions = likely_versions(wanted, default, program.version if program else None)
+    versions = versions_by_spec(wanted, engine, fleet)
     store, every = _known_to(engine, home)
     schemas = [store.of_version(engine.argument_version(version)) for version in versions]
     check_likely(wanted, engine.argument_rules, schemas, every)
+
+
+def versions_by_spec(wanted: EngineSpec, engine: Engine, fleet: Fleet) -> tuple[str, ...]:
+    """Versions that may run, the likeliest first, before a host is known; empty = not known."""
+    configured = fleet.engines.get(engine.name, EngineVersions())
+    default = configured.default_version or engine.default_version
+    program = installed_program(engine)
+    return likely_versions(wanted, default, program.version if program else None)
 
 
 def check_placed(

@@ -54,6 +54,19 @@ QUIET = {
 """Settings of the kept server where the user has not set them: it waits most of its life."""
 
 
+CLIENT_DEFAULTS = {
+    # The command line shows the steps itself; the run's log goes to the server all the same.
+    "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",
+    "PREFECT_SERVER_LOGGING_LEVEL": "CRITICAL",
+    "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",
+    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+    "PREFECT_CLI_PROMPT": "false",
+    # Besides 408, 429, 502 and 503; each is retried for about a minute.
+    "PREFECT_CLIENT_RETRY_EXTRA_CODES": "500,504",
+}
+"""Settings of a command, in place before Prefect is imported, where the user has not set them."""
+
+
 class RunningServer(Value):
     """A server of this home.
 

@@ -72,6 +72,11 @@ class Settings(BaseModel):
     server_idle_seconds: float = Field(
         3600, gt=0, description="When the kept server ends: so long after the last request."
     )
+    forked: bool = Field(
+        True,
+        description="Whether commands are forked off a process that has imported what they need; it"
+        " is there while a Prefect server of this home is.",
+    )
     serve_hosts: str = Field(
         "",
         description="Names under which clients and proxies reach the servers of `moorage serve` and"

@@ -1,6 +1,6 @@
 """Triton with its vLLM backend: the server, the model in its repository, and how it is asked."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin
@@ -102,6 +102,10 @@ class Triton(Vllm):
     def argument_version(self, version: str) -> str:
         """The version of vLLM that is in a release of Triton."""
         return vllm_of(version)
+
+    def vllm_versions(self, versions: Iterable[str]) -> tuple[str, ...]:
+        """Its backend's."""
+        return tuple(map(vllm_of, versions))
 
     def remedy(self, failure: Failure, need: Need | None) -> Remedy | None:
         """None: its arguments are in a file, which a second try would leave as it is."""

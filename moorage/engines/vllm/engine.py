@@ -1,6 +1,6 @@
 """The vLLM OpenAI-compatible server as an engine."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import ClassVar
 
 from moorage.common.failures import Cause, Failure
@@ -192,6 +192,10 @@ class Vllm(Engine):
     def memory_arguments(self, spec: ModelSpec, lora: LoraOptions | None) -> tuple[str, ...]:
         """Those of adapters and drafts."""
         return memory_arguments(lora, spec.speculative, spec.engine.arguments)
+
+    def vllm_versions(self, versions: Iterable[str]) -> tuple[str, ...]:
+        """It is vLLM itself."""
+        return tuple(versions)
 
     @property
     def memory_reader(self) -> Callable[[str], Measured | None]:

@@ -1,0 +1,256 @@
+"""The process that commands are forked off: it has imported what takes seconds to import.
+
+    python -m moorage.cli.fork_server HOME PID
+
+A command that ran a flow starts it at its end where a Prefect server of this home runs, with which
+it ends. It listens in the home's private folder, to processes of its own user in the same surroundings. One
+that finds other code than it has imported ends at once. Each fork imports the command itself, which
+looks at the terminal meanwhile.
+"""
+
+import contextlib
+import fcntl
+import gc
+import os
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import sysconfig
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import IO
+
+from moorage.adapters.prefect.home_server import CLIENT_DEFAULTS, running_server
+from moorage.adapters.system.garbage import look_for_garbage_rarely
+from moorage.adapters.system.surroundings import surroundings
+from moorage.cli.forked import FOLDER, SOCKET
+from moorage.cli.forked_command import become
+
+MODULES = (
+    *("flows.apply_models", "flows.deploy_model", "flows.dry_run", "flows.redeploy_models"),
+    *("flows.reconcile_fleet", "flows.retire_model", "flows.rollback_model"),
+    *("moorage.adapters.prefect.api_login", "moorage.adapters.prefect.run_processes"),
+    *("rich.progress", "rich.table", "typer.rich_utils"),
+)
+"""What commands import, besides `LATE_IMPORTS` of flows."""
+
+OURS = [Path(__file__).parents[2] / name for name in ("moorage", "flows", "tasks")]
+LOCK, LOG = "commands.lock", "commands.log"
+LOCK_SECONDS, POLL_SECONDS = 10.0, 0.05
+SETTLED_SECONDS = 60.0
+"""A process that is younger is not replaced: several commands may end at the same time."""
+
+CREDENTIALS = struct.Struct("3i")
+"""What Linux says of the other end of a socket: process, user, group."""
+
+
+def start_fork_server(home: Path, environment: Mapping[str, str]) -> None:
+    """Start the process for commands with these variables, unless it or no Prefect server runs.
+
+    One that did not take the command of this process is replaced.
+    """
+    with _open_private(home / FOLDER / LOCK, "a+") as lock:
+        if not _take(lock):
+            age = time.time() - os.fstat(lock.fileno()).st_mtime
+            if (running := _holder(lock)) in (0, os.getppid()) or age < SETTLED_SECONDS:
+                return
+            os.kill(running, signal.SIGTERM)
+    server = running_server(home)
+    if server is None:
+        return
+    with _open_private(home / FOLDER / LOG, "w") as log:
+        subprocess.Popen(
+            [sys.executable, "-m", __name__, str(home), str(server.process.pid)],
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,  # it outlives this command and its terminal
+        )
+
+
+def fork_server_process(home: Path) -> int:
+    """The process that forks the commands of this home; 0 = none does."""
+    try:
+        with _open_private(home / FOLDER / LOCK, "r") as lock:
+            return 0 if _take(lock) else _holder(lock)
+    except FileNotFoundError:
+        return 0
+
+
+def main(home: Path, server: int) -> None:
+    """Fork commands until a process ends, or the code on the disk changes."""
+    environment, code = dict(os.environ), _code()
+    with _open_private(home / FOLDER / LOCK, "a+") as lock:
+        give_up = time.monotonic() + LOCK_SECONDS
+        while not _take(lock):
+            if time.monotonic() > give_up:
+                return
+            time.sleep(POLL_SECONDS)
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
+        _import_all()
+        ForkServer(home / FOLDER / SOCKET, lock, environment, code).run(server)
+
+
+class ForkServer:
+    """Forks a command for each connection, which brings the order, and gets the exit status.
+
+    Args:
+        address: Where it listens.
+        lock: Given back once it takes no more orders.
+        environment: The variables with which all was imported.
+        code: As of `_code`, from before.
+    """
+
+    def __init__(
+        self, address: Path, lock: IO[str], environment: Mapping[str, str], code: tuple[int, ...]
+    ) -> None:
+        self._address, self._lock = address, lock
+        self._environment, self._code = environment, code
+        self._surroundings = surroundings(os.getpid())
+        self._commands: dict[int, socket.socket] = {}
+        self._events, self._signals = select.epoll(), _heard(signal.SIGTERM, signal.SIGCHLD)
+        address.unlink(missing_ok=True)
+        self._listening = socket.socket(socket.AF_UNIX)
+        with contextlib.chdir(address.parent):  # the address of a socket has 107 bytes at most
+            self._listening.bind(address.name)
+        self._listening.listen()
+
+    def run(self, server: int) -> None:
+        """Take orders until a process ends; then wait for the commands that still run."""
+        ending = os.pidfd_open(server)
+        for number in (ending, self._signals, self._listening.fileno()):
+            self._events.register(number, select.EPOLLIN)
+        while self._is_open or self._commands:
+            for number, _ in self._events.poll():
+                if self._is_open and number == self._listening.fileno():
+                    self._accept()
+                elif number == ending:
+                    self._events.unregister(ending)
+                    self._close()
+                elif number == self._signals:
+                    if signal.SIGTERM in os.read(self._signals, signal.NSIG):
+                        self._close()
+                    self._reap()
+                else:
+                    self._hang_up(number)
+
+    @property
+    def _is_open(self) -> bool:
+        return self._listening.fileno() >= 0
+
+    def _accept(self) -> None:
+        connection, _ = self._listening.accept()
+        if self._code != _code():
+            connection.close()
+            self._close()
+        elif not self._may_order(connection):
+            connection.close()
+        elif child := os.fork():
+            self._commands[child] = connection
+            self._events.register(connection, select.EPOLLRDHUP)
+        else:
+            self._forget()
+            become(connection, self._environment)
+
+    def _may_order(self, connection: socket.socket) -> bool:
+        """Whether the other end is a process of this user in the same surroundings."""
+        found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)
+        pid, user, _ = CREDENTIALS.unpack(found)
+        with contextlib.suppress(OSError):
+            return user == os.getuid() and surroundings(pid) == self._surroundings
+        return False
+
+    def _close(self) -> None:
+        """Take no more orders: another process may take them."""
+        if self._is_open:
+            self._address.unlink(missing_ok=True)
+            self._listening.close()
+            self._lock.close()
+
+    def _reap(self) -> None:
+        """Say how commands have ended, to those who still listen."""
+        while self._commands and (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            with self._commands.pop(ended[0]) as connection, contextlib.suppress(OSError):
+                connection.send(str(os.waitstatus_to_exitcode(ended[1])).encode())
+
+    def _hang_up(self, number: int) -> None:
+        """End a command whose caller was killed."""
+        for child, connection in self._commands.items():
+            if connection.fileno() == number:
+                self._events.unregister(connection)
+                os.kill(child, signal.SIGTERM)
+
+    def _forget(self) -> None:
+        """Close, in a fork, what is not its own."""
+        signal.set_wakeup_fd(-1)
+        self._events.close()
+        self._lock.close()
+        for one in (self._listening, *self._commands.values()):
+            one.close()
+
+
+def _heard(*numbers: signal.Signals) -> int:
+    """Where the numbers of signals can be read that come from now on."""
+    reading, writing = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    signal.set_wakeup_fd(writing)
+    for number in numbers:
+        signal.signal(number, lambda *_: None)
+    return reading
+
+
+def _import_all() -> None:
+    look_for_garbage_rarely()
+    for name, value in CLIENT_DEFAULTS.items():
+        os.environ.setdefault(name, value)
+    for name in MODULES:
+        import_module(name)
+    for name in import_module("moorage.adapters.prefect.run_processes").LATE_IMPORTS:
+        import_module(name)
+    gc.freeze()
+    assert threading.active_count() == 1, "what has threads cannot be forked"
+
+
+def _code() -> tuple[int, ...]:
+    """Changes with the code that is installed here."""
+    packages = {sysconfig.get_path(kind) for kind in ("purelib", "platlib")}
+    return (*(os.stat(one).st_mtime_ns for one in sorted(packages)), *_times_of_our_files())
+
+
+def _times_of_our_files() -> Iterator[int]:
+    for package in OURS:
+        for folder, _, files in os.walk(package):
+            for file in sorted(files):
+                if file.endswith(".py"):
+                    yield os.stat(os.path.join(folder, file)).st_mtime_ns
+
+
+def _take(lock: IO[str]) -> bool:
+    """Whether a lock is free; then it is taken until its file is closed."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _holder(lock: IO[str]) -> int:
+    """The process that has written its number there; 0 = it has not yet."""
+    lock.seek(0)
+    return int(lock.read() or 0)
+
+
+def _open_private(path: Path, mode: str) -> IO[str]:
+    return open(path, mode, opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW, 0o600))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]))

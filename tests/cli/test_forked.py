@@ -1,0 +1,214 @@
+"""Commands that are forked off a process which has imported what they need."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from moorage.cli.forked import LOST
+from tests.waiting import until
+
+pytestmark = pytest.mark.process
+
+SPEC = "name: tiny\nsource: file://nowhere\n"
+IMPORT = "typer"
+"""What a command imports that is not forked."""
+
+
+class Home:
+    """A home with a process that forks its commands."""
+
+    def __init__(self, folder: Path, *program: str) -> None:
+        self.folder, self.api = folder, folder / "home" / "api"
+        self.api.mkdir(parents=True, mode=0o700)
+        own = {"MOORAGE_HOME": str(folder / "home"), "MOORAGE_FORKED": "1"}
+        self.environment = {**os.environ, **own}
+        self.errors = (folder / "errors").open("a+")
+        self.prefect_server = subprocess.Popen(["sleep", "1000"])
+        words = [*(program or ("-m", "moorage.cli.fork_server")), str(folder / "home")]
+        self.forking = subprocess.Popen(
+            [sys.executable, *words, str(self.prefect_server.pid)], env=self.environment
+        )
+        until(lambda: (self.api / "commands").exists())
+
+    def begin(
+        self, *words: str, variables: Mapping[str, str] = {}, **more: Any
+    ) -> subprocess.Popen[str]:
+        self.errors.truncate(0)
+        return subprocess.Popen(
+            [sys.executable, "-X", "importtime", "-m", "moorage.cli", *words],
+            env={**self.environment, **variables},
+            **{"cwd": self.folder, "stdin": subprocess.DEVNULL, **more},
+            stdout=subprocess.PIPE,
+            stderr=self.errors,
+            text=True,
+        )
+
+    def run(self, *words: str, **more: Any) -> tuple[int, str, bool]:
+        """Exit status and output of a command, and whether it was forked."""
+        command = self.begin(*words, **more)
+        output, _ = command.communicate()
+        self.errors.seek(0)
+        shown, imported = list[str](), list[str]()
+        for line in self.errors:
+            (imported if line.startswith("import time:") else shown).append(line)
+        return command.returncode, output + "".join(shown), IMPORT not in "".join(imported)
+
+    def commands(self) -> list[psutil.Process]:
+        return psutil.Process(self.forking.pid).children()
+
+    def close(self) -> None:
+        self.prefect_server.kill()
+        self.prefect_server.wait()
+        assert self.forking.wait(20) in (0, -signal.SIGKILL)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+    made = Home(tmp_path_factory.mktemp("forked"))
+    (made.folder / "spec.yaml").write_text(SPEC)
+    yield made
+    made.close()
+    assert not (made.api / "commands").exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(["status"], ["status", "--json"], ["--help"], ["plan", "--help"], ["stats"]),
+        *(["plan", "spec.yaml", "--json"], ["plan", "none.yaml", "--json"], ["show", "tiny"]),
+    ],
+    ids=" ".join,
+)
+def test_it_answers_as_in_a_process_of_its_own(home: Home, words: list[str]) -> None:
+    code, output, forked = home.run(*words)
+    assert forked
+    assert (code, output, False) == home.run(*words, variables={"MOORAGE_FORKED": "0"})
+
+
+def test_it_has_the_callers_folder_variables_umask_and_input(home: Home, tmp_path: Path) -> None:
+    def strict() -> None:
+        os.umask(0o077)
+
+    words = ("init", "tiny", "hf://org/model")
+    code, output, forked = home.run(*words, cwd=tmp_path, preexec_fn=strict)
+    assert (code, forked) == (0, True), output
+    (written,) = tmp_path.rglob("tiny.yaml")
+    assert written.stat().st_mode & 0o777 == 0o600
+
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.symlink_to(home.folder / "home")
+    code, output, _ = home.run("key", "list", variables={"MOORAGE_HOME": str(elsewhere)})
+    assert code == 0, output
+
+    with (home.folder / "spec.yaml").open() as spec:
+        code, output, forked = home.run("plan", "-", stdin=spec)
+    assert forked
+    assert "nowhere" in output
+
+
+def fewer_files() -> None:
+    resource.setrlimit(resource.RLIMIT_NOFILE, (500, 500))
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        pytest.param({"variables": {"HF_HUB_OFFLINE": "1"}}, id="read when modules are imported"),
+        pytest.param({"variables": {"PREFECT_API_URL": "http://127.0.0.1:1/api"}}, id="of Prefect"),
+        pytest.param({"preexec_fn": fewer_files}, id="another limit"),
+        pytest.param({"preexec_fn": lambda: os.nice(3)}, id="another priority"),
+        pytest.param({"variables": {"MOORAGE_HOME": "/nowhere/at/all"}}, id="another home"),
+    ],
+)
+def test_what_the_process_cannot_be_for_is_not_forked(home: Home, more: dict[str, Any]) -> None:
+    code, output, forked = home.run("--version", **more)
+    assert (code, forked) == (0, False)
+    assert output.startswith("moorage ")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_as_it_ends_its_caller(home: Home, number: signal.Signals) -> None:
+    ended = []
+    for variables in ({}, {"MOORAGE_FORKED": "0"}):
+        command = home.begin("plan", "-", variables=variables, stdin=subprocess.PIPE)
+        await_reading(home, command)
+        command.send_signal(number)
+        command.communicate()
+        ended.append(command.returncode)
+        until(lambda: not home.commands())
+    assert ended[0] == ended[1]
+
+
+def await_reading(home: Home, command: subprocess.Popen[str]) -> None:
+    """Wait until a command, forked or not, reads its standard input, which is a pipe."""
+    until(lambda: any(map(_reads, (*home.commands(), psutil.Process(command.pid)))))
+
+
+def _reads(process: psutil.Process) -> bool:
+    return "pipe_read" in Path(f"/proc/{process.pid}/wchan").read_text()
+
+
+def test_a_caller_that_is_killed_takes_it_along(home: Home) -> None:
+    command = home.begin("plan", "-", stdin=subprocess.PIPE)
+    until(home.commands)
+    command.kill()
+    until(lambda: not home.commands())
+    command.communicate()
+
+
+def test_a_pause_of_the_caller_is_one_of_the_command(home: Home) -> None:
+    command = home.begin("plan", "-", stdin=subprocess.PIPE)
+    until(home.commands)
+    (forked,) = home.commands()
+    await_reading(home, command)
+    command.send_signal(signal.SIGTSTP)
+    until(lambda: forked.status() == psutil.Process(command.pid).status() == psutil.STATUS_STOPPED)
+    command.send_signal(signal.SIGCONT)
+    until(lambda: forked.status() != psutil.STATUS_STOPPED)
+    command.communicate(SPEC)
+    assert command.returncode not in (0, LOST)
+
+
+def test_where_the_forking_process_is_killed_the_command_goes_on(tmp_path: Path) -> None:
+    script = (
+        "import sys\nfrom moorage.cli import fork_server\n"
+        "fork_server._import_all = lambda: None\n"
+        "fork_server.main(fork_server.Path(sys.argv[1]), int(sys.argv[2]))\n"
+    )
+    home = Home(tmp_path, "-c", script)
+    try:
+        command = home.begin("plan", "-", "--json", stdin=subprocess.PIPE)
+        until(home.commands)
+        await_reading(home, command)
+        home.forking.kill()
+        output, _ = command.communicate(SPEC)
+        assert command.returncode == LOST
+        assert json.loads(output)["error"]["cause"]
+        assert home.run("--version")[::2] == (0, False)
+    finally:
+        home.close()
+
+
+def test_one_whose_code_has_changed_since_ends(tmp_path: Path) -> None:
+    script = (
+        "import sys\nfrom moorage.cli import fork_server\n"
+        "fork_server._import_all = lambda: setattr(fork_server, '_code', lambda: ())\n"
+        "fork_server.main(fork_server.Path(sys.argv[1]), int(sys.argv[2]))\n"
+    )
+    home = Home(tmp_path, "-c", script)
+    try:
+        assert home.run("--version")[::2] == (0, False)
+        assert home.forking.wait(20) == 0
+    finally:
+        home.close()
