@@ -9,7 +9,7 @@ from __future__ import annotations
 from moorage.common.units import GIB
 from moorage.common.values import Origin
 from moorage.engines.registry import ENGINES
-from moorage.engines.vllm import Vllm
+from moorage.engines.vllm.engine import Vllm
 from moorage.inventory.claims import Claim, Resource
 from moorage.inventory.snapshot import Accelerator, FleetSnapshot, HostSnapshot
 from moorage.models.profile import ModelProfile

@@ -15,8 +15,8 @@ from moorage.cli.flows import call_flow
 from moorage.cli.options import AsJson, FleetFile, fleet_of, open_ledger
 from moorage.cli.output import dump, print_answer, print_table, show_document
 from moorage.engines.base import Engine
+from moorage.engines.installed import EngineState, EngineStatus, engine_status
 from moorage.engines.registry import ENGINES
-from moorage.engines.status import EngineState, EngineStatus, engine_status
 from moorage.inventory.access import parse_access
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.operations.engine_installation import HOLDING, no_engine

@@ -11,6 +11,8 @@ class Reason(StrEnum):
     UNREACHABLE = "unreachable"
     LABELS = "labels-differ"
     LOCAL_PATH = "model-not-there"
+    """No rule gives it; metrics and records of releases name it."""
+
     NOT_SELECTED = "not-selected"
     KIND = "other-accelerator-kind"
     ENGINE = "engine-cannot-run"

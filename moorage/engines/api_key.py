@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from moorage.common.values import Origin
 from moorage.engines.flags import Variable
-from moorage.engines.key_prefix import PREFIX
+from moorage.engines.labels import KEY_PREFIX
 from moorage.engines.launch import LaunchPlan
 from moorage.engines.request import LaunchRequest
 from moorage.spec import ApiKey, ModelSpec, slug
@@ -19,9 +19,9 @@ def key_name(model: str) -> str:
     """Name of the secret that holds a model's key; its replicas and releases share it."""
     plain = slug(model)
     if plain == model:
-        return f"{PREFIX}{plain}"
+        return f"{KEY_PREFIX}{plain}"
     # `a.b` and `a-b` are two models, and a block's name knows no dots.
-    return f"{PREFIX}{plain}-{hashlib.sha256(model.encode()).hexdigest()[:8]}"
+    return f"{KEY_PREFIX}{plain}-{hashlib.sha256(model.encode()).hexdigest()[:8]}"
 
 
 def states_a_key(spec: ModelSpec, variable: str) -> bool:

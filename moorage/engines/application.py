@@ -6,14 +6,8 @@ from typing import Any
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin, Value
 from moorage.engines.command_line import filled
-from moorage.engines.flags import Flag, Variable
-from moorage.engines.labels import (
-    LABEL_LEDGER,
-    LABEL_MODEL,
-    LABEL_RELEASE,
-    LABEL_REPLICA,
-    LABEL_ROLE,
-)
+from moorage.engines.flags import Flag, Variable, variable
+from moorage.engines.labels import labels_of
 from moorage.engines.launch import Application, ContainerSpec
 from moorage.engines.ray_serve import MARK_LEDGER, MARK_RELEASE
 from moorage.engines.schema.argument import Schema
@@ -74,7 +68,7 @@ def application(request: ApplicationRequest, built: ApplicationParts) -> Contain
     A new release and the old one run side by side until the new one is verified, and each ends by
     removing one application.
     """
-    name, route = application_name(request.release), f"/{request.release}"
+    seat, name, route = request.seat, application_name(request.release), f"/{request.release}"
     variables = _variables(request, built)
     config: dict[str, Any] = {
         "name": name,
@@ -83,7 +77,7 @@ def application(request: ApplicationRequest, built: ApplicationParts) -> Contain
         "args": built.args,
         "runtime_env": {
             **request.settings.runtime_env,
-            "env_vars": {variable.name: variable.value for variable in variables},
+            "env_vars": {one.name: one.value for one in variables},
         },
     }
     if built.deployments:
@@ -92,19 +86,15 @@ def application(request: ApplicationRequest, built: ApplicationParts) -> Contain
         name=name,
         host=request.cluster.name,
         address=request.cluster.address,
-        runtime=request.seat.runtime,
+        runtime=seat.runtime,
         command=built.flags,
         environment=variables,
-        accelerator_type=request.seat.accelerator_type,
+        accelerator_type=seat.accelerator_type,
         bind="",
         port=0,
-        labels={
-            LABEL_LEDGER: request.ledger,
-            LABEL_MODEL: request.spec.name,
-            LABEL_RELEASE: request.release,
-            LABEL_ROLE: request.seat.role,
-            LABEL_REPLICA: str(request.seat.replica),
-        },
+        labels=labels_of(
+            request.ledger, request.spec.name, request.release, seat.role, seat.replica
+        ),
         application=Application(endpoint=f"{request.cluster.serve}{route}", config=config),
     )
 
@@ -139,11 +129,13 @@ def _filled(value: Any, known: Mapping[str, str]) -> Any:
 
 
 def _variables(request: ApplicationRequest, built: ApplicationParts) -> tuple[Variable, ...]:
-    variables = {variable.name: variable for variable in built.variables}
-    for name, value in request.spec.engine.env.items():
-        variables[name] = Variable(name=name, value=value, origin=Origin.USER, reason="engine.env")
     marks = {MARK_LEDGER: request.ledger, MARK_RELEASE: request.release}
-    for name, value in marks.items():
-        why = "by it the application is known"
-        variables[name] = Variable(name=name, value=value, origin=Origin.DERIVED, reason=why)
-    return tuple(variables.values())
+    variables = (
+        *built.variables,
+        *(variable(*item, "engine.env", Origin.USER) for item in request.spec.engine.env.items()),
+        *(
+            variable(*item, "by it the application is known", Origin.DERIVED)
+            for item in marks.items()
+        ),
+    )
+    return tuple({one.name: one for one in variables}.values())

@@ -8,14 +8,9 @@ from moorage.common.failures import Failure
 from moorage.common.values import Origin, Value
 from moorage.engines.api_key import generated_key
 from moorage.engines.command_line import own_command, start_flags, without_user_flags
-from moorage.engines.flags import Flag, Variable
-from moorage.engines.labels import (
-    LABEL_LEDGER,
-    LABEL_MODEL,
-    LABEL_RELEASE,
-    LABEL_REPLICA,
-    LABEL_ROLE,
-)
+from moorage.engines.companions import companion_mounts
+from moorage.engines.flags import Flag, Variable, variable
+from moorage.engines.labels import labels_of
 from moorage.engines.launch import (
     ContainerSpec,
     GeneratedFile,
@@ -118,22 +113,27 @@ class Engine(EngineTraits):
         return request.spec.engine.arguments.words, "engine.args"
 
     def argument_version(self, version: str) -> str:
-        """The version whose arguments one of its own takes; empty = not known."""
+        """The version of the engine whose arguments a version takes; empty = not known."""
         return version
 
-    def rules(self, *, in_container: bool) -> Rules | None:  # noqa: ARG002
+    def rules(self, *, in_container: bool) -> Rules | None:
         """The rules for its arguments where it runs; None = they are not checked."""
         return self.argument_rules
 
-    @abstractmethod
     def environment(self, request: LaunchRequest) -> tuple[Variable, ...]:
         """Derived and default variables; the user's override them."""
+        return ()
 
-    def fixed_variables(self, request: LaunchRequest) -> frozenset[str]:  # noqa: ARG002
+    def start_of(self, request: LaunchRequest) -> str:
+        """The program that starts it: the installed one for a process, its name in a container."""
+        installed = None if request.in_container else request.host.program(self.name)
+        return installed.path if installed else self.program
+
+    def fixed_variables(self, request: LaunchRequest) -> frozenset[str]:
         """Names of derived variables that the user cannot override."""
         return frozenset()
 
-    def refusal(self, request: LaunchRequest) -> Failure | None:  # noqa: ARG002
+    def refusal(self, request: LaunchRequest) -> Failure | None:
         """The reason not to start it on a seat; None = it may start."""
         return None
 
@@ -142,7 +142,7 @@ class Engine(EngineTraits):
         """Reader of the memory figures in the log of a healthy start; None = it logs none."""
         return None
 
-    def remedy(self, failure: Failure, need: Need | None) -> Remedy | None:  # noqa: ARG002
+    def remedy(self, failure: Failure, need: Need | None) -> Remedy | None:
         """A number that the engine named, with which it would start; None = there is none.
 
         Args:
@@ -151,27 +151,27 @@ class Engine(EngineTraits):
         """
         return None
 
-    def adapter_name(self, model: str, adapter: str) -> str:  # noqa: ARG002
-        """What a request names as its model to reach an adapter; empty = no name does."""
+    def adapter_name(self, model: str, adapter: str) -> str:
+        """The model name with which a request reaches an adapter; empty = there is none."""
         return adapter
 
-    def sleep(self, spec: ModelSpec) -> EngineSleep | None:  # noqa: ARG002
-        """How it sleeps without ending, where the spec says so; None = it is stopped."""
+    def sleep(self, spec: ModelSpec) -> EngineSleep | None:
+        """How it sleeps as the spec asks, without ending; None = it is stopped instead."""
         return None
 
-    def bytes_asleep(self, need: Need | None, claimed: int) -> int:  # noqa: ARG002
-        """Bytes of one accelerator that it keeps while it sleeps, of those that it claims."""
+    def bytes_asleep(self, need: Need | None, claimed: int) -> int:
+        """Bytes of one accelerator that it keeps asleep, of those that are claimed for it."""
         return claimed
 
-    def links(self, request: LaunchRequest) -> tuple[Link, ...]:  # noqa: ARG002
+    def links(self, request: LaunchRequest) -> tuple[Link, ...]:
         """Links that the process needs in its working directory."""
         return ()
 
-    def extra_mounts(self, request: LaunchRequest) -> tuple[Mount, ...]:  # noqa: ARG002
-        """Further directories of the host that a container needs."""
-        return ()
+    def extra_mounts(self, request: LaunchRequest) -> tuple[Mount, ...]:
+        """Directories of the host that a container needs besides the model: of its companions."""
+        return companion_mounts(request)
 
-    def files(self, request: LaunchRequest) -> tuple[GeneratedFile, ...]:  # noqa: ARG002
+    def files(self, request: LaunchRequest) -> tuple[GeneratedFile, ...]:
         """Files that are written into its container before it starts.
 
         Raises:
@@ -179,15 +179,15 @@ class Engine(EngineTraits):
         """
         return ()
 
-    def warnings(self, request: LaunchRequest) -> tuple[str, ...]:  # noqa: ARG002
+    def warnings(self, request: LaunchRequest) -> tuple[str, ...]:
         """Fields of the spec that have no effect on this seat, and why."""
         return ()
 
-    def working_directory(self, request: LaunchRequest) -> str:  # noqa: ARG002
+    def working_directory(self, request: LaunchRequest) -> str:
         """Where a container starts; empty = as its image says."""
         return ""
 
-    def base_path(self, spec: ModelSpec) -> str:  # noqa: ARG002
+    def base_path(self, spec: ModelSpec) -> str:
         """Where its HTTP interface begins."""
         return OPENAI
 
@@ -196,7 +196,7 @@ class Engine(EngineTraits):
         return readiness_probes(spec, profile, lists_models=self.lists_models)
 
     def metrics_url(self, container: ContainerSpec) -> str:
-        """Where a container of it has metrics in Prometheus' text format; empty = nowhere."""
+        """URL of a container's metrics in Prometheus' text format; empty = it has none."""
         return f"{container.endpoint}{self.busy.path}" if self.busy else ""
 
     def isolation(self, request: LaunchRequest) -> Isolation:
@@ -232,7 +232,9 @@ class Engine(EngineTraits):
             shm_bytes=shm_bytes(request),
             memory_bytes=memory_bytes(request),
             cores=cores(request),
-            labels=_labels(request),
+            labels=labels_of(
+                request.ledger, request.spec.name, request.release, seat.role, seat.replica
+            ),
             working_directory=self.working_directory(request) if request.in_container else "",
             links=() if request.in_container else self.links(request),
             files=self.files(request),
@@ -261,27 +263,14 @@ class Engine(EngineTraits):
     def _environment(self, request: LaunchRequest) -> tuple[Variable, ...]:
         derived = (*self.environment(request), *visibility(request), *compatibility(request))
         derived = (*derived, *generated_key(request, self.api_key_variable))
-        variables = {variable.name: variable for variable in derived}
+        variables = {one.name: one for one in derived}
         fixed = self.fixed_variables(request)
         for name, value in request.spec.engine.env.items():
             if name in fixed:
                 continue
-            variables[name] = Variable(
-                name=name, value=value, origin=Origin.USER, reason="engine.env"
-            )
+            variables[name] = variable(name, value, "engine.env", Origin.USER)
         for name, secret in request.spec.secrets.items():
             variables[name] = Variable(
                 name=name, secret=secret, origin=Origin.USER, reason="secrets"
             )
         return tuple(variables.values())
-
-
-def _labels(request: LaunchRequest) -> dict[str, str]:
-    """Labels by which a container is known as one of this ledger's."""
-    return {
-        LABEL_LEDGER: request.ledger,
-        LABEL_MODEL: request.spec.name,
-        LABEL_RELEASE: request.release,
-        LABEL_ROLE: request.seat.role,
-        LABEL_REPLICA: str(request.seat.replica),
-    }

@@ -1,15 +1,17 @@
-"""The command line of a seat: entrypoint and model, placeholders, and the derived flags."""
+"""The command line of a seat: entrypoint and model, placeholders, and flags that engines share."""
 
 import re
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from moorage.common.units import human_bytes
 from moorage.common.values import Origin
-from moorage.engines.flags import Flag
+from moorage.engines.flags import Flag, derived_flag, spec_flag
 from moorage.engines.request import LaunchRequest
 from moorage.inventory.fleet_engines import EngineVersion
-from moorage.spec import EngineName
+from moorage.models.profile import SPEECH_TO_TEXT
+from moorage.spec import EngineName, Policy
 from moorage.spec.arguments import EngineArguments
 
 PLACEHOLDER = re.compile(r"\{\{([A-Za-z_]\w*)\}\}")
@@ -48,6 +50,53 @@ def without_user_flags(
         for flag in flags
         if not stated.states(flag.tokens[0], *aliases.get(flag.tokens[0], ()))
     )
+
+
+def port_flag(request: LaunchRequest) -> Flag:
+    """The port on which the engine serves."""
+    stated = Origin.DERIVED if request.spec.port == "auto" else Origin.USER
+    tokens = ("--port", str(request.seat.port))
+    return Flag(tokens=tokens, origin=stated, reason="the port that was claimed")
+
+
+def named_server_flags(request: LaunchRequest) -> tuple[Flag, ...]:
+    """Host, port and served name, as vLLM and SGLang take them."""
+    inside = "inside the container; the host publishes it on its own address"
+    listens = inside if request.publishes else "the host's `bind`"
+    return (
+        derived_flag(listens, "--host", request.listen_address),
+        port_flag(request),
+        spec_flag("the spec's name", "--served-model-name", request.spec.name),
+    )
+
+
+def length_flags(request: LaunchRequest, option: str) -> tuple[Flag, ...]:
+    """The context that the placement decided, and why it is stated; none = the engine decides."""
+    profile, tokens = request.profile, request.seat.tokens
+    origin, whole = profile.context_origin, profile.context
+    baseline = request.spec.placement.policy == Policy.BASELINE
+    if origin == Origin.USER or not (baseline or (tokens and tokens < whole)):
+        return (Flag(tokens=(option, str(whole)), origin=origin, reason=profile.context_reason),)
+    # GPUStack states no length but its cap, and none for speech-to-text.
+    unstated = origin == Origin.DEFAULT or SPEECH_TO_TEXT in profile.categories
+    if baseline and (unstated or not 0 < tokens < whole):
+        return ()
+    why = "the policy allows" if baseline else "the claimed memory holds"
+    reason = f"of {whole} tokens, as many as {why}"
+    return (Flag(tokens=(option, str(tokens)), origin=Origin.DERIVED, reason=reason),)
+
+
+def batch_flags(request: LaunchRequest, tokens: str, seqs: str) -> tuple[Flag, ...]:
+    """The scheduler step of the claim, stated because the engine may default to another.
+
+    `tokens` and `seqs` are the options for the tokens of a step, and for the requests at once.
+    """
+    need = request.seat.need
+    if need is None or need.cache is None:
+        return ()
+    reason = f"as counted for the claim of {human_bytes(need.inside)}"
+    sizes = {tokens: need.batch.tokens, seqs: need.batch.seqs}
+    return tuple(derived_flag(reason, name, str(size)) for name, size in sizes.items())
 
 
 def own_command(request: LaunchRequest) -> Flag:

@@ -2,7 +2,7 @@
 
 from moorage.common.units import GIB
 from moorage.engines.base import Engine
-from moorage.engines.flags import Flag, Variable, derived_flag
+from moorage.engines.flags import Flag, derived_flag
 from moorage.engines.request import LaunchRequest
 from moorage.inventory.snapshot import VENDORS
 from moorage.models.profile import ModelProfile
@@ -33,10 +33,6 @@ class Custom(Engine):
         reason = "the model's directory as the engine sees it"
         return (derived_flag(reason, request.engine_model_path),)
 
-    def serving_flags(self, request: LaunchRequest) -> tuple[Flag, ...]:  # noqa: ARG002
+    def serving_flags(self, request: LaunchRequest) -> tuple[Flag, ...]:
         """None: it says with placeholders where its port and name belong."""
-        return ()
-
-    def environment(self, request: LaunchRequest) -> tuple[Variable, ...]:  # noqa: ARG002
-        """None but the user's."""
         return ()

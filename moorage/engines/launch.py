@@ -191,7 +191,7 @@ class ContainerSpec(Value):
         host, access = self.bind, parse_access(self.address)
         if host in LOOPBACK:  # It listens on all addresses of its host.
             host = access.machine if access.is_remote else LOOPBACK[host]
-        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
+        return f"http://{host_port(host, self.port)}"
 
 
 class LaunchPlan(Value):
@@ -269,6 +269,11 @@ def planned_workload(spec: ContainerSpec) -> Workload:
         role=spec.role,
         replica=int(spec.labels[LABEL_REPLICA]),
     )
+
+
+def host_port(host: str, port: int) -> str:
+    """An address and a port as URLs have them: IPv6 stands in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def container_name(release: str, replica: int, role: Role, position: int = 0) -> str:

@@ -24,7 +24,7 @@ class Packages(NamedTuple):
     launcher: str = ""
 
     def requirements(self, version: str) -> tuple[str, ...]:
-        """What pip is given for a version."""
+        """The requirements of a version, for pip."""
         return (f"{self.name}{self.extras}=={version}", *self.also)
 
 

@@ -3,10 +3,10 @@
 from moorage.engines.base import Engine
 from moorage.engines.custom import Custom
 from moorage.engines.llama_cpp.engine import LlamaCpp
-from moorage.engines.sglang import Sglang
-from moorage.engines.transformers import Transformers
-from moorage.engines.triton import Triton
-from moorage.engines.vllm import Vllm
+from moorage.engines.sglang.engine import Sglang
+from moorage.engines.transformers.engine import Transformers
+from moorage.engines.triton.engine import Triton
+from moorage.engines.vllm.engine import Vllm
 from moorage.spec import EngineName
 
 ENGINES: dict[EngineName, Engine] = {

@@ -69,6 +69,11 @@ class LaunchRequest(Value):
         return self.seat.runtime == RuntimeName.DOCKER
 
     @property
+    def user_variables(self) -> frozenset[str]:
+        """Names of the variables that the user sets, secrets included."""
+        return frozenset({*self.spec.engine.env, *self.spec.secrets})
+
+    @property
     def listen_address(self) -> str:
         """Address on which the engine itself listens."""
         return "0.0.0.0" if self.publishes else self.host.bind

@@ -11,6 +11,7 @@ from moorage.common.values import Origin
 from moorage.engines.flags import Variable, variable
 from moorage.engines.launch import Isolation, Mount, Preparation
 from moorage.engines.request import LaunchRequest
+from moorage.images.catalogue import Fit, fit
 from moorage.inventory.devices import DeviceKind, device_kind, device_nodes, sees_others
 from moorage.inventory.snapshot import Accelerator
 from moorage.models.source import ModelFile
@@ -18,8 +19,7 @@ from moorage.placement.placement import CPU
 from moorage.spec import IpcMode, NetworkMode
 
 CUDA = "cuda"
-TAGGED = re.compile(r"cuda(\d+)\.(\d+)")
-NUMBERS = re.compile(r"v?(\d+)(?:\.(\d+))?")
+TAGGED = re.compile(r"cuda(\d+\.\d+)")
 
 
 def isolation(request: LaunchRequest) -> Isolation:
@@ -126,22 +126,13 @@ def runs_by_minor_version(request: LaunchRequest) -> bool:
         return False
     device = request.host.first(kind)
     host = device.runtime_version if device else ""
-    return image.newer_runtime or by_minor_version(image.reference, kind, host)
+    return image.newer_runtime or fit(tagged_runtime(image.reference), host) is Fit.SAME_MAJOR
 
 
-def by_minor_version(image: str, accelerator_type: str, host_runtime: str) -> bool:
-    """Whether an image runs on a host only by CUDA's minor-version compatibility, by its tag.
-
-    Args:
-        image: Its reference; the tag names its CUDA (`cuda12.9-...`).
-        accelerator_type: Of the host.
-        host_runtime: Newest CUDA that the host's driver was made for; empty = unknown.
-    """
-    tag = image.rpartition("/")[2].partition(":")[2]
-    built, host = TAGGED.search(tag), NUMBERS.match(host_runtime)
-    if accelerator_type != CUDA or not built or not host:
-        return False
-    return built[1] == host[1] and int(built[2]) > int(host[2] or 0)
+def tagged_runtime(image: str) -> str:
+    """The version of CUDA that the tag of an image names (`cuda12.9-...`); empty = none."""
+    built = TAGGED.search(image.rpartition("/")[2].partition(":")[2])
+    return built[1] if built else ""
 
 
 def visibility(request: LaunchRequest) -> tuple[Variable, ...]:

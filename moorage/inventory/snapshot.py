@@ -72,7 +72,6 @@ class HostSnapshot(Value):
         images: References and digests of the images that are there already.
         catalogue: Images for its hardware in addition to the official ones.
         store: Directory in which a remote host keeps models; empty = this machine's store.
-        paths: Directories of `file://` models that are there; None = it shares this file system.
         interface: Network interface to the other hosts; empty = not known.
     """
 
@@ -102,7 +101,6 @@ class HostSnapshot(Value):
     store: str = ""
     helper_image: str = ""
     shares_models: bool = False
-    paths: frozenset[str] | None = None
     port_range: tuple[int, int] = (40000, 40063)
     ray_range: tuple[int, int] = (41000, 41999)
     interface: str = ""

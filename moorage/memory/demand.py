@@ -12,7 +12,7 @@ from moorage.memory.engine_setup import EngineSetup, setup_on_accelerator, setup
 from moorage.memory.estimates import activation, outer_terms, step_terms
 from moorage.memory.exact import STAND_IN, Pool, Scale, exact_terms, pool_for
 from moorage.memory.kv import KVKind
-from moorage.memory.need import Batch, CpuNeed, MemoryQuery, Need, Term, largest
+from moorage.memory.need import Batch, CpuNeed, MemoryQuery, Need, Term
 from moorage.memory.options import MemoryOptions, memory_options
 from moorage.memory.predict import exact_prediction
 from moorage.memory.refusal import caught, unknown
@@ -77,20 +77,6 @@ class MemoryModel:
         if key not in self._needs:
             self._needs[key] = caught(lambda: self._need(setup))
         return self._needs[key]
-
-    def most(self, field: str, query: MemoryQuery, budget: int) -> int:
-        """The largest value of a field with which the engine claims no more than `budget` bytes.
-
-        A stated claim bounds it too: the engine is given no more than that. 0 = not even one fits,
-        or nothing is known. The query has the largest value to consider.
-        """
-
-        def fits(value: int) -> bool:
-            changes: dict[str, Any] = {field: value}
-            need = self.need(replace(query, **changes))
-            return not isinstance(need, Refusal) and need.fits(query.total, budget)
-
-        return largest(fits, getattr(query, field))
 
     def weights(self, tensor: int = 1, pipeline: int = 1) -> int | Refusal:
         """Bytes of the parameters on one rank of the heaviest pipeline stage."""

@@ -8,14 +8,14 @@ holds formula and log of the real server against each other.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import ceil
 from typing import Any
 
 from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import MIB
 from moorage.memory.estimates import CONTEXT
-from moorage.memory.need import Batch, CpuNeed, MemoryQuery, Need, Term, largest
+from moorage.memory.need import Batch, CpuNeed, MemoryQuery, Need, Term
 from moorage.memory.refusal import unknown
 from moorage.models.gguf import BLOCKS
 from moorage.models.gguf_config import GGUF, GGUF_PARTS
@@ -144,16 +144,6 @@ class GgufMemory:
                 Reason.REJECTED, f"memory.claim holds fewer layers: {taken} B are needed"
             )
         return need
-
-    def most(self, field: str, query: MemoryQuery, budget: int) -> int:
-        """The largest value of a field of the query that fits a budget of bytes; 0 = none does."""
-
-        def fits(value: int) -> bool:
-            changes: dict[str, Any] = {field: value}
-            need = self.need(replace(query, **changes))
-            return not isinstance(need, Refusal) and need.fits(query.total, budget)
-
-        return largest(fits, getattr(query, field))
 
     def cpu_need(self, *, tokens: int, concurrency: int = 1, ranks: int = 1) -> CpuNeed | Refusal:  # noqa: ARG002
         """What it needs of a host's RAM; a replica has one host."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from moorage.common.refusal import Refusal
 from moorage.common.units import GIB, MIB, parse_bytes
@@ -9,7 +10,7 @@ from moorage.common.values import Value
 from moorage.memory.demand import MemoryModel
 from moorage.memory.gguf import GgufMemory
 from moorage.memory.kv import KVKind
-from moorage.memory.need import MemoryQuery, Need
+from moorage.memory.need import MemoryQuery, Need, largest
 
 COMMON_SIZES = tuple(size * GIB for size in (16, 24, 40, 48, 80, 96, 141, 192))
 """Bytes."""
@@ -107,11 +108,26 @@ def answer(model: Sizeable, device: Device, query: MemoryQuery, longest: int) ->
         claim=need.claim(total),
         utilization=need.utilization(total),
         fits=need.fits(total, total),
-        longest=model.most("tokens", replace(query, tokens=longest), total),
-        most_requests=model.most("concurrency", replace(query, concurrency=requests), total),
+        longest=most(model, "tokens", replace(query, tokens=longest), total),
+        most_requests=most(model, "concurrency", replace(query, concurrency=requests), total),
         token_bytes=token_bytes(need),
         flags=tuple(_flags(model, need, total) if isinstance(model, MemoryModel) else ()),
     )
+
+
+def most(model: Sizeable, field: str, query: MemoryQuery, budget: int) -> int:
+    """The largest value of a field with which the engine claims no more than `budget` bytes.
+
+    A stated claim bounds it too: the engine is given no more than that. 0 = not even one fits, or
+    nothing is known. The query has the largest value to consider.
+    """
+
+    def fits(value: int) -> bool:
+        changes: dict[str, Any] = {field: value}
+        need = model.need(replace(query, **changes))
+        return not isinstance(need, Refusal) and need.fits(query.total, budget)
+
+    return largest(fits, getattr(query, field))
 
 
 def smallest(model: Sizeable, device: Device, query: MemoryQuery, longest: int) -> Answer | Refusal:

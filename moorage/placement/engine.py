@@ -59,11 +59,11 @@ class EngineTraits(ABC):
         """Whether it serves a mode, as the spec starts it."""
         return mode in self.modes or (bool(spec.engine.image) and mode in self.modes_of_own_images)
 
-    def services(self, spec: ModelSpec) -> tuple[str, ...]:  # noqa: ARG002
-        """What it needs further ports for, beside the one that it serves on."""
+    def services(self, spec: ModelSpec) -> tuple[str, ...]:
+        """Uses of the ports that it needs besides the one on which it serves."""
         return ()
 
-    def joined_by(self, spec: ModelSpec) -> Distributed:  # noqa: ARG002
+    def joined_by(self, spec: ModelSpec) -> Distributed:
         """What joins the hosts of a replica, where it can run on several."""
         return Distributed.NATIVE
 
@@ -75,31 +75,22 @@ class EngineTraits(ABC):
             Bytes in all, and bytes of the cache; 0 = the engine decides about its cache.
         """
 
-    def ram_on_accelerators(
-        self,
-        spec: ModelSpec,  # noqa: ARG002
-        accelerator_type: str,  # noqa: ARG002
-        claimed: int,  # noqa: ARG002
-    ) -> int:
+    def ram_on_accelerators(self, spec: ModelSpec, accelerator_type: str, claimed: int) -> int:
         """Bytes of RAM that the spec asks for in addition to the accelerators of a seat."""
         return 0
 
-    def ram_asleep(self, spec: ModelSpec, profile: ModelProfile) -> int:  # noqa: ARG002
+    def ram_asleep(self, spec: ModelSpec, profile: ModelProfile) -> int:
         """Bytes of RAM that each seat on accelerators claims for the time when it sleeps."""
         return 0
 
-    def memory_arguments(
-        self,
-        spec: ModelSpec,  # noqa: ARG002
-        lora: LoraOptions | None,  # noqa: ARG002
-    ) -> tuple[str, ...]:
+    def memory_arguments(self, spec: ModelSpec, lora: LoraOptions | None) -> tuple[str, ...]:
         """Arguments that fields of the spec will add, as far as they decide about memory.
 
         `lora` are the adapters that were counted, of `lora` and `lora_updates`.
         """
         return ()
 
-    def vllm_versions(self, versions: Iterable[str]) -> tuple[str, ...]:  # noqa: ARG002
+    def vllm_versions(self, versions: Iterable[str]) -> tuple[str, ...]:
         """The vLLM in some of its versions, an empty one = unknown; none = it has no vLLM."""
         return ()
 

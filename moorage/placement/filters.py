@@ -45,7 +45,6 @@ class Filters:
         table: tuple[tuple[bool, Callable[[HostView], HostView]], ...] = (
             (True, self._is_reachable),
             (bool(placement.host_labels), self._has_labels),
-            (request.spec.source.startswith("file://"), self._has_the_path),
             (bool(request.listed_accelerators), self._is_named if by_rules else self._is_selected),
             (bool(placement.accelerator_kinds) and not self._on_cpu, self._has_the_kind),
             (True, self._runs_the_engine),
@@ -73,12 +72,6 @@ class Filters:
         differ = [f"{name}={value}" for name, value in wanted.items() if labels.get(name) != value]
         if differ:
             raise Refusal(Reason.LABELS, f"lacks {', '.join(differ)}")
-        return view
-
-    def _has_the_path(self, view: HostView) -> HostView:
-        path = self._request.spec.source.removeprefix("file://")
-        if view.host.paths is not None and path not in view.host.paths:
-            raise Refusal(Reason.LOCAL_PATH, f"{path} is not on this host")
         return view
 
     def _is_named(self, view: HostView) -> HostView:

@@ -122,7 +122,6 @@ class Topology:
         data: Data-parallel ranks of the group.
         data_local: Ranks on each host, in host order.
         start_ranks: First rank on each host, in host order.
-        hosts_per_rank: Hosts that one rank spans.
     """
 
     shape: Shape
@@ -131,7 +130,6 @@ class Topology:
     data: int
     data_local: tuple[int, ...]
     start_ranks: tuple[int, ...]
-    hosts_per_rank: int
 
 
 def multi_host_topology(accelerators: Sequence[int], sizes: ParallelSizes) -> Topology:
@@ -185,7 +183,6 @@ def _ranks_in_hosts(
         data=ranks,
         data_local=local,
         start_ranks=tuple(accumulate(local[:-1], initial=0)),
-        hosts_per_rank=1,
     )
 
 
@@ -213,7 +210,6 @@ def _ranks_over_hosts(
         data=hosts // span,
         data_local=(1,) * hosts,
         start_ranks=tuple(host // span for host in range(hosts)),
-        hosts_per_rank=span,
     )
 
 

@@ -24,8 +24,8 @@ def seats_of(request: Request, candidate: Candidate, replica: int) -> tuple[Seat
     if candidate.kind is None:
         seats = [_cpu_seat(request, candidate, at, replica) for at in range(number)]
     else:
-        ask = _ask(request, candidate)
-        seats = [_seat(request, candidate, at, ask, replica) for at in range(number)]
+        allocation = _allocation(request, candidate)
+        seats = [_seat(request, candidate, at, allocation, replica) for at in range(number)]
     return join_seats(request, seats, {view.host.name: view.host for view in candidate.views})
 
 
@@ -33,7 +33,7 @@ def tokens_on(request: Request, candidate: Candidate) -> int:
     """The context that is served on a candidate."""
     if candidate.kind is None:
         return request.cpu_demand.fitted(candidate.budget, candidate.split.tensor).tokens
-    return _ask(_for_candidate(request, candidate), candidate).tokens
+    return _allocation(_for_candidate(request, candidate), candidate).tokens
 
 
 def with_seats(views: Sequence[HostView], seats: Sequence[Seat]) -> list[HostView]:
@@ -49,7 +49,7 @@ def _for_candidate(request: Request, candidate: Candidate) -> Request:
     return request.with_layers(candidate.layers) if candidate.layers else request
 
 
-def _ask(request: Request, candidate: Candidate) -> Allocation:
+def _allocation(request: Request, candidate: Candidate) -> Allocation:
     """What is taken of each accelerator of a candidate; beyond its room only by overcommitment."""
     assert candidate.kind is not None
     budget = max(candidate.budget, candidate.needed)
@@ -59,8 +59,8 @@ def _ask(request: Request, candidate: Candidate) -> Allocation:
 def _cpu_seat(request: Request, candidate: Candidate, at: int, replica: int) -> Seat:
     host, ranks = candidate.views[at].host, candidate.split.tensor
     cores = request.spec.placement.cores
-    ask = request.cpu_demand.fitted(candidate.budget, ranks)
-    tokens = ask.tokens
+    allocation = request.cpu_demand.fitted(candidate.budget, ranks)
+    tokens = allocation.tokens
     if request.spec.placement.policy == Policy.BASELINE:
         tokens = min(tokens, request.demand.request.capped_context)
     part = f", one of {ranks} ranks," if ranks > 1 else ""
@@ -69,41 +69,43 @@ def _cpu_seat(request: Request, candidate: Candidate, at: int, replica: int) -> 
         replica=replica,
         host=host.name,
         runtime=choose_runtime(request.spec, request.engine, host, CPU),
-        ram_bytes=ask.bytes,
+        ram_bytes=allocation.bytes,
         cores=0 if cores == "auto" else cores,
         **ports_on(request, host),
         tokens=tokens,
-        cache_bytes=ask.cache,
+        cache_bytes=allocation.cache,
         tensor=ranks,
-        cpu_need=ask.need,
-        reason=f"on CPU{part} with {human_bytes(ask.bytes)} of RAM, {threads},"
+        cpu_need=allocation.need,
+        reason=f"on CPU{part} with {human_bytes(allocation.bytes)} of RAM, {threads},"
         f" {tokens} tokens{_cut(request, tokens)}",
     )
 
 
-def _seat(request: Request, candidate: Candidate, at: int, ask: Allocation, replica: int) -> Seat:
+def _seat(
+    request: Request, candidate: Candidate, at: int, allocation: Allocation, replica: int
+) -> Seat:
     assert candidate.kind is not None
     host, left = candidate.views[at].host, candidate.rooms[at][-1]
-    chosen = _accelerators(request, candidate, at, ask)
+    chosen = _accelerators(request, candidate, at, allocation)
     warning = f"; overcommitted: only {human_bytes(left)} is free, the engine may fail to start"
+    over = warning if allocation.bytes > left else ""
     return Seat(
         replica=replica,
         host=host.name,
         runtime=choose_runtime(request.spec, request.engine, host, candidate.kind.type),
         accelerator_type=candidate.kind.type,
         accelerators=tuple(item.index for item in chosen),
-        accelerator_bytes=(ask.bytes,) * len(chosen),
-        ram_bytes=request.ram_for(candidate.kind.type, ask.bytes * len(chosen)),
+        accelerator_bytes=(allocation.bytes,) * len(chosen),
+        ram_bytes=request.ram_for(candidate.kind.type, allocation.bytes * len(chosen)),
         **ports_on(request, host),
-        utilization=ask.utilization,
-        tokens=ask.tokens,
+        utilization=allocation.utilization,
+        tokens=allocation.tokens,
         tensor=candidate.split.tensor,
         pipeline=candidate.split.pipeline,
-        need=ask.need,
+        need=allocation.need,
         layers=candidate.layers,
-        reason=f"{len(chosen)} x {candidate.kind}, {human_bytes(ask.bytes)} of each for"
-        f" {ask.tokens} tokens{_cut(request, ask.tokens)}{warning if ask.bytes > left else ''}"
-        f"{_in_ram(request)}",
+        reason=f"{len(chosen)} x {candidate.kind}, {human_bytes(allocation.bytes)} of each for"
+        f" {allocation.tokens} tokens{_cut(request, allocation.tokens)}{over}{_in_ram(request)}",
     )
 
 
@@ -121,7 +123,7 @@ def _cut(request: Request, tokens: int) -> str:
 
 
 def _accelerators(
-    request: Request, candidate: Candidate, at: int, ask: Allocation
+    request: Request, candidate: Candidate, at: int, allocation: Allocation
 ) -> list[Accelerator]:
     """The emptiest that may be taken, or with bin-packing the fullest that still do."""
     view, taken = candidate.views[at], candidate.rooms[at]
@@ -131,7 +133,7 @@ def _accelerators(
         (left, item)
         for left, item in zip(view.room.memory, view.host.accelerators, strict=True)
         if (item.type, item.name, item.memory_total) == candidate.kind
-        and left >= min(ask.bytes, taken[-1])
+        and left >= min(allocation.bytes, taken[-1])
         and (not listed or item.index in listed)
     ]
     packs = request.spec.placement.strategy == Strategy.BINPACK

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from moorage.engines.api_key import key_secret
-from moorage.engines.key_prefix import is_generated
+from moorage.engines.labels import is_generated
 from moorage.engines.registry import ENGINES
 from moorage.models.profile import ModelProfile
 from moorage.readiness.protocol import generation, readiness_probes

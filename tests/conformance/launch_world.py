@@ -13,7 +13,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.units import GIB
 from moorage.common.values import Origin
 from moorage.engines.registry import ENGINES
-from moorage.engines.vllm.context import arguments_of
+from moorage.engines.vllm.launch_facts import arguments_of
 from moorage.inventory.fleet_engines import EngineVersion, EngineVersions
 from moorage.inventory.snapshot import Accelerator, FleetSnapshot, HostSnapshot
 from moorage.models.config import TEXT_CONFIG_KEYS

@@ -113,9 +113,11 @@ def planned(
     caches: str = "",
     memory: ExactMemory | None = None,
     arguments: Schema | None = None,
+    others: tuple[HostSnapshot, ...] = (),
     **profile: Any,
 ) -> LaunchPlan:
-    spec, snapshot = a_spec(**wish), a_fleet(host)
+    """The plan on a fleet of a host, and of others where there are any."""
+    spec, snapshot = a_spec(**wish), a_fleet(host, *others)
     model = model or with_companions(a_model(), spec)
     placement = propose(Subject(spec, a_profile(**profile), memory), snapshot, ENGINES)
     known, release = a_profile(**profile), f"{spec.name}.v1"
@@ -127,15 +129,11 @@ def over_hosts(
     wish: Wish, *hosts: HostSnapshot, image: Image | None = None, **profile: Any
 ) -> LaunchPlan:
     """The plan over several hosts, each with an address and an interface of its own."""
-    spec, known = a_spec(**wish), a_profile(**profile)
-    named = (
+    first, *others = (
         host.model_copy(update={"bind": f"10.0.0.{at}", "interface": f"eth{at}"})
         for at, host in enumerate(hosts, 1)
     )
-    snapshot, model = a_fleet(*named), with_companions(a_model(), spec)
-    placement = propose(Subject(spec, known), snapshot, ENGINES)
-    placed = Placed(spec, model, known, placement, snapshot, "tiny.v1")
-    return plan_launch(placed, image or an_image(), LEDGER)
+    return planned(wish, first, image or an_image(), others=tuple(others), **profile)
 
 
 def configured(default_version: str | None = None, **version: str) -> HostSnapshot:

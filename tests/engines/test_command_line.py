@@ -6,9 +6,11 @@ from moorage.common.values import Origin
 from moorage.engines.command_line import CommandLine, command_line, filled, without_user_flags
 from moorage.engines.flags import Flag
 from moorage.engines.launch import Preparation
-from moorage.engines.seat import by_minor_version
+from moorage.engines.seat import runs_by_minor_version
 from moorage.inventory.fleet_engines import EngineVersion
 from moorage.spec.arguments import parse_words
+from tests.builders import a_host, an_accelerator, an_image
+from tests.engines.vllm.requests import a_request
 
 VALUES = {"model_path": "/m", "port": "1", "host_ip": "10.0.0.1", "accelerator_ids": "0,1"}
 SERVE = ("vllm", "serve")
@@ -71,7 +73,7 @@ def test_an_entrypoint_of_the_spec_wins_over_the_versions() -> None:
 
 
 @pytest.mark.parametrize(
-    ("image", "kind", "host", "answer"),
+    ("image", "kind", "driver", "answer"),
     [
         ("gpustack/runner:cuda12.9-vllm0.18.0", "cuda", "12.6", True),
         ("gpustack/runner:cuda12.10-vllm0.18.0", "cuda", "12.9", True),
@@ -83,9 +85,11 @@ def test_an_entrypoint_of_the_spec_wins_over_the_versions() -> None:
     ],
 )
 def test_an_image_for_a_newer_minor_version_is_known_by_its_tag(
-    image: str, kind: str, host: str, answer: bool
+    image: str, kind: str, driver: str, answer: bool
 ) -> None:
-    assert by_minor_version(image, kind, host) is answer
+    host = a_host(accelerators=(an_accelerator(type=kind, runtime_version=driver),))
+    facts = {"host": host, "image": an_image(reference=image)}
+    assert runs_by_minor_version(a_request(kind=kind).model_copy(update=facts)) is answer
 
 
 @pytest.mark.parametrize(

@@ -68,13 +68,6 @@ def test_reasons_wrap_where_they_are_shown() -> None:
     assert [word for word in words if len(word) > LONGEST_WORD] == []
 
 
-def test_an_argument_of_the_user_replaces_the_derived_one_and_stands_last() -> None:
-    container = only(CASES["vllm_user_arguments"]())
-    assert "--max-model-len" not in container.argv
-    assert container.command[-1].origin == Origin.USER
-    assert container.argv[-3:] == ("--max_model_len=2048", "--seed", "7")
-
-
 def test_what_moorage_adds_is_told_apart_from_the_users_own_words() -> None:
     container = only(CASES["vllm_user_arguments"]())
     written = [flag.tokens for flag in container.command if flag.written]
@@ -88,46 +81,10 @@ def test_what_moorage_adds_is_told_apart_from_the_users_own_words() -> None:
     assert (entrypoint.written, [flag for flag in others if flag.written]) == (True, [])
 
 
-def test_a_run_command_of_the_fleet_is_the_start_and_decides_about_its_options() -> None:
-    container = only(CASES["vllm_own_version"]())
-    assert container.argv[:6] == (
-        *("vllm", "serve", "/models/tiny"),
-        *("--quick", "--max-model-len", "4096"),
-    )
-    assert container.argv.count("--max-model-len") == 1
-    assert container.command[1].reason == "run_command of vllm 0.31.0 in the fleet file"
-
-
 def test_an_image_of_another_version_is_started_as_ever() -> None:
     host = configured(run_command=OWN_START)
     for image in (an_image(), an_image(engine_version="")):
         assert only(planned({}, host, image)).argv[:3] == ("vllm", "serve", "/models/tiny")
-
-
-def test_what_a_script_does_first_is_beside_the_command_not_in_it() -> None:
-    container = only(CASES["vllm_packages"]())
-    assert container.preparation
-    assert container.preparation.packages == ("acme-plugin==1.2", "other[fast]>=1,<2")
-    assert container.argv[:2] == ("vllm", "serve")
-    assert only(CASES["vllm_single"]()).preparation is None
-
-
-@pytest.mark.parametrize(
-    ("case", "removed", "let_through"),
-    [
-        ("vllm_single", False, False),
-        ("vllm_minor_version", True, True),
-        ("vllm_minor_version_by_tag", True, True),
-        ("vllm_minor_version_kept", False, True),
-    ],
-)
-def test_an_image_newer_than_the_driver_loses_its_libraries_unless_they_are_to_be_kept(
-    case: str, removed: bool, let_through: bool
-) -> None:
-    container = only(CASES[case]())
-    assert bool(container.preparation and container.preparation.without_cuda_compat) is removed
-    names = {variable.name for variable in container.environment}
-    assert ("NVIDIA_DISABLE_REQUIRE" in names) is let_through
 
 
 def test_arguments_beside_a_whole_command_line_are_not_dropped_in_silence() -> None:
@@ -137,22 +94,6 @@ def test_arguments_beside_a_whole_command_line_are_not_dropped_in_silence() -> N
     assert "--threads" not in only(plan).argv
     assert "engine.args: not used, for `engine.command` is the whole line" in plan.warnings
     assert not planned({"engine": CUSTOM, "placement": cpu}, a_host(), an_image()).warnings
-
-
-def test_a_custom_engine_gets_nothing_that_is_not_written() -> None:
-    container = only(CASES["custom_docker"]())
-    assert container.argv == ("/serve", "--model=/models/tiny", "--port=40000", "--gpus=")
-    assert container.environment == ()
-    assert container.injected == ()
-
-
-def test_a_custom_engine_by_name_is_the_newest_that_the_fleet_configures() -> None:
-    plan = CASES["custom_by_name"]()
-    assert plan.engine_version == "1.10"
-    assert only(plan).argv == (
-        *("/acme", "serve", "--model", "/models/tiny", "--port=40000", "--name=tiny"),
-        *("--threads", "4"),
-    )
 
 
 def test_a_custom_engine_takes_what_is_stated_of_each_accelerator() -> None:
@@ -199,26 +140,10 @@ def test_what_an_engine_cannot_do_is_refused(wish: dict[str, Any], field: str, a
     assert able in caught.value.suggestion
 
 
-def test_a_wish_that_the_accelerator_cannot_meet_is_told() -> None:
-    (warning,) = CASES["vllm_cache_in_ram_on_cpu"]().warnings
-    assert "LMCache does not run on cpu" in warning
-
-
 def test_a_model_on_cpu_beside_accelerators_that_cannot_be_used_is_told() -> None:
     host = a_host(accelerators=(an_accelerator(type="nvidia"),))
     (warning,) = planned({"engine": {"name": "vllm"}}, host, an_image()).warnings
     assert "on CPU: vllm cannot use the accelerators of gpu-1 (nvidia)" in warning
-
-
-def test_adapters_and_drafts_are_mounted_where_the_flags_look_for_them() -> None:
-    container = only(CASES["vllm_lora"]())
-    assert [(m.source, m.target) for m in container.mounts[1:]] == [
-        ("/adapters/poet", "/adapters/poet"),
-        ("/adapters/judge", "/adapters/judge"),
-    ]
-    draft = only(CASES["vllm_eagle3"]())
-    assert (draft.mounts[-1].source, draft.mounts[-1].target) == ("/drafts/eagle", "/draft")
-    assert '"model": "/draft"' in flag(CASES["vllm_eagle3"](), "--speculative-config").tokens[1]
 
 
 def test_a_plan_never_holds_the_value_of_a_secret() -> None:
@@ -227,21 +152,6 @@ def test_a_plan_never_holds_the_value_of_a_secret() -> None:
         ("HF_TOKEN", "", "hub-token"),
         ("VLLM_API_KEY", "", "key"),
     ]
-
-
-@pytest.mark.parametrize(("newer", "value"), [(True, ["1"]), (False, [])])
-def test_an_image_of_a_newer_minor_runtime_is_let_through_by_nvidias_hook(
-    newer: bool, value: list[str]
-) -> None:
-    container = only(planned({}, GPU, an_image(newer_runtime=newer)))
-    found = [v.value for v in container.environment if v.name == "NVIDIA_DISABLE_REQUIRE"]
-    assert found == value
-
-
-def test_only_the_claimed_devices_and_the_model_are_given() -> None:
-    container = only(CASES["vllm_tp2"]())
-    assert container.devices == ("GPU-0", "GPU-1")
-    assert [(m.source, m.read_only) for m in container.mounts] == [("/store/org/tiny", True)]
 
 
 @pytest.mark.parametrize(("family", "eager"), [("Ascend310P3", True), ("Ascend910B3", False)])
@@ -331,28 +241,6 @@ def test_a_container_sees_all_that_it_is_given_whatever_its_number_on_the_host(e
     plan = planned(wish, GPU, an_image(reference="own:1"))
     assert only(plan).devices == ("GPU-3",)
     assert "CUDA_VISIBLE_DEVICES" not in environment(plan)
-
-
-def test_inside_a_container_the_path_of_the_host_means_nothing() -> None:
-    assert "/opt/venv" not in only(CASES["transformers_docker"]()).argv[0]
-
-
-def test_every_replica_has_a_name_and_a_port_of_its_own() -> None:
-    containers = CASES["vllm_two_replicas"]().containers
-    assert [c.name for c in containers] == [
-        "moorage-tiny.v1-r0-leader",
-        "moorage-tiny.v1-r1-leader",
-    ]
-    assert len({c.endpoint for c in containers}) == 2
-
-
-def test_the_engine_version_is_the_images_or_the_programs() -> None:
-    assert CASES["vllm_single"]().engine_version == "0.32.0"
-    assert CASES["vllm_process"]().engine_version == "0.31.0"
-    assert CASES["transformers_docker"]().engine_version == ""
-    assert CASES["vllm_own_version"]().engine_version == "0.31.0"
-    assert CASES["own_command_process"]().engine_version == ""
-    assert CASES["custom_docker"]().engine_version == ""
 
 
 @pytest.mark.parametrize(

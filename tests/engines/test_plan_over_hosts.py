@@ -5,21 +5,11 @@ from __future__ import annotations
 import pytest
 
 from moorage.common.failures import Cause, Failure
-from moorage.engines.plan import plan_launch
-from moorage.engines.registry import ENGINES
-from moorage.placement.demand import Subject
-from moorage.placement.placement import Placed
-from moorage.placement.propose import propose
 from moorage.placement.role import Role
 from moorage.spec import IpcMode, NetworkMode
 from tests.builders import (
-    LEDGER,
     ON_CPU,
-    a_fleet,
     a_host,
-    a_model,
-    a_profile,
-    a_spec,
     an_image,
 )
 from tests.engines.plan_cases import CASES
@@ -28,6 +18,7 @@ from tests.engines.planning import (
     TWO_GPU_HOSTS,
     Wish,
     over_hosts,
+    planned,
 )
 
 
@@ -86,11 +77,8 @@ def test_a_version_that_cannot_join_hosts_itself_is_joined_by_ray() -> None:
 
 def test_an_interface_that_is_not_known_is_told_and_left_to_the_engine() -> None:
     wish = {"engine": {"name": "vllm"}, "placement": {**ON_CPU, "hosts": 2}}
-    spec, known = a_spec(**wish), a_profile()
-    snapshot = a_fleet(*(a_host(f"h{at}", 0, bind=f"10.0.0.{at}") for at in (1, 2)))
-    placement = propose(Subject(spec, known), snapshot, ENGINES)
-    placed = Placed(spec, a_model(), known, placement, snapshot, "tiny.v1")
-    plan = plan_launch(placed, an_image(**CPU_IMAGE), LEDGER)
+    hosts = [a_host(f"h{at}", 0, bind=f"10.0.0.{at}") for at in (1, 2)]
+    plan = planned(wish, hosts[0], an_image(**CPU_IMAGE), others=(hosts[1],))
     assert sum("write `interface`" in warning for warning in plan.warnings) == 2
     names = {v.name for container in plan.containers for v in container.environment}
     assert "VLLM_HOST_IP" in names

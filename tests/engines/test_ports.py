@@ -17,9 +17,6 @@ from moorage.engines.labels import LABEL_REPLICA
 from moorage.engines.launch import ContainerSpec, LaunchPlan
 from moorage.engines.plan import plan_launch
 from moorage.engines.registry import ENGINES
-from moorage.engines.vllm.context import BASELINE
-from moorage.engines.vllm.distributed import distributed_flags
-from moorage.engines.vllm.environment import variables
 from moorage.inventory.claims import Resource
 from moorage.inventory.fleet import Fleet
 from moorage.inventory.snapshot import FleetSnapshot
@@ -29,7 +26,6 @@ from moorage.placement.propose import propose
 from moorage.placement.role import Role
 from moorage.spec import ModelSpec
 from tests.builders import LEDGER, a_fleet, a_host, a_model, a_profile, a_spec, an_image
-from tests.engines.vllm.contexts import a_context, hosts
 
 PORTS = (40000, 40007)
 RAY = (41000, 41030)
@@ -135,34 +131,6 @@ def test_a_plan_hands_out_what_was_claimed_and_each_port_once(
 
 def held(seat: Seat) -> set[int]:
     return {claim.index for claim in seat.claims if claim.resource == Resource.PORT}
-
-
-@pytest.mark.parametrize(
-    ("words", "changes", "needed", "uses"),
-    [
-        (["-tp=4"], {}, 5, "serving, data-parallel RPC, the engine's own, meeting"),
-        (["-tp=8"], {}, 3, "serving, master"),
-        (["-tp=8", "-dp=2"], {"members": hosts(4, 4, 4, 4)}, 5, "data-parallel RPC, master"),
-        ([], {"policy": BASELINE}, 2, "serving, the engine's own"),
-        (["-dp=2"], {"policy": BASELINE}, 3, "serving, data-parallel RPC, the engine's own"),
-    ],
-)
-def test_a_shape_that_needs_more_ports_than_it_was_given_is_refused(
-    words: list[str], changes: dict[str, Any], needed: int, uses: str
-) -> None:
-    settings = {"members": hosts(4, 4), **changes}
-    every = tuple(range(40000, 40000 + needed))
-    given = a_context(*words, ports=every, **settings)
-    assert distributed_flags(given)
-    assert variables(given)
-    repeated = (*every[:-1], every[0])
-    for ports in (*(every[:count] for count in range(needed)), repeated, (0,) * needed):
-        short = a_context(*words, ports=ports, **settings)
-        for make in (distributed_flags, variables):
-            with pytest.raises(Failure, match=f"need {needed} ports") as caught:
-                make(short)
-            assert caught.value.cause is Cause.BAD_SPEC
-            assert uses in caught.value.detail
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,6 @@ from moorage.images.catalogue import CATALOGUE
 from moorage.readiness.diagnosis import LogCause
 from moorage.spec import EngineName, Mode
 
-
-def test_every_engine_that_a_spec_can_name_is_there() -> None:
-    assert set(ENGINES) == set(EngineName) - {EngineName.AUTO}
-    assert all(engine.name == name for name, engine in ENGINES.items())
-
-
 KNOWN = [engine for engine in ENGINES.values() if engine.name != EngineName.CUSTOM]
 
 

@@ -5,32 +5,15 @@ from typing import Any
 import pytest
 
 from moorage.engines.launch import LaunchPlan
-from moorage.engines.plan import plan_launch
-from moorage.engines.registry import ENGINES
 from moorage.inventory.snapshot import HostSnapshot
-from moorage.placement.demand import Subject
-from moorage.placement.placement import Placed
-from moorage.placement.propose import propose
 from moorage.reports.record import plan_document
-from tests.builders import (
-    LEDGER,
-    ON_CPU,
-    a_fleet,
-    a_host,
-    a_model,
-    a_profile,
-    a_release,
-    a_spec,
-    an_image,
-)
+from tests.builders import ON_CPU, a_host, a_release, an_image
+from tests.engines import planning
 
 
 def planned(container: dict[str, Any], host: HostSnapshot | None = None, **wish: Any) -> LaunchPlan:
     engine = {"name": "vllm", "container": container}
-    spec, snapshot = a_spec(engine=engine, **wish), a_fleet(host or a_host())
-    placement = propose(Subject(spec, a_profile()), snapshot, ENGINES)
-    placed = Placed(spec, a_model(), a_profile(), placement, snapshot, "tiny.v1")
-    return plan_launch(placed, an_image(), LEDGER)
+    return planning.planned({"engine": engine, **wish}, host or a_host(), an_image())
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from moorage.engines.installed import EngineState, EngineStatus, engine_status
 from moorage.engines.registry import ENGINES
-from moorage.engines.status import EngineState, EngineStatus, engine_status
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.spec import EngineName
 from tests.builders import a_cpu_host, a_host

@@ -6,16 +6,12 @@ import pytest
 
 from moorage.common.failures import Failure
 from moorage.engines.launch import ContainerSpec, LaunchPlan
-from moorage.engines.plan import plan_launch
-from moorage.engines.registry import ENGINES
 from moorage.inventory.devices import DEVICES, device_kind, process_refusal
 from moorage.inventory.snapshot import VENDORS, HostSnapshot, Program
-from moorage.placement.demand import Subject
-from moorage.placement.placement import Placed
-from moorage.placement.propose import propose
 from moorage.spec import EngineName
-from tests.builders import LEDGER, a_fleet, a_host, a_model, a_profile, a_spec, an_accelerator
+from tests.builders import a_host, an_accelerator
 from tests.builders import an_image as some_image
+from tests.engines import planning
 
 INSTALLED = Program(engine=EngineName.VLLM, path="/opt/vllm/bin/vllm", version="0.32.0")
 ASCEND = (
@@ -39,11 +35,8 @@ def a_fleet_of(kind: str, **changes: Any) -> HostSnapshot:
 def planned(kind: str, engine: dict[str, Any], host: HostSnapshot) -> LaunchPlan:
     """The plan for the second and the fourth accelerator of a host."""
     wanted = [f"gpu-1:{kind}:{index}" for index in (1, 3)]
-    spec = a_spec(engine={"name": "vllm", **engine}, placement={"accelerators": wanted})
-    snapshot, image = a_fleet(host), None if "runtime" in engine else some_image()
-    placement = propose(Subject(spec, a_profile()), snapshot, ENGINES)
-    placed = Placed(spec, a_model(), a_profile(), placement, snapshot, "tiny.v1")
-    return plan_launch(placed, image, LEDGER)
+    wish = {"engine": {"name": "vllm", **engine}, "placement": {"accelerators": wanted}}
+    return planning.planned(wish, host, None if "runtime" in engine else some_image())
 
 
 def contained(kind: str, host: HostSnapshot | None = None, **container: Any) -> ContainerSpec:

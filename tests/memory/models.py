@@ -1,4 +1,4 @@
-"""Models of the conformance data, read once."""
+"""Models of the conformance data, read once, and what they need."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ from moorage.memory.demand import MemoryModel, memory_model
 from moorage.memory.exact import STAND_IN
 from moorage.memory.need import CpuNeed, MemoryPrediction, MemoryQuery
 from moorage.memory.options import MemoryOptions, MemorySettings
+from moorage.memory.sizing import most
 from moorage.models.assets import assets_of
 from moorage.models.source import TensorHeader, TensorHeaders, WeightSummary
 from moorage.spec import MemorySpec, Mode
@@ -49,7 +50,7 @@ def test_the_longest_context_fits_and_one_block_more_does_not(
     model, at_most = plain(name), 32768
     use: dict[str, Any] = {"total": 100 * GIB, "tensor": ranks, "concurrency": concurrency}
     query = MemoryQuery(**use, tokens=at_most)
-    longest = model.most("tokens", query, budget=budget * GIB)
+    longest = most(model, "tokens", query, budget=budget * GIB)
     if longest:
         assert needed(model, 100, tokens=longest, tensor=ranks, concurrency=concurrency).fits(
             100 * GIB, budget * GIB
@@ -179,15 +180,15 @@ def test_an_architecture_that_nobody_knows_is_refused() -> None:
     config, headers = known("llama-3.1-8b")
     model = MemoryModel({**config, "architectures": []}, headers, MemoryOptions())
     assert refusal(model).reason is Reason.UNKNOWN
-    assert model.most("tokens", MemoryQuery(total=80 * GIB, tokens=8192), budget=80 * GIB) == 0
+    assert most(model, "tokens", MemoryQuery(total=80 * GIB, tokens=8192), budget=80 * GIB) == 0
 
 
 def test_a_stated_claim_bounds_the_longest_context() -> None:
     free = plain("llama-3.1-8b")
     stated = with_options("llama-3.1-8b", stated=MemorySpec.model_validate({"claim": "20GiB"}))
     query = MemoryQuery(total=80 * GIB, tokens=131072)
-    assert free.most("tokens", query, 80 * GIB) == 131072
-    assert 12_000 < stated.most("tokens", query, 80 * GIB) < 13_000
+    assert most(free, "tokens", query, 80 * GIB) == 131072
+    assert 12_000 < most(stated, "tokens", query, 80 * GIB) < 13_000
 
 
 def test_files_without_headers_stand_in_by_their_size() -> None:

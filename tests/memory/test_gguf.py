@@ -17,6 +17,7 @@ from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import GIB, MIB
 from moorage.memory.gguf import GgufHeader, GgufMemory, Loaded
 from moorage.memory.need import CpuNeed, MemoryQuery, Need
+from moorage.memory.sizing import most
 from moorage.models.assets import Asset
 from moorage.models.files import ADAPTER
 from moorage.models.gguf_config import GGUF, GGUF_PARTS
@@ -177,7 +178,7 @@ def test_a_longer_context_fits_a_larger_accelerator() -> None:
     memory = GgufMemory(GgufHeader(SIZES, 8 * GIB), parse_words(()))
     query = MemoryQuery(total=0, tokens=10**8)
     sizes = (8 * GIB, 12 * GIB, 16 * GIB)
-    longest = [memory.most("tokens", replace(query, total=size), size) for size in sizes]
+    longest = [most(memory, "tokens", replace(query, total=size), size) for size in sizes]
     assert longest[0] == 0  # the weights alone do not fit
     assert 0 < longest[1] < longest[2]
     for size, tokens in zip(sizes[1:], longest[1:], strict=True):

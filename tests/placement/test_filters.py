@@ -110,12 +110,6 @@ def test_the_fleet_is_not_changed_by_looking_at_it() -> None:
             Reason.NO_ACCELERATOR,
             "the host has cuda:0",
         ),
-        (
-            a_spec(source="file:///models/tiny"),
-            a_host(paths=frozenset({"/models/other"})),
-            Reason.LOCAL_PATH,
-            "/models/tiny is not on this host",
-        ),
     ],
     ids=lambda value: value if isinstance(value, Reason) else "",
 )
@@ -125,13 +119,6 @@ def test_a_host_is_refused_before_its_memory_is_looked_at(
     found = refusal(a_request(spec), host)
     assert found.reason == refused
     assert note in found.note
-
-
-@pytest.mark.parametrize("paths", [None, frozenset({"/models/tiny"})])
-def test_a_local_model_is_where_its_path_is_or_the_file_system_is_shared(
-    paths: frozenset[str] | None,
-) -> None:
-    assert usable(a_request(a_spec(source="file:///models/tiny")), a_host(paths=paths))
 
 
 def test_accelerators_of_one_index_but_two_types_are_told_apart() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from moorage.common.refusal import Reason
 from moorage.common.units import GIB, KIB
-from moorage.engines.vllm import Vllm
+from moorage.engines.vllm.engine import Vllm
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.many_hosts import Depths, shares, stages_over_hosts
 from moorage.placement.placement import Placement

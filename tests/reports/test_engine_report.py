@@ -7,10 +7,9 @@ from rich.console import Console
 
 from moorage.cli import output
 from moorage.common.units import GIB
-from moorage.engines.installed import CacheSize, HostDisk, ImageSize
+from moorage.engines.installed import CacheSize, HostDisk, ImageSize, engine_status
 from moorage.engines.launch import LaunchPlan
 from moorage.engines.registry import ENGINES
-from moorage.engines.status import engine_status
 from moorage.releases.release_row import ReleaseRow
 from moorage.reports.engine_report import (
     ENGINE_COLUMNS,

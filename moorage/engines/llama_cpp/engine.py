@@ -4,28 +4,27 @@ As a process it is the server in the xllamacpp wheel, which has no command line 
 `moorage.adapters.engines.llama_server` gives it that of llama-server. Containers hold llama-server.
 """
 
-from moorage.common.failures import Failure
+from moorage.common.failures import Cause, Failure
 from moorage.common.units import MIB
-from moorage.common.values import Origin
 from moorage.engines.base import Busy, Engine
-from moorage.engines.flags import Flag, Variable, default_flag, derived_flag, spec_flag
-from moorage.engines.launch import Mount
-from moorage.engines.llama_cpp.adapters import (
+from moorage.engines.command_line import port_flag
+from moorage.engines.flags import Flag, default_flag, derived_flag, spec_flag
+from moorage.engines.llama_cpp.companions import (
     adapter_flags,
     adapter_refusal,
     adapter_warnings,
+    draft_flags,
+    draft_refusal,
 )
-from moorage.engines.llama_cpp.causes import LOG_CAUSES
-from moorage.engines.llama_cpp.drafts import draft_flags, draft_refusal
 from moorage.engines.llama_cpp.options import ALIASES, RULES, RULES_OF_WHEEL, build_of
 from moorage.engines.request import LaunchRequest
 from moorage.engines.schema.argument import Rules
-from moorage.engines.vllm.companions import companion_mounts
 from moorage.memory.gguf import CELLS, PROCESS, PROMPT_CACHE
 from moorage.memory.options import wanted_concurrency
 from moorage.models.files import GGUF, model_file, projector_file
 from moorage.models.profile import ModelProfile
 from moorage.placement.placement import CPU
+from moorage.readiness.diagnosis import LogCause
 from moorage.spec import EngineName, Mode, ModelSpec
 
 API_KEY = "LLAMA_API_KEY"
@@ -34,6 +33,51 @@ PROGRAM_IN_IMAGE = "/app/llama-server"
 
 MODES = {Mode.EMBEDDING: "--embedding", Mode.RERANKING: "--reranking"}
 """Options that make it serve another mode than text."""
+
+
+LOG_CAUSES = (
+    LogCause(
+        pattern=r"unknown model architecture: '(?P<name>[^']*)'",
+        cause=Cause.ENGINE_UNSUPPORTED_MODEL,
+        suggestion="This version does not know {name}: take a newer `engine.version`.",
+    ),
+    LogCause(
+        pattern=r"unknown pre-tokenizer type: '(?P<name>[^']*)'",
+        cause=Cause.ENGINE_UNSUPPORTED_MODEL,
+        suggestion="This version does not know the tokenizer {name}: take a newer"
+        " `engine.version`, or a file that was converted for it.",
+    ),
+    LogCause(
+        pattern=r"failed to load lora adapter '(?P<name>[^']*)'",
+        cause=Cause.ENGINE_UNSUPPORTED_MODEL,
+        suggestion="The adapter {name} does not fit this model: take one that was made for it.",
+    ),
+    LogCause(
+        pattern=r"cudaMalloc failed: out of memory|failed to allocate (?:CUDA|ROCm|MUSA)\d* buffer"
+        r"|unable to allocate (?:CUDA|ROCm|MUSA)\d* buffer|failed to allocate buffer for kv cache",
+        cause=Cause.ENGINE_OUT_OF_MEMORY,
+    ),
+    LogCause(
+        pattern=r"tensor '(?P<name>[^']*)' data is not within the file bounds"
+        r"|(?:file|data) is corrupted or incomplete",
+        cause=Cause.SOURCE_CORRUPT,
+        suggestion="The file is not whole: `moorage models verify` finds out which, and the next"
+        " deploy downloads it again.",
+    ),
+    LogCause(
+        pattern=r"error: invalid argument: (?P<flag>\S+)|error while handling argument"
+        r" \"(?P<option>[^\"]+)\"",
+        cause=Cause.ENGINE_BAD_ARGUMENT,
+    ),
+    LogCause(
+        pattern=r"couldn't bind HTTP server socket|couldn't bind to",
+        cause=Cause.PORT_TAKEN,
+    ),
+)
+"""Texts of its log that show why a start failed, the most specific first.
+
+The wordings are those of November 2026 (`llama-model-loader.cpp`, `ggml-cuda.cu`, `server.cpp`).
+"""
 
 
 class LlamaCpp(Engine):
@@ -66,7 +110,7 @@ class LlamaCpp(Engine):
     model_paths = ("/detokenize", "/rerank", "/tokenize")
     log_causes = LOG_CAUSES
 
-    def adapter_name(self, model: str, adapter: str) -> str:  # noqa: ARG002
+    def adapter_name(self, model: str, adapter: str) -> str:
         """None: a request lists adapters in its field `lora`."""
         return ""
 
@@ -75,15 +119,13 @@ class LlamaCpp(Engine):
         cache = profile.context * (profile.kv_bytes_per_token or 0)
         return int(profile.weight_bytes * 1.2) + cache + PROMPT_CACHE + PROCESS, cache
 
-    def ram_on_accelerators(self, spec: ModelSpec, accelerator_type: str, claimed: int) -> int:  # noqa: ARG002
+    def ram_on_accelerators(self, spec: ModelSpec, accelerator_type: str, claimed: int) -> int:
         """The server, and the beginnings of prompts that it keeps."""
         return PROMPT_CACHE + PROCESS
 
     def base_command(self, request: LaunchRequest) -> tuple[Flag, ...]:
         """The program and the file of the model, then what follows from spec, seat and mode."""
-        installed = request.host.program(self.name)
-        outside = installed.path if installed else self.program
-        program = PROGRAM_IN_IMAGE if request.in_container else outside
+        program = PROGRAM_IN_IMAGE if request.in_container else self.start_of(request)
         model = f"{request.engine_model_path}/{model_file(request.files)}"
         return (
             derived_flag("the first file of the model", program, "--model", model),
@@ -92,17 +134,11 @@ class LlamaCpp(Engine):
 
     def serving_flags(self, request: LaunchRequest) -> tuple[Flag, ...]:
         """Host, port and served name."""
-        origin = Origin.DERIVED if request.spec.port == "auto" else Origin.USER
-        port = ("--port", str(request.seat.port))
         return (
             derived_flag("where the host lets it listen", "--host", request.listen_address),
-            Flag(tokens=port, origin=origin, reason="the port that was claimed"),
+            port_flag(request),
             spec_flag("the spec's name", "--alias", request.spec.name),
         )
-
-    def environment(self, request: LaunchRequest) -> tuple[Variable, ...]:  # noqa: ARG002
-        """It needs none."""
-        return ()
 
     def rules(self, *, in_container: bool) -> Rules:
         """The server in the wheel, which runs as a process, has some of the options."""
@@ -126,10 +162,6 @@ class LlamaCpp(Engine):
                 for flag in unknown
             ),
         )
-
-    def extra_mounts(self, request: LaunchRequest) -> tuple[Mount, ...]:
-        """Adapters and draft model."""
-        return companion_mounts(request)
 
 
 def _derived(request: LaunchRequest) -> tuple[Flag, ...]:

@@ -1,5 +1,1 @@
 """SGLang as an engine."""
-
-from moorage.engines.sglang.engine import Sglang
-
-__all__ = ["Sglang"]

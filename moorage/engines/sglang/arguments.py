@@ -1,17 +1,19 @@
 """SGLang's derived arguments, in the order in which they stand."""
 
 import json
+from math import ceil
 
-from moorage.common.units import human_bytes
 from moorage.engines.base import Busy
+from moorage.engines.command_line import batch_flags, length_flags
+from moorage.engines.companions import adapters, draft_path
 from moorage.engines.flags import Flag, default_flag, derived_flag, spec_flag
 from moorage.engines.request import LaunchRequest
+from moorage.engines.seat import claimed_accelerators
 from moorage.engines.sglang.distributed import host_flags, parallel_flags
-from moorage.engines.sglang.memory import static_fraction, token_limit
 from moorage.engines.sglang.options import EMBEDDING, FRACTION
-from moorage.engines.vllm.companions import adapters, draft_path
-from moorage.engines.vllm.context import length_of
+from moorage.inventory.claims import Resource
 from moorage.models.profile import ModelProfile
+from moorage.placement.placement import Seat
 from moorage.spec import Mode
 from moorage.spec.model import DraftMethod, SpeculativeSpec
 
@@ -32,13 +34,15 @@ ALGORITHMS = {
 
 def derived_flags(request: LaunchRequest) -> tuple[Flag, ...]:
     """Everything between the model and the user's own arguments."""
-    trusted = request.spec.trust_remote_code
+    trusted, step = request.spec.trust_remote_code, tuple[Flag, ...]()
+    if request.profile.mode != Mode.RERANKING:  # its prompts are never cut
+        step = batch_flags(request, "--chunked-prefill-size", "--max-running-requests")
     return (
-        *_length(request),
+        *length_flags(request, "--context-length"),
         *parallel_flags(request),
         *host_flags(request),
         *_memory(request),
-        *_batch(request),
+        *step,
         *mode_flags(request.profile),
         *speculative_flags(request.spec.speculative, draft_path(request)),
         *adapter_flags(request),
@@ -108,16 +112,8 @@ def adapter_flags(request: LaunchRequest) -> tuple[Flag, ...]:
     )
 
 
-def _length(request: LaunchRequest) -> tuple[Flag, ...]:
-    length = length_of(request)
-    if length is None:
-        return ()
-    tokens = ("--context-length", str(length.tokens))
-    return (Flag(tokens=tokens, origin=length.origin, reason=length.reason),)
-
-
 def _memory(request: LaunchRequest) -> tuple[Flag, ...]:
-    fraction, limit = static_fraction(request), token_limit(request)
+    fraction, limit = _static_fraction(request), _token_limit(request)
     share = "weights and cache of the claim, of what is free when it starts"
     shared = "others claim a part of the accelerator: the cache stays within the claim"
     return (
@@ -126,11 +122,60 @@ def _memory(request: LaunchRequest) -> tuple[Flag, ...]:
     )
 
 
-def _batch(request: LaunchRequest) -> tuple[Flag, ...]:
-    """The scheduler step of the claim, stated because SGLang's own follows the accelerator."""
+DYNAMIC = ("activation", "cuda_graphs", "buffers")
+"""Parts of a prediction that SGLang takes from what the fraction leaves."""
+
+STEPS = 1000
+LARGEST = 0.99
+
+
+def _static_fraction(request: LaunchRequest) -> float | None:
+    """The smallest `--mem-fraction-static`, in thousandths, that holds weights and cache.
+
+    SGLang 0.5.23 sizes its cache as `free after loading - free before loading x (1 - fraction)`
+    (`mem_cache/kv_cache_configurator.py`, `_profile_available_bytes`). So the fraction counts of
+    the memory that is free when it starts, not of the whole accelerator.
+    """
+    seat = request.seat
+    if not seat.accelerators or seat.need is None:
+        return None
+    free = min(
+        item.memory_total - _others(request, item.index) - seat.need.outside
+        for item in claimed_accelerators(request)
+    )
+    if free <= 0:
+        return LARGEST
+    return min(LARGEST, max(1, ceil(_static(seat) / free * STEPS)) / STEPS)
+
+
+def _token_limit(request: LaunchRequest) -> int | None:
+    """Tokens of the cache on accelerators that others claim too; None = no limit.
+
+    More may be free at the start than the others claim. The cache must not take that.
+    """
     need = request.seat.need
-    if need is None or need.cache is None or request.profile.mode == Mode.RERANKING:
-        return ()
-    reason = f"as counted for the claim of {human_bytes(need.inside)}"
-    sizes = {"--chunked-prefill-size": need.batch.tokens, "--max-running-requests": need.batch.seqs}
-    return tuple(derived_flag(reason, name, str(size)) for name, size in sizes.items())
+    cache = need.term("kv_cache") if need else None
+    if not (need and cache and cache.bytes):
+        return None
+    if not any(_others(request, index) for index in request.seat.accelerators):
+        return None
+    fixed = sum(term.bytes for term in need.terms if term.inside and term.name not in DYNAMIC)
+    room = max(cache.bytes, _static(request.seat) - fixed + cache.bytes)
+    return int(room * need.tokens * need.concurrency / cache.bytes)
+
+
+def _static(seat: Seat) -> int:
+    """Bytes of the claim for weights, adapters, draft model and cache."""
+    assert seat.need is not None
+    later = sum(term.bytes for term in seat.need.terms if term.inside and term.name in DYNAMIC)
+    return max(0, min(seat.accelerator_bytes) - seat.need.outside - later)
+
+
+def _others(request: LaunchRequest, index: int) -> int:
+    """Bytes of an accelerator that other releases claim."""
+    return sum(
+        claim.amount
+        for claim in request.host.claims
+        if claim.resource == Resource.ACCELERATOR and claim.index == index
+        if claim.release != request.release
+    )

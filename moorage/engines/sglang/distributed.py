@@ -2,6 +2,7 @@
 
 from moorage.common.failures import Cause, Failure
 from moorage.engines.flags import Flag, derived_flag
+from moorage.engines.launch import host_port
 from moorage.engines.request import LaunchRequest
 from moorage.engines.sglang.options import ALIASES, DATA, PIPELINE, TENSOR
 
@@ -24,12 +25,11 @@ def host_flags(request: LaunchRequest) -> tuple[Flag, ...]:
         return ()
     leader, links = request.peers[0], request.peers[0].seat.links
     assert links is not None
-    address = f"[{leader.address}]" if ":" in leader.address else leader.address
     reason = f"host {request.seat.position} of {len(request.peers)} that share ranks"
     values = {
         "--nnodes": str(len(request.peers)),
         "--node-rank": str(request.seat.position),
-        "--dist-init-addr": f"{address}:{links.master}",
+        "--dist-init-addr": host_port(leader.address, links.master),
     }
     return tuple(derived_flag(reason, name, value) for name, value in values.items())
 

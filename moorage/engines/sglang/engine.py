@@ -2,21 +2,22 @@
 
 from typing import ClassVar
 
-from moorage.common.failures import Failure
+from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin
 from moorage.engines.api_key import open_access_warning
 from moorage.engines.base import Engine
-from moorage.engines.flags import Flag, Variable, derived_flag, spec_flag, variable
-from moorage.engines.launch import Mount
+from moorage.engines.command_line import named_server_flags
+from moorage.engines.companions import base_warnings
+from moorage.engines.flags import Flag, Variable, derived_flag, variable
 from moorage.engines.request import LaunchRequest
 from moorage.engines.schema.argument import Rules
 from moorage.engines.sglang.arguments import IN_FLIGHT, derived_flags
-from moorage.engines.sglang.causes import LOG_CAUSES
 from moorage.engines.sglang.distributed import copies_refusal, spanning_refusal
 from moorage.engines.sglang.options import ALIASES, RESERVED_OPTIONS
 from moorage.engines.updates import AdapterUpdates
-from moorage.engines.vllm.companions import base_warnings, companion_mounts
+from moorage.engines.vllm.causes import MACHINE_CAUSES
 from moorage.models.profile import ModelProfile
+from moorage.readiness.diagnosis import LogCause
 from moorage.readiness.protocol import Phase, Probe
 from moorage.spec import EngineName, Mode, ModelSpec, ProbeSpec
 
@@ -25,6 +26,40 @@ HEALTH = "/health_generate"
 """Answers 503 until the warm-up is over, and 200 only after a token; `/v1/models` does earlier."""
 
 RERANK = "/v1/rerank"
+
+
+LOG_CAUSES = (
+    LogCause(
+        pattern=r"Loaded weights leave no GPU memory for the KV cache.*"
+        r"Raise --mem-fraction-static above (?P<share>\d\.\d+)",
+        cause=Cause.ENGINE_KV_CACHE_TOO_SMALL,
+        suggestion="The weights took more than was claimed: deploy with `memory.claim` above it,"
+        " or set `engine.args: [--mem-fraction-static {share}]` and check the claim.",
+    ),
+    LogCause(
+        pattern=r"Not enough memory\. Please try to increase --mem-fraction-static",
+        cause=Cause.ENGINE_KV_CACHE_TOO_SMALL,
+        suggestion="Use more or larger accelerators, or raise `memory.claim`.",
+    ),
+    LogCause(
+        pattern=r"Capture cuda graph failed.*out of memory|torch\.OutOfMemoryError"
+        r"|CUDA out of memory",
+        cause=Cause.ENGINE_OUT_OF_MEMORY,
+        suggestion="Lower `context` or `concurrency`, or raise `memory.claim`.",
+    ),
+    LogCause(
+        pattern=r"Model architectures \[(?P<names>[^\]]*)\] are not supported",
+        cause=Cause.ENGINE_UNSUPPORTED_MODEL,
+        suggestion="SGLang does not know {names}: use a newer `engine.version`, or vLLM.",
+    ),
+    LogCause(
+        pattern=r"multi-node data-parallel replicas are not supported",
+        cause=Cause.BAD_SPEC,
+        suggestion="Use `replicas`, or `--attn-dp-size` for data-parallel attention.",
+    ),
+    *MACHINE_CAUSES,
+)
+"""Texts of its log that show why a start failed, the most specific first (SGLang 0.5.23)."""
 
 
 class Sglang(Engine):
@@ -50,7 +85,7 @@ class Sglang(Engine):
     log_causes = LOG_CAUSES
 
     def ram_on_cpu(self, profile: ModelProfile) -> tuple[int, int]:
-        """It is not placed on CPU; the weights, to be told from nothing."""
+        """The weights alone: it is never placed on CPU."""
         return profile.weight_bytes, 0
 
     def base_command(self, request: LaunchRequest) -> tuple[Flag, ...]:
@@ -63,17 +98,7 @@ class Sglang(Engine):
 
     def serving_flags(self, request: LaunchRequest) -> tuple[Flag, ...]:
         """Host, port and served name; a follower has them too, and serves only its health."""
-        inside = "inside the container; the host publishes it on its own address"
-        stated = Origin.DERIVED if request.spec.port == "auto" else Origin.USER
-        port = ("--port", str(request.seat.port))
-        return (
-            derived_flag(
-                inside if request.publishes else "the host's `bind`",
-                *("--host", request.listen_address),
-            ),
-            Flag(tokens=port, origin=stated, reason="the port that was claimed"),
-            spec_flag("the spec's name", "--served-model-name", request.spec.name),
-        )
+        return named_server_flags(request)
 
     def environment(self, request: LaunchRequest) -> tuple[Variable, ...]:
         """Offline; over several hosts the interface between them."""
@@ -97,22 +122,18 @@ class Sglang(Engine):
         spec = request.spec
         names = [self.adapter_name(spec.name, item.name) for item in spec.lora]
         names += [self.adapter_name(spec.name, "ADAPTER")] * (spec.lora_updates is not None)
-        spoken = f"lora: requests name an adapter as {', '.join(names)}"
-        changed = "lora_updates: whoever reaches the port may change what is served"
+        naming = f"lora: requests name an adapter as {', '.join(names)}"
+        exposed = "lora_updates: whoever reaches the port may change what is served"
         return (
             *base_warnings(request),
-            *([spoken] if names else []),
-            *([changed] if spec.lora_updates else []),
+            *([naming] if names else []),
+            *([exposed] if spec.lora_updates else []),
             *(open_access_warning(request) if request.leads else ()),
         )
 
     def adapter_name(self, model: str, adapter: str) -> str:
         """The adapter's name alone is answered by the base model (`serving_base.py`, 0.5.23)."""
         return f"{model}:{adapter}"
-
-    def extra_mounts(self, request: LaunchRequest) -> tuple[Mount, ...]:
-        """Directories of adapters, of later ones too, and of the draft model."""
-        return companion_mounts(request)
 
     def probes(self, spec: ModelSpec, profile: ModelProfile) -> tuple[Probe, ...]:
         """Its health is a generated token, unless the spec names another path."""

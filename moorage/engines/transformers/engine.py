@@ -5,20 +5,33 @@ starts in a directory that contains the model (as a process: a link to it) under
 """
 
 from moorage.common.units import GIB
-from moorage.common.values import Origin
 from moorage.engines.api_key import open_access_warning
 from moorage.engines.base import Engine
+from moorage.engines.command_line import port_flag
 from moorage.engines.flags import Flag, Variable, derived_flag, spec_flag, variable
 from moorage.engines.launch import Link
 from moorage.engines.request import MODELS_FOLDER, LaunchRequest
-from moorage.engines.schema.argument import Rules
-from moorage.engines.transformers.options import RESERVED_OPTIONS
+from moorage.engines.schema.argument import ReservedOption, Rules
 from moorage.models.profile import ModelProfile
 from moorage.placement.placement import CPU
 from moorage.spec import EngineName, Mode
 
 PROCESS_BYTES = 2 * GIB
 """RAM of the server itself; measured 0.5 GiB with a tiny model, the rest is for the requests."""
+
+
+ADDRESS = "moorage decides how the engine is reached, and asks it there"
+THREAD = "SIGTERM would cut off requests in flight: it reaches a server only in the main thread"
+
+RESERVED_OPTIONS: dict[str, ReservedOption] = {
+    "--port": ReservedOption(field="port", refused=ADDRESS),
+    "--host": ReservedOption(field="hosts[].bind", refused=ADDRESS),
+    "--help": ReservedOption(field="", refused="the engine would print its help and end"),
+    "--non-blocking": ReservedOption(field="", refused=THREAD),
+    "--device": ReservedOption(field="placement"),
+    "--trust-remote-code": ReservedOption(field="trust_remote_code"),
+}
+"""By the first name of each option."""
 
 
 class Transformers(Engine):
@@ -40,12 +53,10 @@ class Transformers(Engine):
 
     def base_command(self, request: LaunchRequest) -> tuple[Flag, ...]:
         """`transformers serve NAME` and the device."""
-        installed = request.host.program(self.name)
-        program = installed.path if installed and not request.in_container else self.program
         on_cpu = request.seat.accelerator_type == CPU
         reason = "the spec's name; the model is there in the working directory"
         flags = [
-            spec_flag(reason, program, "serve", request.spec.name),
+            spec_flag(reason, self.start_of(request), "serve", request.spec.name),
             derived_flag("placed on CPU", "--device", "cpu")
             if on_cpu
             else derived_flag("placed on accelerators", "--device", "auto"),
@@ -56,14 +67,10 @@ class Transformers(Engine):
 
     def serving_flags(self, request: LaunchRequest) -> tuple[Flag, ...]:
         """Host and port."""
-        port = ("--port", str(request.seat.port))
-        origin = Origin.DERIVED if request.spec.port == "auto" else Origin.USER
-        return (
-            derived_flag("the host's `bind`", "--host", request.listen_address),
-            Flag(tokens=port, origin=origin, reason="the port that was claimed"),
-        )
+        listens = derived_flag("the host's `bind`", "--host", request.listen_address)
+        return (listens, port_flag(request))
 
-    def environment(self, request: LaunchRequest) -> tuple[Variable, ...]:  # noqa: ARG002
+    def environment(self, request: LaunchRequest) -> tuple[Variable, ...]:
         """Offline: the model is already here."""
         return (variable("HF_HUB_OFFLINE", "1", "the model is already here"),)
 
@@ -71,7 +78,7 @@ class Transformers(Engine):
         """It knows no key."""
         return open_access_warning(request)
 
-    def working_directory(self, request: LaunchRequest) -> str:  # noqa: ARG002
+    def working_directory(self, request: LaunchRequest) -> str:
         """Where the model is mounted under its served name."""
         return MODELS_FOLDER
 

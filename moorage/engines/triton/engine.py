@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin
 from moorage.engines.api_key import open_access_warning
+from moorage.engines.companions import adapters, base_warnings
 from moorage.engines.flags import Flag, default_flag, derived_flag, spec_flag
 from moorage.engines.launch import ContainerSpec, GeneratedFile, Isolation
 from moorage.engines.recovery import Remedy
@@ -20,12 +21,10 @@ from moorage.engines.triton.openai_frontend import (
 from moorage.engines.triton.options import RULES
 from moorage.engines.triton.repository import REPOSITORY, arguments, repository
 from moorage.engines.vllm.arguments import claimed_flags, derived_flags
-from moorage.engines.vllm.companions import adapters, base_warnings
-from moorage.engines.vllm.context import context_of
 from moorage.engines.vllm.engine import Vllm
-from moorage.engines.vllm.engine_caches import offload_warning
+from moorage.engines.vllm.engine_caches import offload_warnings
 from moorage.engines.workload import OPENAI
-from moorage.images.triton_releases import vllm_of
+from moorage.images.catalogue import vllm_of
 from moorage.memory.need import Need
 from moorage.models.profile import ModelProfile
 from moorage.readiness.protocol import Phase, Probe, triton_request
@@ -76,7 +75,7 @@ class Triton(Vllm):
     log_causes = (*LOG_CAUSES, *Vllm.log_causes)
 
     def serves(self, spec: ModelSpec, mode: Mode) -> bool:
-        """Vectors are there through the OpenAI frontend only."""
+        """Embeddings need the OpenAI frontend."""
         return mode in self.modes or (mode == Mode.EMBEDDING and spec.engine.triton.openai)
 
     def base_path(self, spec: ModelSpec) -> str:
@@ -109,11 +108,11 @@ class Triton(Vllm):
         """Its backend's."""
         return tuple(map(vllm_of, versions))
 
-    def remedy(self, failure: Failure, need: Need | None) -> Remedy | None:  # noqa: ARG002
+    def remedy(self, failure: Failure, need: Need | None) -> Remedy | None:
         """None: its arguments are in a file, which a second try would leave as it is."""
         return None
 
-    def sleep(self, spec: ModelSpec) -> None:  # noqa: ARG002
+    def sleep(self, spec: ModelSpec) -> None:
         """It is stopped: nothing outside reaches the backend's own engine."""
         return
 
@@ -193,9 +192,8 @@ class Triton(Vllm):
 
     def warnings(self, request: LaunchRequest) -> tuple[str, ...]:
         """Warnings about adapters, the extended cache, and a server that knows no key."""
-        warning = offload_warning(request.spec.extended_kv_cache, request.seat.accelerator_type)
         return (
-            *((warning,) if warning else ()),
+            *offload_warnings(request),
             *base_warnings(request),
             *open_access_warning(request),
             *([GRPC_IS_OPEN] if request.spec.engine.triton.grpc else []),
@@ -261,7 +259,7 @@ def _derived(request: LaunchRequest) -> tuple[Flag, ...]:
     model = derived_flag(
         "the model's directory as the engine sees it", "--model", request.engine_model_path
     )
-    return (model, *derived_flags(context_of(request)), *claimed_flags(request))
+    return (model, *derived_flags(request), *claimed_flags(request))
 
 
 def _refused(detail: str, instead: str) -> Failure:

@@ -5,12 +5,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from moorage.engines.command_line import without_user_flags
+from moorage.engines.companions import Adapter
 from moorage.engines.flags import Flag
 from moorage.engines.launch import GeneratedFile
 from moorage.engines.schema.argument import Schema
 from moorage.engines.schema.keywords import keywords
 from moorage.engines.triton.options import SERVER_OPTIONS
-from moorage.engines.vllm.companions import Adapter
 from moorage.engines.vllm.options import ALIASES
 from moorage.spec import TritonSettings
 from moorage.spec.arguments import EngineArguments

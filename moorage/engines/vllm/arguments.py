@@ -1,16 +1,16 @@
 """vLLM's derived arguments, in the order in which they stand."""
 
-from moorage.common.units import human_bytes
-from moorage.common.values import Origin
 from moorage.common.versions import at_least
 from moorage.engines.base import Busy
+from moorage.engines.command_line import batch_flags, length_flags
+from moorage.engines.companions import adapters, draft_path
 from moorage.engines.flags import Flag, default_flag, derived_flag, spec_flag
 from moorage.engines.request import LaunchRequest
 from moorage.engines.vllm.companions import adapter_flags, speculative_flags
-from moorage.engines.vllm.context import LaunchContext, version_of
 from moorage.engines.vllm.distributed import distributed_flags, parallel_flags
 from moorage.engines.vllm.engine_caches import offload_flags
 from moorage.engines.vllm.environment import ascend_flags
+from moorage.engines.vllm.launch_facts import arguments_of, is_omni, version_of
 from moorage.images.image import COMPILER
 from moorage.memory.options import POOLING
 from moorage.models.profile import ModelProfile
@@ -37,9 +37,9 @@ GATES = (
 """First version with the flag; the second had no effect before (vLLM PR 18149)."""
 
 
-def gated_flags(context: LaunchContext) -> tuple[Flag, ...]:
+def gated_flags(request: LaunchRequest) -> tuple[Flag, ...]:
     """Flags of newer versions; none where the version is not known."""
-    return tuple(flag for since, flag in GATES if at_least(context.version, since))
+    return tuple(flag for since, flag in GATES if at_least(version_of(request), since))
 
 
 OPTION = "--shutdown-timeout"
@@ -55,21 +55,12 @@ IN_FLIGHT = Busy(
 not count yet; `--shutdown-timeout` saves it. The API key does not guard them."""
 
 
-def shutdown_flags(context: LaunchContext) -> tuple[Flag, ...]:
+def shutdown_flags(request: LaunchRequest) -> tuple[Flag, ...]:
     """vLLM's time-out after SIGTERM: requests in flight and the 5 to 10 s of its shutdown."""
-    if not context.shutdown_seconds or not at_least(context.version, SINCE):
+    if not at_least(version_of(request), SINCE):
         return ()
     reason = "`stopping.grace_seconds`: requests in flight go on after SIGTERM"
-    return (derived_flag(reason, OPTION, str(context.shutdown_seconds)),)
-
-
-def length_flags(context: LaunchContext) -> tuple[Flag, ...]:
-    """`--max-model-len`; models that generate images or speech have no such length."""
-    length = context.length
-    if length is None or context.omni:
-        return ()
-    tokens = ("--max-model-len", str(length.tokens))
-    return (Flag(tokens=tokens, origin=length.origin, reason=length.reason),)
+    return (derived_flag(reason, OPTION, str(request.spec.stopping.grace_seconds)),)
 
 
 RUNNER_SINCE = "0.10.1"
@@ -88,7 +79,7 @@ def claimed_flags(request: LaunchRequest) -> tuple[Flag, ...]:
     """Share of memory, scheduler step, mode and trust."""
     return (
         *_share(request),
-        *_batch(request),
+        *batch_flags(request, "--max-num-batched-tokens", "--max-num-seqs"),
         *mode_flags(request.profile, version_of(request)),
         *trust_flags(request.spec),
     )
@@ -132,20 +123,7 @@ def _share(request: LaunchRequest) -> tuple[Flag, ...]:
     return (derived_flag(reason, "--gpu-memory-utilization", f"{seat.utilization:g}"),)
 
 
-def _batch(request: LaunchRequest) -> tuple[Flag, ...]:
-    """The scheduler step of the claim, stated because another version may default to another."""
-    need = request.seat.need
-    if need is None or need.cache is None:
-        return ()
-    reason = f"as counted for the claim of {human_bytes(need.inside)}"
-    sizes = {
-        "--max-num-batched-tokens": need.batch.tokens,
-        "--max-num-seqs": need.batch.seqs,
-    }
-    return tuple(derived_flag(reason, name, str(size)) for name, size in sizes.items())
-
-
-def derived_flags(context: LaunchContext) -> tuple[Flag, ...]:
+def derived_flags(request: LaunchRequest) -> tuple[Flag, ...]:
     """Everything between the model and the user's own arguments.
 
     The user's arguments override: `without_user_flags` drops derived flags afterwards, so a rule
@@ -154,39 +132,17 @@ def derived_flags(context: LaunchContext) -> tuple[Flag, ...]:
     Raises:
         Failure: `BAD_SPEC` when what the user states cannot be started.
     """
+    spec, omni = request.spec, is_omni(request)
     return (
-        *_omni(context),
-        *length_flags(context),
-        *parallel_flags(context),
-        *speculative_flags(context.speculative, context.draft),
-        *gated_flags(context),
-        *shutdown_flags(context),
-        *distributed_flags(context),
-        *offload_flags(context.cache, context.accelerator_type),
-        *ascend_flags(context),
-        *adapter_flags(context.adapters, context.name, context.args, context.updates),
+        *([derived_flag("makes images or speech", "--omni")] if omni else []),
+        # Models that generate images or speech have no such length.
+        *(() if omni else length_flags(request, "--max-model-len")),
+        *parallel_flags(request),
+        *speculative_flags(spec.speculative, draft_path(request)),
+        *gated_flags(request),
+        *shutdown_flags(request),
+        *distributed_flags(request),
+        *offload_flags(request),
+        *ascend_flags(request),
+        *adapter_flags(adapters(request), spec.name, arguments_of(spec), spec.lora_updates),
     )
-
-
-def serving_flags(
-    context: LaunchContext,
-    listens: str = "the address on which the engine listens",
-    port_origin: Origin = Origin.DERIVED,
-) -> tuple[Flag, ...]:
-    """Host, port and served name.
-
-    Args:
-        context: The container.
-        listens: Why at this address.
-        port_origin: Whether the user chose the port.
-    """
-    port = ("--port", str(context.ports[0]))
-    return (
-        derived_flag(listens, "--host", context.address),
-        Flag(tokens=port, origin=port_origin, reason="the port that was claimed"),
-        spec_flag("the spec's name", "--served-model-name", context.name),
-    )
-
-
-def _omni(context: LaunchContext) -> tuple[Flag, ...]:
-    return (derived_flag("makes images or speech", "--omni"),) if context.omni else ()

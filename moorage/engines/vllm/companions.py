@@ -1,32 +1,17 @@
-"""LoRA adapters and draft models: their flags, mounts and warnings."""
+"""LoRA adapters and draft models of vLLM: their flags, and what they mean for its memory."""
 
 import json
 from collections.abc import Sequence
 
 from moorage.common.failures import Cause, Failure
-from moorage.common.values import Origin, Value
+from moorage.common.values import Origin
 from moorage.engines.api_key import requires_key
+from moorage.engines.companions import Adapter
 from moorage.engines.flags import Flag, Variable, derived_flag, spec_flag, variable
-from moorage.engines.launch import Mount
 from moorage.engines.request import LaunchRequest
-from moorage.engines.seat import mounts_of
 from moorage.memory.options import LoraOptions, allowed_rank
-from moorage.models.assets import base_model, is_made_for
-from moorage.models.pin import AssetRole
-from moorage.models.source import Companion
 from moorage.spec import AdapterUpdatesSpec, SpeculativeSpec
 from moorage.spec.arguments import EngineArguments
-
-
-class Adapter(Value):
-    """One adapter, under the name that it is served by."""
-
-    name: str
-    path: str
-    """Its directory as the engine sees it."""
-
-    rank: int | None = None
-    """Largest rank in it; None = unknown."""
 
 
 def adapter_flags(
@@ -95,41 +80,6 @@ def _module(adapter: Adapter, base: str) -> str:
     return json.dumps({"name": adapter.name, "path": adapter.path, "base_model_name": base})
 
 
-ADAPTERS_FOLDER = "/adapters"
-DRAFT_FOLDER = "/draft"
-UPDATES_FOLDER = "/loaded"
-"""Folder in a container for adapters that are loaded while it serves."""
-
-
-def companion_mounts(request: LaunchRequest) -> tuple[Mount, ...]:
-    """Mounts of adapters and draft model, and of the folder for later adapters."""
-    mounted = tuple(
-        mount
-        for item in request.companions
-        for mount in mounts_of(item.model.path, item.model.files, _inside(item))
-    )
-    later = request.updates_folder
-    return (*mounted, Mount(source=later, target=UPDATES_FOLDER)) if later else mounted
-
-
-def adapters(request: LaunchRequest) -> tuple[Adapter, ...]:
-    """The LoRA adapters of the spec, with the rank that the spec states or that they have."""
-    stated = {item.name: item.rank for item in request.spec.lora}
-    return tuple(
-        Adapter(
-            name=item.name, path=_visible_path(request, item), rank=stated[item.name] or item.rank
-        )
-        for item in request.companions
-        if item.role == AssetRole.ADAPTER
-    )
-
-
-def draft_path(request: LaunchRequest) -> str:
-    """The draft model's directory as the engine sees it; empty = there is none."""
-    drafts = (item for item in request.companions if item.role == AssetRole.DRAFT)
-    return next((_visible_path(request, item) for item in drafts), "")
-
-
 def memory_arguments(
     lora: LoraOptions | None, speculative: SpeculativeSpec | None, written: EngineArguments
 ) -> tuple[str, ...]:
@@ -147,32 +97,9 @@ def memory_arguments(
     return words
 
 
-def base_warnings(request: LaunchRequest) -> tuple[str, ...]:
-    """Warnings about adapters whose config names another base model."""
-    source = request.spec.source
-    made_for = (
-        (item.name, base_model(item.model.config))
-        for item in request.companions
-        if item.role == AssetRole.ADAPTER
-    )
-    return tuple(
-        f"lora: {name} was made for {base}, and {source} is served"
-        for name, base in made_for
-        if not is_made_for(base, source)
-    )
-
-
 def update_warnings(request: LaunchRequest, key: str) -> tuple[str, ...]:
     """A warning where anybody may exchange adapters; `key` is the variable of the server's key."""
     if request.spec.lora_updates is None or requires_key(request, key):
         return ()
     advice = f"`secrets: {{{key}: NAME}}` makes it ask for a key"
     return (f"lora_updates: whoever reaches the port may change what is served; {advice}",)
-
-
-def _visible_path(request: LaunchRequest, item: Companion) -> str:
-    return _inside(item) if request.in_container else item.model.path
-
-
-def _inside(item: Companion) -> str:
-    return DRAFT_FOLDER if item.role == AssetRole.DRAFT else f"{ADAPTERS_FOLDER}/{item.name}"

@@ -8,6 +8,8 @@ from moorage.common.units import GIB
 from moorage.common.values import Origin
 from moorage.engines.api_key import is_exposed, requires_key
 from moorage.engines.base import Busy, Engine
+from moorage.engines.command_line import named_server_flags
+from moorage.engines.companions import base_warnings
 from moorage.engines.flags import Flag, Variable, derived_flag, variable
 from moorage.engines.launch import ContainerSpec, Mount
 from moorage.engines.recovery import Remedy
@@ -21,22 +23,14 @@ from moorage.engines.vllm.arguments import (
     claimed_flags,
     derived_flags,
     eager_flags,
-    serving_flags,
 )
 from moorage.engines.vllm.causes import LOG_CAUSES, SOUND_PACKAGES
-from moorage.engines.vllm.companions import (
-    base_warnings,
-    companion_mounts,
-    memory_arguments,
-    update_variables,
-    update_warnings,
-)
-from moorage.engines.vllm.context import context_of, is_clustered, policy_of, version_of
+from moorage.engines.vllm.companions import memory_arguments, update_variables, update_warnings
 from moorage.engines.vllm.distributed import wanted_executor
 from moorage.engines.vllm.engine_caches import (
     cache_mounts,
     kept_cache_variables,
-    offload_warning,
+    offload_warnings,
     ram_of_cache,
 )
 from moorage.engines.vllm.environment import (
@@ -47,6 +41,7 @@ from moorage.engines.vllm.environment import (
     variables,
     without_overridden,
 )
+from moorage.engines.vllm.launch_facts import by_baseline, is_clustered, version_of
 from moorage.engines.vllm.options import ALIASES, REMOVED_OPTIONS, RESERVED_OPTIONS
 from moorage.engines.vllm.ray_cluster import (
     ray_containers,
@@ -57,9 +52,9 @@ from moorage.engines.vllm.recovery import remedy_for
 from moorage.engines.vllm.sleep import (
     DEV_MODE,
     FIELD,
+    WEIGHTS_IN_RAM,
     bytes_asleep,
     engine_sleep,
-    ram_of_sleep,
     sleep_flags,
     sleep_refusal,
     sleep_variables,
@@ -180,11 +175,11 @@ class Vllm(Engine):
 
     def ram_on_accelerators(self, spec: ModelSpec, accelerator_type: str, claimed: int) -> int:
         """The extended KV cache."""
-        return ram_of_cache(spec.extended_kv_cache, accelerator_type, claimed)
+        return ram_of_cache(spec, accelerator_type, claimed)
 
     def ram_asleep(self, spec: ModelSpec, profile: ModelProfile) -> int:
         """The weights, at the level that keeps them."""
-        return ram_of_sleep(spec, profile)
+        return profile.weight_bytes if spec.sleep_level == WEIGHTS_IN_RAM else 0
 
     def sleep(self, spec: ModelSpec) -> EngineSleep | None:
         """At the level of the spec."""
@@ -213,12 +208,10 @@ class Vllm(Engine):
 
     def base_command(self, request: LaunchRequest) -> tuple[Flag, ...]:
         """`vllm serve MODEL`, the rules of `arguments.py`, then those of the claim and the mode."""
-        installed = request.host.program(self.name)
-        program = installed.path if installed and not request.in_container else self.program
         reason = "the model's directory as the engine sees it"
         return (
-            derived_flag(reason, program, "serve", request.engine_model_path),
-            *derived_flags(context_of(request)),
+            derived_flag(reason, self.start_of(request), "serve", request.engine_model_path),
+            *derived_flags(request),
             *sleep_flags(request),
             *claimed_flags(request),
             *eager_flags(request),
@@ -228,36 +221,32 @@ class Vllm(Engine):
         """Host, port and served name; a follower serves nothing itself."""
         if not request.leads:
             return ()
-        inside = "inside the container; the host publishes it on its own address"
-        listens = inside if request.publishes else "the host's `bind`"
-        stated = Origin.DERIVED if request.spec.port == "auto" else Origin.USER
-        return serving_flags(context_of(request), listens, stated)
+        return named_server_flags(request)
 
     def environment(self, request: LaunchRequest) -> tuple[Variable, ...]:
         """Variables for its loading, caches, hosts and adapters."""
-        context = context_of(request)
         later = (
-            *kept_cache_variables(request, context.version),
+            *kept_cache_variables(request, version_of(request)),
             *update_variables(request.spec.lora_updates),
             *sleep_variables(request),
             *ready_variables(request.spec.readiness.deadlines.load_seconds),
         )
         if request.seat.accelerator_type != CPU:
-            return (*variables(context), *later)
+            return (*variables(request), *later)
         space = max(1, request.seat.cache_bytes // GIB)
         reason = "GiB of the key/value cache, as was claimed"
         return (
             *OFFLINE,
             variable("VLLM_TARGET_DEVICE", "cpu", "placed on CPU", Origin.DERIVED),
             variable("VLLM_CPU_KVCACHE_SPACE", str(space), reason, Origin.DERIVED),
-            *cache_variables(context),
-            *without_overridden(context, host_variables(context)),
+            *cache_variables(request),
+            *without_overridden(request, host_variables(request)),
             *later,
         )
 
     def fixed_variables(self, request: LaunchRequest) -> frozenset[str]:
         """With the baseline's policy all derived variables; the user overrides defaults."""
-        if not policy_of(request.spec).overwrites:
+        if not by_baseline(request.spec):
             return frozenset()
         derived = (one for one in self.environment(request) if one.origin != Origin.DEFAULT)
         return frozenset(one.name for one in derived)
@@ -269,17 +258,12 @@ class Vllm(Engine):
 
     def refusal(self, request: LaunchRequest) -> Failure | None:
         """Refuses sleep where it is impossible, development mode beyond loopback, and hosts."""
-        return (
-            sleep_refusal(request)
-            or dev_mode_refusal(request)
-            or spanning_refusal(request, context_of(request))
-        )
+        return sleep_refusal(request) or dev_mode_refusal(request) or spanning_refusal(request)
 
     def warnings(self, request: LaunchRequest) -> tuple[str, ...]:
         """Warnings about the extended cache, adapters, exposure, sound and hosts of a replica."""
-        warning = offload_warning(request.spec.extended_kv_cache, request.seat.accelerator_type)
         return (
-            *((warning,) if warning else ()),
+            *offload_warnings(request),
             *base_warnings(request),
             *update_warnings(request, self.api_key_variable),
             *(exposure_warnings(request) if request.leads else ()),
@@ -288,10 +272,10 @@ class Vllm(Engine):
         )
 
     def extra_mounts(self, request: LaunchRequest) -> tuple[Mount, ...]:
-        """Directories of companions and later adapters, and caches for the next start."""
+        """Those of its companions, and caches for the next start."""
         command = tuple(token for flag in self.base_command(request) for token in flag.tokens)
         caches = cache_mounts(request, version_of(request), command)
-        return (*companion_mounts(request), *caches)
+        return (*super().extra_mounts(request), *caches)
 
 
 def _cpu_cache(profile: ModelProfile) -> int:

@@ -15,7 +15,7 @@ from moorage.engines.flags import Flag, Variable, spec_flag, variable
 from moorage.engines.launch import Mount
 from moorage.engines.request import LaunchRequest
 from moorage.placement.placement import CPU
-from moorage.spec import EngineName, ExtendedCacheSpec
+from moorage.spec import EngineName, ExtendedCacheSpec, ModelSpec
 
 INSIDE = "/cache"
 """The folder inside a container."""
@@ -43,7 +43,7 @@ def cache_folder(request: LaunchRequest, version: str) -> str:
         version: Version of the engine; empty = unknown.
     """
     engine, seat = request.spec.engine, request.seat
-    if not request.caches or not engine.keep_cache or ROOT in {*engine.env, *request.spec.secrets}:
+    if not request.caches or not engine.keep_cache or ROOT in request.user_variables:
         return ""
     program = request.image.pinned if request.image else _program(request)
     # Files of one user may not be readable for another.
@@ -132,55 +132,53 @@ SUPPORTED = frozenset({"cuda", "rocm"})
 """Accelerator types for which LMCache is built."""
 
 
-def offload_flags(cache: ExtendedCacheSpec | None, accelerator_type: str) -> tuple[Flag, ...]:
-    """The connector, where it exists."""
-    if cache is None or accelerator_type not in SUPPORTED:
+def offload_flags(request: LaunchRequest) -> tuple[Flag, ...]:
+    """The connector, where there is an extended cache."""
+    if not _extended_cache(request.spec, request.seat.accelerator_type):
         return ()
     return (spec_flag("extended_kv_cache", "--kv-transfer-config", CONNECTOR),)
 
 
-def offload_variables(
-    cache: ExtendedCacheSpec | None, accelerator_type: str, claimed: int, ranks: int = 1
-) -> tuple[Variable, ...]:
-    """Sizes that LMCache reads; none where it does not exist.
+def offload_variables(request: LaunchRequest) -> Iterator[Variable]:
+    """Sizes that LMCache reads, where there is an extended cache, and the seed of its hashes.
 
-    Args:
-        cache: The settings.
-        accelerator_type: Of the seat.
-        claimed: Bytes of accelerator memory that the replica claims on this host.
-        ranks: Processes that have a cache there: each takes the whole size that LMCache gets
-            (LMCache issue 2901), so each gets its part of the host's.
+    Each process with a cache takes the whole size that LMCache gets (LMCache issue 2901), so each
+    rank gets its part of the host's.
     """
-    if cache is None or accelerator_type not in SUPPORTED:
-        return ()
-    values = {}
+    seat = request.seat
+    cache = _extended_cache(request.spec, seat.accelerator_type)
+    if cache is None:
+        return
+    claimed, ranks = sum(seat.accelerator_bytes), len(seat.accelerators) or 1
     if cache.chunk:
-        values["LMCACHE_CHUNK_SIZE"] = (str(cache.chunk), "tokens of a chunk")
+        reason = "tokens of a chunk"
+        yield variable("LMCACHE_CHUNK_SIZE", str(cache.chunk), reason, Origin.USER)
     part = f", for each of {ranks} ranks" if ranks > 1 else ""
     if cache.ram:
-        size = _gib(cache.ram // ranks)
-        values["LMCACHE_MAX_LOCAL_CPU_SIZE"] = (size, f"GiB of RAM, as stated{part}")
+        size, reason = _gib(cache.ram // ranks), f"GiB of RAM, as stated{part}"
     else:
-        share = round(_ram_on_host(cache, claimed) / ranks / GIB, 2)
-        why = f"GiB of RAM, {cache.ratio:g} x {claimed} claimed bytes{part}"
-        values["LMCACHE_MAX_LOCAL_CPU_SIZE"] = (str(share), why)
-    return tuple(
-        variable(name, value, reason, Origin.USER) for name, (value, reason) in values.items()
-    )
+        size = str(round(_ram_on_host(cache, claimed) / ranks / GIB, 2))
+        reason = f"GiB of RAM, {cache.ratio:g} x {claimed} claimed bytes{part}"
+    yield variable("LMCACHE_MAX_LOCAL_CPU_SIZE", size, reason, Origin.USER)
+    yield SEED
 
 
-def ram_of_cache(cache: ExtendedCacheSpec | None, accelerator_type: str, claimed: int) -> int:
+def offload_warnings(request: LaunchRequest) -> Iterator[str]:
+    """Why the extended cache is left out, where the spec wants one and it is."""
+    kind = request.seat.accelerator_type
+    if request.spec.extended_kv_cache and kind not in SUPPORTED:
+        yield f"extended_kv_cache: LMCache does not run on {kind}; it is left out"
+
+
+def ram_of_cache(spec: ModelSpec, accelerator_type: str, claimed: int) -> int:
     """Bytes of RAM that the cache takes on a host; 0 where there is none."""
-    if cache is None or accelerator_type not in SUPPORTED:
-        return 0
-    return _ram_on_host(cache, claimed)
+    cache = _extended_cache(spec, accelerator_type)
+    return _ram_on_host(cache, claimed) if cache else 0
 
 
-def offload_warning(cache: ExtendedCacheSpec | None, accelerator_type: str) -> str:
-    """Why the extended cache is left out; empty = it is not."""
-    if cache is None or accelerator_type in SUPPORTED:
-        return ""
-    return f"extended_kv_cache: LMCache does not run on {accelerator_type}; it is left out"
+def _extended_cache(spec: ModelSpec, accelerator_type: str) -> ExtendedCacheSpec | None:
+    """The extended cache that the spec wants; None where it wants none, or LMCache cannot run."""
+    return spec.extended_kv_cache if accelerator_type in SUPPORTED else None
 
 
 def _ram_on_host(cache: ExtendedCacheSpec, claimed: int) -> int:

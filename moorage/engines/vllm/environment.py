@@ -4,15 +4,16 @@ from collections.abc import Iterable, Iterator
 
 from moorage.common.values import Origin
 from moorage.engines.flags import Flag, Variable, derived_flag, variable
-from moorage.engines.vllm.context import LaunchContext
+from moorage.engines.request import LaunchRequest
+from moorage.engines.seat import claimed_accelerators
 from moorage.engines.vllm.distributed import (
-    PortUse,
-    data_ranks,
-    joins_natively,
-    ports_of,
+    PORTS_OF_SHAPE,
+    link_ports,
+    ray_ports,
     topology_of,
 )
-from moorage.engines.vllm.engine_caches import SEED, offload_flags, offload_variables
+from moorage.engines.vllm.engine_caches import cache_root, offload_variables
+from moorage.engines.vllm.launch_facts import by_baseline, is_310p, is_clustered, version_of
 from moorage.placement.parallelism import Shape
 from moorage.placement.placement import CPU
 
@@ -30,9 +31,9 @@ ASCEND_VARIABLES_BUT_310P = (
 )
 
 
-def ascend_flags(context: LaunchContext) -> tuple[Flag, ...]:
+def ascend_flags(request: LaunchRequest) -> tuple[Flag, ...]:
     """310P has no graphs and no bfloat16."""
-    if not context.is_310p:
+    if not _is_310p(request):
         return ()
     return (
         derived_flag("Ascend 310P captures no graphs", "--enforce-eager"),
@@ -40,11 +41,16 @@ def ascend_flags(context: LaunchContext) -> tuple[Flag, ...]:
     )
 
 
-def ascend_variables(context: LaunchContext) -> tuple[Variable, ...]:
+def ascend_variables(request: LaunchRequest) -> tuple[Variable, ...]:
     """Settings of Ascend's runtime."""
-    if context.accelerator_type != CANN:
+    if request.seat.accelerator_type != CANN:
         return ()
-    return ASCEND_VARIABLES if context.is_310p else (*ASCEND_VARIABLES, *ASCEND_VARIABLES_BUT_310P)
+    more = () if _is_310p(request) else ASCEND_VARIABLES_BUT_310P
+    return (*ASCEND_VARIABLES, *more)
+
+
+def _is_310p(request: LaunchRequest) -> bool:
+    return is_310p([item.family for item in claimed_accelerators(request)])
 
 
 OFFLINE = (
@@ -77,84 +83,79 @@ def ready_variables(load_seconds: int) -> tuple[Variable, ...]:
     return (_derived(READY, str(load_seconds), reason),)
 
 
-def variables(context: LaunchContext) -> tuple[Variable, ...]:
+def variables(request: LaunchRequest) -> tuple[Variable, ...]:
     """The environment of a server on accelerators."""
     variables = (
         *OFFLINE,
         *LOADING,
-        *cache_variables(context),
-        *offload_variables(context.cache, context.accelerator_type, context.claimed, context.ranks),
-        *_seed(context),
-        *host_variables(context),
-        *ascend_variables(context),
+        *cache_variables(request),
+        *offload_variables(request),
+        *host_variables(request),
+        *ascend_variables(request),
     )
-    return without_overridden(context, variables)
+    return without_overridden(request, variables)
 
 
 def without_overridden(
-    context: LaunchContext, variables: Iterable[Variable]
+    request: LaunchRequest, variables: Iterable[Variable]
 ) -> tuple[Variable, ...]:
-    """The variables that the user does not set, unless the policy overwrites these."""
-    return tuple(item for item in variables if _applies(context, item))
+    """The variables that the user does not set; GPUStack overwrites these, but for defaults."""
+    given, overwrites = request.user_variables, by_baseline(request.spec)
+    return tuple(
+        item
+        for item in variables
+        if item.name not in given or (overwrites and item.origin != Origin.DEFAULT)
+    )
 
 
-def _applies(context: LaunchContext, item: Variable) -> bool:
-    overwrites = context.policy.overwrites and item.origin != Origin.DEFAULT
-    return overwrites or item.name not in context.user_variables
-
-
-def _seed(context: LaunchContext) -> tuple[Variable, ...]:
-    return (SEED,) if offload_flags(context.cache, context.accelerator_type) else ()
-
-
-def cache_variables(context: LaunchContext) -> Iterator[Variable]:
+def cache_variables(request: LaunchRequest) -> Iterator[Variable]:
     """The folder of compiled kernels, if there is one."""
-    if context.cache_root:
-        reason = "compiled kernels outlive the container"
-        yield variable("VLLM_CACHE_ROOT", f"{context.cache_root}/vllm", reason)
+    if root := cache_root(request, version_of(request)):
+        yield variable("VLLM_CACHE_ROOT", f"{root}/vllm", "compiled kernels outlive the container")
 
 
-def host_variables(context: LaunchContext) -> Iterator[Variable]:
+def host_variables(request: LaunchRequest) -> Iterator[Variable]:
     """Addresses, ports and interface that connect the hosts of a replica."""
-    if not context.spans_hosts:
+    if not request.spans_hosts:
         return
-    own = context.members[context.position].address
+    own = request.peers[request.seat.position].address
     yield _derived("VLLM_HOST_IP", own, "the address that the other hosts see")
-    yield from _native(context) if joins_natively(context) else _ray(context)
-    yield from _interface(context, own)
+    yield from _ray(request) if is_clustered(request) else _native(request)
+    yield from _interface(request, own)
 
 
-def _native(context: LaunchContext) -> Iterator[Variable]:
+def _native(request: LaunchRequest) -> Iterator[Variable]:
     """No common first port where ranks span hosts: their workers would collide."""
-    shape = topology_of(context).shape
-    ports = ports_of(context, shape)
+    shape = topology_of(request).shape
+    ports = link_ports(request, PORTS_OF_SHAPE[shape])
     if shape != Shape.MP_ONLY:
         reason = "where the data-parallel ranks meet"
-        yield _derived("VLLM_DP_MASTER_PORT", str(ports[PortUse.JOINING]), reason)
+        yield _derived("VLLM_DP_MASTER_PORT", str(ports["joining"]), reason)
     if shape == Shape.DP_ONLY:
-        yield _derived("VLLM_PORT", str(ports[PortUse.OWN]), "first port of the engine's own")
+        yield _derived("VLLM_PORT", str(ports["own"]), "first port of the engine's own")
 
 
-def _ray(context: LaunchContext) -> Iterator[Variable]:
-    ports = ports_of(context, None, data_ranks=data_ranks(context) > 1)
-    yield _derived("VLLM_PORT", str(ports[PortUse.OWN]), "first port of the engine's own")
+def _ray(request: LaunchRequest) -> Iterator[Variable]:
+    own = ray_ports(request)["own"]
+    yield _derived("VLLM_PORT", str(own), "first port of the engine's own")
     yield variable("RAY_LOG_TO_STDERR", "0", "Ray's log would drown the engine's")
     yield variable("RAY_BACKEND_LOG_LEVEL", "warning", "Ray's log would drown the engine's")
 
 
-def _interface(context: LaunchContext, own: str) -> Iterator[Variable]:
+def _interface(request: LaunchRequest, own: str) -> Iterator[Variable]:
     """The network interface of collectives, unless the user names one."""
-    name, reason = context.interface, "the interface between the hosts"
+    name, reason = request.host.interface, "the interface between the hosts"
+    kind, given = request.seat.accelerator_type, request.user_variables
     if not name:
         return
-    if context.accelerator_type == CANN:
-        if "HCCL_SOCKET_IFNAME" not in context.user_variables:
+    if kind == CANN:
+        if "HCCL_SOCKET_IFNAME" not in given:
             yield _derived("HCCL_IF_IP", own, "the address that the other hosts see")
             yield _derived("HCCL_SOCKET_IFNAME", f"={name}", reason)
             yield _derived("GLOO_SOCKET_IFNAME", name, reason)
             yield _derived("TP_SOCKET_IFNAME", name, reason)
-    elif "NCCL_SOCKET_IFNAME" not in context.user_variables:
-        if context.accelerator_type != CPU:
+    elif "NCCL_SOCKET_IFNAME" not in given:
+        if kind != CPU:
             yield _derived("NCCL_SOCKET_IFNAME", f"={name}", reason)
         yield _derived("GLOO_SOCKET_IFNAME", name, reason)
 

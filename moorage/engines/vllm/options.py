@@ -42,32 +42,19 @@ REMOVED_OPTIONS: dict[str, RemovedOption] = {
     **{
         name: RemovedOption(since="0.10.0")
         for name in (
-            "--device",
-            "--use-v2-block-manager",
-            "--tokenizer-pool-*",
-            "--long-lora-scaling-factors",
-            "--qlora-adapter-name-or-path",
+            *("--device", "--use-v2-block-manager", "--tokenizer-pool-*"),
+            *("--long-lora-scaling-factors", "--qlora-adapter-name-or-path"),
         )
     },
     **{
         name: RemovedOption()
         for name in (
-            "--swap-space",
-            "--num-scheduler-steps",
-            "--multi-step-stream-outputs",
-            "--max-num-partial-prefills",
-            "--max-long-partial-prefills",
-            "--preemption-mode",
-            "--num-lookahead-slots",
-            "--scheduler-delay-factor",
-            "--enable-prompt-adapter",
-            "--lora-extra-vocab-size",
-            "--enable-lora-bias",
-            "--override-neuron-config",
-            "--disable-async-output-proc",
-            "--calculate-kv-scales",
-            "--disable-frontend-multiprocessing",
-            "--disable-cascade-attn",
+            *("--swap-space", "--num-scheduler-steps", "--multi-step-stream-outputs"),
+            *("--max-num-partial-prefills", "--max-long-partial-prefills", "--preemption-mode"),
+            *("--num-lookahead-slots", "--scheduler-delay-factor", "--enable-prompt-adapter"),
+            *("--lora-extra-vocab-size", "--enable-lora-bias", "--override-neuron-config"),
+            *("--disable-async-output-proc", "--calculate-kv-scales"),
+            *("--disable-frontend-multiprocessing", "--disable-cascade-attn"),
         )
     },
 }
@@ -99,14 +86,9 @@ REFUSED_OPTIONS: dict[str, ReservedOption] = {
     **{
         name: ReservedOption(field="placement", refused=ONE_SERVER)
         for name in (
-            "--headless",
-            "--nnodes",
-            "--node-rank",
-            "--data-parallel-rank",
-            "--data-parallel-start-rank",
-            "--data-parallel-external-lb",
-            "--data-parallel-hybrid-lb",
-            "--data-parallel-multi-port-external-lb",
+            *("--headless", "--nnodes", "--node-rank", "--data-parallel-rank"),
+            *("--data-parallel-start-rank", "--data-parallel-external-lb"),
+            *("--data-parallel-hybrid-lb", "--data-parallel-multi-port-external-lb"),
         )
     },
 }

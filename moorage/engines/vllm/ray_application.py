@@ -11,9 +11,8 @@ from moorage.engines.application import ApplicationParts, ApplicationRequest
 from moorage.engines.command_line import without_user_flags
 from moorage.engines.flags import Flag, derived_flag, variable
 from moorage.engines.schema.keywords import keywords
-from moorage.engines.vllm.arguments import length_flags, mode_flags, trust_flags
+from moorage.engines.vllm.arguments import mode_flags, trust_flags
 from moorage.engines.vllm.companions import speculative_flags
-from moorage.engines.vllm.context import LaunchContext, Length
 from moorage.engines.vllm.distributed import PIPELINE, TENSOR
 from moorage.engines.vllm.options import ALIASES
 from moorage.placement.placement import CPU
@@ -54,22 +53,16 @@ def vllm_application(request: ApplicationRequest) -> ApplicationParts:
 
 def _derived(request: ApplicationRequest) -> tuple[Flag, ...]:
     spec, profile, seat = request.spec, request.profile, request.seat
-    length = Length(
-        tokens=profile.context, origin=profile.context_origin, reason=profile.context_reason
-    )
-    context = LaunchContext(
-        name=spec.name,
-        model=request.source,
-        accelerator_type=seat.accelerator_type,
-        address="",
-        ports=(),
-        length=length,
+    length = Flag(
+        tokens=("--max-model-len", str(profile.context)),
+        origin=profile.context_origin,
+        reason=profile.context_reason,
     )
     sizes = {TENSOR: seat.tensor, PIPELINE: seat.pipeline}
     why = f"{seat.tensor * seat.pipeline} accelerators for each replica"
     return (
         *_revision(request),
-        *length_flags(context),
+        length,
         *(derived_flag(why, name, str(size)) for name, size in sizes.items() if size > 1),
         *speculative_flags(spec.speculative),
         *mode_flags(profile, request.arguments.version),

@@ -3,76 +3,53 @@
 from collections.abc import Iterator
 
 from moorage.common.failures import Cause, Failure
-from moorage.common.values import Origin, Value
+from moorage.common.values import Origin
 from moorage.common.versions import at_least
 from moorage.engines.flags import Flag, derived_flag, variable
 from moorage.engines.labels import LABEL_ROLE
-from moorage.engines.launch import ContainerSpec, Mount, container_name
+from moorage.engines.launch import ContainerSpec, Mount, container_name, host_port
 from moorage.engines.request import LaunchRequest
-from moorage.engines.vllm.context import LaunchContext, is_clustered
 from moorage.engines.vllm.distributed import NATIVE_SINCE, topology_of
+from moorage.engines.vllm.launch_facts import is_clustered, version_of
 from moorage.placement.parallelism import Shape
 from moorage.placement.placement import CPU, Seat
 from moorage.placement.role import Role
 from moorage.spec import IpcMode
 
+OFFSETS = {
+    "node-manager-port": 7,
+    "object-manager-port": 8,
+    "runtime-env-agent-port": 9,
+    "dashboard-agent-grpc-port": 4,
+    "dashboard-agent-listen-port": 5,
+    "metrics-export-port": 6,
+    "min-worker-port": 10,
+}
+"""Places of Ray's ports in the range that a host has for them, so that a firewall can allow them.
 
-class RayPorts(Value):
-    """Fixed ports out of one range, so that a firewall can allow them.
-
-    The second and the fourth stay unused: older Rays listen there (client and dashboard gRPC,
-    until 2.45).
-    """
-
-    first: int
-    last: int
-
-    def at(self, offset: int) -> int:
-        """The port at a place of the range."""
-        return self.first + offset
+The head listens at 0, its dashboard at 2. 1 and 3 stay unused: older Rays listen there (client and
+dashboard gRPC, until 2.45).
+"""
 
 
-def ray_start(
-    ports: RayPorts, own: str, leader: str, leads: bool, head_port: int = 0
-) -> tuple[str, ...]:
-    """The command that adds a host to the cluster.
-
-    Args:
-        ports: The range of this host.
-        own: Address of this host.
-        leader: Address of the leader.
-        leads: Whether this host leads.
-        head_port: The leader's first port; 0 = its range is the same.
-    """
-    services = {
-        "node-manager-port": 7,
-        "object-manager-port": 8,
-        "runtime-env-agent-port": 9,
-        "dashboard-agent-grpc-port": 4,
-        "dashboard-agent-listen-port": 5,
-        "metrics-export-port": 6,
-        "min-worker-port": 10,
-    }
-    joins = [f"--address={head_address(leader, head_port or ports.first)}"]
-    if leads:
+def ray_start(request: LaunchRequest) -> tuple[str, ...]:
+    """The command that adds a seat's host to the cluster, or starts the cluster there."""
+    own, (first, last) = request.peers[request.seat.position].address, _ports(request.seat)
+    joins = [f"--address={_head_address(request)}"]
+    if request.leads:
         joins = [
             "--head",
-            f"--port={ports.first}",
+            f"--port={first}",
             f"--dashboard-host={own}",
-            f"--dashboard-port={ports.at(2)}",
+            f"--dashboard-port={first + 2}",
         ]
     return (
         *("ray", "start", "--block", "--disable-usage-stats", "--verbose"),
-        *(f"--{name}={ports.at(offset)}" for name, offset in services.items()),
-        f"--max-worker-port={ports.last}",
+        *(f"--{name}={first + offset}" for name, offset in OFFSETS.items()),
+        f"--max-worker-port={last}",
         f"--node-ip-address={own}",
         *joins,
     )
-
-
-def head_address(leader: str, port: int) -> str:
-    """Address and port of the head, as Ray writes them: IPv6 in brackets."""
-    return f"[{leader}]:{port}" if ":" in leader else f"{leader}:{port}"
 
 
 def ray_containers(request: LaunchRequest, engine: ContainerSpec) -> tuple[ContainerSpec, ...]:
@@ -100,7 +77,7 @@ def _head_container(request: LaunchRequest, engine: ContainerSpec) -> ContainerS
             "name": head_name(request),
             "command": _ray(request),
             "environment": (*environment, log),
-            "port": _ports(request.seat).first,
+            "port": _ports(request.seat)[0],
             "labels": {**engine.labels, LABEL_ROLE: Role.RAY_HEAD.value},
             "isolation": engine.isolation.model_copy(update={"ipc": shared}),
         }
@@ -110,9 +87,8 @@ def _head_container(request: LaunchRequest, engine: ContainerSpec) -> ContainerS
 def _leader_container(request: LaunchRequest, engine: ContainerSpec) -> ContainerSpec:
     """The engine, with the head's shared memory where the host's is not used."""
     head, is_host = head_name(request), engine.isolation.ipc == IpcMode.HOST
-    address = head_address(request.peers[0].address, _head_port(request))
     reason = "the cluster that was started for it"
-    cluster = variable("RAY_ADDRESS", address, reason, Origin.DERIVED)
+    cluster = variable("RAY_ADDRESS", _head_address(request), reason, Origin.DERIVED)
     shares = {"shares_memory_of": "" if is_host else head, "sees_processes_of": head}
     return engine.model_copy(
         update={
@@ -130,27 +106,26 @@ def head_name(request: LaunchRequest) -> str:
 
 
 def _ray(request: LaunchRequest) -> tuple[Flag, ...]:
-    own, leader = request.peers[request.seat.position].address, request.peers[0].address
-    words = ray_start(_ports(request.seat), own, leader, request.leads, _head_port(request))
-    return (derived_flag("a part of the cluster that joins the hosts", *words),)
+    return (derived_flag("a part of the cluster that joins the hosts", *ray_start(request)),)
 
 
-def _head_port(request: LaunchRequest) -> int:
-    return _ports(request.peers[0].seat).first
+def _head_address(request: LaunchRequest) -> str:
+    leader = request.peers[0]
+    return host_port(leader.address, _ports(leader.seat)[0])
 
 
-def _ports(seat: Seat) -> RayPorts:
-    """The range of a host; each has one of its own."""
+def _ports(seat: Seat) -> tuple[int, int]:
+    """First and last port of Ray on a host; each host has a range of its own."""
     ports = seat.links.ray if seat.links else None
     assert ports is not None  # `is_clustered` holds
-    return RayPorts(first=ports[0], last=ports[1])
+    return ports
 
 
 WITHOUT_RAY = "0.18.0"
 """First version whose images hold no Ray (vLLM pull request 36170)."""
 
 
-def spanning_refusal(request: LaunchRequest, context: LaunchContext) -> Failure | None:
+def spanning_refusal(request: LaunchRequest) -> Failure | None:
     """The reason not to start a seat of a replica over hosts; None = it may start."""
     if not request.spans_hosts:
         return None
@@ -160,13 +135,14 @@ def spanning_refusal(request: LaunchRequest, context: LaunchContext) -> Failure 
             "engine.command: one line cannot start the different hosts of a replica",
             suggestion="Use `engine.entrypoint` and `engine.args`.",
         )
-    if is_clustered(request) or not context.version:
+    version = version_of(request)
+    if is_clustered(request) or not version:
         return None
-    if at_least(context.version, NATIVE_SINCE) or topology_of(context).shape == Shape.DP_ONLY:
+    if at_least(version, NATIVE_SINCE) or topology_of(request).shape == Shape.DP_ONLY:
         return None
     return Failure(
         Cause.BAD_SPEC,
-        f"engine.distributed: vLLM {context.version} cannot join hosts itself",
+        f"engine.distributed: vLLM {version} cannot join hosts itself",
         suggestion=f"Take vLLM {NATIVE_SINCE} or newer, or set `engine.distributed: ray`.",
     )
 

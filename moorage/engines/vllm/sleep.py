@@ -10,8 +10,6 @@ from moorage.engines.flags import Flag, Variable, spec_flag, variable
 from moorage.engines.request import LaunchRequest
 from moorage.engines.sleep import EngineSleep, SleepStep
 from moorage.memory.need import Need
-from moorage.models.profile import ModelProfile
-from moorage.spec import ModelSpec
 
 DEV_MODE = "VLLM_SERVER_DEV_MODE"
 FIELD = "sleep_level"
@@ -47,11 +45,6 @@ def sleep_refusal(request: LaunchRequest) -> Failure | None:
         f"{FIELD}: vLLM does not sleep {where}",
         suggestion=f"Leave `{FIELD}` out: the engine is stopped when the model falls asleep.",
     )
-
-
-def ram_of_sleep(spec: ModelSpec, profile: ModelProfile) -> int:
-    """Bytes of RAM for the weights of a sleeping engine, which are claimed all along."""
-    return profile.weight_bytes if spec.sleep_level == WEIGHTS_IN_RAM else 0
 
 
 def engine_sleep(level: int) -> EngineSleep:

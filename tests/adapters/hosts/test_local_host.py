@@ -12,7 +12,7 @@ from moorage.adapters.hosts import local_host
 from moorage.adapters.hosts.local_host import installed_program, nvidia_accelerators, ports_in_use
 from moorage.adapters.hosts.survey import survey_host
 from moorage.common.units import MIB
-from moorage.engines.vllm import Vllm
+from moorage.engines.vllm.engine import Vllm
 from moorage.inventory.fleet import Host
 from moorage.inventory.snapshot import Accelerator
 from moorage.inventory.survey.facts import Found

@@ -16,7 +16,7 @@ from moorage.adapters.engines.schema_store import SchemaStore, shipped_schemas
 from moorage.engines.schema.argument import Schema
 from moorage.engines.schema.check import Judgement, judge
 from moorage.engines.schema.reading import Reader
-from moorage.engines.transformers import Transformers
+from moorage.engines.transformers.engine import Transformers
 from moorage.spec import EngineName
 from moorage.spec.tokenize import is_option, user_tokens
 from tests.engines.schema.shipped import assert_mistake

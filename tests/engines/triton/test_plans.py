@@ -14,7 +14,7 @@ import pytest
 from moorage.common.failures import Cause, Failure
 from moorage.engines.registry import ENGINES
 from moorage.engines.triton.options import SERVER_OPTIONS
-from moorage.images.triton_releases import TRITON_RELEASES, vllm_of
+from moorage.images.catalogue import TRITON_RELEASES, vllm_of
 from moorage.placement.engine_choice import other_engines
 from moorage.readiness.protocol import Phase
 from moorage.reports.document import Document

@@ -6,7 +6,7 @@ from moorage.common.versions import at_least
 from moorage.engines.vllm.arguments import gated_flags, mode_flags, shutdown_flags
 from moorage.spec import Mode
 from tests.builders import a_profile
-from tests.engines.vllm.contexts import a_context, line
+from tests.engines.vllm.requests import a_request, line
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ LOG, DETAILS = "--disable-access-log-for-endpoints /metrics", "--enable-prompt-t
     ],
 )
 def test_a_flag_is_given_from_its_first_version_on(version: str, flags: str) -> None:
-    assert line(gated_flags(a_context(version=version))) == flags
+    assert line(gated_flags(a_request(version=version))) == flags
 
 
 @pytest.mark.parametrize(
@@ -81,11 +81,10 @@ def test_what_comes_before_a_release_is_older(version: str) -> None:
         ("0.18.0rc1", 5, []),
         ("0.17.1", 30, []),
         ("", 30, []),
-        ("0.32.0", 0, []),
     ],
 )
 def test_a_version_that_knows_it_is_told_how_long_it_may_end_requests(
     version: str, seconds: int, words: list[str]
 ) -> None:
-    context = a_context(version=version, shutdown_seconds=seconds)
-    assert [" ".join(flag.tokens) for flag in shutdown_flags(context)] == words
+    request = a_request(version=version, stopping={"grace_seconds": seconds})
+    assert [" ".join(flag.tokens) for flag in shutdown_flags(request)] == words

@@ -7,14 +7,11 @@ from typing import Any
 import pytest
 
 from moorage.common.failures import Cause, Failure
+from moorage.engines.companions import Adapter, adapters, base_warnings, companion_mounts
 from moorage.engines.plan import plan_launch
 from moorage.engines.request import LaunchRequest
 from moorage.engines.vllm.companions import (
-    Adapter,
     adapter_flags,
-    adapters,
-    base_warnings,
-    companion_mounts,
     memory_arguments,
     speculative_flags,
     update_variables,

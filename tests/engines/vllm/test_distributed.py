@@ -5,59 +5,72 @@ from typing import Any
 import pytest
 
 from moorage.common.failures import Cause, Failure
-from moorage.engines.vllm.context import BASELINE, MOORAGE, Executor, LaunchPolicy
-from moorage.engines.vllm.distributed import distributed_flags, executor_of, parallel_flags
-from tests.engines.vllm.contexts import a_context, hosts, line
+from moorage.engines.vllm.distributed import distributed_flags, parallel_flags, wanted_executor
+from moorage.engines.vllm.environment import variables
+from moorage.placement.placement import Links
+from moorage.spec import Distributed
+from tests.builders import a_spec
+from tests.engines.vllm.requests import LINKS, RAY, a_request, line
 
-RAY = {"policy": BASELINE}
+BASELINE: dict[str, Any] = {"placement": {"policy": "baseline"}}
+ON_RAY: dict[str, Any] = {"seat": {"links": RAY}}
 MP, DP = "--distributed-executor-backend mp ", "--data-parallel-address 10.0.0.1 "
 NODES = "--master-addr 10.0.0.1 --master-port 40002"
 
 
 @pytest.mark.parametrize(
-    ("changes", "words", "executor"),
+    ("policy", "engine", "joined_by"),
     [
-        ({}, [], Executor.NATIVE),
-        (RAY, [], Executor.RAY),
-        ({"version": "0.19.0-custom", **RAY}, [], Executor.NATIVE),
-        ({"version": "0.17.0-custom", **RAY}, [], Executor.RAY),
-        ({}, ["--distributed-executor-backend", "ray"], Executor.RAY),
-        (RAY, ["--distributed_executor_backend=mp"], Executor.NATIVE),
-        ({}, ["--distributed-executor-backend=external_launcher"], Executor.RAY),
+        ("fitted", {}, "native"),
+        ("fitted", {"distributed": "ray"}, "ray"),
+        ("fitted", {"version": "0.10.2"}, "ray"),
+        ("fitted", {"args": ["--distributed-executor-backend", "ray"]}, "ray"),
+        ("fitted", {"args": ["--distributed-executor-backend=external_launcher"]}, "ray"),
+        ("baseline", {}, "ray"),
+        ("baseline", {"version": "0.19.0-custom"}, "native"),
+        ("baseline", {"version": "0.17.0-custom"}, "ray"),
+        ("baseline", {"args": ["--distributed-executor-backend=mp"]}, "native"),
+        ("baseline", {"args": ["--distributed_executor_backend=mp"]}, "ray"),
     ],
 )
 def test_hosts_are_joined_as_the_user_says_else_by_policy(
-    changes: dict[str, Any], words: list[str], executor: Executor
+    policy: str, engine: dict[str, Any], joined_by: str
 ) -> None:
-    assert executor_of(a_context(*words, **changes)) is executor
+    spec = a_spec(engine={"name": "vllm", **engine}, placement={"policy": policy})
+    assert wanted_executor(spec) == Distributed(joined_by)
 
 
 @pytest.mark.parametrize(
     ("changes", "words", "flags"),
     [
-        ({"members": ()}, [], ""),
-        (RAY, [], "--distributed-executor-backend ray"),
+        ({"counts": (4,)}, [], ""),
+        (ON_RAY, [], "--distributed-executor-backend ray"),
         (
-            RAY,
+            ON_RAY,
             ["-dp=2"],
             "--distributed-executor-backend ray --data-parallel-backend ray"
             " --data-parallel-rpc-port 40001",
         ),
-        ({}, [], f"{MP}{DP}--data-parallel-rpc-port 40001"),
+        ({}, ["-dp=2"], f"{MP}{DP}--data-parallel-rpc-port 40001"),
         (
             {"position": 1},
-            [],
+            ["-dp=2"],
             f"{MP}--data-parallel-start-rank 1 {DP}--data-parallel-rpc-port 40001 --headless",
         ),
         (
             {"position": 1},
-            ["--data-parallel-hybrid-lb"],
+            ["-dp=2", "--data-parallel-hybrid-lb"],
             f"{MP}--data-parallel-start-rank 1 {DP}--data-parallel-rpc-port 40001",
+        ),
+        (
+            BASELINE,
+            ["-dp=2"],
+            f"{MP}--data-parallel-start-rank 0 {DP}--data-parallel-rpc-port 40001",
         ),
         ({}, ["-tp=8"], f"{MP}--nnodes 2 --node-rank 0 {NODES}"),
         ({"position": 1}, ["-tp=8"], f"{MP}--nnodes 2 --node-rank 1 {NODES} --headless"),
         (
-            {"members": hosts(4, 4, 4, 4), "position": 2},
+            {"counts": (4, 4, 4, 4), "position": 2},
             ["-tp=8"],
             f"{MP}--nnodes 4 --node-rank 2 {NODES} {DP}--data-parallel-rpc-port 40001 --headless",
         ),
@@ -66,15 +79,8 @@ def test_hosts_are_joined_as_the_user_says_else_by_policy(
 def test_every_host_is_told_how_to_find_the_others(
     changes: dict[str, Any], words: list[str], flags: str
 ) -> None:
-    context = a_context(*words, **{"members": hosts(4, 4), **changes})
-    assert line(distributed_flags(context)) == flags
-
-
-@pytest.mark.parametrize(("policy", "stated"), [(MOORAGE, False), (BASELINE, True)])
-def test_only_the_baseline_tells_the_leader_its_rank(policy: LaunchPolicy, stated: bool) -> None:
-    native = "--distributed-executor-backend=mp"
-    context = a_context(native, members=hosts(4, 4), policy=policy)
-    assert ("--data-parallel-start-rank 0" in line(distributed_flags(context))) is stated
+    request = a_request(*words, **{"counts": (4, 4), **changes})
+    assert line(distributed_flags(request)) == flags
 
 
 @pytest.mark.parametrize(
@@ -83,7 +89,7 @@ def test_only_the_baseline_tells_the_leader_its_rank(policy: LaunchPolicy, state
         ((8, 8), ["-tp=8", "-dp=3"], "data parallel size 3 is requested, the hosts take 2"),
         ((8, 4), ["-tp=16"], "hosts, which then have to be equal"),
         ((8, 8), ["-tp=12"], "does not fill hosts of 8"),
-        ((8, 8), ["-pp=0"], "is not positive"),
+        ((8, 8), ["-tp=8", "-pp=0"], "is not positive"),
         ((8, 8), ["-tp=many"], "is not a number"),
     ],
 )
@@ -91,7 +97,26 @@ def test_sizes_that_do_not_go_with_the_hosts_are_refused(
     counts: tuple[int, ...], words: list[str], reason: str
 ) -> None:
     with pytest.raises(Failure, match=reason) as caught:
-        distributed_flags(a_context(*words, members=hosts(*counts)))
+        distributed_flags(a_request(*words, counts=counts))
+    assert caught.value.cause is Cause.BAD_SPEC
+
+
+@pytest.mark.parametrize(
+    ("words", "counts", "links", "lacks"),
+    [
+        (["-tp=4", "-dp=2"], (4, 4), LINKS.model_copy(update={"rpc": 0}), "data-parallel RPC"),
+        (["-tp=8"], (4, 4), LINKS.model_copy(update={"master": 0}), "master"),
+        (["-tp=8", "-dp=2"], (4, 4, 4, 4), Links(rpc=40001, master=40002), "meeting of the"),
+        ([], (4, 4), RAY.model_copy(update={"own": 0}), "the engine's own"),
+        (["-dp=2"], (4, 4), RAY.model_copy(update={"rpc": 0}), "data-parallel RPC"),
+    ],
+)
+def test_a_shape_that_needs_a_port_that_nobody_claimed_is_refused(
+    words: list[str], counts: tuple[int, ...], links: Links, lacks: str
+) -> None:
+    request = a_request(*words, counts=counts, seat={"links": links})
+    with pytest.raises(Failure, match=f"not claimed: {lacks}") as caught:
+        (distributed_flags(request), variables(request))
     assert caught.value.cause is Cause.BAD_SPEC
 
 
@@ -99,42 +124,36 @@ def test_sizes_that_do_not_go_with_the_hosts_are_refused(
     ("changes", "words", "flags"),
     [
         ({}, [], ""),
-        ({"tensor": 4}, [], "--tensor-parallel-size 4"),
+        ({"seat": {"tensor": 4}}, [], "--tensor-parallel-size 4"),
         (
-            {"tensor": 2, "pipeline": 2},
+            {"seat": {"tensor": 2, "pipeline": 2}},
             [],
             "--tensor-parallel-size 2 --pipeline-parallel-size 2",
         ),
-        ({"tensor": 4}, ["--tensor-parallel-size=2"], ""),
-        ({"tensor": 4}, ["--tensor_parallel_size", "2"], ""),
-        ({"tensor": 4}, ["-tp", "2"], ""),
-        ({"tensor": 4}, ["-pp=2"], ""),
-        ({"tensor": 4}, ["-dp=2"], ""),
-        ({"tensor": 4}, ["--data-parallel-size-local=2"], "--tensor-parallel-size 4"),
+        ({"seat": {"tensor": 4}}, ["--tensor-parallel-size=2"], ""),
+        ({"seat": {"tensor": 4}}, ["--tensor_parallel_size 2"], ""),
+        ({"seat": {"tensor": 4}}, ["-pp=2"], ""),
+        ({"seat": {"tensor": 4}}, ["-dp=2"], ""),
+        ({"seat": {"tensor": 4}}, ["--data-parallel-size-local=2"], "--tensor-parallel-size 4"),
         (
-            {"members": hosts(4, 4), **RAY},
-            [],
-            "--tensor-parallel-size 4 --pipeline-parallel-size 2",
-        ),
-        (
-            {"members": hosts(4, 2), **RAY},
+            {"counts": (4, 2), "seat": {"links": RAY, "pipeline": 6}},
             [],
             "--tensor-parallel-size 1 --pipeline-parallel-size 6",
         ),
-        ({"members": hosts(4, 4), **RAY}, ["-dp=2"], ""),
+        ({"counts": (4, 4), **ON_RAY}, ["-dp=2"], ""),
         (
-            {"members": hosts(4, 4), "position": 1},
+            {"counts": (4, 4), "seat": {"tensor": 4}, "position": 1},
             [],
             "--tensor-parallel-size 4 --data-parallel-size 2 --data-parallel-size-local 1",
         ),
-        ({"members": hosts(4, 4)}, ["--tensor-parallel-size=8"], ""),
+        ({"counts": (4, 4)}, ["--tensor-parallel-size=8"], ""),
         (
-            {"members": hosts(4, 4, 4, 4)},
+            {"counts": (4, 4, 4, 4)},
             ["-tp=4", "-pp=2"],
             "--data-parallel-size 2 --data-parallel-size-local 1",
         ),
         (
-            {"members": hosts(2, 4), "position": 1},
+            {"counts": (2, 4), "position": 1},
             ["-dp=3"],
             "--tensor-parallel-size 2 --data-parallel-size-local 2",
         ),
@@ -143,4 +162,4 @@ def test_sizes_that_do_not_go_with_the_hosts_are_refused(
 def test_sizes_follow_from_the_placement_unless_the_user_states_one(
     changes: dict[str, Any], words: list[str], flags: str
 ) -> None:
-    assert line(parallel_flags(a_context(*words, **changes))) == flags
+    assert line(parallel_flags(a_request(*words, **changes))) == flags

@@ -6,50 +6,36 @@ import pytest
 
 from moorage.common.units import GIB
 from moorage.engines.request import LaunchRequest
-from moorage.engines.transformers import Transformers
-from moorage.engines.vllm import Vllm
+from moorage.engines.transformers.engine import Transformers
+from moorage.engines.vllm.engine import Vllm
 from moorage.engines.vllm.engine_caches import (
     CONNECTOR,
     PLAN_SINCE,
+    SEED,
     cache_folder,
     cache_mounts,
     kept_cache_variables,
     offload_flags,
     offload_variables,
-    offload_warning,
+    offload_warnings,
 )
-from moorage.placement.placement import Seat
-from moorage.spec import ExtendedCacheSpec, RuntimeName
-from tests.builders import LEDGER, a_host, a_profile, a_spec, an_accelerator, an_image
+from moorage.spec import RuntimeName
+from tests.builders import a_host, a_spec, an_accelerator, an_image
+from tests.engines.vllm import requests
 
 VERSION = "0.32.0"
 CACHES = "/home/moorage/cache"
 
 
-def a_request(engine: dict[str, Any] | None = None, **changes: Any) -> LaunchRequest:
-    """A container on one GPU; `seat` and `spec` change only their own fields."""
-    seat = {
-        "replica": 0,
-        "host": "gpu-1",
-        "runtime": RuntimeName.DOCKER,
-        "accelerator_type": "cuda",
-        "accelerators": (0,),
-        "accelerator_bytes": (1,),
-        "port": 40000,
-        "reason": "it fits",
-    }
-    values: dict[str, Any] = {
-        "spec": a_spec(engine=engine or {}, **changes.pop("spec", {})),
-        "profile": a_profile(),
-        "seat": Seat.model_validate({**seat, **changes.pop("seat", {})}),
-        "host": a_host(),
-        "release": "tiny.v1",
-        "ledger": LEDGER,
-        "model_path": "/store/org/tiny",
-        "image": an_image(),
-        "caches": CACHES,
-    }
-    return LaunchRequest.model_validate({**values, **changes})
+def a_request(
+    engine: dict[str, Any] | None = None,
+    seat: dict[str, Any] | None = None,
+    spec: dict[str, Any] | None = None,
+    **changes: Any,
+) -> LaunchRequest:
+    """A container on one GPU whose caches are kept; `changes` are fields of the request."""
+    found = requests.a_request(seat=seat, caches=CACHES, engine=engine or {}, **(spec or {}))
+    return found.model_copy(update={"host": a_host(), **changes})
 
 
 def folder(request: LaunchRequest) -> str:
@@ -160,6 +146,12 @@ def test_a_user_of_the_container_that_the_image_does_not_know_gets_a_home() -> N
     assert "HOME" not in variables(a_request())
 
 
+def with_extended_cache(wish: dict[str, Any], ranks: int = 1, kind: str = "cuda") -> LaunchRequest:
+    """A seat that claims 10 GiB on its host."""
+    claimed = {"accelerator_bytes": (10 * GIB // ranks,) * ranks}
+    return requests.a_request(counts=(ranks,), kind=kind, seat=claimed, extended_kv_cache=wish)
+
+
 @pytest.mark.parametrize(
     ("wish", "variables"),
     [
@@ -176,30 +168,29 @@ def test_a_user_of_the_container_that_the_image_does_not_know_gets_a_home() -> N
 def test_the_size_is_as_stated_else_a_share_of_what_is_claimed(
     wish: dict[str, Any], variables: dict[str, str]
 ) -> None:
-    made = offload_variables(ExtendedCacheSpec.model_validate(wish), "cuda", 10 * GIB)
-    assert {item.name: item.value for item in made} == variables
+    made = offload_variables(with_extended_cache(wish))
+    assert {item.name: item.value for item in made if item is not SEED} == variables
 
 
 @pytest.mark.parametrize(
     ("wish", "size"), [({"ram": 64 * GIB}, "16"), ({"ratio": 0.5}, "1.25"), ({"ram": GIB}, "0.25")]
 )
 def test_all_ranks_of_a_host_share_what_is_claimed_there(wish: dict[str, Any], size: str) -> None:
-    cache = ExtendedCacheSpec.model_validate(wish)
-    (made,) = offload_variables(cache, "cuda", 10 * GIB, 4)
+    made, _ = offload_variables(with_extended_cache(wish, ranks=4))
     assert (made.name, made.value) == ("LMCACHE_MAX_LOCAL_CPU_SIZE", size)
     assert made.reason.endswith("for each of 4 ranks")
 
 
 @pytest.mark.parametrize(("kind", "there"), [("cuda", True), ("rocm", True), ("cann", False)])
 def test_where_lmcache_does_not_run_it_is_left_out_and_told(kind: str, there: bool) -> None:
-    cache = ExtendedCacheSpec(ram=GIB)
-    assert bool(offload_flags(cache, kind)) is there
-    assert bool(offload_variables(cache, kind, GIB)) is there
-    assert bool(offload_warning(cache, kind)) is not there
+    request = with_extended_cache({"ram": GIB}, kind=kind)
+    assert bool(offload_flags(request)) is there
+    assert bool([*offload_variables(request)]) is there
+    assert bool([*offload_warnings(request)]) is not there
 
 
 def test_the_connector_is_one_option() -> None:
-    (flag,) = offload_flags(ExtendedCacheSpec(ram=GIB), "cuda")
+    (flag,) = offload_flags(with_extended_cache({"ram": GIB}))
     assert flag.tokens == ("--kv-transfer-config", CONNECTOR)
 
 

@@ -1,0 +1,77 @@
+"""What an engine loads with a model: LoRA adapters and a draft model, and where it sees them."""
+
+from moorage.common.values import Value
+from moorage.engines.launch import Mount
+from moorage.engines.request import LaunchRequest
+from moorage.engines.seat import mounts_of
+from moorage.models.assets import base_model, is_made_for
+from moorage.models.pin import AssetRole
+from moorage.models.source import Companion
+
+ADAPTERS_FOLDER = "/adapters"
+DRAFT_FOLDER = "/draft"
+UPDATES_FOLDER = "/loaded"
+"""Folder in a container for adapters that are loaded while it serves."""
+
+
+class Adapter(Value):
+    """One adapter, under the name that it is served by."""
+
+    name: str
+    path: str
+    """Its directory as the engine sees it."""
+
+    rank: int | None = None
+    """Largest rank in it; None = unknown."""
+
+
+def companion_mounts(request: LaunchRequest) -> tuple[Mount, ...]:
+    """Mounts of adapters and draft model, and of the folder for later adapters."""
+    mounted = tuple(
+        mount
+        for item in request.companions
+        for mount in mounts_of(item.model.path, item.model.files, _inside(item))
+    )
+    later = request.updates_folder
+    return (*mounted, Mount(source=later, target=UPDATES_FOLDER)) if later else mounted
+
+
+def adapters(request: LaunchRequest) -> tuple[Adapter, ...]:
+    """The LoRA adapters of the spec, with the rank that the spec states or that they have."""
+    stated = {item.name: item.rank for item in request.spec.lora}
+    return tuple(
+        Adapter(
+            name=item.name, path=_visible_path(request, item), rank=stated[item.name] or item.rank
+        )
+        for item in request.companions
+        if item.role == AssetRole.ADAPTER
+    )
+
+
+def draft_path(request: LaunchRequest) -> str:
+    """The draft model's directory as the engine sees it; empty = there is none."""
+    drafts = (item for item in request.companions if item.role == AssetRole.DRAFT)
+    return next((_visible_path(request, item) for item in drafts), "")
+
+
+def base_warnings(request: LaunchRequest) -> tuple[str, ...]:
+    """Warnings about adapters whose config names another base model."""
+    source = request.spec.source
+    made_for = (
+        (item.name, base_model(item.model.config))
+        for item in request.companions
+        if item.role == AssetRole.ADAPTER
+    )
+    return tuple(
+        f"lora: {name} was made for {base}, and {source} is served"
+        for name, base in made_for
+        if not is_made_for(base, source)
+    )
+
+
+def _visible_path(request: LaunchRequest, item: Companion) -> str:
+    return _inside(item) if request.in_container else item.model.path
+
+
+def _inside(item: Companion) -> str:
+    return DRAFT_FOLDER if item.role == AssetRole.DRAFT else f"{ADAPTERS_FOLDER}/{item.name}"

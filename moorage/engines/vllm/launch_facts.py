@@ -1,0 +1,71 @@
+"""What vLLM's launch rules read out of a request, under the policy that placed the model."""
+
+from collections.abc import Sequence
+
+from moorage.engines.request import LaunchRequest
+from moorage.models.profile import TEXT_TO_SPEECH
+from moorage.spec import EngineName, Mode, ModelSpec, Policy
+from moorage.spec.arguments import EngineArguments
+
+FOUND_WITH_UNDERSCORE = ("--lora_modules", "--max_lora_rank")
+"""Options that GPUStack finds though they are written with `_`."""
+
+
+def by_baseline(spec: ModelSpec) -> bool:
+    """Whether the launch follows GPUStack's defaults: the policy that places a model starts it."""
+    return spec.placement.policy == Policy.BASELINE
+
+
+def arguments_of(spec: ModelSpec) -> EngineArguments:
+    """The user's arguments, as the rules of the policy read them.
+
+    GPUStack takes the first of several where vLLM takes the last one, hence the reversed order. It
+    does not find options that are written with `_`, except two. Only its rules ignore them: an
+    option of the user is never repeated, in any spelling.
+    """
+    args = spec.engine.arguments
+    if not by_baseline(spec):
+        return args
+    read = (
+        option
+        for option in reversed(args.options)
+        if "_" not in option.written or option.written in FOUND_WITH_UNDERSCORE
+    )
+    return EngineArguments(options=tuple(read))
+
+
+def version_of(request: LaunchRequest) -> str:
+    """The version that will run: of the image, else of the installed program; empty = unknown.
+
+    A version that only the spec states does not count. Where vLLM runs inside another engine, its
+    own version is that of the arguments.
+    """
+    if request.arguments:
+        return request.arguments.version
+    if request.image is not None:
+        return request.image.engine_version
+    installed = None if request.in_container else request.host.program(EngineName.VLLM)
+    return installed.version if installed else ""
+
+
+def is_omni(request: LaunchRequest) -> bool:
+    """Whether images or speech are generated, by the model's profile or the user's `--omni`."""
+    profile = request.profile
+    makes = profile.mode == Mode.IMAGE_GENERATION or TEXT_TO_SPEECH in profile.categories
+    return makes or bool(request.spec.engine.arguments.switch("--omni"))
+
+
+def is_clustered(request: LaunchRequest) -> bool:
+    """Whether Ray connects the hosts of the replica."""
+    links = request.seat.links
+    return request.spans_hosts and links is not None and links.ray is not None
+
+
+def ranks_by_host(request: LaunchRequest) -> list[int]:
+    """Ranks on each host of the replica, the leader's first; on CPU every host is one."""
+    return [len(peer.seat.accelerators) or 1 for peer in request.peers]
+
+
+def is_310p(families: Sequence[str]) -> bool:
+    """Whether all accelerators are Ascend 310P, by the names of their chips."""
+    return bool(families) and all(name.lower().startswith("ascend310p") for name in families)
