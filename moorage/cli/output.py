@@ -75,7 +75,7 @@ def print_table(
         return
     table = Table(box=None, header_style="bold", show_header=any(header))
     for name in header:
-        kept = name == whole and _fits(header, rows, header.index(name))
+        kept = bool(whole) and name == whole and _fits(header, rows, header.index(name))
         table.add_column(name, overflow="fold", no_wrap=kept)
     for row, style in zip_longest(rows, styles, fillvalue=""):
         table.add_row(*(escape(str(cell)) for cell in row), style=style)

@@ -63,9 +63,10 @@ def _lines(release: Release, profile: ModelProfile) -> Iterator[str]:
     key = _key(release)
     if body is not None:
         header = [f'  -H "Authorization: Bearer {key}" \\'] if key else []
-        yield f"curl {shlex.quote(base + path)} -H 'Content-Type: application/json' \\"
+        yield f"curl {shlex.quote(base + path)} \\"
+        yield "  -H 'Content-Type: application/json' \\"
         yield from header
-        yield f"  -d {shlex.quote(json.dumps({'model': name, **body}, ensure_ascii=False))}"
+        yield f"  -d {shlex.quote(_json_lines({'model': name, **body}))}"
         yield ""
     if profile.mode == Mode.COMPLETION:
         yield f"moorage chat {name}"
@@ -73,6 +74,12 @@ def _lines(release: Release, profile: ModelProfile) -> Iterator[str]:
     if release.replaced:
         yield f"moorage rollback {name}    # {release.replaced} runs again"
     yield f"moorage retire {name}"
+
+
+def _json_lines(body: Mapping[str, Any]) -> str:
+    """JSON with a line for each key: a terminal of 80 columns breaks none of them."""
+    fields = (f'"{key}": {json.dumps(body[key], ensure_ascii=False)}' for key in body)
+    return "{" + ",\n       ".join(fields) + "}"
 
 
 def _request(release: Release, profile: ModelProfile) -> tuple[str, dict[str, Any] | None]:

@@ -30,7 +30,7 @@ def keep_alive_seconds(written: str) -> float | None:
             seconds = parse_duration(text)
         except ValueError:
             raise ValueError(
-                "write a duration such as `30s`, `5m` or `1h30m`, `0`, or `never`"
+                "a duration such as `30s`, `5m` or `1h30m`, `0`, or `never`"
             ) from None
     return None if text != written else seconds
 

@@ -124,6 +124,18 @@ def test_a_person_sees_the_plan_and_answers(
     assert "replace tiny.v1" in seen.getvalue()
 
 
+def test_a_bar_is_there_only_while_something_is_transferred() -> None:
+    seen = Terminal()
+    with StepPrinter(Console(file=seen, force_terminal=True, width=80)) as printer:
+        printer.started("stage")
+        printer.refresh()
+        assert "stage" in seen.getvalue()
+        assert "bytes" not in seen.getvalue()
+        printer.progressed("stage", 512, 1024)
+        printer.refresh()
+    assert "0.5/1.0 kB" in seen.getvalue()
+
+
 CALLED = {
     name
     for file in Path(flows.__file__).parent.glob("*.py")

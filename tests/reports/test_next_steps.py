@@ -27,12 +27,12 @@ def steps(mode: Mode = Mode.COMPLETION, **changes: Any) -> str:
 @pytest.mark.parametrize(
     ("mode", "shown"),
     [
-        (Mode.COMPLETION, f"curl {URL}/v1/completions -H"),
-        (Mode.COMPLETION, '"prompt": "Say hello.", "max_tokens": 64}'),
+        (Mode.COMPLETION, f"curl {URL}/v1/completions \\\n  -H"),
+        (Mode.COMPLETION, '"prompt": "Say hello.",\n       "max_tokens": 64}'),
         (Mode.COMPLETION, "moorage chat tiny"),
-        (Mode.EMBEDDING, f"curl {URL}/v1/embeddings -H"),
-        (Mode.EMBEDDING, '-d \'{"model": "tiny", "input": "Say hello."}\''),
-        (Mode.RERANKING, f"curl {URL}/rerank -H"),
+        (Mode.EMBEDDING, f"curl {URL}/v1/embeddings \\\n  -H"),
+        (Mode.EMBEDDING, '-d \'{"model": "tiny",\n       "input": "Say hello."}\''),
+        (Mode.RERANKING, f"curl {URL}/rerank \\\n  -H"),
         (Mode.TRANSCRIPTION, "moorage retire tiny"),
     ],
 )
