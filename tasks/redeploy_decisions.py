@@ -30,7 +30,6 @@ from tasks.image import tracked_image
 from tasks.journal import mute_steps, step
 from tasks.resolve import resolve_untracked
 
-
 DECIDED = {
     OnDrift.NEVER: "left as they are",
     OnDrift.NOTIFY: "to be reported",

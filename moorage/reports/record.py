@@ -18,7 +18,7 @@ from moorage.releases.release import FailureRecord, Release
 from moorage.releases.states import FINAL, SERVING, Stay
 from moorage.reports.document import Document, Section, facts
 from moorage.reports.memory_report import COMPARED_COLUMNS, comparison_rows
-from moorage.reports.next_steps import form_section, next_steps
+from moorage.reports.next_steps import form_section, next_steps, python_client
 from moorage.reports.plan_report import placement_sections, plan_sections
 from moorage.spec import ModelSpec
 
@@ -44,9 +44,10 @@ def release_document(
     """
     failure = release.failure
     outcome = "failed" if failure else f"serves {release.model}"
+    serves = not states or states[-1].state in SERVING
     sections = (
         _endpoints(release),
-        next_steps(release) if not states or states[-1].state in SERVING else Section(),
+        *((next_steps(release), python_client(release)) if serves else ()),
         form_section(forms),
         _facts(release),
         _quantizations(release.files),

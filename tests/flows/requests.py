@@ -9,10 +9,13 @@ import pytest
 from ruamel.yaml import YAML
 
 from tests.e2e.workplace import Workplace
+from tests.prefect_server import PrefectApi
 from tests.waiting import until
 
 ENGINE = {"name": "vllm", "runtime": "process"}
 """The tiny server, which is an installed vLLM there."""
+
+RECONCILE = "reconcile-fleet/reconcile"
 
 NEVER_READY = {**ENGINE, "command": ["sleep", "600"]}
 
@@ -49,3 +52,23 @@ def until_started(workplace: Workplace, name: str) -> None:
 def assert_undone(workplace: Workplace, name: str) -> None:
     assert [row.state for row in workplace.releases(name)] == ["error"]
     assert workplace.is_clean()
+
+
+def ended_reconciles(server: PrefectApi, *states: str) -> list[str]:
+    """Scheduled reconciles, one for each name of a state in which it has ended; their ids."""
+    deployment = server.deployment(RECONCILE)["id"]
+    server.post(f"/deployments/{deployment}/schedule", {"min_runs": len(states)})
+    to_come = {
+        "deployments": {"id": {"any_": [deployment]}},
+        "flow_runs": {"state": {"type": {"any_": ["SCHEDULED"]}}},
+    }
+    runs = [run["id"] for run in server.post("/flow_runs/filter", to_come)][: len(states)]
+    for run, state in zip(runs, states, strict=True):
+        end_as(server, run, state)
+    return runs
+
+
+def end_as(server: PrefectApi, run: str, state: str) -> None:
+    """Have a run end in a completed state of that name."""
+    ended = {"type": "COMPLETED", "name": state}
+    server.post(f"/flow_runs/{run}/set_state", {"state": ended, "force": True})

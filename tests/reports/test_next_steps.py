@@ -11,7 +11,7 @@ from moorage.common.values import Origin
 from moorage.engines.flags import Variable
 from moorage.engines.launch import LaunchPlan
 from moorage.releases.release import FailureRecord
-from moorage.reports.next_steps import form_section, next_steps, release_forms
+from moorage.reports.next_steps import form_section, next_steps, python_client, release_forms
 from moorage.spec import EngineName, Mode
 from tests.builders import a_container, a_profile, a_release, a_workload
 
@@ -38,6 +38,22 @@ def steps(mode: Mode = Mode.COMPLETION, **changes: Any) -> str:
 )
 def test_each_mode_has_its_request(mode: Mode, shown: str) -> None:
     assert shown in steps(mode)
+
+
+@pytest.mark.parametrize(
+    ("mode", "method"),
+    [
+        (Mode.COMPLETION, "completions.create"),
+        (Mode.EMBEDDING, "embeddings.create"),
+        (Mode.RERANKING, ""),
+        (Mode.TRANSCRIPTION, ""),
+    ],
+)
+def test_openais_package_asks_what_it_has_a_method_for(mode: Mode, method: str) -> None:
+    profile = a_profile(mode=mode, has_chat_template=False)
+    code = python_client(a_release(profile=profile, **SERVES)).code
+    assert (f"client.{method}(" in code) == bool(method)
+    compile(code, "the snippet", "exec")
 
 
 def test_only_models_that_talk_are_talked_with_and_sound_is_no_json() -> None:
