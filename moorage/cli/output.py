@@ -6,13 +6,14 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 from typing import Any, NoReturn, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from rich.cells import cell_len
 from rich.console import Console
 from rich.markup import escape
+from rich.segment import Segment, SegmentLines
 from rich.table import Table
 from rich.text import Text
 
@@ -130,10 +131,17 @@ def show_document(document: Document) -> None:
 
 def show_markdown(text: str) -> None:
     """Print Markdown as a page on the terminal, after an empty line."""
+    out.print()
     from rich.markdown import Markdown  # noqa: PLC0415  (its parser is of use to few commands)
 
-    out.print()
-    out.print(Markdown(text))
+    lines = out.render_lines(Markdown(text), pad=False)
+    # Rich surrounds each table with several empty lines; one is enough.
+    kept = [line for before, line in pairwise([[], *lines]) if _has_text(before) or _has_text(line)]
+    out.print(SegmentLines(kept, new_lines=True))
+
+
+def _has_text(line: Sequence[Segment]) -> bool:
+    return any(part.text.strip() for part in line)
 
 
 class LostApi(Failure):

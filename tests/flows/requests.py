@@ -54,20 +54,6 @@ def assert_undone(workplace: Workplace, name: str) -> None:
     assert workplace.is_clean()
 
 
-def ended_reconciles(server: PrefectApi, *states: str) -> list[str]:
-    """Scheduled reconciles, one for each name of a state in which it has ended; their ids."""
-    deployment = server.deployment(RECONCILE)["id"]
-    server.post(f"/deployments/{deployment}/schedule", {"min_runs": len(states)})
-    to_come = {
-        "deployments": {"id": {"any_": [deployment]}},
-        "flow_runs": {"state": {"type": {"any_": ["SCHEDULED"]}}},
-    }
-    runs = [run["id"] for run in server.post("/flow_runs/filter", to_come)][: len(states)]
-    for run, state in zip(runs, states, strict=True):
-        end_as(server, run, state)
-    return runs
-
-
 def end_as(server: PrefectApi, run: str, state: str) -> None:
     """Have a run end in a completed state of that name."""
     ended = {"type": "COMPLETED", "name": state}

@@ -14,7 +14,7 @@ from tasks.prefect_runs import remove_quiet_runs
 from tests.e2e.conftest import lifecycle_program, process_engine
 from tests.e2e.workplace import Workplace
 from tests.flows.conftest import Serving
-from tests.flows.requests import RECONCILE, end_as, ended_reconciles
+from tests.flows.requests import RECONCILE, end_as
 from tests.prefect_server import PrefectServer
 from tests.waiting import until
 
@@ -118,14 +118,20 @@ def test_serving_keeps_the_schedules_and_their_runs_wake_the_model_and_put_it_to
 def test_scheduled_reconciles_that_changed_nothing_are_not_kept(
     prefect_server: PrefectServer,
 ) -> None:
-    due = ended_reconciles(prefect_server, "Unchanged", "Completed", "Unchanged")
+    deployment = prefect_server.deployment(RECONCILE)["id"]
+    prefect_server.post(f"/deployments/{deployment}/schedule", {"min_runs": 3})
+    query = {"deployments": {"id": {"any_": [deployment]}}}
+    to_come = query | {"flow_runs": {"state": {"type": {"any_": ["SCHEDULED"]}}}}
+    due = [run["id"] for run in prefect_server.post("/flow_runs/filter", to_come)][:3]
     by_hand = prefect_server.ask(RECONCILE, {}).json()["id"]
-    end_as(prefect_server, by_hand, "Unchanged")
+    states = ("Unchanged", "Completed", "Unchanged", "Unchanged")
+    for run, state in zip((*due, by_hand), states, strict=True):
+        end_as(prefect_server, run, state)
     changed = due[1]
 
     def kept() -> set[str]:
-        query = {"flow_runs": {"id": {"any_": [*due, by_hand]}}}
-        return {run["id"] for run in prefect_server.post("/flow_runs/filter", query)}
+        found = prefect_server.post("/flow_runs/filter", query)
+        return {run["id"] for run in found} & {*due, by_hand}
 
     now, minute = datetime.now(UTC), timedelta(minutes=1)
     with temporary_settings(prefect_server.settings):

@@ -15,7 +15,7 @@ from prefect.settings import temporary_settings
 from tasks.prefect_runs import remove_quiet_runs
 from tests.e2e.workplace import Workplace
 from tests.flows.conftest import DEPLOYMENTS, SECRET
-from tests.flows.requests import ended_reconciles
+from tests.flows.requests import RECONCILE, end_as
 from tests.flows.ui.browser import Browser
 from tests.prefect_server import PrefectServer
 from tests.waiting import until
@@ -226,7 +226,8 @@ class TestDeployed:
     def test_reconciling_every_minute_fills_no_page(
         self, browser: Browser, served: PrefectServer, run: dict[str, Any]
     ) -> None:
-        (quiet,) = ended_reconciles(served, "Unchanged")
+        quiet = served.ask(RECONCILE, {}, tags=["auto-scheduled"]).json()["id"]
+        end_as(served, quiet, "Unchanged")
         shown = browser.page.locator(f"a[href*='{quiet}']").first
         browser.open("/v2/runs", run["name"])
         shown.wait_for()
