@@ -16,9 +16,11 @@ from prefect import Flow
 from prefect.client.schemas.objects import State
 from prefect.exceptions import TerminationSignal
 from rich.console import Console
+from typer.testing import CliRunner
 
 from moorage.adapters.system.settings import Settings
 from moorage.cli import flows
+from moorage.cli.app import app
 from moorage.cli.flows import StepPrinter, run_flow
 from moorage.cli.options import existing
 from moorage.cli.output import exit_on_failure
@@ -134,6 +136,15 @@ def test_a_bar_is_there_only_while_something_is_transferred() -> None:
         printer.progressed("stage", 512, 1024)
         printer.refresh()
     assert "0.5/1.0 kB" in seen.getvalue()
+
+
+def test_prefect_prints_no_notice_about_usage_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MOORAGE_HOME", str(tmp_path))
+    monkeypatch.delenv("DO_NOT_TRACK", raising=False)
+    assert CliRunner().invoke(app, ["server", "status"]).exit_code == 0
+    assert os.environ.pop("DO_NOT_TRACK") == "1"
 
 
 CALLED = {
