@@ -24,8 +24,8 @@ FILES: dict[str, tuple[str, type[BaseModel]]] = {
 """By the word that stands for it: what a file is called, and what it holds."""
 
 
-NESTED = "see below"
-"""Type of a field that has fields of its own."""
+NESTED, REQUIRED = "see below", "required"
+"""Type of a field that has fields of its own, and what stands in place of a missing default."""
 
 
 class FieldDescription(Value):
@@ -151,7 +151,7 @@ def _range(schema: dict[str, Any]) -> str:
 def _default(field: FieldInfo) -> str:
     value = field.default
     if value is PydanticUndefined:
-        return "required"
+        return REQUIRED
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
     if isinstance(value, ByteSize):
