@@ -5,7 +5,7 @@ import errno
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import pairwise, zip_longest
 from typing import Any, NoReturn, TypeVar
 
@@ -57,15 +57,15 @@ def print_table(
     rows: Sequence[Sequence[str]],
     empty: str = "",
     styles: Sequence[str] = (),
-    whole: str = "",
+    whole: Collection[str] = (),
 ) -> None:
     """Print a table; cells that are too long are folded, never cut.
 
     Args:
         empty: Printed instead of a table without rows.
         styles: Rich's, by row.
-        whole: Column whose lines are not folded where the others still fit beside it, such as one
-            of addresses.
+        whole: Columns whose lines are not folded where the others still fit beside them, such as
+            addresses and durations.
     """
     if not rows and empty:
         out.print(empty)
@@ -76,7 +76,7 @@ def print_table(
         return
     table = Table(box=None, header_style="bold", show_header=any(header))
     for name in header:
-        kept = bool(whole) and name == whole and _fits(header, rows, header.index(name))
+        kept = name in whole and _fits(header, rows, header.index(name))
         table.add_column(name, overflow="fold", no_wrap=kept)
     for row, style in zip_longest(rows, styles, fillvalue=""):
         table.add_row(*(escape(str(cell)) for cell in row), style=style)

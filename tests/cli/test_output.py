@@ -44,6 +44,14 @@ def test_a_table_without_a_head_is_folded_and_never_cut(monkeypatch: pytest.Monk
     assert " ".join(found).split() == ["what", *["word"] * 10]
 
 
+def test_a_column_that_stays_whole_is_not_folded(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = io.StringIO()
+    monkeypatch.setattr(output, "out", Console(file=shown, width=40))
+    rows = [("1 min 00 s", "word " * 10, "word " * 10)]
+    output.print_table(("for", "on", "why"), rows, whole=("for",))
+    assert " 1 min 00 s " in shown.getvalue()
+
+
 def test_markdown_is_shown_as_a_page(capsys: pytest.CaptureFixture[str]) -> None:
     output.show_markdown("# Plan\n\n| flag | why |\n| --- | --- |\n| --port | claimed |\n")
     shown = capsys.readouterr().out
