@@ -131,9 +131,9 @@ def show_document(document: Document) -> None:
 
 def show_markdown(text: str) -> None:
     """Print Markdown as a page on the terminal, after an empty line."""
-    out.print()
     from rich.markdown import Markdown  # noqa: PLC0415  (its parser is of use to few commands)
 
+    out.print()
     lines = out.render_lines(Markdown(text), pad=False)
     # Rich surrounds each table with several empty lines; one is enough.
     kept = [line for before, line in pairwise([[], *lines]) if _has_text(before) or _has_text(line)]

@@ -87,7 +87,7 @@ def _built(content: bytes | str, *, with_places: bool = False) -> "_Builder":
         return _Builder(text, with_places=with_places)
     except MarkedYAMLError as error:
         place = _place(error.problem_mark) if error.problem_mark else ""
-        what = " ".join(filter(None, (error.context, error.problem)))
+        what = ", ".join(filter(None, (error.context, error.problem)))
         raise YamlError(f"not valid YAML: {_one_line(what)}", place=place) from None
     except (YAMLError, UnicodeError, IndexError, RecursionError) as error:
         raise YamlError(f"not valid YAML: {_one_line(error)}") from None

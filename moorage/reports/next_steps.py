@@ -26,9 +26,8 @@ CLIENT_METHODS = {
 def next_steps(release: Release) -> Section:
     """Commands to copy; empty for a release that serves nobody, or not by OpenAI's protocol."""
     profile = _asked_profile(release)
-    return (
-        Section(title="Use it", code="\n".join(_lines(release, profile))) if profile else Section()
-    )
+    code = "\n".join(_lines(release, profile)) if profile else ""
+    return Section(title="Use it", code=code) if code else Section()
 
 
 def python_client(release: Release) -> Section:
