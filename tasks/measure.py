@@ -124,7 +124,11 @@ async def read_facts(
                 found.append(await _facts(plan, container, next(logged, None)))
             except Exception as error:  # what serves is not ended because it tells little
                 tell(f"{container.name} could not be inspected: {error}")
-        note.say("; ".join(one.summary or f"{one.workload} says nothing" for one in found))
+        note.say(
+            "; ".join(
+                one.summary or f"{one.workload} names no version and no context" for one in found
+            )
+        )
         for surprise in (text for one in found for text in one.surprises):
             tell(surprise)
         return tuple(found)

@@ -8,6 +8,7 @@ from moorage.adapters.files.specs import load_specs
 from moorage.adapters.registry.pinning import current_digest
 from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Cause, Failure
+from moorage.common.units import counted
 from moorage.inventory.fleet import Fleet, at_site
 from moorage.models.quantizations import with_files
 from moorage.operations.redeploy.drift import (
@@ -28,6 +29,12 @@ from tasks.flow_task import flow_task
 from tasks.image import tracked_image
 from tasks.journal import mute_steps, step
 from tasks.resolve import resolve_untracked
+
+DECIDED = {
+    OnDrift.NEVER: "left as they are",
+    OnDrift.NOTIFY: "to be reported",
+    OnDrift.REDEPLOY: "to redeploy",
+}
 
 
 @flow_task("look", "look at what serves")
@@ -67,8 +74,8 @@ async def find_intents(
         specs = [written.get(name, release.spec) for name, release in releases.items()]
         found = list(await asyncio.gather(*map(decide, chosen(specs, names, labels))))
         counts = Counter(one.action.value for one in found)
-        text = ", ".join(f"{action}: {counts[action]}" for action in OnDrift if counts[action])
-        note.say(f"{len(found)} models looked at{'; ' if text else ''}{text}")
+        text = ", ".join(f"{counts[one]} {words}" for one, words in DECIDED.items() if counts[one])
+        note.say(f"{counted(len(found), 'model')}{': ' if text else ''}{text}")
         return found
 
 

@@ -5,7 +5,7 @@ import asyncio
 from moorage.adapters.secrets import read_secrets
 from moorage.adapters.sources import read_keys, resolve_one
 from moorage.adapters.system.threads import in_thread
-from moorage.common.units import human_bytes
+from moorage.common.units import counted, human_bytes
 from moorage.models.assets import Asset, assets_of
 from moorage.models.source import ResolvedModel, join_companions
 from moorage.spec import ModelSpec
@@ -40,7 +40,7 @@ async def resolve_asset(spec: ModelSpec, asset: Asset) -> ResolvedModel:
         keys = await in_thread(read_keys, spec)
         found = await in_thread(resolve_one, asset, settings(), keys)
         note.say(
-            f"{found.revision[:18]}, {len(found.files)} files,"
+            f"{found.revision[:18]}, {counted(len(found.files), 'file')},"
             f" {human_bytes(found.bytes_to_stage)}, {found.weights.family}"
         )
         return found

@@ -92,6 +92,8 @@ def main(
     ] = False,
 ) -> None:
     """Options of every command."""
+    # Prefect is told to send no usage data; else it would still print a notice about them.
+    os.environ.setdefault("DO_NOT_TRACK", "1")
     if ephemeral and not version:
         os.environ["MOORAGE_SERVER"] = "temporary"
 

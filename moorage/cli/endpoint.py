@@ -39,7 +39,7 @@ def endpoint(
     held = (*found.sleepers, *found.making_room) if gateways else ()  # requests for them wait there
     routes = [one for one in (*found.serving, *held) if name in ("", one.model)]
     if name and not routes:
-        raise unknown_release(ledger, name, f"{name} is not running")
+        raise _not_running(ledger, name)
     listing = models_listing(routes)
     for entry in listing["data"]:
         entry["gateways"] = gateways
@@ -150,10 +150,18 @@ def _is_open(gateway: Gateway, api_key: str) -> bool:
     return bool(follows and (api_key or not options.requires_key))
 
 
+def _not_running(ledger: Ledger, name: str) -> Failure:
+    """That nobody serves a model now, and what to do."""
+    if ledger.releases.asleep(name):
+        advice = f"`moorage load {name}` wakes it."
+        return Failure(Cause.UNKNOWN_RELEASE, f"{name} is asleep", suggestion=advice)
+    return unknown_release(ledger, name, f"{name} is not running")
+
+
 def running_release(name: str) -> ReleaseRow:
     """The release that serves a model; raises `UNKNOWN_RELEASE` where none does."""
     ledger = open_ledger()
     row = ledger.releases.running(name)
     if row is None:
-        raise unknown_release(ledger, name, f"{name} is not running")
+        raise _not_running(ledger, name)
     return row

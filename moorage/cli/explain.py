@@ -8,7 +8,7 @@ import typer
 from moorage.cli.options import AsJson
 from moorage.cli.output import dump, out, print_table, say
 from moorage.common.failures import Cause, Failure
-from moorage.reports.field_reference import FILES, Explained
+from moorage.reports.field_reference import FILES, NESTED, REQUIRED, Explained, FieldDescription
 from moorage.reports.field_reference import explain as explained
 from moorage.reports.file_schema import file_schema
 from moorage.reports.problems import LONGEST, clipped
@@ -66,13 +66,23 @@ def _explain_cause(cause: Cause, *, as_json: bool) -> None:
 
 def _show(found: Explained) -> None:
     say(found.path, style="bold")
-    if found.kind:
+    if found.kind and NESTED not in found.kind:
         say(f"type: {found.kind}\ndefault: {found.default}")
     _tell(found.text)
     if found.fields:
-        rows = [(name, one.kind, one.default, one.text) for name, one in found.fields.items()]
         say("")
-        print_table(("field", "type", "default", "meaning"), rows)
+        rows = [_row(found.path, name, one) for name, one in found.fields.items()]
+        print_table(("field", "meaning"), rows)
+
+
+def _row(path: str, name: str, field: FieldDescription) -> tuple[str, str]:
+    """A field, and its meaning above its type: columns of their own would leave it no room."""
+    default = field.default if field.default == REQUIRED else f"default {field.default}"
+    kind = f"{field.kind}; {default}"
+    if NESTED in field.kind:
+        inside = name if path == "spec" else f"{path}.{name}"
+        kind = f"It has fields of its own: `moorage explain {inside}`."
+    return name, f"{field.text}\n{kind}\n"
 
 
 def _tell(prose: str) -> None:

@@ -28,10 +28,7 @@ from moorage.inventory.snapshot import Accelerator, HostSnapshot
 
 MARKS = {"ok": "[green]✓[/]", "absent": "[yellow]-[/]", "broken": "[red]✗[/]"}
 
-HEADER = (
-    *("host", "address", "Docker", "accelerators, free / total", "RAM, free / total"),
-    *("claims", "images, models", "troubles"),
-)
+HEADER = ("host", "address", "Docker", "accelerators", "free RAM", "claims", "troubles")
 
 ELSEWHERE = {"catalogue", "engines", "registries"}
 """Fields of a snapshot that are no facts about its host."""
@@ -44,7 +41,7 @@ commands = Commands(help="Show the hosts; `moorage fleet check` tests them.")
 
 @commands.callback(invoke_without_command=True)
 def fleet(context: typer.Context, file: FleetFile = None, as_json: AsJson = False) -> None:
-    """Show hosts and Ray clusters: accelerators, RAM, claims, images, models, problems."""
+    """Show hosts and Ray clusters: accelerators, RAM, claims, problems."""
     if context.invoked_subcommand is None:
         _show(fleet_of(file), as_json=as_json)
 
@@ -107,7 +104,9 @@ def _show(hosts: Fleet, *, as_json: bool) -> None:
         return dump([*(_data(host) for host in snapshot.hosts), *cluster_rows])
     rows = [_row(host) for host in snapshot.hosts]
     rows += [_cluster_row(name, found, hosts) for name, found in clusters.items()]
-    return print_table(HEADER, rows)
+    # A column that says `none` of every host takes the room of those that say something.
+    width = len(HEADER) - all(row[-1] == "none" for row in rows)
+    return print_table(HEADER[:width], [row[:width] for row in rows])
 
 
 def _data(host: HostSnapshot) -> dict[str, Any]:
@@ -128,28 +127,27 @@ def _cluster_data(name: str, found: ClusterSnapshot | Exception, fleet: Fleet) -
 def _row(host: HostSnapshot) -> tuple[str, ...]:
     address = parse_access(host.address).address
     if host.unreachable:
-        return (host.name, address, "unreachable", "", "", _claims(host), "", host.unreachable)
+        return (host.name, address, "unreachable", "", "", _claims(host), host.unreachable)
     return (
         host.name,
         address,
         host.docker or "none: processes",
         "\n".join(_accelerators(host)) or "none",
-        f"{human_bytes(host.ram_free)} / {human_bytes(host.ram_total)}",
+        f"{human_bytes(host.ram_free)} of {human_bytes(host.ram_total)}",
         _claims(host) or "none",
-        f"{len(host.images)}, {len(host.models)}",
         "\n".join(host.troubles) or "none",
     )
 
 
 def _cluster_row(name: str, found: ClusterSnapshot | Exception, fleet: Fleet) -> tuple[str, ...]:
-    """Ray keeps account of its resources itself, so there are no claims."""
+    """Ray keeps account of its resources itself: instead of claims, what it serves."""
     address = fleet.clusters[name].dashboard
     if isinstance(found, Exception):
-        return (name, address, "unreachable", "", "", "", "", _why(found))
+        return (name, address, "unreachable", "", "", "", _why(found))
     free = "?" if found.accelerators_free is None else found.accelerators_free
-    gpus = f"{free} / {found.accelerators}" if found.accelerators else "none"
+    gpus = f"{free} of {found.accelerators} free" if found.accelerators else "none"
     served = counted(len(found.applications), "application")
-    return (name, address, f"none: Ray {found.version}", gpus, "", "", served, "none")
+    return (name, address, f"none: Ray {found.version}", gpus, "", served, "none")
 
 
 def _why(error: Exception) -> str:
@@ -162,12 +160,12 @@ def _accelerators(host: HostSnapshot) -> list[str]:
     """Equal accelerators share their lines."""
     alike: dict[tuple[str, str, str], list[Accelerator]] = {}
     for item in host.accelerators:
-        memory = f"{human_bytes(item.memory_free)} / {human_bytes(item.memory_total)}"
+        memory = f"{human_bytes(item.memory_free)} of {human_bytes(item.memory_total)} free"
         alike.setdefault((item.type, item.name, memory), []).append(item)
     lines = []
     for (kind, name, memory), items in alike.items():
         lines.append(f"{kind}:{_ranges([item.index for item in items])} {name}".rstrip())
-        lines.append(f"  {memory}{' each' if len(items) > 1 else ''}")
+        lines.append(f"  {memory}{' on each' if len(items) > 1 else ''}")
     lines += [f"NVLink {_ranges(list(group))}" for group in host.links]
     return [*lines, "uses the host's RAM"] if host.unified_memory else lines
 

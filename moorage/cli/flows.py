@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import typer
 from rich import progress
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.markup import escape
 
 from moorage.adapters.prefect.home_server import (
@@ -252,6 +252,18 @@ def _nothing_begun(*, as_json: bool) -> Iterator[None]:
         signal.signal(signal.SIGINT, heard)
 
 
+class _WhileTransferring(progress.ProgressColumn):
+    """A column that is empty for a step that transfers nothing."""
+
+    def __init__(self, column: progress.ProgressColumn) -> None:
+        super().__init__()
+        self._column = column
+
+    def render(self, task: progress.Task) -> RenderableType:
+        """The column, once it is known how many bytes there are."""
+        return "" if task.total is None else self._column(task)
+
+
 class StepPrinter(progress.Progress):
     """Prints the steps of a flow and asks its questions.
 
@@ -263,8 +275,8 @@ class StepPrinter(progress.Progress):
             progress.SpinnerColumn(),
             progress.TextColumn("{task.description}"),
             progress.TimeElapsedColumn(),
-            progress.BarColumn(bar_width=30),
-            progress.DownloadColumn(),
+            _WhileTransferring(progress.BarColumn(bar_width=30)),
+            _WhileTransferring(progress.DownloadColumn()),
             console=console,
             transient=True,
             disable=not console.is_terminal,

@@ -29,7 +29,7 @@ def init(
 
     The schemas by which editors check such files are written beside it.
     """
-    found = Path(source).expanduser()
+    found = Path(source.removeprefix("file://")).expanduser()
     content = {"name": name, **source_of(f"file://{found.resolve()}" if found.exists() else source)}
     path = DEPLOYMENTS / f"{name}.yaml"
     if path.name.lower() in OTHER_FILES:
@@ -41,5 +41,6 @@ def init(
     validated(content, ModelSpec, path, Cause.BAD_SPEC)
     write_schemas(DEPLOYMENTS)
     write_new(path, new_spec(content))
-    message = f"wrote {path}; `moorage plan {name}` shows what a deploy would run"
+    message = f"""wrote {path} for {content["source"]}
+`moorage plan {name}` shows what a deploy would run"""
     print_answer({"file": str(path), "spec": content}, message, as_json=as_json)

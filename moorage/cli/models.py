@@ -149,7 +149,7 @@ def _print(found: Sequence[Stored], *, as_json: bool) -> None:
         )
         for one in found
     ]
-    return print_table(HEADER, rows, "nothing is stored")
+    return print_table(HEADER, rows, "No model is stored. `moorage pull SOURCE` downloads one.")
 
 
 def _bytes(text: str | None) -> int | None:

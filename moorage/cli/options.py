@@ -77,6 +77,12 @@ def existing(path: Path) -> Path:
     """The path as the user gave it; a bare model name means its file under deployments/."""
     if path == Path("-"):
         return path
+    if is_folder(path):
+        raise Failure(
+            Cause.BAD_SPEC,
+            f"{path} is a folder",
+            suggestion="Name one of its files. `moorage deploy` and `moorage apply` take folders.",
+        )
     if not _is_there(path) and path.suffix not in (".yaml", ".yml") and path.name == str(path):
         from moorage.adapters.files.specs import spec_names  # noqa: PLC0415  (as above)
 

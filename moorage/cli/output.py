@@ -5,14 +5,15 @@ import errno
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from itertools import zip_longest
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import pairwise, zip_longest
 from typing import Any, NoReturn, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from rich.cells import cell_len
 from rich.console import Console
 from rich.markup import escape
+from rich.segment import Segment, SegmentLines
 from rich.table import Table
 from rich.text import Text
 
@@ -56,15 +57,15 @@ def print_table(
     rows: Sequence[Sequence[str]],
     empty: str = "",
     styles: Sequence[str] = (),
-    whole: str = "",
+    whole: Collection[str] = (),
 ) -> None:
     """Print a table; cells that are too long are folded, never cut.
 
     Args:
         empty: Printed instead of a table without rows.
         styles: Rich's, by row.
-        whole: Column whose lines are not folded where the others still fit beside it, such as one
-            of addresses.
+        whole: Columns whose lines are not folded where the others still fit beside them, such as
+            addresses and durations.
     """
     if not rows and empty:
         out.print(empty)
@@ -75,7 +76,7 @@ def print_table(
         return
     table = Table(box=None, header_style="bold", show_header=any(header))
     for name in header:
-        kept = name == whole and _fits(header, rows, header.index(name))
+        kept = name in whole and _fits(header, rows, header.index(name))
         table.add_column(name, overflow="fold", no_wrap=kept)
     for row, style in zip_longest(rows, styles, fillvalue=""):
         table.add_row(*(escape(str(cell)) for cell in row), style=style)
@@ -133,7 +134,14 @@ def show_markdown(text: str) -> None:
     from rich.markdown import Markdown  # noqa: PLC0415  (its parser is of use to few commands)
 
     out.print()
-    out.print(Markdown(text))
+    lines = out.render_lines(Markdown(text), pad=False)
+    # Rich surrounds each table with several empty lines; one is enough.
+    kept = [line for before, line in pairwise([[], *lines]) if _has_text(before) or _has_text(line)]
+    out.print(SegmentLines(kept, new_lines=True))
+
+
+def _has_text(line: Sequence[Segment]) -> bool:
+    return any(part.text.strip() for part in line)
 
 
 class LostApi(Failure):

@@ -16,7 +16,7 @@ from moorage.cli.options import (
     fleet_of,
     require_consent,
 )
-from moorage.cli.output import dump, print_answer, print_table, say, show_markdown
+from moorage.cli.output import dump, err, print_answer, print_table, say, show_markdown
 from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.operations.reconcile.actions import ActionOutcome
 from moorage.operations.redeploy.intent import HEADER, Answer, Redeployed, is_failure, row_of
@@ -124,7 +124,8 @@ def approvals(
     as_json: AsJson = False,
 ) -> None:
     """Show the flow runs on the Prefect server that wait for approval."""
-    from moorage.adapters.prefect.approvals import pending_approvals  # noqa: PLC0415  (imports Prefect)
+    with err.status("Prefect starts"):
+        from moorage.adapters.prefect.approvals import pending_approvals  # noqa: PLC0415
 
     found = pending_approvals()
     if as_json:
@@ -151,7 +152,8 @@ def approve(
     as_json: AsJson = False,
 ) -> None:
     """Approve or refuse a flow run that waits for approval."""
-    from moorage.adapters.prefect.approvals import answer, find_approval  # noqa: PLC0415  (as above)
+    with err.status("Prefect starts"):
+        from moorage.adapters.prefect.approvals import answer, find_approval  # noqa: PLC0415
 
     reply = Answer(approve=not refuse, note=note)
     one = find_approval(named)

@@ -95,7 +95,8 @@ def show(
     if record:
         show_document(release_document(record, line, now))
     else:
-        say(f"{row.id} is {row.state} ({row.cause or 'in progress'}); it has no record.")
+        state = f"{row.state} ({row.cause or 'in progress'})"
+        say(f"{row.id} is {state}; it has no record. Its flow run is {row.flow_run_id}.")
         show_document(Document(title=row.id, sections=(timeline_section(line, now),)))
     if url := _run_url(row.flow_run_id):
         say(f"\n{url}")

@@ -79,7 +79,7 @@ def status(
             empty="No model is deployed. `moorage init NAME SOURCE` writes a first spec; `--all`"
             " shows retired models.",
             styles=["red" if line.health in TROUBLE else "" for line in lines],
-            whole="endpoint",
+            whole=("for", "endpoint"),
         )
     if check and any(line.health in TROUBLE for line in lines):
         raise typer.Exit(ExitCode.ENGINE)

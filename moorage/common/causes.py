@@ -148,7 +148,7 @@ class Cause(StrEnum):
     )
     APPROVAL_REFUSED = ExitCode.BUSY.cause(
         "A person refused the deployment",
-        "See the note. The old release still serves.",
+        "See the note. Nothing was changed.",
     )
     APPROVAL_TIMED_OUT = ExitCode.BUSY.cause(
         "Nobody approved the deployment in time",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
+from ruamel.yaml.error import MarkedYAMLError, StreamMark, YAMLError
 from ruamel.yaml.events import (
     AliasEvent,
     MappingEndEvent,
@@ -48,11 +48,13 @@ class YamlError(ValueError):
 
     Attributes:
         path: Where in the text, such as `hosts[0].ram`; empty = the whole of it.
+        place: Line and column, such as `4:3`; empty = not known.
     """
 
-    def __init__(self, message: str, path: str = "") -> None:
+    def __init__(self, message: str, path: str = "", place: str = "") -> None:
         super().__init__(message)
         self.path = path
+        self.place = place
 
 
 def decode(content: bytes | str) -> Any:
@@ -83,6 +85,10 @@ def _built(content: bytes | str, *, with_places: bool = False) -> "_Builder":
         raise YamlError(f"not UTF-8: {error.reason} at byte {error.start}") from None
     try:
         return _Builder(text, with_places=with_places)
+    except MarkedYAMLError as error:
+        place = _place(error.problem_mark) if error.problem_mark else ""
+        what = ", ".join(filter(None, (error.context, error.problem)))
+        raise YamlError(f"not valid YAML: {_one_line(what)}", place=place) from None
     except (YAMLError, UnicodeError, IndexError, RecursionError) as error:
         raise YamlError(f"not valid YAML: {_one_line(error)}") from None
 
@@ -160,7 +166,8 @@ class _Builder:
                 raise self._refused("not valid YAML: a list or a mapping is no key")
             if key.value in value:
                 shown = _shown(key.value)
-                raise self._refused(f'not valid YAML: found duplicate key "{shown}"')
+                message = f'not valid YAML: found duplicate key "{shown}"'
+                raise YamlError(message, self._shown_path(), _place(event.start_mark))
             part = self._inside(f".{_shown(key.value)}", next(self._events), event)
             parts += [key, part]
             if merges:
@@ -175,8 +182,7 @@ class _Builder:
         """A part of a collection, whose text begins with the event `first`."""
         self._path.append(step)
         if self._with_places:
-            mark = first.start_mark
-            self.places[self._shown_path()] = f"{mark.line + 1}:{mark.column + 1}"
+            self.places[self._shown_path()] = _place(first.start_mark)
         part = self._part(event)
         self._path.pop()
         return part
@@ -251,6 +257,11 @@ def _shown(key: object) -> str:
     return text if text.isprintable() else ascii(text)[1:-1]
 
 
-def _one_line(error: Exception) -> str:
+def _place(mark: StreamMark) -> str:
+    """Line and column of the parser's mark, both from 1."""
+    return f"{mark.line + 1}:{mark.column + 1}"
+
+
+def _one_line(error: object) -> str:
     text = " ".join(str(error).split())
     return text if len(text) <= 300 else f"{text[:297]}..."

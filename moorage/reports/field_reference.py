@@ -24,6 +24,10 @@ FILES: dict[str, tuple[str, type[BaseModel]]] = {
 """By the word that stands for it: what a file is called, and what it holds."""
 
 
+NESTED, REQUIRED = "see below", "required"
+"""Type of a field that has fields of its own, and what stands in place of a missing default."""
+
+
 class FieldDescription(Value):
     """One field in words, as Markdown: its type, its default and what it means."""
 
@@ -121,9 +125,7 @@ def _type(schema: dict[str, Any], defs: dict[str, Any]) -> str:
         return " or ".join(dict.fromkeys(_type(part, defs) for part in schema["anyOf"]))
     if "$ref" in schema:
         inner = defs[schema["$ref"].rsplit("/", 1)[-1]]
-        return (
-            " or ".join(f"`{value}`" for value in inner["enum"]) if "enum" in inner else "see below"
-        )
+        return " or ".join(f"`{value}`" for value in inner["enum"]) if "enum" in inner else NESTED
     if "const" in schema:
         return f"`{schema['const']}`"
     if "enum" in schema:
@@ -133,7 +135,7 @@ def _type(schema: dict[str, Any], defs: dict[str, Any]) -> str:
     if schema.get("type") == "object":
         values = (*schema.get("patternProperties", {}).values(), schema.get("additionalProperties"))
         named = any(isinstance(value, dict) and "$ref" in value for value in values)
-        return "map by name, see below" if named else "map of texts"
+        return f"map by name, {NESTED}" if named else "map of texts"
     return {"null": "nothing", "string": "text", "boolean": "`true` or `false`"}.get(
         schema["type"], _range(schema)
     )
@@ -149,7 +151,7 @@ def _range(schema: dict[str, Any]) -> str:
 def _default(field: FieldInfo) -> str:
     value = field.default
     if value is PydanticUndefined:
-        return "required"
+        return REQUIRED
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
     if isinstance(value, ByteSize):
@@ -157,7 +159,7 @@ def _default(field: FieldInfo) -> str:
     if isinstance(value, Enum):
         return f"`{value.value}`"
     if isinstance(value, BaseModel) or (isinstance(value, tuple) and _holds_sections(value)):
-        return "see below"
+        return NESTED
     if isinstance(value, tuple) and value:
         return f"`[{', '.join(map(str, value))}]`"
     return f"`{value}`" if value not in (None, (), {}, "") else "none"

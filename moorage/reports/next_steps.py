@@ -15,16 +15,26 @@ from moorage.reports.document import Section
 from moorage.spec import Mode
 
 MAX_TOKENS = 64
+CLIENT_METHODS = {
+    "/v1/chat/completions": "chat.completions.create",
+    "/v1/completions": "completions.create",
+    "/v1/embeddings": "embeddings.create",
+}
+"""Of the package `openai`, by path."""
 
 
 def next_steps(release: Release) -> Section:
     """Commands to copy; empty for a release that serves nobody, or not by OpenAI's protocol."""
-    if release.failure or not release.profile or not release.serving:
-        return Section()
-    if not all(workload.speaks_openai for workload in release.serving):
-        return Section()
-    code = "\n".join(_lines(release, release.profile))
-    return Section(title="Use it", code=code)
+    profile = _asked_profile(release)
+    code = "\n".join(_lines(release, profile)) if profile else ""
+    return Section(title="Use it", code=code) if code else Section()
+
+
+def python_client(release: Release) -> Section:
+    """The same request by the package `openai`; empty where that has no method for it."""
+    profile = _asked_profile(release)
+    code = "\n".join(_python(release, profile)) if profile else ""
+    return Section(title="From Python", code=code) if code else Section()
 
 
 class Form(NamedTuple):
@@ -57,15 +67,22 @@ def form_section(links: Mapping[str, str]) -> Section:
     return Section(text=" \u00b7 ".join(f"[{label}]({url})" for label, url in links.items()))
 
 
+def _asked_profile(release: Release) -> ModelProfile | None:
+    """The profile of a model that can be asked by OpenAI's protocol now."""
+    speaks = release.serving and all(one.speaks_openai for one in release.serving)
+    return release.profile if speaks and not release.failure else None
+
+
 def _lines(release: Release, profile: ModelProfile) -> Iterator[str]:
     name, base = release.model, release.serving[0].endpoint
     path, body = _request(release, profile)
     key = _key(release)
     if body is not None:
         header = [f'  -H "Authorization: Bearer {key}" \\'] if key else []
-        yield f"curl {shlex.quote(base + path)} -H 'Content-Type: application/json' \\"
+        yield f"curl {shlex.quote(base + path)} \\"
+        yield "  -H 'Content-Type: application/json' \\"
         yield from header
-        yield f"  -d {shlex.quote(json.dumps({'model': name, **body}, ensure_ascii=False))}"
+        yield f"  -d {shlex.quote(_json_lines({'model': name, **body}))}"
         yield ""
     if profile.mode == Mode.COMPLETION:
         yield f"moorage chat {name}"
@@ -73,6 +90,27 @@ def _lines(release: Release, profile: ModelProfile) -> Iterator[str]:
     if release.replaced:
         yield f"moorage rollback {name}    # {release.replaced} runs again"
     yield f"moorage retire {name}"
+
+
+def _python(release: Release, profile: ModelProfile) -> Iterator[str]:
+    path, body = _request(release, profile)
+    if body is None or path not in CLIENT_METHODS:
+        return
+    key = "KEY" if _key(release) else "none"
+    yield "from openai import OpenAI"
+    yield ""
+    yield f'client = OpenAI(base_url="{release.serving[0].url}", api_key="{key}")'
+    yield f"answer = client.{CLIENT_METHODS[path]}("
+    asked = {"model": release.model, **body}
+    yield from (f"    {name}={value!r}," for name, value in asked.items())
+    yield ")"
+    yield "print(answer.to_json())"
+
+
+def _json_lines(body: Mapping[str, Any]) -> str:
+    """JSON with a line for each key: a terminal of 80 columns breaks none of them."""
+    fields = (f'"{key}": {json.dumps(body[key], ensure_ascii=False)}' for key in body)
+    return "{" + ",\n       ".join(fields) + "}"
 
 
 def _request(release: Release, profile: ModelProfile) -> tuple[str, dict[str, Any] | None]:

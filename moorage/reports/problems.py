@@ -25,6 +25,23 @@ PATTERNS_IN_WORDS = {
     PLAIN_TEXT_PATTERN: "a text without control characters",
 }
 
+MESSAGES_IN_WORDS = {
+    "a valid string": "text, in quotes",
+    "a valid integer": "a whole number",
+    "a valid number": "a number",
+    "a valid boolean": "true or false",
+    "a valid list": "a list",
+    "a valid tuple": "a list",
+    "a valid dictionary": "keys and values",
+    "greater than or equal to ": "at least ",
+    "less than or equal to ": "at most ",
+    "greater than ": "more than ",
+}
+"""How pydantic begins to say what a value should be, and what a person would say."""
+
+BARE_WORDS = {None: "nothing", True: "true", False: "false"}
+"""How YAML has what Python writes otherwise."""
+
 LONGEST = 60
 """Characters of a value that is shown, and of a step of a path."""
 
@@ -53,7 +70,12 @@ class Problem(Value):
     def __str__(self) -> str:
         where = f"{':'.join(filter(None, (self.file, self.place)))}: " if self.file else ""
         hint = f" Did you mean '{self.nearest}'?" if self.nearest else ""
-        return f"{where}{self.path or '(top level)'}: {self.message}{hint}"
+        field = f"{self.path or '(top level)'}: " if self.path or not self.file else ""
+        return f"{where}{field}{self.message}{hint}"
+
+    def position(self) -> tuple[int, ...]:
+        """Its line and column, to sort by; nothing where they are not known."""
+        return tuple(int(number) for number in self.place.split(":") if number)
 
     def placed(self, places: Mapping[str, str]) -> Self:
         """The same with the place of its field, or of the innermost part that would hold it."""
@@ -118,8 +140,8 @@ def _problem(entry: Mapping[str, Any], model: type[BaseModel], file: str) -> Pro
         message = f"found {found}; allowed: a mapping of its fields."
     else:
         text = entry["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
-        text = text.partition(", unable to parse")[0].replace("a valid tuple", "a list")
-        message = f"found {found}; allowed: {text}." if text != entry["msg"] else f"{text}."
+        is_known = text != entry["msg"]
+        message = f"found {found}; allowed: {_in_words(text)}." if is_known else f"{text}."
     return Problem(
         file=file,
         path=".".join(steps),
@@ -127,6 +149,15 @@ def _problem(entry: Mapping[str, Any], model: type[BaseModel], file: str) -> Pro
         message=clipped(message, LONGEST_MESSAGE),
         nearest=nearest,
     )
+
+
+def _in_words(text: str) -> str:
+    """What pydantic says that a value should be, as a person would."""
+    text = text.partition(", unable to ")[0]
+    for begins, words in MESSAGES_IN_WORDS.items():
+        if text.startswith(begins):
+            return f"{words}{text.removeprefix(begins)}"
+    return text
 
 
 def _walk(
@@ -221,6 +252,8 @@ def _pieces(value: Any) -> Iterator[str]:
         yield "]" if isinstance(value, list) else ")"
     elif isinstance(value, str):
         yield repr(value[: LONGEST + 1])
+    elif value is None or isinstance(value, bool):
+        yield BARE_WORDS[value]
     elif isinstance(value, int) and value.bit_length() > MOST_BITS:
         yield f"a number of {value.bit_length()} bits"
     else:

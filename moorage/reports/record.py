@@ -18,7 +18,7 @@ from moorage.releases.release import FailureRecord, Release
 from moorage.releases.states import FINAL, SERVING, Stay
 from moorage.reports.document import Document, Section, facts
 from moorage.reports.memory_report import COMPARED_COLUMNS, comparison_rows
-from moorage.reports.next_steps import form_section, next_steps
+from moorage.reports.next_steps import form_section, next_steps, python_client
 from moorage.reports.plan_report import placement_sections, plan_sections
 from moorage.spec import ModelSpec
 
@@ -44,9 +44,10 @@ def release_document(
     """
     failure = release.failure
     outcome = "failed" if failure else f"serves {release.model}"
+    serves = not states or states[-1].state in SERVING
     sections = (
         _endpoints(release),
-        next_steps(release) if not states or states[-1].state in SERVING else Section(),
+        *((next_steps(release), python_client(release)) if serves else ()),
         form_section(forms),
         _facts(release),
         _quantizations(release.files),
@@ -129,10 +130,11 @@ def load_trend(releases: Sequence[Release]) -> str:
 
 
 def timeline_section(states: Sequence[Stay], now: datetime | None = None) -> Section:
-    """The states as a table; the last one lasts until now (None = its duration is left out)."""
-    # A ledger of an older moorage has no requesters.
-    width = len(STATE_COLUMNS) - (not any(stay.requested_by for stay in states))
-    rows = tuple(
+    """The states as a table; the last one lasts until now (None = its duration is left out).
+
+    A flow run and a requester that all states share are facts of the release, and left out.
+    """
+    rows = [
         (
             stay.state,
             f"{stay.since:%Y-%m-%d %H:%M:%S}",
@@ -140,10 +142,15 @@ def timeline_section(states: Sequence[Stay], now: datetime | None = None) -> Sec
             stay.cause,
             stay.flow_run_id,
             stay.requested_by,
-        )[:width]
+        )
         for stay in states
-    )
-    return Section(title="States (UTC)", header=STATE_COLUMNS[:width], rows=rows)
+    ]
+    columns = dict(zip(STATE_COLUMNS, zip(*rows, strict=True), strict=False))
+    for name in ("flow run", "requested by"):
+        if len(set(columns.get(name, ()))) == 1:
+            del columns[name]
+    cells = tuple(zip(*columns.values(), strict=True))
+    return Section(title="States (UTC)", header=tuple(columns), rows=cells)
 
 
 def _facts(release: Release) -> Section:

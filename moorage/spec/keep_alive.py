@@ -29,9 +29,7 @@ def keep_alive_seconds(written: str) -> float | None:
         try:
             seconds = parse_duration(text)
         except ValueError:
-            raise ValueError(
-                "write a duration such as `30s`, `5m` or `1h30m`, `0`, or `never`"
-            ) from None
+            raise ValueError("a duration such as `30s`, `5m` or `1h30m`, `0`, or `never`") from None
     return None if text != written else seconds
 
 

@@ -100,7 +100,7 @@ def test_a_gateway_stands_for_the_replicas_unless_they_are_wanted(ledger: Ledger
 
 def test_a_model_that_sleeps_answers_through_the_gateway_only(ledger: Ledger) -> None:
     asleep(ledger)
-    assert "is not running" in endpoint("tiny", code=ExitCode.BAD_INPUT).output
+    assert "`moorage load tiny` wakes it" in endpoint("tiny", code=ExitCode.BAD_INPUT).output
     ledger.gateways.put(Gateway(name="main", machine="box", epoch=3))
     assert endpoint("tiny").output == "http://127.0.0.1:4000/v1\n"
     assert json.loads(endpoint("tiny", "--json").output)["state"] == "asleep"

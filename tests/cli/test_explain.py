@@ -24,6 +24,14 @@ def test_a_field_is_told_with_type_and_default() -> None:
     assert json.loads(explained("engine", "--json"))["fields"]["name"]["default"] == "`auto`"
 
 
+def test_fields_inside_are_told_with_type_and_default_or_where_they_are() -> None:
+    found = explained()
+    assert "text; required" in found
+    assert "`auto` or integer, from 1; default `auto`" in found
+    assert "It has fields of its own: `moorage explain placement`." in found
+    assert "see below" not in found
+
+
 @pytest.mark.parametrize("cause", Cause)
 def test_every_cause_is_told_with_what_to_do(cause: Cause) -> None:
     found = explained(cause.value)

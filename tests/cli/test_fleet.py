@@ -72,7 +72,7 @@ def test_a_row_tells_what_a_host_has_and_who_holds_it(
     shown = " ".join(run("--fleet", file).output.split())
     assert "unreachable" in shown
     assert "cuda:0-7 NVIDIA H100" in shown
-    assert "79.1 GiB / 79.2 GiB each" in shown
+    assert "79.1 GiB of 79.2 GiB free on each" in shown
     assert "tiny.v3: 60.0 GiB on 2, 4.0 GiB of RAM" in shown
     assert "port 40000" in shown
     assert "20.10.24" in shown

@@ -16,9 +16,11 @@ from prefect import Flow
 from prefect.client.schemas.objects import State
 from prefect.exceptions import TerminationSignal
 from rich.console import Console
+from typer.testing import CliRunner
 
 from moorage.adapters.system.settings import Settings
 from moorage.cli import flows
+from moorage.cli.app import app
 from moorage.cli.flows import StepPrinter, run_flow
 from moorage.cli.options import existing
 from moorage.cli.output import exit_on_failure
@@ -122,6 +124,27 @@ def test_a_person_sees_the_plan_and_answers(
     monkeypatch.setattr(flows, "err", Console(file=seen))
     assert answer() == Answer(approve=approve)
     assert "replace tiny.v1" in seen.getvalue()
+
+
+def test_a_bar_is_there_only_while_something_is_transferred() -> None:
+    seen = Terminal()
+    with StepPrinter(Console(file=seen, force_terminal=True, width=80)) as printer:
+        printer.started("stage")
+        printer.refresh()
+        assert "stage" in seen.getvalue()
+        assert "bytes" not in seen.getvalue()
+        printer.progressed("stage", 512, 1024)
+        printer.refresh()
+    assert "0.5/1.0 kB" in seen.getvalue()
+
+
+def test_prefect_prints_no_notice_about_usage_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MOORAGE_HOME", str(tmp_path))
+    monkeypatch.delenv("DO_NOT_TRACK", raising=False)
+    assert CliRunner().invoke(app, ["server", "status"]).exit_code == 0
+    assert os.environ.pop("DO_NOT_TRACK") == "1"
 
 
 CALLED = {

@@ -71,7 +71,7 @@ def test_show_tells_the_way_through_the_states(run: Run, ledger: Ledger) -> None
     states = [line.split()[0] for line in lines[at + 2 : at + 8]]
     assert states == ["pending", *WAY, "running"]
     assert "so far" in lines[at + 7]
-    assert all("run-1" in line for line in lines[at + 2 : at + 8])
+    assert ["Flow", "run", "run-1"] in [line.split() for line in lines], "once, for all states"
 
 
 def test_show_gives_programs_states_times_causes_and_the_pages_of_the_runs(
@@ -100,7 +100,8 @@ def test_a_release_without_a_record_shows_where_it_is(run: Run, ledger: Ledger) 
     release = ledger.releases.begin(a_spec(), "", "run-1")
     ledger.releases.move(release, ReleaseState.ANALYZING)
     shown = run("show", release).stdout
-    assert f"{release} is analyzing (in progress); it has no record." in shown
+    assert f"{release} is analyzing (in progress); it has no record. " in shown
+    assert "Its flow run is run-1." in shown
     assert [one["state"] for one in as_json(run("show", release, "--json"))["states"]] == [
         "pending",
         "analyzing",

@@ -17,6 +17,7 @@ TABLES = {
         [("gpu-1\ngpu-2", "it runs"), ("", "one\ntwo\nthree")],
     ),
     "wide characters, brackets": (("a", "b"), [("漢字", "[bold]x[/]"), ("ü", "trailing ")]),
+    "without a head, too wide": (("", ""), [("what", "word " * 10)]),
     "too wide": (("a", "b"), [("word " * 10, "y" * 30)]),
     "only a head": (("model", "state"), []),
 }
@@ -36,6 +37,19 @@ def test_a_table_looks_as_rich_draws_it(monkeypatch: pytest.MonkeyPatch, table: 
     found = printed(monkeypatch, table)
     monkeypatch.setattr(output, "_unfolded", lambda _: None)
     assert found == printed(monkeypatch, table)
+
+
+def test_a_table_without_a_head_is_folded_and_never_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = printed(monkeypatch, "without a head, too wide")
+    assert " ".join(found).split() == ["what", *["word"] * 10]
+
+
+def test_a_column_that_stays_whole_is_not_folded(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = io.StringIO()
+    monkeypatch.setattr(output, "out", Console(file=shown, width=40))
+    rows = [("1 min 00 s", "word " * 10, "word " * 10)]
+    output.print_table(("for", "on", "why"), rows, whole=("for",))
+    assert " 1 min 00 s " in shown.getvalue()
 
 
 def test_markdown_is_shown_as_a_page(capsys: pytest.CaptureFixture[str]) -> None:

@@ -70,8 +70,11 @@ def forked_moorage(folder: Path, environment: Mapping[str, str]) -> Iterator[dic
         server.shutdown()
 
 
-class _Commands(socketserver.UnixStreamServer):
+class _Commands(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+    """A thread for each command: a shell may start one while another runs in the background."""
+
     socket_type = socket.SOCK_SEQPACKET
+    daemon_threads = True
 
 
 class _Command(socketserver.BaseRequestHandler):

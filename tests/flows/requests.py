@@ -9,10 +9,13 @@ import pytest
 from ruamel.yaml import YAML
 
 from tests.e2e.workplace import Workplace
+from tests.prefect_server import PrefectApi
 from tests.waiting import until
 
 ENGINE = {"name": "vllm", "runtime": "process"}
 """The tiny server, which is an installed vLLM there."""
+
+RECONCILE = "reconcile-fleet/reconcile"
 
 NEVER_READY = {**ENGINE, "command": ["sleep", "600"]}
 
@@ -49,3 +52,9 @@ def until_started(workplace: Workplace, name: str) -> None:
 def assert_undone(workplace: Workplace, name: str) -> None:
     assert [row.state for row in workplace.releases(name)] == ["error"]
     assert workplace.is_clean()
+
+
+def end_as(server: PrefectApi, run: str, state: str) -> None:
+    """Have a run end in a completed state of that name."""
+    ended = {"type": "COMPLETED", "name": state}
+    server.post(f"/flow_runs/{run}/set_state", {"state": ended, "force": True})

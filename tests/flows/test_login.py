@@ -228,8 +228,10 @@ class TestItsUser:
         place.run("reconcile")
         own = {"flow_runs": {"deployment_id": {"is_null_": True}}}
         assert [run["name"] for run in served.api.post("/flow_runs/filter", own)] == ["reconcile"]
-        place.environment["PREFECT_API_URL"] = f"{served.site}/api"
+        place.environment["PREFECT_API_URL"] = ""
         assert place.run("approvals").stdout.strip() == "No flow run waits for approval."
+        place.environment["PREFECT_API_URL"] = f"{served.site}/api"
+        assert place.json("approvals") == []
 
     def test_its_metrics_count_what_was_done_and_are_for_no_foreign_name(
         self, served: Served

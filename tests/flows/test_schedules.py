@@ -14,6 +14,7 @@ from tasks.prefect_runs import remove_quiet_runs
 from tests.e2e.conftest import lifecycle_program, process_engine
 from tests.e2e.workplace import Workplace
 from tests.flows.conftest import Serving
+from tests.flows.requests import RECONCILE, end_as
 from tests.prefect_server import PrefectServer
 from tests.waiting import until
 
@@ -117,17 +118,15 @@ def test_serving_keeps_the_schedules_and_their_runs_wake_the_model_and_put_it_to
 def test_scheduled_reconciles_that_changed_nothing_are_not_kept(
     prefect_server: PrefectServer,
 ) -> None:
-    name = "reconcile-fleet/reconcile"
-    deployment = prefect_server.deployment(name)["id"]
+    deployment = prefect_server.deployment(RECONCILE)["id"]
     prefect_server.post(f"/deployments/{deployment}/schedule", {"min_runs": 3})
     query = {"deployments": {"id": {"any_": [deployment]}}}
     to_come = query | {"flow_runs": {"state": {"type": {"any_": ["SCHEDULED"]}}}}
     due = [run["id"] for run in prefect_server.post("/flow_runs/filter", to_come)][:3]
-    by_hand = prefect_server.ask(name, {}).json()["id"]
+    by_hand = prefect_server.ask(RECONCILE, {}).json()["id"]
     states = ("Unchanged", "Completed", "Unchanged", "Unchanged")
     for run, state in zip((*due, by_hand), states, strict=True):
-        ended = {"type": "COMPLETED", "name": state}
-        prefect_server.post(f"/flow_runs/{run}/set_state", {"state": ended, "force": True})
+        end_as(prefect_server, run, state)
     changed = due[1]
 
     def kept() -> set[str]:

@@ -11,7 +11,7 @@ from moorage.common.values import Origin
 from moorage.engines.flags import Variable
 from moorage.engines.launch import LaunchPlan
 from moorage.releases.release import FailureRecord
-from moorage.reports.next_steps import form_section, next_steps, release_forms
+from moorage.reports.next_steps import form_section, next_steps, python_client, release_forms
 from moorage.spec import EngineName, Mode
 from tests.builders import a_container, a_profile, a_release, a_workload
 
@@ -27,17 +27,33 @@ def steps(mode: Mode = Mode.COMPLETION, **changes: Any) -> str:
 @pytest.mark.parametrize(
     ("mode", "shown"),
     [
-        (Mode.COMPLETION, f"curl {URL}/v1/completions -H"),
-        (Mode.COMPLETION, '"prompt": "Say hello.", "max_tokens": 64}'),
+        (Mode.COMPLETION, f"curl {URL}/v1/completions \\\n  -H"),
+        (Mode.COMPLETION, '"prompt": "Say hello.",\n       "max_tokens": 64}'),
         (Mode.COMPLETION, "moorage chat tiny"),
-        (Mode.EMBEDDING, f"curl {URL}/v1/embeddings -H"),
-        (Mode.EMBEDDING, '-d \'{"model": "tiny", "input": "Say hello."}\''),
-        (Mode.RERANKING, f"curl {URL}/rerank -H"),
+        (Mode.EMBEDDING, f"curl {URL}/v1/embeddings \\\n  -H"),
+        (Mode.EMBEDDING, '-d \'{"model": "tiny",\n       "input": "Say hello."}\''),
+        (Mode.RERANKING, f"curl {URL}/rerank \\\n  -H"),
         (Mode.TRANSCRIPTION, "moorage retire tiny"),
     ],
 )
 def test_each_mode_has_its_request(mode: Mode, shown: str) -> None:
     assert shown in steps(mode)
+
+
+@pytest.mark.parametrize(
+    ("mode", "method"),
+    [
+        (Mode.COMPLETION, "completions.create"),
+        (Mode.EMBEDDING, "embeddings.create"),
+        (Mode.RERANKING, ""),
+        (Mode.TRANSCRIPTION, ""),
+    ],
+)
+def test_openais_package_asks_what_it_has_a_method_for(mode: Mode, method: str) -> None:
+    profile = a_profile(mode=mode, has_chat_template=False)
+    code = python_client(a_release(profile=profile, **SERVES)).code
+    assert (f"client.{method}(" in code) == bool(method)
+    compile(code, "the snippet", "exec")
 
 
 def test_only_models_that_talk_are_talked_with_and_sound_is_no_json() -> None:

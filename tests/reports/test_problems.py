@@ -66,13 +66,13 @@ def test_an_engine_may_be_named_alone() -> None:
 @pytest.mark.parametrize(
     ("content", "path", "message"),
     [
-        ({"context": "lots"}, "context", "found 'lots'; allowed: auto, or a valid integer"),
-        ({"context": 0}, "context", "found 0; allowed: auto, or greater than or equal to 1"),
-        ({"port": 70000}, "port", "found 70000; allowed: auto, or less than or equal to 65535"),
+        ({"context": "lots"}, "context", "found 'lots'; allowed: auto, or a whole number"),
+        ({"context": 0}, "context", "found 0; allowed: auto, or at least 1"),
+        ({"port": 70000}, "port", "found 70000; allowed: auto, or at most 65535"),
         (
             {"placement": {"accelerators": "gpu-1:cuda:0"}},
             "placement.accelerators",
-            "found 'gpu-1:cuda:0'; allowed: auto, or a valid integer, or a list",
+            "found 'gpu-1:cuda:0'; allowed: auto, or a whole number, or a list",
         ),
     ],
 )

@@ -203,7 +203,7 @@ def test_an_engine_that_refuses_to_list_still_tells_its_version(port: int) -> No
 def test_an_engine_that_does_not_answer_fails_nothing() -> None:
     (found,), ear = read(free_port())
     assert (found.version, found.names) == ("", ())
-    assert ear.heard[-1].endswith("says nothing")
+    assert ear.heard[-1].endswith("names no version and no context")
 
 
 def test_whatever_goes_wrong_is_told_and_fails_nothing(

@@ -5,6 +5,7 @@ import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from errno import EFBIG, EINVAL
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -94,10 +95,10 @@ def read_small(path: Path, most: int) -> bytes:
         raise OSError(str(error)) from None
     with open(number, "rb") as file:
         if not stat.S_ISREG(os.fstat(number).st_mode):
-            raise OSError(f"{path} is no plain file")
+            raise OSError(EINVAL, "is no plain file")
         content = file.read(most + 1)
     if len(content) > most:
-        raise OSError(f"{path} is larger than {human_bytes(most)}")
+        raise OSError(EFBIG, f"is larger than {human_bytes(most)}")
     return content
 
 

@@ -33,11 +33,17 @@ STDIN = Path("-")
 """Stands for standard input."""
 
 
+WHOLE_FILE = "Correct the file; `moorage init NAME SOURCE` writes one to start from."
+"""What to do with the file of a spec when no field is wrong, but all of it."""
+
+
 class InvalidFile(Failure):
     """A file with mistakes; `problems` holds each of them."""
 
     def __init__(self, cause: Cause, problems: list[Problem]) -> None:
-        super().__init__(cause, "\n".join(map(str, problems)))
+        is_whole = cause == Cause.BAD_SPEC and not any(one.path for one in problems)
+        advice = WHOLE_FILE if is_whole else None
+        super().__init__(cause, "\n".join(map(str, problems)), suggestion=advice)
         self.problems = problems
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -114,7 +120,9 @@ def _mapping(text: bytes, path: Path, cause: Cause) -> dict[str, Any]:
     try:
         content = decode(text)
     except YamlError as error:
-        raise invalid_file(cause, path, str(error), error.path) from error
+        raise invalid_file(cause, path, str(error), error.path, error.place) from error
+    if content is None:
+        raise invalid_file(cause, path, "the file is empty")
     if not isinstance(content, dict):
         raise invalid_file(cause, path, f"must hold keys and values, found {excerpt(content)}")
     return content
@@ -127,9 +135,12 @@ def _read_input() -> bytes:
     return text
 
 
-def invalid_file(cause: Cause, path: Path, message: str, field: str = "") -> InvalidFile:
+def invalid_file(
+    cause: Cause, path: Path, message: str, field: str = "", place: str = ""
+) -> InvalidFile:
     """The failure for one mistake in a file."""
-    return InvalidFile(cause, [Problem(file=str(path), path=field, found="", message=message)])
+    problem = Problem(file=str(path), path=field, found="", message=message, place=place)
+    return InvalidFile(cause, [problem])
 
 
 def validated(
@@ -156,7 +167,7 @@ def _loaded(
     except InvalidFile as failure:
         found = places(text)
         placed = [problem.placed(found) for problem in failure.problems]
-        raise InvalidFile(cause, placed) from failure.__cause__
+        raise InvalidFile(cause, sorted(placed, key=Problem.position)) from failure.__cause__
 
 
 ENDINGS = (".yaml", ".yml")

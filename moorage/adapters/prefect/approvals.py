@@ -18,8 +18,10 @@ from prefect.states import Running
 from pydantic import Field
 
 from moorage.adapters.prefect.api_errors import server_failures
-from moorage.adapters.prefect.api_login import sign_in
+from moorage.adapters.prefect.api_login import sign_in, use_kept_server
 from moorage.adapters.prefect.events import TIMED_OUT, emit_model_event
+from moorage.adapters.prefect.home_server import running_server
+from moorage.adapters.system.settings import Settings
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Value
 from moorage.operations.redeploy.intent import SERVER_SECONDS, Answer, Question
@@ -151,11 +153,15 @@ def _read(client: SyncPrefectClient, run: FlowRun) -> PendingApproval | None:
 
 
 def _client() -> SyncPrefectClient:
-    if not get_current_settings().api.url:
+    """A client of the configured server, else of the one of this home that runs."""
+    if get_current_settings().api.url:
+        sign_in()
+    elif server := running_server(Settings().root):
+        use_kept_server(server)
+    else:
         raise Failure(
             Cause.SERVER_UNAVAILABLE,
-            "no Prefect server is configured, so nothing waits on one",
+            "no Prefect server is configured, and none of this home runs, so nothing waits on one",
             suggestion="Set PREFECT_API_URL to the server on which the deployment waits.",
         )
-    sign_in()
     return get_client(sync_client=True)

@@ -182,7 +182,7 @@ def _healthy(status: ReleaseStatus) -> tuple[Action, ...]:
         actions.append(_action(status, ActionKind.FORGET, reason))
     wait = timedelta(seconds=status.cluster.patience.probe_seconds)
     if now - (record.probed_at or status.own.updated_at) >= wait:
-        reason = "its latest answer is some time ago"
+        reason = "its last answer is some time ago"
         actions.append(_action(status, ActionKind.PROBE, reason))
     return tuple(actions)
 

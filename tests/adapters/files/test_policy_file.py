@@ -148,7 +148,7 @@ def test_a_file_that_is_found_but_leads_nowhere_is_not_taken_for_none(tmp_path: 
         ("api: {comands: true}", r"api\.comands: unknown key; .* Did you mean 'commands'?"),
         ("apy: {}", r"apy: unknown key; allowed are api, cli, fleet\. Did you mean 'api'?"),
         ("api: {runtimes: [dokcer]}", r"api\.runtimes\[0\]: found 'dokcer'.*'docker'"),
-        ("cli: {replicas: -1}", r"cli\.replicas: .*greater than or equal to 0"),
+        ("cli: {replicas: -1}", r"cli\.replicas: .*at least 0"),
         ("api: {registries: ['https://x']}", "a registry or a part of it"),
     ],
 )

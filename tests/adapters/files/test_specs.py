@@ -119,7 +119,7 @@ def test_every_mistake_is_told_at_once_with_the_file(write: Write) -> None:
     path = write("nmae: tiny\nsource: hf://org/tiny\nengine: {name: vlm}\n")
     failure = refusal(path)
     assert isinstance(failure, InvalidFile)
-    assert [problem.path for problem in failure.problems] == ["name", "engine.name", "nmae"]
+    assert [problem.path for problem in failure.problems] == ["name", "nmae", "engine.name"]
     assert failure.detail.count(str(path)) == 3
 
 
@@ -131,6 +131,8 @@ def test_every_mistake_is_told_at_once_with_the_file(write: Write) -> None:
         ("name: x\nsource: hf://o/x\nlora:\n  - {name: a}\n", ":4:5: lora[0].source: is required"),
         ("name: x\nsource: hf://o/x\nengine: &e {args: 1}\n", ":3:13: engine.args: "),
         ("name: x\n", ": source: is required"),
+        ("name: x\n  source: y\n", ":2:9: not valid YAML: mapping values are not allowed here"),
+        ("name: x\nname: y\n", ':2:1: not valid YAML: found duplicate key "name"'),
     ],
 )
 def test_a_mistake_has_the_line_and_column_of_its_field(
@@ -159,7 +161,7 @@ def test_the_mistakes_survive_a_pickle(write: Write) -> None:
         ("a: " + "[" * 5000, "a[0][0]"),
         ("[" * 5000, "nested more than 32 deep"),
         ("name: tiny\n---\nname: other\n", "not valid YAML"),
-        ("", "must hold keys and values, found None"),
+        ("", "the file is empty"),
         ("- tiny\n", "must hold keys and values, found ['tiny']"),
         ("tiny\n", "must hold keys and values, found 'tiny'"),
     ],

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from prefect.settings import temporary_settings
 
+from tasks.prefect_runs import remove_quiet_runs
 from tests.e2e.workplace import Workplace
 from tests.flows.conftest import DEPLOYMENTS, SECRET
+from tests.flows.requests import RECONCILE, end_as
 from tests.flows.ui.browser import Browser
 from tests.prefect_server import PrefectServer
 from tests.waiting import until
@@ -217,9 +223,30 @@ class TestDeployed:
         artifact = served.artifacts(failed["id"])[f"failure-{name}"]
         assert_readable(browser, artifact, why, "Last lines of the engine's log")
 
+    def test_reconciling_every_minute_fills_no_page(
+        self, browser: Browser, served: PrefectServer, run: dict[str, Any]
+    ) -> None:
+        quiet = served.ask(RECONCILE, {}, tags=["auto-scheduled"]).json()["id"]
+        end_as(served, quiet, "Unchanged")
+        shown = browser.page.locator(f"a[href*='{quiet}']").first
+        browser.open("/v2/runs", run["name"])
+        shown.wait_for()
+        # Playwright has the event loop of this thread.
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(remove_quiet_reconciles, served).result()
+        browser.open("/v2/runs", run["name"])
+        shown.wait_for(state="detached")
+        browser.picture("runs")
+
     def test_nothing_beyond_the_server_was_needed(self, browser: Browser) -> None:
         # The newer UI asks where to send its statistics, even where they are switched off.
         assert all("amplitude.com" in address for address in browser.outside)
+
+
+def remove_quiet_reconciles(server: PrefectServer) -> None:
+    """What each reconcile does, as if ten minutes had passed."""
+    with temporary_settings(server.settings):
+        asyncio.run(remove_quiet_runs(datetime.now(UTC) + timedelta(minutes=1)))
 
 
 def open_form(
