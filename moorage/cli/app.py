@@ -1,6 +1,5 @@
 """The commands by name. Each is imported when it runs, so that the list is there at once."""
 
-import importlib.metadata
 import os
 from typing import Annotated
 
@@ -77,6 +76,8 @@ app = Commands(
 
 def _show_version(wanted: bool) -> None:
     if wanted:
+        import importlib.metadata  # noqa: PLC0415  (takes as long as the rest of this list)
+
         typer.echo(f"moorage {importlib.metadata.version('moorage')}")
         raise typer.Exit
 

@@ -52,8 +52,13 @@ class Value(BaseModel):
     """A frozen value. Unknown keys are refused, so that a typo never passes silently."""
 
     # What was written wrong may be a secret: an error does not repeat it, wherever it is logged.
+    # A validator is built when it is first used: most commands use few of those that they import.
     model_config = ConfigDict(
-        frozen=True, extra="forbid", hide_input_in_errors=True, json_schema_extra=as_form
+        frozen=True,
+        extra="forbid",
+        hide_input_in_errors=True,
+        json_schema_extra=as_form,
+        defer_build=True,
     )
 
     def __copy__(self) -> Self:
