@@ -61,6 +61,11 @@ class Value(BaseModel):
         defer_build=True,
     )
 
+    @classmethod
+    def defaults(cls) -> Self:
+        """The value of all defaults. It builds no validator, as a call of the class does."""
+        return cls.model_construct()
+
     def __copy__(self) -> Self:
         """A copy with no more than the fields."""
         return self.model_copy()

@@ -111,7 +111,7 @@ class LaunchContext(Value):
     version: str = ""
     name: str
     model: str
-    args: EngineArguments = EngineArguments()
+    args: EngineArguments = EngineArguments.defaults()
     user_variables: frozenset[str] = frozenset()
     accelerator_type: str
     is_310p: bool = False
