@@ -64,7 +64,7 @@ class Value(BaseModel):
     @classmethod
     def defaults(cls) -> Self:
         """The value of all defaults. It builds no validator, as a call of the class does."""
-        return cls.model_construct()
+        return super().model_construct()
 
     def __copy__(self) -> Self:
         """A copy with no more than the fields."""
