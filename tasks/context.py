@@ -1,12 +1,17 @@
 """What tasks share: settings, the ledger, and the routes."""
 
+from __future__ import annotations
+
 import os
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-from moorage.adapters.gateway.followed_routes import FollowedRoutes
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.system.settings import Settings
 from tasks.journal import tell
+
+if TYPE_CHECKING:
+    from moorage.adapters.gateway.followed_routes import FollowedRoutes
 
 READ = ("MOORAGE_", "HF_", "AWS_", "HOME")
 """How the names of the variables begin that settings depend on."""
@@ -25,6 +30,10 @@ def ledger() -> Ledger:
 
 def routes() -> FollowedRoutes:
     """Where requests for model names go: the ledger decides, and gateways follow it."""
+    from moorage.adapters.gateway.followed_routes import (  # noqa: PLC0415  (a dry run needs none)
+        FollowedRoutes,
+    )
+
     return FollowedRoutes(ledger(), settings().root, tell)
 
 

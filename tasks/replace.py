@@ -16,7 +16,8 @@ from moorage.engines.launch import ContainerSpec, LaunchPlan, planned_workload, 
 from moorage.engines.stopping import Drained
 from moorage.engines.workload import Workload
 from moorage.readiness.protocol import Phase, Probe
-from moorage.releases.release import ending_of, plan_of
+from moorage.releases.ending import ending_of
+from moorage.releases.release import plan_of
 from moorage.releases.release_row import (
     ENDING,
     STOPPED_FIRST,

@@ -12,7 +12,7 @@ from moorage.common.failures import Failure
 from moorage.engines.base import Busy
 from moorage.engines.stopping import Drained, Ending
 from moorage.engines.workload import Workload
-from moorage.releases.release import ending_of
+from moorage.releases.ending import ending_of
 from moorage.releases.release_row import ASLEEP, ReleaseRow
 from moorage.releases.states import SERVING, ReleaseState
 from tasks.context import ledger, routes

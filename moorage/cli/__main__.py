@@ -1,6 +1,7 @@
 """The command `moorage`. Ctrl-C during the imports exits silently."""
 
 import io
+import os
 import sys
 
 from moorage.adapters.system.garbage import look_for_garbage_rarely
@@ -18,6 +19,8 @@ def main() -> None:
 
 def run_here() -> None:
     """Run the command of `sys.argv` in this process."""
+    # Else pydantic reads the metadata of all installed packages to look for plugins of its own.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A path may hold bytes that are no text.
         sys.stdout.reconfigure(errors="backslashreplace")

@@ -1,6 +1,5 @@
 """The commands by name. Each is imported when it runs, so that the list is there at once."""
 
-import importlib.metadata
 import os
 from typing import Annotated
 
@@ -25,8 +24,8 @@ COMMANDS = {
         "chat": ("endpoint:chat", "Send a prompt to a model."),
         "usage": ("usage:usage", "Show requests and tokens by day, model and key."),
         "metrics": ("metrics:commands", "Print the metrics for Prometheus, or serve them."),
-        "history": ("releases:history", "Show all releases of a model."),
-        "show": ("releases:show", "Show the record of a release: what was decided, and why."),
+        "history": ("history:history", "Show all releases of a model."),
+        "show": ("records:show", "Show the record of a release: what was decided, and why."),
         "diff": ("releases:diff", "Compare two releases."),
         "report": ("report:report", "Write the site as one HTML file."),
     },
@@ -77,6 +76,8 @@ app = Commands(
 
 def _show_version(wanted: bool) -> None:
     if wanted:
+        import importlib.metadata  # noqa: PLC0415  (takes as long as the rest of this list)
+
         typer.echo(f"moorage {importlib.metadata.version('moorage')}")
         raise typer.Exit
 

@@ -10,10 +10,11 @@ from moorage.adapters.engines.schemas import check_early
 from moorage.adapters.files.specs import load_fleet, load_spec
 from moorage.adapters.system.settings import Settings
 from moorage.cli.completion import specs as specs_there
-from moorage.cli.flows import call_dry_run, call_flow
+from moorage.cli.dry_run import call_dry_run
+from moorage.cli.flows import call_flow
 from moorage.cli.options import AsJson, ModelName, SpecFile, Yes, existing, fleet_of, is_folder
 from moorage.cli.output import print_answer, say
-from moorage.cli.releases import show_deployment, show_record
+from moorage.cli.records import show_deployment, show_record
 from moorage.inventory.fleet import Fleet
 from moorage.operations.flow_result import FlowResult
 from moorage.spec import ModelSpec, Name

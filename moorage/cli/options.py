@@ -141,11 +141,16 @@ def unknown_release(ledger: Ledger, name: str, detail: str) -> Failure:
     return Failure(Cause.UNKNOWN_RELEASE, detail, suggestion=hint)
 
 
+def unknown_model(ledger: Ledger, name: str) -> Failure:
+    """That no model has a name; it suggests the nearest."""
+    return unknown_release(ledger, name, f"no model has the name '{name}'")
+
+
 def releases_of(ledger: Ledger, name: str) -> list[ReleaseRow]:
     """All releases of a model, newest first; raises `UNKNOWN_RELEASE` when there are none."""
     found = ledger.releases.of_model(name)
     if not found:
-        raise unknown_release(ledger, name, f"no model has the name '{name}'")
+        raise unknown_model(ledger, name)
     return found
 
 

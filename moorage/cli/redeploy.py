@@ -6,7 +6,8 @@ from typing import Annotated, Any
 import typer
 from pydantic import TypeAdapter, ValidationError
 
-from moorage.cli.flows import call_dry_run, call_flow
+from moorage.cli.dry_run import call_dry_run
+from moorage.cli.flows import call_flow
 from moorage.cli.options import (
     AsJson,
     AtOnce,

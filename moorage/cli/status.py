@@ -12,7 +12,7 @@ from moorage.adapters.hosts.liveness import Liveness, liveness_of
 from moorage.adapters.hosts.runtime import runtime_for
 from moorage.adapters.system.settings import Settings
 from moorage.cli.completion import models
-from moorage.cli.options import AsJson, open_ledger, release_of, row_json, unknown_release
+from moorage.cli.options import AsJson, open_ledger, release_of, row_json, unknown_model
 from moorage.cli.output import dump, err, print_table
 from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.common.printable import printable
@@ -90,7 +90,7 @@ def _lines(name: str | None, *, every: bool) -> list[Line]:
     ledger = open_ledger()
     newest = ledger.overviews.current()
     if name and name not in {one.row.model for one in newest}:
-        raise unknown_release(ledger, name, f"no model has the name '{name}'")
+        raise unknown_model(ledger, name)
     # Of a model with several, the one that serves; else the one that sleeps, else the newest.
     newest.sort(key=lambda one: (one.row.state in DEPLOYED, one.row.state in SERVING))
     current = {one.row.model: one for one in newest}

@@ -139,6 +139,11 @@ def human_seconds(seconds: float) -> str:
     return f"{hours // 24} d {hours % 24:02d} h"
 
 
+def short_seconds(seconds: float) -> str:
+    """A duration of a part of an answer: `12.3 ms`, or as all durations from 1 s on."""
+    return f"{seconds * 1000:.1f} ms" if seconds < 1 else human_seconds(seconds)
+
+
 def counted(number: int, noun: str) -> str:
     """Write a number of things, such as `1 node` or `3 nodes`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -52,9 +52,19 @@ class Value(BaseModel):
     """A frozen value. Unknown keys are refused, so that a typo never passes silently."""
 
     # What was written wrong may be a secret: an error does not repeat it, wherever it is logged.
+    # A validator is built when it is first used: most commands use few of those that they import.
     model_config = ConfigDict(
-        frozen=True, extra="forbid", hide_input_in_errors=True, json_schema_extra=as_form
+        frozen=True,
+        extra="forbid",
+        hide_input_in_errors=True,
+        json_schema_extra=as_form,
+        defer_build=True,
     )
+
+    @classmethod
+    def defaults(cls) -> Self:
+        """The value of all defaults. It builds no validator, as a call of the class does."""
+        return super().model_construct()
 
     def __copy__(self) -> Self:
         """A copy with no more than the fields."""

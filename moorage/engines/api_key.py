@@ -1,16 +1,22 @@
 """The API key of an engine: whose it is, and when moorage makes one."""
 
+from __future__ import annotations
+
 import hashlib
 import ipaddress
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from moorage.common.values import Origin
 from moorage.engines.flags import Variable
 from moorage.engines.labels import KEY_PREFIX
-from moorage.engines.launch import LaunchPlan
-from moorage.engines.request import LaunchRequest
-from moorage.spec import ApiKey, ModelSpec, slug
+from moorage.spec import ApiKey, slug
 from moorage.spec.arguments import parse_words
+
+if TYPE_CHECKING:
+    from moorage.engines.launch import LaunchPlan
+    from moorage.engines.request import LaunchRequest
+    from moorage.spec import ModelSpec
 
 KEY_OPTION = "--api-key"
 

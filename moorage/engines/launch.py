@@ -152,7 +152,7 @@ class ContainerSpec(Value):
     working_directory: str = ""
     links: tuple[Link, ...] = ()
     files: tuple[GeneratedFile, ...] = ()
-    isolation: Isolation = Isolation()
+    isolation: Isolation = Isolation.defaults()
     awaits: str = ""
     application: Application | None = None
 

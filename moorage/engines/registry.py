@@ -1,15 +1,43 @@
-"""The table of engines."""
+"""The table of engines. Each is imported when it is first looked up."""
 
-from moorage.engines.base import Engine
-from moorage.engines.custom import Custom
-from moorage.engines.llama_cpp.engine import LlamaCpp
-from moorage.engines.sglang.engine import Sglang
-from moorage.engines.transformers.engine import Transformers
-from moorage.engines.triton.engine import Triton
-from moorage.engines.vllm.engine import Vllm
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from moorage.spec import EngineName
 
-ENGINES: dict[EngineName, Engine] = {
-    engine.name: engine
-    for engine in (Vllm(), Transformers(), LlamaCpp(), Sglang(), Triton(), Custom())
+if TYPE_CHECKING:
+    from moorage.engines.base import Engine
+
+CLASSES = {
+    EngineName.VLLM: "vllm.engine:Vllm",
+    EngineName.TRANSFORMERS: "transformers.engine:Transformers",
+    EngineName.LLAMA_CPP: "llama_cpp.engine:LlamaCpp",
+    EngineName.SGLANG: "sglang.engine:Sglang",
+    EngineName.TRITON: "triton.engine:Triton",
+    EngineName.CUSTOM: "custom:Custom",
 }
+"""Where the class of each engine is in this folder."""
+
+
+class _Engines(Mapping[EngineName, "Engine"]):
+    def __init__(self) -> None:
+        self._imported: dict[EngineName, Engine] = {}
+
+    def __getitem__(self, name: EngineName) -> Engine:
+        if name not in self._imported:
+            module, _, kind = CLASSES[name].partition(":")
+            engine = getattr(import_module(f"moorage.engines.{module}"), kind)
+            self._imported.setdefault(name, engine())
+        return self._imported[name]
+
+    def __iter__(self) -> Iterator[EngineName]:
+        return iter(CLASSES)
+
+    def __len__(self) -> int:
+        return len(CLASSES)
+
+
+ENGINES: Mapping[EngineName, Engine] = _Engines()

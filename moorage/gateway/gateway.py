@@ -118,12 +118,12 @@ class Gateway(Value):
 
     name: str
     machine: str
-    options: GatewayOptions = GatewayOptions()
+    options: GatewayOptions = GatewayOptions.defaults()
     epoch: int = 0
     draining: dict[str, int] = {}
     used: dict[str, datetime] = {}
     problem: str = ""
-    counted: LogPosition = LogPosition()
+    counted: LogPosition = LogPosition.defaults()
 
     @property
     def url(self) -> str:

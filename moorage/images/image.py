@@ -38,7 +38,7 @@ class ImageQuestion(Value):
     image: str = ""
     version: str = ""
     default_version: str = ""
-    versions: EngineVersions = EngineVersions()
+    versions: EngineVersions = EngineVersions.defaults()
     closed: bool = False
     runtime: str = ""
     family: str = ""

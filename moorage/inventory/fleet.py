@@ -124,7 +124,7 @@ class Host(InputValue):
         description="Whether the accelerators use the host's RAM as their memory: what one takes is"
         " gone for the other.",
     )
-    reserve: Reserve = Field(Reserve(), description="What is never claimed on this host.")
+    reserve: Reserve = Field(Reserve.defaults(), description="What is never claimed on this host.")
     ports: Annotated[str, StringConstraints(pattern=PORTS_PATTERN)] = Field(
         "40000-40063", description="Range from which ports are taken, both ends included."
     )
@@ -201,7 +201,9 @@ class Fleet(InputValue):
     """The hosts that models are placed on."""
 
     hosts: tuple[Host, ...] = Field(
-        (Host(name="local"),), min_length=1, description="The hosts, in order of preference."
+        (Host.model_construct(name="local"),),
+        min_length=1,
+        description="The hosts, in order of preference.",
     )
     clusters: dict[Name, RayCluster] = Field(
         {},
@@ -216,7 +218,7 @@ class Fleet(InputValue):
         ' (`engine.custom` of a spec): `{"vllm": {"default_version": "0.32.0"}}`.',
     )
     registries: Registries = Field(
-        Registries(), description="Where container images are taken from."
+        Registries.defaults(), description="Where container images are taken from."
     )
     helper_image: ImageName = Field(
         "python:3.12-slim",

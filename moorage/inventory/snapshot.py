@@ -26,7 +26,7 @@ VENDORS = {
     "hpu": "intel",
 }
 
-NOT_CONFIGURED = EngineVersions()
+NOT_CONFIGURED = EngineVersions.defaults()
 
 
 class Accelerator(Value):
@@ -97,7 +97,7 @@ class HostSnapshot(Value):
     images: frozenset[str] = frozenset()
     catalogue: tuple[CatalogueRow, ...] = ()
     engines: dict[str, EngineVersions] = {}
-    registries: Registries = Registries()
+    registries: Registries = Registries.defaults()
     store: str = ""
     helper_image: str = ""
     shares_models: bool = False

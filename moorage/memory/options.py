@@ -136,7 +136,7 @@ class MemoryOptions(CacheOptions):
     lora: LoraOptions | None = None
     draft: DraftOptions | None = None
     uncovered: str = ""
-    stated: MemorySpec = MemorySpec()
+    stated: MemorySpec = MemorySpec.defaults()
 
     def apply_to(self, config: Mapping[str, Any]) -> Mapping[str, Any]:
         """A configuration as the engine sees it, with what the arguments replace."""

@@ -182,9 +182,6 @@ class Companion(Value):
         )
 
 
-ResolvedModel.model_rebuild()
-
-
 def join_companions(assets: Sequence[Asset], found: Sequence[ResolvedModel]) -> ResolvedModel:
     """The model with its companions; both lists are in the order of `assets_of`."""
     model, *others = found

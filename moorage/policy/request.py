@@ -64,12 +64,12 @@ class Request(Value):
 
     spec: ModelSpec
     submission: Submission
-    fleet: Fleet = Fleet()
+    fleet: Fleet = Fleet.defaults()
     applied_from: str = ""
     folders: Folders = ()
     roots: tuple[str, ...] = ()
     variables: frozenset[str] = frozenset()
-    others: Usage = Usage()
+    others: Usage = Usage.defaults()
 
 
 def usage_of(spec: ModelSpec, placement: Placement | None = None) -> Usage:

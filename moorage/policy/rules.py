@@ -154,8 +154,10 @@ class Policy(InputValue):
         description="Fleet file of the worker, for runs that come through the API without a"
         " fleet; a relative path starts in the project's folder. Empty = this machine.",
     )
-    api: Rules = Field(Rules(), description="Rules for specs that come through Prefect's API.")
-    cli: CliRules = Field(CliRules(), description="Rules for specs of the command line.")
+    api: Rules = Field(
+        Rules.defaults(), description="Rules for specs that come through Prefect's API."
+    )
+    cli: CliRules = Field(CliRules.defaults(), description="Rules for specs of the command line.")
 
     def rules(self, channel: Channel) -> Rules:
         """The rules for a channel."""
@@ -165,7 +167,7 @@ class Policy(InputValue):
 class EffectivePolicy(Value):
     """The policy in force. `file` is empty where it is the default policy."""
 
-    policy: Policy = Policy()
+    policy: Policy = Policy.defaults()
     file: str = ""
 
     @property

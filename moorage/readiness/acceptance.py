@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
-from moorage.common.units import counted, human_seconds
+from moorage.common.units import counted, short_seconds
 from moorage.common.values import Value
 from moorage.readiness.protocol import generation
 from moorage.spec import ModelSpec
@@ -171,11 +171,6 @@ def percentile(ordered: Sequence[float], share: float) -> float | None:
     if not ordered:
         return None
     return round(ordered[max(math.ceil(share * len(ordered)) - 1, 0)], 6)
-
-
-def short_seconds(seconds: float) -> str:
-    """A duration of a part of an answer: `12.3 ms`, or as all durations from 1 s on."""
-    return f"{seconds * 1000:.1f} ms" if seconds < 1 else human_seconds(seconds)
 
 
 def _prompt(number: int, words: int) -> str:

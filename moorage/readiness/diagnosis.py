@@ -5,13 +5,13 @@ The last line of a dead engine's log is never the cause; the first error that is
 
 import re
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from moorage.common.failures import Cause, Failure
 from moorage.common.printable import printable
-from moorage.common.values import Value
 
 
-class LogCause(Value):
+class LogCause(NamedTuple):
     """A regular expression that shows a cause; it is searched line by line."""
 
     pattern: str

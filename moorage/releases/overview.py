@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from moorage.releases.release_row import ReleaseRow
+from moorage.releases.requester import Requester
 
 
 class ReleaseOverview(NamedTuple):
@@ -22,6 +23,21 @@ class ReleaseOverview(NamedTuple):
     keep_alive: str = ""
     places: tuple[str, ...] = ()
     surprises: tuple[str, ...] = ()
+
+
+class HistoryEntry(NamedTuple):
+    """A release without its record, and what of that the history of its model shows.
+
+    Attributes:
+        rolled_back_to: Earlier release that it runs again; empty = it was planned anew.
+        requester: None = not recorded.
+        tpot: Median seconds per output token under its load; None = not measured.
+    """
+
+    row: ReleaseRow
+    rolled_back_to: str = ""
+    requester: Requester | None = None
+    tpot: float | None = None
 
 
 def place_of_seat(host: str, accelerator_type: str, accelerators: Iterable[int]) -> str:

@@ -10,7 +10,6 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.values import Value
 from moorage.engines.launch import LaunchPlan
 from moorage.engines.recovery import Correction
-from moorage.engines.stopping import Ending, ending
 from moorage.engines.workload import Workload, serving
 from moorage.images.image import Image
 from moorage.memory.calibration import Measurement
@@ -25,7 +24,7 @@ from moorage.readiness.protocol import Readiness
 from moorage.readiness.smoke_test import Gate
 from moorage.releases.release_row import ReleaseRow
 from moorage.releases.requester import Requester
-from moorage.spec import ModelSpec, StoppingSpec
+from moorage.spec import ModelSpec
 
 
 class StepRecord(Value):
@@ -106,7 +105,7 @@ class Release(Value):
     acceptance: Acceptance | None = None
     rolled_back_to: str = ""
     applied_from: str = ""
-    submission: Submission = Submission()
+    submission: Submission = Submission.defaults()
     restarts: tuple[Restart, ...] = ()
     failure: FailureRecord | None = None
     flow_run_id: str = ""
@@ -176,9 +175,3 @@ def plan_of(row: ReleaseRow) -> LaunchPlan:
     if row.plan is None:
         raise Failure(Cause.UNKNOWN_RELEASE, f"{row.id} has no plan to restart from")
     return row.plan
-
-
-def ending_of(row: ReleaseRow) -> Ending:
-    """How a release is ended: as its record says, or by default."""
-    record = row.release
-    return ending(record.spec.stopping, record.plan) if record else ending(StoppingSpec(), None)

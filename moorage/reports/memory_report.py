@@ -1,13 +1,18 @@
 """Memory as shown: the prediction, and the prediction next to measurements."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import GIB, human_bytes
 from moorage.memory.calibration import LOADED, STAYING, Measurement, charged_graphs
 from moorage.memory.need import MemoryQuery, Term
-from moorage.memory.sizing import Answer, Device
 from moorage.reports.document import Document, Section, facts
+
+if TYPE_CHECKING:
+    from moorage.memory.sizing import Answer, Device
 
 COMPARED_COLUMNS = ("workload", "memory", "predicted", "measured", "difference")
 UNKNOWN = "-"

@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from moorage.engines.api_key import key_secret
+from moorage.engines.api_key import key_secret, secrets_of
 from moorage.engines.labels import is_generated
 from moorage.engines.registry import ENGINES
 from moorage.models.profile import ModelProfile
@@ -125,7 +125,7 @@ def _request(release: Release, profile: ModelProfile) -> tuple[str, dict[str, An
 
 def _key(release: Release) -> str:
     """What stands for the API key on a command line; empty = the engine asks for none."""
-    if not release.plan:
+    if not release.plan or not secrets_of(release.plan):
         return ""
     secret = key_secret(release.plan, ENGINES[release.plan.engine].api_key_variable)
     if is_generated(secret):

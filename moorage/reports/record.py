@@ -4,13 +4,12 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from moorage.common.failures import Failure
-from moorage.common.units import human_bytes, human_seconds
+from moorage.common.units import human_bytes, human_seconds, short_seconds
 from moorage.engines.recovery import Correction
 from moorage.models.pin import AssetRole, Pin
 from moorage.models.profile import ModelProfile
 from moorage.models.quantizations import FilesChoice
 from moorage.models.source import ResolvedModel
-from moorage.readiness.acceptance import short_seconds
 from moorage.readiness.engine_facts import EngineFacts
 from moorage.readiness.protocol import Readiness
 from moorage.readiness.smoke_test import Gate
@@ -24,7 +23,6 @@ from moorage.spec import ModelSpec
 
 LOG_LINES_SHOWN = 60
 UNKNOWN = "unknown"
-BARS = "▁▂▃▄▅▆▇█"
 LOAD_COLUMNS = (
     *("release", "requests", "TTFT p50", "TTFT p95", "TPOT p50", "TPOT p95"),
     *("tokens/s", "goodput"),
@@ -116,17 +114,6 @@ def profile_document(spec: ModelSpec, model: ResolvedModel, profile: ModelProfil
 def readiness_document(release: str, results: tuple[Readiness, ...]) -> Document:
     """How a release proved that it answers: each phase of each workload."""
     return Document(title=f"Readiness of {release}", sections=(_readiness(results),))
-
-
-def load_trend(releases: Sequence[Release]) -> str:
-    """The TPOT of a model's releases under load, oldest first; empty = fewer than two have one."""
-    loads = [one.acceptance.figures for one in releases if one.acceptance]
-    values = [one.tpot_p50 for one in loads if one.tpot_p50 is not None]
-    most = max(values, default=0)
-    if len(values) < 2 or not most:
-        return ""
-    bars = "".join(BARS[round(value / most * (len(BARS) - 1))] for value in values)
-    return f"TPOT p50 {bars} {short_seconds(values[0])} to {short_seconds(values[-1])}"
 
 
 def timeline_section(states: Sequence[Stay], now: datetime | None = None) -> Section:

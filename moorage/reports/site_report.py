@@ -12,8 +12,8 @@ from moorage.releases.states import SERVING, ReleaseState
 from moorage.reports.document import Section
 from moorage.reports.fleet_map import fleet_map
 from moorage.reports.html import Element, element, page, section_elements, table
+from moorage.reports.load_trend import load_trend
 from moorage.reports.memory_report import COMPARED_COLUMNS, comparison_rows
-from moorage.reports.record import load_trend
 from moorage.reports.svg import Part, bars
 
 AT = "%Y-%m-%d %H:%M"
@@ -104,10 +104,10 @@ _NAMES = {Resource.ACCELERATOR: "accelerators", Resource.RAM: "RAM"}
 def _histories(site: Site) -> list[Element]:
     found: list[Element] = []
     for model, history in site.histories.items():
-        oldest_first = [row.release for row in reversed(history) if row.release]
+        oldest_first = [row.release.acceptance for row in reversed(history) if row.release]
         found += [element("h3", model), element("p", "What each deploy took:")]
         found.append(bars([_deploy_bar(row) for row in reversed(history)]))
-        if trend := load_trend(oldest_first):
+        if trend := load_trend(one.figures.tpot_p50 for one in oldest_first if one):
             found.append(element("p", trend))
         rows = [
             (row.id, row.state, f"{row.created_at:{AT}}", row.revision[:18], row.cause)

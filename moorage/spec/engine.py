@@ -135,7 +135,7 @@ class EngineSpec(InputValue):
         DEFAULT_SHM, description="Shared memory of the container, in bytes or as `10GiB`."
     )
     container: ContainerSettings = Field(
-        ContainerSettings(), description="How far the container is shut off from its host."
+        ContainerSettings.defaults(), description="How far the container is shut off from its host."
     )
     application: ApplicationSpec | None = Field(
         None, description="How the model runs on a Ray cluster (`placement.cluster`)."
@@ -152,12 +152,14 @@ class EngineSpec(InputValue):
         " next start with the same image is faster (vLLM). `false` compiles anew each time.",
     )
 
-    vllm: VllmSettings = Field(VllmSettings(), description="Settings of vLLM (`name: vllm`).")
+    vllm: VllmSettings = Field(
+        VllmSettings.defaults(), description="Settings of vLLM (`name: vllm`)."
+    )
     llama_cpp: LlamaCppSettings = Field(
-        LlamaCppSettings(), description="Settings of llama.cpp (`name: llama.cpp`)."
+        LlamaCppSettings.defaults(), description="Settings of llama.cpp (`name: llama.cpp`)."
     )
     triton: TritonSettings = Field(
-        TritonSettings(),
+        TritonSettings.defaults(),
         description="Settings of Triton (`name: triton`). `args` are those of vLLM in it.",
     )
 

@@ -179,7 +179,7 @@ class ModelSpec(InputValue):
         " files of the format that engines prefer.",
     )
     engine: EngineSpec = Field(
-        EngineSpec(),
+        EngineSpec.defaults(),
         description="Which engine, and how it is started. `engine: vllm` is short for"
         " `engine: {name: vllm}`.",
     )
@@ -193,9 +193,11 @@ class ModelSpec(InputValue):
         description="Requests of the full context that the KV cache holds at once. `auto` is 1, or"
         " as many as make 32768 tokens.",
     )
-    placement: PlacementSpec = Field(PlacementSpec(), description="Where the model may run.")
+    placement: PlacementSpec = Field(
+        PlacementSpec.defaults(), description="Where the model may run."
+    )
     memory: MemorySpec = Field(
-        MemorySpec(), description="Accelerator memory that is stated, not estimated."
+        MemorySpec.defaults(), description="Accelerator memory that is stated, not estimated."
     )
     speculative: SpeculativeSpec | None = Field(
         None, description="Speculative decoding (vLLM, llama.cpp)."
@@ -222,16 +224,16 @@ class ModelSpec(InputValue):
         " allows one replica per host.",
     )
     readiness: ReadinessSpec = Field(
-        ReadinessSpec(), description="When the model counts as deployed."
+        ReadinessSpec.defaults(), description="When the model counts as deployed."
     )
     stopping: StoppingSpec = Field(
-        StoppingSpec(), description="How the model is stopped while it serves."
+        StoppingSpec.defaults(), description="How the model is stopped while it serves."
     )
     restart: RestartSpec = Field(
-        RestartSpec(), description="What happens when its engine dies while it serves."
+        RestartSpec.defaults(), description="What happens when its engine dies while it serves."
     )
     replace: ReplaceSpec = Field(
-        ReplaceSpec(), description="How a new release takes over from the one that serves."
+        ReplaceSpec.defaults(), description="How a new release takes over from the one that serves."
     )
     keep_alive: KeepAlive = Field(
         NEVER,
@@ -270,7 +272,7 @@ class ModelSpec(InputValue):
         ' `{"tier": "batch"}`. They do not change what runs.',
     )
     redeploy: RedeploySpec = Field(
-        RedeploySpec(),
+        RedeploySpec.defaults(),
         description="When the model is deployed again by itself, and who has to agree.",
     )
     secrets: dict[SecretVariable, SecretName] = Field(

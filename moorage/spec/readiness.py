@@ -126,9 +126,10 @@ class ReadinessSpec(InputValue):
     """When the model counts as deployed."""
 
     deadlines: Deadlines = Field(
-        Deadlines(), description="Deadline of each phase; a phase that misses it ends the deploy."
+        Deadlines.defaults(),
+        description="Deadline of each phase; a phase that misses it ends the deploy.",
     )
-    probe: ProbeSpec = Field(ProbeSpec(), description="The request that proves it.")
+    probe: ProbeSpec = Field(ProbeSpec.defaults(), description="The request that proves it.")
     second_try: bool = Field(
         True,
         description="Where the engine refuses to start and names what it could do (the context"
@@ -142,7 +143,7 @@ class ReadinessSpec(InputValue):
         " over. If one does not, the deploy fails (`gate-failed`) and the old one serves on.",
     )
     compare: CompareSpec = Field(
-        CompareSpec(), description="How it has to compare with the release before."
+        CompareSpec.defaults(), description="How it has to compare with the release before."
     )
     acceptance: AcceptanceSpec | None = Field(
         None,

@@ -21,9 +21,10 @@ from typer.testing import CliRunner
 from moorage.adapters.system.settings import Settings
 from moorage.cli import flows
 from moorage.cli.app import app
-from moorage.cli.flows import StepPrinter, run_flow
+from moorage.cli.flows import run_flow
 from moorage.cli.options import existing
 from moorage.cli.output import exit_on_failure
+from moorage.cli.step_printer import StepPrinter
 from moorage.common.failures import Failure
 from moorage.operations.redeploy.intent import Answer, Question
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from moorage.adapters.ledger import Ledger
 from moorage.cli.app import COMMANDS, TARGETS, app
+from tests.adapters.ledger.test_routes import started, switch
 
 IMPORTED = """
 import json, sys
@@ -59,19 +62,61 @@ def test_what_only_looks_runs_without_prefect(tmp_path: Path) -> None:
     assert not imported(tmp_path, "", *runs) & PREFECT
 
 
-def test_an_empty_status_needs_no_docker(tmp_path: Path) -> None:
-    assert not imported(tmp_path, "", ["status"]) & {"docker", "httpx", "requests"}
-
-
 RECORDS = {"moorage.releases.release", "moorage.spec.model", "moorage.engines.launch"}
 """What a record consists of."""
 
 
-def test_lists_of_models_import_no_records(tmp_path: Path) -> None:
+def test_an_empty_status_needs_no_docker_and_no_records(tmp_path: Path) -> None:
     imported(tmp_path, "", ["status"])  # a new ledger is migrated
-    found = imported(tmp_path, "", ["status"], ["endpoint", "--all"], ["usage"])
+    assert not imported(tmp_path, "", ["status"]) & {"docker", "httpx", "requests", *RECORDS}
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A home in which tiny.v2 serves, with its record."""
+    with closing(Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")) as ledger:
+        first = switch(ledger, started(ledger)).id
+        switch(ledger, started(ledger), replaced=first)
+    return tmp_path
+
+
+def test_lists_of_models_import_no_records(home: Path) -> None:
+    found = imported(home, "", ["endpoint", "--all"], ["usage"], ["history", "tiny"])
     unused = {"moorage.engines.registry", "pydantic_settings", "sqlalchemy.dialects.postgresql"}
     assert found & (RECORDS | unused) == set()
+
+
+STARTS = {"moorage.cli.flows", "moorage.engines.base", "moorage.operations.redeploy.intent"}
+"""What only those import that start something."""
+
+
+def test_a_record_is_shown_without_what_starts_engines(home: Path) -> None:
+    found = imported(home, "", ["show", "tiny"], ["show", "tiny.v1", "--json"])
+    assert not found & (STARTS | {"flows", "tasks", "httpx", "docker", "moorage.memory.sizing"})
+
+
+def test_a_dry_run_imports_no_gateway_and_reads_no_metrics(tmp_path: Path) -> None:
+    found = imported(tmp_path, "", ["reconcile", "--dry-run"])
+    assert not found & {"moorage.adapters.gateway.processes", "prometheus_client", "prefect"}
+
+
+BUILT = """
+import json, sys
+from importlib import import_module
+from moorage.common.values import Value
+import_module(sys.argv[1])
+def below(kind):
+    return [kind, *(one for inner in kind.__subclasses__() for one in below(inner))]
+print(json.dumps([kind.__name__ for kind in below(Value) if kind.__pydantic_complete__]))
+"""
+
+
+@pytest.mark.parametrize("module", ["moorage.spec.model", "moorage.releases.release"])
+def test_an_import_builds_validators_of_tables_alone(module: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", BUILT, module], capture_output=True, text=True, check=True
+    )
+    assert set(json.loads(done.stdout)) <= {"CatalogueRow"}
 
 
 @pytest.mark.parametrize("name", TARGETS)

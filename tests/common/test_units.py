@@ -18,6 +18,7 @@ from moorage.common.units import (
     human_bytes,
     human_seconds,
     parse_bytes,
+    short_seconds,
 )
 
 
@@ -92,3 +93,10 @@ def test_a_number_of_bytes_is_read_as_it_is(amount: int) -> None:
 @pytest.mark.parametrize(("number", "expected"), [(0, "0 nodes"), (1, "1 node"), (2, "2 nodes")])
 def test_things_are_counted(number: int, expected: str) -> None:
     assert counted(number, "node") == expected
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.0123, "12.3 ms"), (0.5, "500.0 ms"), (2, "2.00 s")]
+)
+def test_parts_of_an_answer_are_told_in_milliseconds(seconds: float, text: str) -> None:
+    assert short_seconds(seconds) == text

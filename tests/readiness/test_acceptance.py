@@ -18,7 +18,6 @@ from moorage.readiness.acceptance import (
     load_figures,
     load_request,
     percentile,
-    short_seconds,
 )
 from moorage.spec.acceptance import AcceptanceSpec
 from tests.builders import a_spec
@@ -163,13 +162,6 @@ def test_the_summary_names_the_figures_of_both() -> None:
         " 2 requests/s (tiny.v1: TTFT p50 100.0 ms p95 200.0 ms, 100 tokens/s, goodput"
         " 2 requests/s)"
     )
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(0.0123, "12.3 ms"), (0.5, "500.0 ms"), (2, "2.00 s")]
-)
-def test_parts_of_an_answer_are_told_in_milliseconds(seconds: float, text: str) -> None:
-    assert short_seconds(seconds) == text
 
 
 @pytest.mark.parametrize("seed", range(20))

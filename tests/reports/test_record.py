@@ -27,7 +27,6 @@ from moorage.reports.document import Document, Section
 from moorage.reports.record import (
     LOG_LINES_SHOWN,
     failure_document,
-    load_trend,
     plan_document,
     profile_document,
     readiness_document,
@@ -308,18 +307,3 @@ def test_a_record_has_the_figures_of_a_load_and_those_of_the_release_before() ->
     figures = ("32", "100.0 ms", "1.50 s", "unknown", "unknown", "90.5", "2")
     assert load.text == missed
     assert load.rows == (("tiny.v2", *figures), ("tiny.v1", *figures))
-
-
-@pytest.mark.parametrize(
-    ("tpots", "trend"),
-    [
-        ([0.02, 0.1, None, 0.02], "TPOT p50 ▂█▂ 20.0 ms to 20.0 ms"),
-        ([0.02], ""),
-        ([], ""),
-    ],
-)
-def test_the_tpot_of_releases_is_drawn_where_there_are_two(
-    tpots: list[float | None], trend: str
-) -> None:
-    loads = [Acceptance(figures=LoadFigures(requests=4, tpot_p50=tpot)) for tpot in tpots]
-    assert load_trend([a_release(acceptance=load) for load in (*loads, None)]) == trend

@@ -15,7 +15,6 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 import httpx
-from prometheus_client.parser import text_string_to_metric_families
 
 from moorage.common.strict_json import LIMITS, JsonError, JsonLimits, NotJson, decode
 from moorage.common.units import MIB, human_bytes
@@ -173,6 +172,10 @@ def metrics_total(text: str, names: Sequence[str]) -> int | None:
 
 def _value(line: re.Match[str]) -> int:
     """The value in the line of a metric; raises `ValueError` for no count, or a long line."""
+    from prometheus_client.parser import (  # noqa: PLC0415  (few who ask an engine want metrics)
+        text_string_to_metric_families,
+    )
+
     if line.end() - line.start() <= MOST_LINE:
         ((sample,),) = (family.samples for family in text_string_to_metric_families(line[0]))
         if 0 <= sample.value <= MOST_COUNT:

@@ -38,7 +38,7 @@ HOST_SECONDS = 20.0
 
 RUNNER_PACKAGE = "gpustack_runner"
 
-UNSEEN = fields(HostSnapshot(name=""))
+UNSEEN = fields(HostSnapshot.model_construct(name=""))
 """What a survey says of a host where it finds nothing, by field."""
 
 

@@ -11,7 +11,8 @@ from moorage.adapters.ledger.database import UNDECODABLE, LedgerPart, reading
 from moorage.adapters.ledger.decoding import NOT_UNDONE, release_of, workloads_of
 from moorage.adapters.ledger.tables import RELEASES, TRANSITION_LOG
 from moorage.engines.workload import Workload
-from moorage.releases.overview import ReleaseOverview, place_of_seat
+from moorage.releases.overview import HistoryEntry, ReleaseOverview, place_of_seat
+from moorage.releases.requester import Requester
 from moorage.releases.states import DEPLOYED
 
 _OWN = RELEASES.c
@@ -21,13 +22,22 @@ _LAST = (
     .order_by(TRANSITION_LOG.c.sequence.desc())
     .limit(1)
 )
+_ROW = tuple(column for column in _OWN if column.name not in ("spec", "record", "canary"))
 _SHOWN = (
-    *(column for column in _OWN if column.name not in ("spec", "record", "canary")),
+    *_ROW,
     _LAST.scalar_subquery().label("since"),
     _OWN.spec["keep_alive"].as_string().label("keep_alive"),
     _OWN.record[("placement", "seats")].label("seats"),
     _OWN.record["corrections"].label("corrections"),
     _OWN.record["facts"].label("facts"),
+)
+
+
+_IN_HISTORY = (
+    *_ROW,
+    _OWN.record["rolled_back_to"].as_string().label("rolled_back_to"),
+    _OWN.record["requester"].label("requester"),
+    _OWN.record[("acceptance", "figures", "tpot_p50")].as_float().label("tpot"),
 )
 
 
@@ -42,6 +52,14 @@ class Overviews(LedgerPart):
             select(_OWN.id).where(tuple_(_OWN.model, _OWN.number).in_(newest)),
         )
         return self._rows(_OWN.id.in_(chosen))
+
+    def history(self, model: str) -> list[HistoryEntry]:
+        """All releases of a model, newest first."""
+        own = select(*_IN_HISTORY).where(_OWN.model == model).order_by(_OWN.number.desc())
+        with reading(self._engine) as connection:
+            rows = connection.execute(own).all()
+            workloads = workloads_of(connection, [row.id for row in rows])
+            return [_entry(row, workloads[row.id]) for row in rows]
 
     def not_undone(self) -> list[ReleaseOverview]:
         """Failed releases with claims or workloads, as `ReleaseQueries.not_undone`."""
@@ -72,6 +90,14 @@ def _overview(row: Row[Any], workloads: Sequence[Workload]) -> ReleaseOverview:
             surprises=_surprises(row.corrections or (), row.facts or ()),
         )
     return found
+
+
+def _entry(row: Row[Any], workloads: Sequence[Workload]) -> HistoryEntry:
+    requester = None
+    with suppress(*UNDECODABLE):  # as above
+        requester = row.requester and Requester.model_validate(row.requester)
+    found = release_of(row, workloads, None)
+    return HistoryEntry(found, row.rolled_back_to or "", requester, row.tpot)
 
 
 def _surprises(corrections: Sequence[Any], facts: Sequence[Any]) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """Two releases compared: spec, image, flags, placement and measured figures."""
 
-from moorage.common.units import human_bytes, human_seconds
+from moorage.common.units import human_bytes, human_seconds, short_seconds
 from moorage.common.values import Value
 from moorage.operations.history.changes import (
     Change,
@@ -10,7 +10,6 @@ from moorage.operations.history.changes import (
     variable_changes,
 )
 from moorage.placement.placement import Placement, Seat
-from moorage.readiness.acceptance import short_seconds
 from moorage.readiness.engine_facts import combine_measured
 from moorage.readiness.protocol import Phase
 from moorage.readiness.smoke_test import speed_of

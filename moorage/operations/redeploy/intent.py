@@ -115,7 +115,7 @@ class Intent(Value):
     spec: ModelSpec
     release: str
     applied_from: str = ""
-    submission: Submission = Submission()
+    submission: Submission = Submission.defaults()
     action: OnDrift = OnDrift.NEVER
     why: str = ""
     takes_an_image: bool = False

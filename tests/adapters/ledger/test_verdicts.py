@@ -10,7 +10,9 @@ from moorage.adapters.ledger import Ledger
 from moorage.adapters.ledger.database import gate, open_database, reading
 from moorage.adapters.ledger.tables import RELEASES, VERDICTS
 from moorage.placement.explanation import Verdict
+from moorage.readiness.acceptance import Acceptance, LoadFigures
 from moorage.releases.release import Release
+from moorage.releases.requester import Requester
 from moorage.releases.states import ReleaseState
 from tests.adapters.ledger.test_releases import running, starting
 from tests.builders import a_placement, a_release, a_spec
@@ -64,6 +66,8 @@ def test_a_record_of_another_version_keeps_its_shape(ledger: Ledger, url: str) -
     assert ledger.releases.get(identity).foreign_record == {"placement": ["other"]}
     (shown,) = ledger.overviews.current()
     assert (shown.row.id, shown.places, shown.surprises) == (identity, (), ())
+    (entry,) = ledger.overviews.history("tiny")
+    assert (entry.row.id, entry[1:]) == (identity, ("", None, None))
 
 
 def test_an_overview_has_what_a_list_shows_of_a_record(ledger: Ledger) -> None:
@@ -82,3 +86,21 @@ def test_an_overview_lists_what_serves_beside_what_begins(ledger: Ledger) -> Non
     ledger.releases.fail(failed, "no-fit")
     assert [one.row.id for one in ledger.overviews.current()] == [failed, first, begun]
     assert ledger.overviews.not_undone() == []
+
+
+def test_a_history_has_what_it_shows_of_records_newest_first(ledger: Ledger) -> None:
+    requester, load = Requester(user="ann", host="box"), LoadFigures(requests=4, tpot_p50=0.02)
+    first = starting(ledger)
+    ledger.releases.take_over(a_release(first, acceptance=Acceptance(figures=load)))
+    again, begun = starting(ledger), starting(ledger)
+    record = a_release(again, replaced=first, rolled_back_to=first, requester=requester)
+    ledger.releases.take_over(record)
+    found = ledger.overviews.history("tiny")
+    assert [one[1:] for one in found] == [
+        ("", None, None),
+        (first, requester, None),
+        ("", None, 0.02),
+    ]
+    rows = [ledger.releases.get(one) for one in (begun, again, first)]
+    assert [one.row for one in found] == [replace(one, release=None) for one in rows]
+    assert ledger.overviews.history("other") == []

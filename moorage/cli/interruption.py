@@ -1,0 +1,42 @@
+"""Ctrl-C and SIGTERM while a command imports what it needs, and while it runs."""
+
+import asyncio
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from moorage.cli.output import err, leave
+from moorage.common.failures import Cause, Failure
+
+
+@contextmanager
+def nothing_begun(*, as_json: bool) -> Iterator[None]:
+    """End at once on Ctrl-C: what it is raised in while modules load may take it for its own."""
+    heard = signal.getsignal(signal.SIGINT)
+    if heard is not signal.default_int_handler:
+        yield
+        return
+    failure = Failure(Cause.INTERRUPTED, "stopped by a signal before anything was started")
+
+    def end(*_: object) -> None:
+        err.show_cursor()  # what shows the start has hidden it
+        leave(failure, as_json=as_json, at_once=True)
+
+    signal.signal(signal.SIGINT, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, heard)
+
+
+@contextmanager
+def cancelled_by_sigterm() -> Iterator[None]:
+    """Let SIGTERM cancel this task, as Ctrl-C does, instead of raising anywhere."""
+    task, loop = asyncio.current_task(), asyncio.get_running_loop()
+    assert task
+    cancel = task.cancel
+    before = signal.signal(signal.SIGTERM, lambda *_: loop.call_soon_threadsafe(cancel))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

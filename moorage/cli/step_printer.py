@@ -1,0 +1,102 @@
+"""The progress and the questions of a flow on the terminal."""
+
+from __future__ import annotations
+
+import sys
+from textwrap import wrap
+from typing import TYPE_CHECKING
+
+import typer
+from rich import progress
+from rich.console import Console, RenderableType
+from rich.markup import escape
+
+from moorage.cli.output import err
+from moorage.common.units import human_seconds
+
+if TYPE_CHECKING:
+    from moorage.operations.redeploy.intent import Answer, Question
+    from moorage.releases.release import StepRecord
+
+NARROWEST = 20
+"""Columns that the summary of a step has at least on a terminal."""
+
+
+class StepPrinter(progress.Progress):
+    """Prints the steps of a flow and asks its questions.
+
+    On a console that is no terminal only the lines of finished steps appear.
+    """
+
+    def __init__(self, console: Console) -> None:
+        super().__init__(
+            progress.SpinnerColumn(),
+            progress.TextColumn("{task.description}"),
+            progress.TimeElapsedColumn(),
+            _WhileTransferring(progress.BarColumn(bar_width=30)),
+            _WhileTransferring(progress.DownloadColumn()),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._steps: dict[str, progress.TaskID] = {}
+
+    def started(self, step: str) -> None:
+        """Show a spinner."""
+        self._steps[step] = self.add_task(step, total=None)
+
+    def progressed(self, step: str, done: int, total: int) -> None:
+        """Move the bar."""
+        self.update(self._steps[step], completed=done, total=total)
+
+    def ended(self, record: StepRecord, error: BaseException | None) -> None:
+        """Replace the spinner by a line."""
+        if (task := self._steps.pop(record.name, None)) is not None:
+            self.remove_task(task)
+        mark = "[green]✓[/]" if error is None else "[red]✗[/]"
+        took = human_seconds(record.seconds)
+        summary = record.summary if error is None else str(error).partition("\n")[0]
+        prefix, colon, step = record.name.rpartition(": ")  # of a flow among several
+        name = f"{prefix}{colon}{step:<8}"
+        shown = escape(self._folded(summary, len(f"✓ {name} {took:>9}  ")))
+        self._print(f"{mark} {name} [dim]{took:>9}[/]  {shown}")
+
+    def noted(self, text: str) -> None:
+        """Print a line between the steps."""
+        self._print(f"[yellow]•[/] {escape(self._folded(text, len('• ')))}")
+
+    def _folded(self, summary: str, column: int) -> str:
+        """A text that begins at a column of a terminal; in a file the line stays whole."""
+        if not self.console.is_terminal:
+            return summary
+        width = max(self.console.width - column, NARROWEST)
+        lines = wrap(summary, width, break_long_words=False, break_on_hyphens=False)
+        return f"\n{' ' * column}".join(lines)
+
+    def _print(self, line: str) -> None:
+        self.console.print(line, highlight=False, soft_wrap=True)
+
+    def ask(self, question: Question) -> Answer | None:
+        """The answer to a question, without a time limit; None where no person is at a terminal."""
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            return None
+        from moorage.operations.redeploy.intent import Answer  # noqa: PLC0415  (few flows ask)
+
+        self.stop()
+        try:
+            err.print(question.plan, markup=False, highlight=False)
+            return Answer(approve=typer.confirm("Approve?", err=True))
+        finally:
+            self.start()
+
+
+class _WhileTransferring(progress.ProgressColumn):
+    """A column that is empty for a step that transfers nothing."""
+
+    def __init__(self, column: progress.ProgressColumn) -> None:
+        super().__init__()
+        self._column = column
+
+    def render(self, task: progress.Task) -> RenderableType:
+        """The column, once it is known how many bytes there are."""
+        return "" if task.total is None else self._column(task)
