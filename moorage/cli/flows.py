@@ -9,7 +9,7 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -95,7 +95,8 @@ def _later_ones_forked(environment: Mapping[str, str]) -> Iterator[None]:
     finally:
         settings = Settings()
         if settings.forked:
-            start_fork_server(settings.root, environment)
+            with suppress(OSError):  # it only makes them faster
+                start_fork_server(settings.root, environment)
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """The process that commands are forked off: it has imported what takes seconds to import.
 
-    python -m moorage.cli.fork_server HOME PID
+    python -m moorage.cli.fork_server HOME PID LOCK
 
 A command that ran a flow starts it at its end where a Prefect server of this home runs, with which
 it ends. It listens in the home's private folder, to processes of its own user in the same
@@ -42,7 +42,7 @@ MODULES = (
 
 OURS = [Path(__file__).parents[2] / name for name in ("moorage", "flows", "tasks")]
 LOCK, LOG = "commands.lock", "commands.log"
-LOCK_SECONDS, POLL_SECONDS = 10.0, 0.05
+LOCK_SECONDS, POLL_SECONDS = 1.0, 0.01
 SETTLED_SECONDS = 60.0
 """A process that is younger is not replaced: several commands may end at the same time."""
 
@@ -54,25 +54,29 @@ def start_fork_server(home: Path, environment: Mapping[str, str]) -> None:
     """Start the process for commands with these variables, unless it or no Prefect server runs.
 
     One that did not take the command of this process is replaced.
+
+    Raises:
+        OSError: When it cannot be started.
     """
-    with _open_private(home / FOLDER / LOCK, "a+") as lock:
-        if not _take(lock):
-            age = time.time() - os.fstat(lock.fileno()).st_mtime
-            if (running := _holder(lock)) in (0, os.getppid()) or age < SETTLED_SECONDS:
-                return
-            os.kill(running, signal.SIGTERM)
-    server = running_server(home)
-    if server is None:
+    if not (home / FOLDER).is_dir():
         return
-    with _open_private(home / FOLDER / LOG, "w") as log:
-        subprocess.Popen(
-            [sys.executable, "-m", __name__, str(home), str(server.process.pid)],
-            env=dict(environment),
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,  # it outlives this command and its terminal
-        )
+    with _open_private(home / FOLDER / LOCK, "a+") as lock:
+        server = running_server(home) if _take(lock) or _take_from_other(lock) else None
+        if server is None:
+            return
+        number = lock.fileno()
+        with _open_private(home / FOLDER / LOG, "w") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", __name__, *map(str, (home, server.process.pid, number))],
+                env=dict(environment),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                pass_fds=[number],  # it has the lock from here on
+                start_new_session=True,  # it outlives this command and its terminal
+            )
+        lock.truncate(0)
+        lock.write(str(process.pid))
 
 
 def fork_server_process(home: Path) -> int:
@@ -84,20 +88,16 @@ def fork_server_process(home: Path) -> int:
         return 0
 
 
-def main(home: Path, server: int) -> None:
-    """Fork commands until a process ends, or the code on the disk changes."""
+def main(home: Path, server: int, lock: int) -> None:
+    """Fork commands until a process ends, or the code on the disk changes.
+
+    Args:
+        lock: File descriptor of the lock, which this process has.
+    """
     environment, code = dict(os.environ), _code()
-    with _open_private(home / FOLDER / LOCK, "a+") as lock:
-        give_up = time.monotonic() + LOCK_SECONDS
-        while not _take(lock):
-            if time.monotonic() > give_up:
-                return
-            time.sleep(POLL_SECONDS)
-        lock.truncate(0)
-        lock.write(str(os.getpid()))
-        lock.flush()
-        _import_all()
-        ForkServer(home / FOLDER / SOCKET, lock, environment, code).run(server)
+    os.set_inheritable(lock, False)
+    _import_all()
+    ForkServer(home / FOLDER / SOCKET, lock, environment, code).run(server)
 
 
 class ForkServer:
@@ -111,7 +111,7 @@ class ForkServer:
     """
 
     def __init__(
-        self, address: Path, lock: IO[str], environment: Mapping[str, str], code: tuple[int, ...]
+        self, address: Path, lock: int, environment: Mapping[str, str], code: tuple[int, ...]
     ) -> None:
         self._address, self._lock = address, lock
         self._environment, self._code = environment, code
@@ -174,7 +174,7 @@ class ForkServer:
         if self._is_open:
             self._address.unlink(missing_ok=True)
             self._listening.close()
-            self._lock.close()
+            os.close(self._lock)
 
     def _reap(self) -> None:
         """Say how commands have ended, to those who still listen."""
@@ -193,7 +193,8 @@ class ForkServer:
         """Close, in a fork, what is not its own."""
         signal.set_wakeup_fd(-1)
         self._events.close()
-        self._lock.close()
+        if self._is_open:
+            os.close(self._lock)
         for one in (self._listening, *self._commands.values()):
             one.close()
 
@@ -242,6 +243,18 @@ def _take(lock: IO[str]) -> bool:
     return True
 
 
+def _take_from_other(lock: IO[str]) -> bool:
+    """Take a lock from a process that did not fork this command; it ends once its commands have."""
+    age = time.time() - os.fstat(lock.fileno()).st_mtime
+    if (other := _holder(lock)) in (0, os.getppid()) or age < SETTLED_SECONDS:
+        return False
+    os.kill(other, signal.SIGTERM)
+    give_up = time.monotonic() + LOCK_SECONDS
+    while not (taken := _take(lock)) and time.monotonic() < give_up:
+        time.sleep(POLL_SECONDS)
+    return taken
+
+
 def _holder(lock: IO[str]) -> int:
     """The process that has written its number there; 0 = it has not yet."""
     lock.seek(0)
@@ -253,4 +266,4 @@ def _open_private(path: Path, mode: str) -> IO[str]:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]))
+    main(Path(sys.argv[1]), *map(int, sys.argv[2:]))

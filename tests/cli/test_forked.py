@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import resource
@@ -15,6 +16,10 @@ from typing import Any
 import psutil
 import pytest
 
+from moorage.adapters.ledger.locks import Owner
+from moorage.adapters.prefect.home_server import RunningServer
+from moorage.cli import fork_server
+from moorage.cli.fork_server import LOCK, fork_server_process, start_fork_server
 from moorage.cli.forked import LOST
 from tests.waiting import until
 
@@ -35,10 +40,14 @@ class Home:
         self.environment = {**os.environ, **own}
         self.errors = (folder / "errors").open("a+")
         self.prefect_server = subprocess.Popen(["sleep", "1000"])
-        words = [*(program or ("-m", "moorage.cli.fork_server")), str(folder / "home")]
-        self.forking = subprocess.Popen(
-            [sys.executable, *words, str(self.prefect_server.pid)], env=self.environment
-        )
+        with (self.api / LOCK).open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            words = map(str, (folder / "home", self.prefect_server.pid, lock.fileno()))
+            self.forking = subprocess.Popen(
+                [sys.executable, *(program or ("-m", "moorage.cli.fork_server")), *words],
+                env=self.environment,
+                pass_fds=[lock.fileno()],
+            )
         until(lambda: (self.api / "commands").exists())
 
     def begin(
@@ -184,7 +193,7 @@ def test_where_the_forking_process_is_killed_the_command_goes_on(tmp_path: Path)
     script = (
         "import sys\nfrom moorage.cli import fork_server\n"
         "fork_server._import_all = lambda: None\n"
-        "fork_server.main(fork_server.Path(sys.argv[1]), int(sys.argv[2]))\n"
+        "fork_server.main(fork_server.Path(sys.argv[1]), *map(int, sys.argv[2:]))\n"
     )
     home = Home(tmp_path, "-c", script)
     try:
@@ -200,11 +209,33 @@ def test_where_the_forking_process_is_killed_the_command_goes_on(tmp_path: Path)
         home.close()
 
 
+def test_it_is_started_once_and_only_beside_a_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fork_server, "running_server", lambda _: None)
+    start_fork_server(tmp_path, os.environ)
+    (tmp_path / "api").mkdir()
+    start_fork_server(tmp_path, os.environ)
+    assert fork_server_process(tmp_path) == 0
+
+    kept = RunningServer(url="http://127.0.0.1:1/api", process=Owner.of(os.getpid()))
+    monkeypatch.setattr(fork_server, "running_server", lambda _: kept)
+    for _ in range(3):
+        start_fork_server(tmp_path, os.environ)
+    (started,) = (
+        one for one in psutil.Process().children() if str(tmp_path) in " ".join(one.cmdline())
+    )
+    assert fork_server_process(tmp_path) == started.pid
+    started.kill()
+    started.wait()
+    assert fork_server_process(tmp_path) == 0
+
+
 def test_one_whose_code_has_changed_since_ends(tmp_path: Path) -> None:
     script = (
         "import sys\nfrom moorage.cli import fork_server\n"
         "fork_server._import_all = lambda: setattr(fork_server, '_code', lambda: ())\n"
-        "fork_server.main(fork_server.Path(sys.argv[1]), int(sys.argv[2]))\n"
+        "fork_server.main(fork_server.Path(sys.argv[1]), *map(int, sys.argv[2:]))\n"
     )
     home = Home(tmp_path, "-c", script)
     try:
