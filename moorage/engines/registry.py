@@ -1,9 +1,11 @@
 """The table of engines. Each is imported when it is first looked up."""
 
+# ruff: noqa: PLC0415
+
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from importlib import import_module
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from typing import TYPE_CHECKING
 
 from moorage.spec import EngineName
@@ -11,33 +13,68 @@ from moorage.spec import EngineName
 if TYPE_CHECKING:
     from moorage.engines.base import Engine
 
-CLASSES = {
-    EngineName.VLLM: "vllm.engine:Vllm",
-    EngineName.TRANSFORMERS: "transformers.engine:Transformers",
-    EngineName.LLAMA_CPP: "llama_cpp.engine:LlamaCpp",
-    EngineName.SGLANG: "sglang.engine:Sglang",
-    EngineName.TRITON: "triton.engine:Triton",
-    EngineName.CUSTOM: "custom:Custom",
+
+@cache
+def _vllm() -> Engine:
+    from moorage.engines.vllm.engine import Vllm
+
+    return Vllm()
+
+
+@cache
+def _transformers() -> Engine:
+    from moorage.engines.transformers.engine import Transformers
+
+    return Transformers()
+
+
+@cache
+def _llama_cpp() -> Engine:
+    from moorage.engines.llama_cpp.engine import LlamaCpp
+
+    return LlamaCpp()
+
+
+@cache
+def _sglang() -> Engine:
+    from moorage.engines.sglang.engine import Sglang
+
+    return Sglang()
+
+
+@cache
+def _triton() -> Engine:
+    from moorage.engines.triton.engine import Triton
+
+    return Triton()
+
+
+@cache
+def _custom() -> Engine:
+    from moorage.engines.custom import Custom
+
+    return Custom()
+
+
+ENGINE_OF: dict[EngineName, Callable[[], Engine]] = {
+    EngineName.VLLM: _vllm,
+    EngineName.TRANSFORMERS: _transformers,
+    EngineName.LLAMA_CPP: _llama_cpp,
+    EngineName.SGLANG: _sglang,
+    EngineName.TRITON: _triton,
+    EngineName.CUSTOM: _custom,
 }
-"""Where the class of each engine is in this folder."""
 
 
 class _Engines(Mapping[EngineName, "Engine"]):
-    def __init__(self) -> None:
-        self._imported: dict[EngineName, Engine] = {}
-
     def __getitem__(self, name: EngineName) -> Engine:
-        if name not in self._imported:
-            module, _, kind = CLASSES[name].partition(":")
-            engine = getattr(import_module(f"moorage.engines.{module}"), kind)
-            self._imported.setdefault(name, engine())
-        return self._imported[name]
+        return ENGINE_OF[name]()
 
     def __iter__(self) -> Iterator[EngineName]:
-        return iter(CLASSES)
+        return iter(ENGINE_OF)
 
     def __len__(self) -> int:
-        return len(CLASSES)
+        return len(ENGINE_OF)
 
 
 ENGINES: Mapping[EngineName, Engine] = _Engines()
