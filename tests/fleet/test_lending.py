@@ -136,7 +136,9 @@ def test_what_is_cut_half_way_goes_on_from_the_hub(equipped: TestFleet, hub: Hub
     staged = brought(hub, wanted, second, first)
     assert there(staged.path) == hub.commits[REPO][wanted.revision]
     assert hub.sent(WEIGHTS) - before == SIZE - SIZE // 2
-    assert staged.brought == {"w1": SIZE // 2 + 2, "hub": SIZE // 2}
+    half = SIZE // 2
+    # The small file may come from either.
+    assert staged.brought in ({"w1": half + 2, "hub": half}, {"w1": half, "hub": half + 2})
 
 
 def test_a_lender_ends_when_nobody_asks(
