@@ -62,12 +62,19 @@ arrange() { # FOLDER: as NVIDIA's image has it, for one version of Python
   rm -rf "$1/python_backend_stubs"
   mkdir "$1/backends/vllm"
   cp "$here/tests/triton/model.py" "$1/backends/vllm/"
-  "$python" - "$here/moorage/engines/vllm/schemas/0.24.0.json" >"$1/backends/vllm/fields.json" <<'PY'
+  "$python" - "$here/moorage/engines/vllm/schemas.json" >"$1/backends/vllm/fields.json" <<'PY'
 import json
 import sys
 
-arguments = json.load(open(sys.argv[1]))["arguments"]
-print(json.dumps(sorted({one["options"][0][2:].replace("-", "_") for one in arguments} | {"model"})))
+history = json.load(open(sys.argv[1]))
+place = {version: at for at, version in enumerate(history["versions"])}
+wanted, last = place["0.24.0"], history["versions"][-1]
+names = {
+    span["argument"]["options"][0]
+    for span in history["spans"]
+    if place.get(span.get("since"), 0) <= wanted <= place[span.get("until", last)]
+}
+print(json.dumps(sorted({one[2:].replace("-", "_") for one in names} | {"model"})))
 PY
 }
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import pickle
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from moorage.adapters.engines.schema_store import shipped_schemas
 from moorage.common.failures import Cause, ExitCode
-from moorage.engines import vllm
 from moorage.inventory.fleet import Fleet
 from moorage.policy.judge import allowed_hosts, as_violations, size_findings, violations
 from moorage.policy.names import OFFICIAL_IMAGES, SAFE_OPTIONS, has_image, is_below, refused_words
@@ -313,11 +312,10 @@ def test_nothing_safe_names_a_file_a_class_or_code() -> None:
 
 
 def test_every_safe_option_is_one_of_some_vllm() -> None:
-    folder = Path(vllm.__file__).parent / "schemas"
     known = {
         option
-        for file in folder.glob("*.json")
-        for argument in json.loads(file.read_text())["arguments"]
-        for option in argument["options"]
+        for schema in shipped_schemas()
+        for argument in schema.arguments
+        for option in argument.options
     }
     assert known >= SAFE_OPTIONS

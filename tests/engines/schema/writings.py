@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 import random
 import sys
-from pathlib import Path
 
+from moorage.adapters.engines.schema_store import shipped_schema
 from moorage.engines.schema.argument import Argument, Kind, Schema
 from moorage.engines.schema.reading import MODEL
+from moorage.spec import EngineName
 
-SHIPPED = Path("moorage/engines/vllm/schemas")
 GOOD: dict[Kind, tuple[str, ...]] = {
     Kind.TEXT: ("word", "two words", "a=b", "", "None", "-", "/a/b.c", "1"),
     Kind.INTEGER: ("1", "64", "1_000", " 7", "-3"),
@@ -105,6 +105,7 @@ def _by_keys(name: str, argument: Argument, chance: random.Random) -> list[str]:
 
 
 if __name__ == "__main__":
-    newest = Schema.model_validate_json((SHIPPED / "0.32.0.json").read_text())
-    lines = writings(newest, int(sys.argv[1]), int(sys.argv[2]))
+    known = shipped_schema("0.32.0", EngineName.VLLM)
+    assert known
+    lines = writings(known, int(sys.argv[1]), int(sys.argv[2]))
     json.dump([["serve", MODEL, *line] for line in lines], sys.stdout)
