@@ -62,7 +62,9 @@ class Bench:
         base = {k: v for k, v in os.environ.items() if not k.startswith("PREFECT_")}
         homes = {"MOORAGE_HOME": str(folder / "home"), "PREFECT_HOME": str(folder / "prefect")}
         self.kept = {**base, **homes}
-        self.served = {**self.kept, "PREFECT_API_URL": SERVER}
+        # A home of its own: the process that forks commands is there for those of one server.
+        own = {"MOORAGE_HOME": str(folder / "served"), "PREFECT_API_URL": SERVER}
+        self.served = {**self.kept, **own}
 
     def start_server(self) -> subprocess.Popen[bytes]:
         """A Prefect server of its own."""
