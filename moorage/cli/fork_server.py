@@ -22,6 +22,7 @@ import sysconfig
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import IO
@@ -30,7 +31,7 @@ from moorage.adapters.prefect.home_server import CLIENT_DEFAULTS, running_server
 from moorage.adapters.system.garbage import look_for_garbage_rarely
 from moorage.adapters.system.surroundings import surroundings
 from moorage.cli.forked import FOLDER, SOCKET
-from moorage.cli.forked_command import become
+from moorage.cli.forked_command import become, leave
 
 MODULES = (
     *("flows.apply_models", "flows.deploy_model", "flows.dry_run", "flows.redeploy_models"),
@@ -266,4 +267,4 @@ def _open_private(path: Path, mode: str) -> IO[str]:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), *map(int, sys.argv[2:]))
+    leave(partial(main, Path(sys.argv[1]), *map(int, sys.argv[2:])))
