@@ -11,7 +11,8 @@ from moorage.models.assets import assets_of
 from moorage.models.profile import derive_profile
 from moorage.models.quantizations import FilesChoice, Quantization, quantizations
 from moorage.models.source import ResolvedModel, join_companions
-from moorage.placement.file_choice import Trial, choose, in_whole, offer_of
+from moorage.placement.file_choice import choose, offer_of
+from moorage.placement.file_trial import Trial, in_whole
 from moorage.placement.placement import Analyzed, Placement
 from moorage.placement.propose import NoFit, propose
 from moorage.spec import EngineName, ModelSpec

@@ -27,6 +27,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO
 
+from moorage.adapters.files.safe_files import open_private
 from moorage.adapters.prefect.home_server import CLIENT_DEFAULTS, running_server
 from moorage.adapters.system.garbage import look_for_garbage_rarely
 from moorage.adapters.system.surroundings import surroundings
@@ -61,12 +62,12 @@ def start_fork_server(home: Path, environment: Mapping[str, str]) -> None:
     """
     if not (home / FOLDER).is_dir():
         return
-    with _open_private(home / FOLDER / LOCK, "a+") as lock:
+    with open_private(home / FOLDER / LOCK, "a+") as lock:
         server = running_server(home) if _take(lock) or _take_from_other(lock) else None
         if server is None:
             return
         number = lock.fileno()
-        with _open_private(home / FOLDER / LOG, "w") as log:
+        with open_private(home / FOLDER / LOG, "w") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", __name__, *map(str, (home, server.process.pid, number))],
                 env=dict(environment),
@@ -83,7 +84,7 @@ def start_fork_server(home: Path, environment: Mapping[str, str]) -> None:
 def fork_server_process(home: Path) -> int:
     """The process that forks the commands of this home; 0 = none does."""
     try:
-        with _open_private(home / FOLDER / LOCK, "r") as lock:
+        with open_private(home / FOLDER / LOCK, "r") as lock:
             return 0 if _take(lock) else _holder(lock)
     except FileNotFoundError:
         return 0
@@ -148,9 +149,16 @@ class ForkServer:
     def _is_open(self) -> bool:
         return self._listening.fileno() >= 0
 
+    @property
+    def _is_outdated(self) -> bool:
+        try:
+            return self._code != _code()
+        except OSError:  # a file has gone while it was looked at
+            return True
+
     def _accept(self) -> None:
         connection, _ = self._listening.accept()
-        if self._code != _code():
+        if self._is_outdated:
             connection.close()
             self._close()
         elif not self._may_order(connection):
@@ -260,10 +268,6 @@ def _holder(lock: IO[str]) -> int:
     """The process that has written its number there; 0 = it has not yet."""
     lock.seek(0)
     return int(lock.read() or 0)
-
-
-def _open_private(path: Path, mode: str) -> IO[str]:
-    return open(path, mode, opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW, 0o600))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from types import FrameType
 
-FOLDER, SOCKET = "api", "commands"
+FOLDER, SOCKET = "api", "commands"  # as in `home_server`, whose import takes long
 """Where in the home it listens."""
 
 SWITCH, OFF = "MOORAGE_FORKED", ("0", "false", "no", "off")

@@ -8,102 +8,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
-from moorage.common.failures import Cause
-from moorage.common.refusal import Reason
 from moorage.common.units import human_bytes
-from moorage.common.values import Value
 from moorage.inventory.claims import Capacity, Resource
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.models.quantizations import FilesChoice, FileVerdict, Quantization
 from moorage.models.weights import LONGEST_HEADERS
-from moorage.placement.explanation import Verdict, explain, nearest_miss
-from moorage.placement.placement import Placement, Seat
+from moorage.placement.file_trial import Fit, Outcome, Trial, outcome_of, within_limits
+from moorage.placement.placement import Placement
 from moorage.placement.propose import NoFit
 from moorage.spec import ModelSpec
-
-REMEDY = "Raise `memory.claim` or `placement.ram`, or leave it out: then it is predicted."
-
-
-class Fit(StrEnum):
-    """Where a quantization has a place."""
-
-    ACCELERATORS = "whole on accelerators"
-    RAM = "whole in RAM"
-    PARTLY = "with layers in RAM"
-    NOWHERE = "nowhere"
-
-
-class Trial(Value):
-    """One quantization to be placed: whole, or with whatever the spec allows besides."""
-
-    quantization: Quantization
-    whole: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of a trial; `reason` says why it has no place."""
-
-    fit: Fit
-    reason: str = ""
-
-
-def in_whole(spec: ModelSpec) -> ModelSpec:
-    """The spec without leave to leave layers in RAM, or to overcommit."""
-    changes = {"partial_offload": False, "overcommit": False}
-    placement = spec.placement.model_copy(update=changes)
-    return spec.model_copy(update={"placement": placement})
-
-
-def within_limits(proposed: Placement | NoFit) -> Placement | NoFit:
-    """What is proposed, as long as it needs no more memory than the spec states.
-
-    Elsewhere a stated claim is taken as it is; among several files it is a limit.
-    """
-    if isinstance(proposed, NoFit):
-        return proposed
-    short = {seat.host: verdict for seat in proposed.seats if (verdict := _shortage(seat))}
-    if not short:
-        return proposed
-    refused = {
-        "seats": (),
-        "verdicts": tuple(short.get(one.host, one) for one in proposed.verdicts),
-        "remedies": (REMEDY,),
-    }
-    return NoFit(Cause.NO_FIT, proposed.model_copy(update=refused))
-
-
-def outcome_of(proposed: Placement | NoFit) -> Outcome:
-    """What became of a trial, from what was proposed for it."""
-    if isinstance(proposed, NoFit):
-        verdicts = proposed.placement.verdicts
-        return Outcome(Fit.NOWHERE, nearest_miss(verdicts) or explain(verdicts))
-    if any(seat.layers for seat in proposed.seats):
-        return Outcome(Fit.PARTLY)
-    whole = all(seat.accelerators for seat in proposed.seats)
-    return Outcome(Fit.ACCELERATORS if whole else Fit.RAM)
-
-
-def _shortage(seat: Seat) -> Verdict | None:
-    """The verdict on a seat for which the spec states less than is needed; None = it does not."""
-    need, ram = seat.need, seat.cpu_need
-    if need and need.stated is not None and need.stated < need.inside + need.outside:
-        return Verdict(
-            seat.host,
-            Reason.ACCELERATOR_MEMORY,
-            "memory.claim states no more",
-            needed=need.inside + need.outside,
-            available=need.stated,
-            count=len(seat.accelerators),
-        )
-    if ram and seat.ram_bytes < ram.ram:
-        note = "placement.ram states no more"
-        return Verdict(seat.host, Reason.RAM, note, needed=ram.ram, available=seat.ram_bytes)
-    return None
-
 
 MOST_TRIED = 12
 """Quantizations that are read at most, besides the smallest: a header has up to 16 MiB."""
@@ -132,7 +47,7 @@ class Offer:
     @property
     def tried(self) -> tuple[Trial, ...]:
         """The candidates that are tried whole, as long as none fits."""
-        return tuple(map(_whole, filter(self.may_fit, self.candidates)))[:MOST_TRIED]
+        return tuple(map(_whole_trial, filter(self.may_fit, self.candidates)))[:MOST_TRIED]
 
     def may_fit(self, one: Quantization) -> bool:
         """Whether the size of its files leaves it open that it fits whole."""
@@ -243,12 +158,12 @@ def _chosen(offer: Offer, outcomes: Outcomes) -> Trial | None:
 def _refusal(one: Quantization, offer: Offer, outcomes: Outcomes) -> str:
     if one not in offer.candidates:
         return f"not quantized ({one.bits} bits a weight): taken by its name only"
-    for trial in (_whole(one), _last(offer)):
+    for trial in (_whole_trial(one), _last(offer)):
         if (outcome := outcomes.get(trial)) and trial.quantization == one:
             return outcome.reason or f"it fits {outcome.fit} only"
     if not offer.may_fit(one):
         return f"no host has more than {human_bytes(offer.most or 0)} for its weights"
-    if _whole(one) in offer.tried:
+    if _whole_trial(one) in offer.tried:
         return "smaller than the chosen one"
     return f"not tried: only {MOST_TRIED} are, and the smallest"
 
@@ -258,5 +173,5 @@ def _last(offer: Offer) -> Trial:
     return Trial(quantization=offer.candidates[-1], whole=False)
 
 
-def _whole(one: Quantization) -> Trial:
+def _whole_trial(one: Quantization) -> Trial:
     return Trial(quantization=one)

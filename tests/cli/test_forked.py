@@ -30,6 +30,15 @@ IMPORT = "typer"
 """What a command imports that is not forked."""
 
 
+WITHOUT_IMPORTS = """
+import sys
+from moorage.cli import fork_server
+fork_server._import_all = lambda: {}
+fork_server.main(fork_server.Path(sys.argv[1]), *map(int, sys.argv[2:]))
+"""
+"""Forks at once, after something else than the imports."""
+
+
 class Home:
     """A home with a process that forks its commands."""
 
@@ -190,12 +199,7 @@ def test_a_pause_of_the_caller_is_one_of_the_command(home: Home) -> None:
 
 
 def test_where_the_forking_process_is_killed_the_command_goes_on(tmp_path: Path) -> None:
-    script = (
-        "import sys\nfrom moorage.cli import fork_server\n"
-        "fork_server._import_all = lambda: None\n"
-        "fork_server.main(fork_server.Path(sys.argv[1]), *map(int, sys.argv[2:]))\n"
-    )
-    home = Home(tmp_path, "-c", script)
+    home = Home(tmp_path, "-c", WITHOUT_IMPORTS.format("None"))
     try:
         command = home.begin("plan", "-", "--json", stdin=subprocess.PIPE)
         until(home.commands)
@@ -232,12 +236,8 @@ def test_it_is_started_once_and_only_beside_a_server(
 
 
 def test_one_whose_code_has_changed_since_ends(tmp_path: Path) -> None:
-    script = (
-        "import sys\nfrom moorage.cli import fork_server\n"
-        "fork_server._import_all = lambda: setattr(fork_server, '_code', lambda: ())\n"
-        "fork_server.main(fork_server.Path(sys.argv[1]), *map(int, sys.argv[2:]))\n"
-    )
-    home = Home(tmp_path, "-c", script)
+    changed = "setattr(fork_server, '_code', lambda: ())"
+    home = Home(tmp_path, "-c", WITHOUT_IMPORTS.format(changed))
     try:
         assert home.run("--version")[::2] == (0, False)
         assert home.forking.wait(20) == 0

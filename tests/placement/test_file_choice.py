@@ -17,16 +17,8 @@ from moorage.inventory.snapshot import HostSnapshot, Program
 from moorage.memory.gguf import GgufHeader, GgufMemory
 from moorage.models.quantizations import FilesChoice, Quantization
 from moorage.placement.demand import Subject
-from moorage.placement.file_choice import (
-    MOST_TRIED,
-    Fit,
-    NoQuantizationFits,
-    Offer,
-    Trial,
-    choose,
-    in_whole,
-    offer_of,
-)
+from moorage.placement.file_choice import MOST_TRIED, NoQuantizationFits, Offer, choose, offer_of
+from moorage.placement.file_trial import Fit, Trial, in_whole
 from moorage.placement.placement import Placement, Seat
 from moorage.placement.propose import NoFit, propose
 from moorage.spec import EngineName, ModelSpec, RuntimeName

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from errno import EFBIG, EINVAL
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 from moorage.common.failures import Cause, Failure
 from moorage.common.printable import short
@@ -127,6 +127,11 @@ def read_private(path: Path) -> str | None:
         raise unsafe(path, f"cannot be read: {error.strerror}") from None
 
 
+def open_private(path: Path, mode: str) -> IO[Any]:
+    """Open a file that only this user can read or write where it is made; raises `OSError`."""
+    return open(path, mode, opener=_for_this_user)
+
+
 def write_private(path: Path, text: str, *, over: bool) -> bool:
     """Write a file that is whole, and this user's alone, from its first moment.
 
@@ -168,3 +173,7 @@ def unsafe(path: Path, what: str) -> Failure:
         suggestion="Stop `moorage serve`, remove that file and start again: a new login is made."
         " Or use a MOORAGE_HOME of your own.",
     )
+
+
+def _for_this_user(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW, 0o600)

@@ -3,6 +3,7 @@
 import os
 import platform
 import shutil
+from abc import ABC, abstractmethod
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -32,7 +33,7 @@ LONGEST_SOCKET = 107
 STOP_SECONDS = 10.0
 
 
-class Envoy:
+class Envoy(ABC):
     """Envoy of one gateway, somewhere.
 
     Args:
@@ -43,13 +44,13 @@ class Envoy:
     def __init__(self, folder: EnvoyFolder, runtime: DockerRuntime | ProcessRuntime) -> None:
         self.folder, self.runtime = folder, runtime
 
+    @abstractmethod
     def spec(self, bootstrap: str) -> ContainerSpec:
         """How it is started, with a file of its configuration."""
-        raise NotImplementedError
 
+    @abstractmethod
     def require_program(self) -> None:
         """Raise a failure where it cannot be started."""
-        raise NotImplementedError
 
     def start(self, bootstrap: str) -> None:
         """Start it, or go on with the one that runs."""

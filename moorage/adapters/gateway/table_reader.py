@@ -90,8 +90,8 @@ class TableReader:
         return RoutingTable(
             models=(
                 *(self._model(route, canaries.get(route.model)) for route in routes),
-                *(self._held(route, "asleep") for route in asleep),
-                *(self._held(route, "starting") for route in making_room),
+                *(self._held_route(route, "asleep") for route in asleep),
+                *(self._held_route(route, "starting") for route in making_room),
             ),
             doorman=self._place.doorman,
             keys=keys,
@@ -142,7 +142,7 @@ class TableReader:
             return ""
         return "its engine listens for its own machine alone, and this gateway is on another one"
 
-    def _held(self, route: Route, why: Literal["asleep", "starting"]) -> ModelRoute:
+    def _held_route(self, route: Route, why: Literal["asleep", "starting"]) -> ModelRoute:
         reason = "" if self._place.doorman else ELSEWHERE[why].format(route.model)
         return ModelRoute(
             name=route.model,

@@ -24,7 +24,7 @@ import psutil
 from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
-from moorage.adapters.files.safe_files import read_private, unsafe, write_private
+from moorage.adapters.files.safe_files import open_private, read_private, unsafe, write_private
 from moorage.adapters.ledger.locks import Owner
 from moorage.adapters.prefect import api_server
 from moorage.common.failures import Cause, Failure
@@ -229,7 +229,7 @@ def _recorded(home: Path) -> RunningServer | None:
 def _launch(home: Path, login: str, idle_seconds: float) -> RunningServer:
     port = _free_port()
     arguments = ["--host", HOST, "--port", str(port), "--idle-seconds", str(idle_seconds)]
-    with open(server_log(home), "wb", opener=_private) as log:
+    with open_private(server_log(home), "wb") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", api_server.__name__, *arguments],
             env={**QUIET, **os.environ, SERVER_VARIABLE: login},
@@ -270,7 +270,3 @@ def _free_port() -> int:
         with contextlib.suppress(OSError), socket.create_server((HOST, port)) as found:
             return int(found.getsockname()[1])
     raise Failure(Cause.PORT_TAKEN, f"no port of {HOST} is free")
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW, 0o600)

@@ -16,6 +16,7 @@ NO_CACHE = "--no-cache-prompt"
 ADAPTERS_SINCE = 7827
 """The first build of which it is known that it has the option above."""
 
+DRAFT_TYPE = "draft-simple"
 SEPARATORS = ':,"'
 """Characters with which `--lora-scaled` separates files and scales."""
 
@@ -75,16 +76,6 @@ def adapter_warnings(request: LaunchRequest) -> tuple[str, ...]:
     return (*[how] * bool(names), *[unused] * bool(ranks))
 
 
-def _files(request: LaunchRequest) -> Iterator[tuple[Companion, str]]:
-    """The adapters, with their files as the engine sees them."""
-    items = (item for item in request.companions if item.role == AssetRole.ADAPTER)
-    for item, adapter in zip(items, adapters(request), strict=True):
-        yield item, f"{adapter.path}/{item.model.files[0].name}"
-
-
-TYPE = "draft-simple"
-
-
 def draft_flags(request: LaunchRequest) -> tuple[Flag, ...]:
     """The file, the type and the lengths; without a type the file is loaded and never asked."""
     wanted, folder = request.spec.speculative, draft_path(request)
@@ -95,7 +86,7 @@ def draft_flags(request: LaunchRequest) -> tuple[Flag, ...]:
     floor = () if least is None else ("--spec-draft-p-min", f"{least:.2f}")
     return (
         spec_flag("speculative.model", "--spec-draft-model", path),
-        derived_flag("a model of its own makes the drafts", "--spec-type", TYPE),
+        derived_flag("a model of its own makes the drafts", "--spec-type", DRAFT_TYPE),
         spec_flag("speculative.tokens", "--spec-draft-n-max", str(wanted.tokens)),
         *([spec_flag("speculative.min_acceptance", *floor)] if floor else []),
     )
@@ -117,6 +108,13 @@ def draft_refusal(request: LaunchRequest) -> Failure | None:
             suggestion=f"Take `engine.version` {DRAFTS_SINCE} or newer.",
         )
     return None
+
+
+def _files(request: LaunchRequest) -> Iterator[tuple[Companion, str]]:
+    """The adapters, with their files as the engine sees them."""
+    items = (item for item in request.companions if item.role == AssetRole.ADAPTER)
+    for item, adapter in zip(items, adapters(request), strict=True):
+        yield item, f"{adapter.path}/{item.model.files[0].name}"
 
 
 def _build(request: LaunchRequest) -> int:

@@ -4,11 +4,12 @@ As a process it is the server in the xllamacpp wheel, which has no command line 
 `moorage.adapters.engines.llama_server` gives it that of llama-server. Containers hold llama-server.
 """
 
-from moorage.common.failures import Cause, Failure
+from moorage.common.failures import Failure
 from moorage.common.units import MIB
 from moorage.engines.base import Busy, Engine
 from moorage.engines.command_line import port_flag
 from moorage.engines.flags import Flag, default_flag, derived_flag, spec_flag
+from moorage.engines.llama_cpp.causes import LOG_CAUSES
 from moorage.engines.llama_cpp.companions import (
     adapter_flags,
     adapter_refusal,
@@ -24,7 +25,6 @@ from moorage.memory.options import wanted_concurrency
 from moorage.models.files import GGUF, model_file, projector_file
 from moorage.models.profile import ModelProfile
 from moorage.placement.placement import CPU
-from moorage.readiness.diagnosis import LogCause
 from moorage.spec import EngineName, Mode, ModelSpec
 
 API_KEY = "LLAMA_API_KEY"
@@ -33,51 +33,6 @@ PROGRAM_IN_IMAGE = "/app/llama-server"
 
 MODES = {Mode.EMBEDDING: "--embedding", Mode.RERANKING: "--reranking"}
 """Options that make it serve another mode than text."""
-
-
-LOG_CAUSES = (
-    LogCause(
-        pattern=r"unknown model architecture: '(?P<name>[^']*)'",
-        cause=Cause.ENGINE_UNSUPPORTED_MODEL,
-        suggestion="This version does not know {name}: take a newer `engine.version`.",
-    ),
-    LogCause(
-        pattern=r"unknown pre-tokenizer type: '(?P<name>[^']*)'",
-        cause=Cause.ENGINE_UNSUPPORTED_MODEL,
-        suggestion="This version does not know the tokenizer {name}: take a newer"
-        " `engine.version`, or a file that was converted for it.",
-    ),
-    LogCause(
-        pattern=r"failed to load lora adapter '(?P<name>[^']*)'",
-        cause=Cause.ENGINE_UNSUPPORTED_MODEL,
-        suggestion="The adapter {name} does not fit this model: take one that was made for it.",
-    ),
-    LogCause(
-        pattern=r"cudaMalloc failed: out of memory|failed to allocate (?:CUDA|ROCm|MUSA)\d* buffer"
-        r"|unable to allocate (?:CUDA|ROCm|MUSA)\d* buffer|failed to allocate buffer for kv cache",
-        cause=Cause.ENGINE_OUT_OF_MEMORY,
-    ),
-    LogCause(
-        pattern=r"tensor '(?P<name>[^']*)' data is not within the file bounds"
-        r"|(?:file|data) is corrupted or incomplete",
-        cause=Cause.SOURCE_CORRUPT,
-        suggestion="The file is not whole: `moorage models verify` finds out which, and the next"
-        " deploy downloads it again.",
-    ),
-    LogCause(
-        pattern=r"error: invalid argument: (?P<flag>\S+)|error while handling argument"
-        r" \"(?P<option>[^\"]+)\"",
-        cause=Cause.ENGINE_BAD_ARGUMENT,
-    ),
-    LogCause(
-        pattern=r"couldn't bind HTTP server socket|couldn't bind to",
-        cause=Cause.PORT_TAKEN,
-    ),
-)
-"""Texts of its log that show why a start failed, the most specific first.
-
-The wordings are those of November 2026 (`llama-model-loader.cpp`, `ggml-cuda.cu`, `server.cpp`).
-"""
 
 
 class LlamaCpp(Engine):

@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from moorage.common.failures import Cause, Failure
+from moorage.common.failures import Failure
 from moorage.common.values import Origin
 from moorage.engines.api_key import open_access_warning
 from moorage.engines.base import Engine
@@ -12,12 +12,11 @@ from moorage.engines.flags import Flag, Variable, derived_flag, variable
 from moorage.engines.request import LaunchRequest
 from moorage.engines.schema.argument import Rules
 from moorage.engines.sglang.arguments import IN_FLIGHT, derived_flags
+from moorage.engines.sglang.causes import LOG_CAUSES
 from moorage.engines.sglang.distributed import copies_refusal, spanning_refusal
 from moorage.engines.sglang.options import ALIASES, RESERVED_OPTIONS
 from moorage.engines.updates import AdapterUpdates
-from moorage.engines.vllm.causes import MACHINE_CAUSES
 from moorage.models.profile import ModelProfile
-from moorage.readiness.diagnosis import LogCause
 from moorage.readiness.protocol import Phase, Probe
 from moorage.spec import EngineName, Mode, ModelSpec, ProbeSpec
 
@@ -26,40 +25,6 @@ HEALTH = "/health_generate"
 """Answers 503 until the warm-up is over, and 200 only after a token; `/v1/models` does earlier."""
 
 RERANK = "/v1/rerank"
-
-
-LOG_CAUSES = (
-    LogCause(
-        pattern=r"Loaded weights leave no GPU memory for the KV cache.*"
-        r"Raise --mem-fraction-static above (?P<share>\d\.\d+)",
-        cause=Cause.ENGINE_KV_CACHE_TOO_SMALL,
-        suggestion="The weights took more than was claimed: deploy with `memory.claim` above it,"
-        " or set `engine.args: [--mem-fraction-static {share}]` and check the claim.",
-    ),
-    LogCause(
-        pattern=r"Not enough memory\. Please try to increase --mem-fraction-static",
-        cause=Cause.ENGINE_KV_CACHE_TOO_SMALL,
-        suggestion="Use more or larger accelerators, or raise `memory.claim`.",
-    ),
-    LogCause(
-        pattern=r"Capture cuda graph failed.*out of memory|torch\.OutOfMemoryError"
-        r"|CUDA out of memory",
-        cause=Cause.ENGINE_OUT_OF_MEMORY,
-        suggestion="Lower `context` or `concurrency`, or raise `memory.claim`.",
-    ),
-    LogCause(
-        pattern=r"Model architectures \[(?P<names>[^\]]*)\] are not supported",
-        cause=Cause.ENGINE_UNSUPPORTED_MODEL,
-        suggestion="SGLang does not know {names}: use a newer `engine.version`, or vLLM.",
-    ),
-    LogCause(
-        pattern=r"multi-node data-parallel replicas are not supported",
-        cause=Cause.BAD_SPEC,
-        suggestion="Use `replicas`, or `--attn-dp-size` for data-parallel attention.",
-    ),
-    *MACHINE_CAUSES,
-)
-"""Texts of its log that show why a start failed, the most specific first (SGLang 0.5.23)."""
 
 
 class Sglang(Engine):
