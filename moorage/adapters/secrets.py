@@ -16,7 +16,7 @@ from typing import TypeVar
 from moorage.adapters.system.settings import Settings
 from moorage.common.failures import Cause, Failure
 from moorage.common.redaction import Redactor
-from moorage.engines.labels import is_generated
+from moorage.engines.api_key import is_generated
 
 KEPT_VARIABLE = "MOORAGE_KEPT_SERVER"
 """Holds the address of the Prefect API that this process took without being told to: the server

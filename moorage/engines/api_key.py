@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from moorage.common.values import Origin
 from moorage.engines.flags import Variable
-from moorage.engines.labels import KEY_PREFIX
 from moorage.spec import ApiKey, slug
 from moorage.spec.arguments import parse_words
 
@@ -19,6 +18,8 @@ if TYPE_CHECKING:
     from moorage.spec import ModelSpec
 
 KEY_OPTION = "--api-key"
+KEY_PREFIX = "moorage-key-"
+"""Prefix of the names of generated keys; they are names of Prefect blocks, too."""
 
 
 def key_name(model: str) -> str:
@@ -28,6 +29,11 @@ def key_name(model: str) -> str:
         return f"{KEY_PREFIX}{plain}"
     # `a.b` and `a-b` are two models, and a block's name knows no dots.
     return f"{KEY_PREFIX}{plain}-{hashlib.sha256(model.encode()).hexdigest()[:8]}"
+
+
+def is_generated(name: str) -> bool:
+    """Whether a secret is a key that moorage generates."""
+    return name.startswith(KEY_PREFIX)
 
 
 def states_a_key(spec: ModelSpec, variable: str) -> bool:

@@ -1,4 +1,4 @@
-"""The names by which a ledger finds its own: labels of what it starts, and its generated keys."""
+"""The labels of what moorage starts, by which a ledger finds its own."""
 
 LABEL_LEDGER = "moorage.ledger"
 LABEL_MODEL = "moorage.model"
@@ -18,12 +18,3 @@ def labels_of(ledger: str, model: str, release: str, role: str, replica: int) ->
         LABEL_ROLE: role,
         LABEL_REPLICA: str(replica),
     }
-
-
-KEY_PREFIX = "moorage-key-"
-"""Prefix of the names of generated keys; they are names of Prefect blocks, too."""
-
-
-def is_generated(name: str) -> bool:
-    """Whether a secret is a key that moorage generates."""
-    return name.startswith(KEY_PREFIX)

@@ -5,8 +5,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from moorage.engines.api_key import key_secret, secrets_of
-from moorage.engines.labels import is_generated
+from moorage.engines.api_key import is_generated, key_secret, secrets_of
 from moorage.engines.registry import ENGINES
 from moorage.models.profile import ModelProfile
 from moorage.readiness.protocol import generation, readiness_probes
