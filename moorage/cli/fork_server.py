@@ -28,6 +28,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO
 
+from moorage.adapters.files.pretrained import import_transformers
 from moorage.adapters.files.safe_files import open_private, provide_private_folder
 from moorage.adapters.prefect.home_server import CLIENT_DEFAULTS, running_server
 from moorage.adapters.system.garbage import look_for_garbage_rarely
@@ -256,6 +257,7 @@ def _import_all() -> None:
         import_module(name)
     for name in import_module("moorage.adapters.prefect.run_processes").LATE_IMPORTS:
         import_module(name)
+    import_transformers()
     gc.freeze()
     assert threading.active_count() == 1, "what has threads cannot be forked"
 
