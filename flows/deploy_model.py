@@ -12,7 +12,6 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from flows.dry_run import ReleaseSource, require_approval, unchanged
-from flows.fleet_parameter import THIS_MACHINE, FleetParameter
 from flows.flow_context import NO_RESULT, FlowContext, ending, flow_context, keep_result
 from moorage.adapters.prefect.task_runner import task_runner
 from moorage.adapters.system.threads import run_shielded, run_uninterrupted
@@ -30,6 +29,7 @@ from moorage.releases.release import Release
 from moorage.releases.release_row import ReleaseRow, replaceable
 from moorage.releases.requester import Claim
 from moorage.releases.states import ReleaseState
+from moorage.reports.form_schema import THIS_MACHINE, FleetParameter
 from moorage.spec import ModelSpec
 from tasks.acceptance import acceptance, must_carry
 from tasks.compare import serving, sole_flow, superseded_since

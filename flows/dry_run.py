@@ -27,10 +27,9 @@ from moorage.releases.release_row import ReleaseRow, replaceable
 from moorage.reports.operations_report import changing, reconcile_summary
 from moorage.spec import Approval, ModelSpec, OnDrift
 from moorage.spec.patterns import AUTO_FILES
-from tasks.choose_files import choose_files, find_quantizations
+from tasks.analyze import choose_files, derive, find_quantizations, resolve
 from tasks.compare import serving
 from tasks.context import ledger
-from tasks.derive import derive
 from tasks.image import choose_image, image_drift
 from tasks.journal import Journal, separate_journal
 from tasks.observe_fleet import observe_fleet
@@ -47,7 +46,6 @@ from tasks.policy import (
 )
 from tasks.redeploy_decisions import find_intents
 from tasks.release import ReleaseDraft, approval_page, publish_plan
-from tasks.resolve import resolve
 from tasks.survey import survey_without_abandoned
 
 

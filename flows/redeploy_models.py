@@ -13,7 +13,6 @@ from prefect.states import Completed, Failed
 from pydantic import Field
 
 from flows.dry_run import would_be
-from flows.fleet_parameter import THIS_MACHINE, FleetParameter
 from flows.flow_context import NO_RESULT, RunLog, keep_result, requested_run
 from flows.subflows import deploy_subflow, deployment
 from moorage.adapters.prefect.current_run import api_url
@@ -31,6 +30,7 @@ from moorage.operations.redeploy.intent import (
 )
 from moorage.operations.redeploy.selection import StopAt, WaveSize, is_over, meant, waves
 from moorage.releases.requester import Claim
+from moorage.reports.form_schema import THIS_MACHINE, FleetParameter
 from moorage.reports.operations_report import Links, Wave, redeployment_page
 from moorage.spec import OnDrift, slug
 from tasks.artifacts import LivePage

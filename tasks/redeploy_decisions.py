@@ -23,12 +23,12 @@ from moorage.operations.redeploy.selection import chosen
 from moorage.releases.release import Release
 from moorage.releases.states import SERVING, ReleaseState
 from moorage.spec import ModelSpec, OnDrift
+from tasks.analyze import resolve_untracked
 from tasks.compare import serving
 from tasks.context import ledger, settings
 from tasks.flow_task import flow_task
 from tasks.image import tracked_image
 from tasks.journal import mute_steps, step
-from tasks.resolve import resolve_untracked
 
 DECIDED = {
     OnDrift.NEVER: "left as they are",

@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from moorage.adapters.system.threads import in_thread
+from moorage.common.failures import Failure
 from moorage.releases.release import StepRecord
-from tasks.journal import Journal, failure_of
 
 NOT_TAKEN = "the collector did not take the trace of this run"
 
@@ -31,11 +31,17 @@ class EndedStep(NamedTuple):
     failure: str
 
 
-class EndedSteps:
-    """A listener that keeps the steps of a run."""
+class FlowTrace:
+    """A listener that keeps the steps of a run, and sends them as a trace when the run ends.
 
-    def __init__(self) -> None:
-        self.found: list[EndedStep] = []
+    Args:
+        name: Of the flow.
+        failure_of: The failure that an error of a flow stands for; None = none of ours.
+    """
+
+    def __init__(self, name: str, failure_of: Callable[[BaseException], Failure | None]) -> None:
+        self._name, self._failure_of = name, failure_of
+        self._steps: list[EndedStep] = []
 
     def started(self, step: str) -> None:
         """Nothing."""
@@ -45,35 +51,42 @@ class EndedSteps:
 
     def ended(self, record: StepRecord, error: BaseException | None) -> None:
         """Keep it."""
-        self.found.append(EndedStep(record, datetime.now(UTC), _cause_of(error)))
+        self._steps.append(EndedStep(record, datetime.now(UTC), self._cause_of(error)))
 
     def noted(self, text: str) -> None:
         """Nothing."""
 
+    @asynccontextmanager
+    async def sent(self, facts: Facts, tell: Callable[[str], None]) -> AsyncIterator[None]:
+        """Send the block as a trace when it ends, if the environment names a collector.
 
-@asynccontextmanager
-async def traced(journal: Journal, name: str, facts: Facts) -> AsyncIterator[None]:
-    """Send the block as a trace when it ends, if the environment names a collector.
+        A collector delays the end by `SEND_SECONDS` at most; one that does not answer at all by
+        `OTEL_EXPORTER_OTLP_TIMEOUT`, if that is less.
 
-    A collector delays the end by `SEND_SECONDS` at most; one that does not answer at all by
-    `OTEL_EXPORTER_OTLP_TIMEOUT`, if that is less.
-    """
-    if not any(map(os.environ.get, COLLECTOR)):
-        yield
-        return
-    steps, begun, failure = EndedSteps(), datetime.now(UTC), ""
-    journal.listeners.append(steps)
-    try:
-        yield
-    except BaseException as error:
-        failure = _cause_of(error)
-        raise
-    finally:
-        now = datetime.now(UTC)
-        whole = StepRecord(name=name, seconds=(now - begun).total_seconds())
-        run = EndedStep(whole, now, failure)
-        if problem := await _send_in_time(run, facts(), steps.found):
-            journal.tell(problem)
+        Args:
+            facts: Called at the end, for the attributes of the run.
+            tell: Called with why the trace was not sent.
+        """
+        if not any(map(os.environ.get, COLLECTOR)):
+            yield
+            return
+        begun, failure = datetime.now(UTC), ""
+        try:
+            yield
+        except BaseException as error:
+            failure = self._cause_of(error)
+            raise
+        finally:
+            now = datetime.now(UTC)
+            whole = StepRecord(name=self._name, seconds=(now - begun).total_seconds())
+            run = EndedStep(whole, now, failure)
+            if problem := await _send_in_time(run, facts(), self._steps):
+                tell(problem)
+
+    def _cause_of(self, error: BaseException | None) -> str:
+        """The cause of a failure, or the type of another error; their texts stay in the record."""
+        failure = self._failure_of(error) if error else None
+        return str(failure.cause) if failure else type(error).__name__ if error else ""
 
 
 async def _send_in_time(run: EndedStep, facts: dict[str, str], steps: Sequence[EndedStep]) -> str:
@@ -99,9 +112,3 @@ def _send(run: EndedStep, facts: dict[str, str], steps: Sequence[EndedStep]) -> 
     parts = [span(one, {"moorage.summary": one.record.summary}) for one in steps]
     taken = send_trace(span(run, facts), parts)
     return "" if taken else NOT_TAKEN
-
-
-def _cause_of(error: BaseException | None) -> str:
-    """The cause of a failure, or the type of another error; their texts stay in the record."""
-    failure = failure_of(error) if error else None
-    return str(failure.cause) if failure else type(error).__name__ if error else ""
