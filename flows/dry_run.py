@@ -20,6 +20,7 @@ from moorage.operations.reconcile.actions import ActionOutcome
 from moorage.operations.reconcile.cluster_state import ClusterState
 from moorage.operations.reconcile.decisions import decide
 from moorage.operations.redeploy.intent import Intent, Question, Redeployed, is_failure, summary
+from moorage.operations.redeploy.selection import Selection
 from moorage.placement.placement import Analyzed
 from moorage.policy.request import Submission
 from moorage.releases.release import Release
@@ -153,17 +154,11 @@ async def plan_reconcile(_: RunContext, fleet: Fleet) -> FlowResult[tuple[Action
 
 
 async def plan_redeployment(
-    _: RunContext,
-    names: list[str],
-    labels: dict[str, str],
-    fleet: Fleet,
-    files: str,
-    by_policy: bool,
-    force: bool,
+    _: RunContext, selection: Selection, fleet: Fleet
 ) -> FlowResult[list[Redeployed]]:
     """What redeploying would do with each model that is meant."""
-    fleet = await settled_fleet(fleet, files)
-    found = await find_intents(names, labels, fleet, files, by_policy=by_policy, force=force)
+    fleet = await settled_fleet(fleet, selection.files)
+    found = await find_intents(selection, fleet)
     ended = would_be(found)
     return FlowResult("Failed" if is_failure(ended) else "Completed", summary(ended), ended)
 
