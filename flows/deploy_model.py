@@ -268,7 +268,7 @@ async def start_replicas(
 async def carry_load(
     draft: ReleaseDraft, plan: LaunchPlan, placed: Placed, old: ReleaseRow | None
 ) -> None:
-    """Load a release as its spec asks, beside the one that it replaces where that still serves.
+    """Load a release as its spec asks, and the one that it replaces where that still serves.
 
     A rollback is not loaded: its release has served before, and is often wanted in a hurry.
 
@@ -278,8 +278,8 @@ async def carry_load(
     release, stopped = draft.release, placed.placement.stop_first
     if not placed.spec.readiness.acceptance or release.rolled_back_to:
         return
-    beside = None if stopped else old
-    outcome = await acceptance(placed.spec, placed.profile, plan, release.workloads, beside)
+    serves = None if stopped else old
+    outcome = await acceptance(placed.spec, placed.profile, plan, release.workloads, serves)
     draft.add(acceptance=outcome)
     must_carry(outcome)
 

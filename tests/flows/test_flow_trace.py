@@ -149,12 +149,12 @@ def test_a_collector_that_answers_without_end_is_left(
     monkeypatch: pytest.MonkeyPatch, misbehaviour: str, limit: float, expected: list[str]
 ) -> None:
     monkeypatch.setattr(flow_trace, "SEND_SECONDS", limit)
-    told = list[str]()
+    problems = list[str]()
     with HostileEngine(misbehaviour) as collector:
         monkeypatch.setenv(ENDPOINT, collector.url)
-        asyncio.run(asyncio.wait_for(trace_nothing(told), 15))
+        asyncio.run(asyncio.wait_for(trace_nothing(problems), 15))
         assert collector.requests == ["POST /v1/traces HTTP/1.1"]
-    assert told == expected
+    assert problems == expected
 
 
 def test_a_cancelled_run_waits_for_no_collector(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,7 +165,7 @@ def test_a_cancelled_run_waits_for_no_collector(monkeypatch: pytest.MonkeyPatch)
             asyncio.run(asyncio.wait_for(trace_nothing([]), 1))
 
 
-async def trace_nothing(told: list[str]) -> None:
+async def trace_nothing(problems: list[str]) -> None:
     trace = flow_trace.FlowTrace("nothing", failure_of)
-    async with trace.sent(dict, told.append):
+    async with trace.sent(dict, problems.append):
         pass

@@ -80,8 +80,8 @@ def read_config(directory: Path, *, trust_remote_code: bool) -> tuple[Config, st
 
 def _place(written: Config) -> Path:
     """Where the completed configuration is kept: it depends on nothing else."""
-    said = json.dumps([version("transformers"), _checked(written)], sort_keys=True)
-    return Settings().configs / f"{hashlib.sha256(said.encode()).hexdigest()}.json"
+    identity = json.dumps([version("transformers"), _checked(written)], sort_keys=True)
+    return Settings().configs / f"{hashlib.sha256(identity.encode()).hexdigest()}.json"
 
 
 def _kept(place: Path) -> Config | None:

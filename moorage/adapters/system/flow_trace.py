@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
@@ -23,12 +23,14 @@ Facts = Callable[[], dict[str, str]]
 """What is known of a run when it ends, by name."""
 
 
-class EndedStep(NamedTuple):
-    """A step, when it ended (UTC), and its failure; empty = it did not fail."""
+class Span(NamedTuple):
+    """A run, or a step of one. Times are UTC; `failure` is why it failed, empty = it did not."""
 
-    record: StepRecord
+    name: str
+    begun: datetime
     ended: datetime
-    failure: str
+    attributes: Mapping[str, str] = {}
+    failure: str = ""
 
 
 class FlowTrace:
@@ -41,7 +43,7 @@ class FlowTrace:
 
     def __init__(self, name: str, failure_of: Callable[[BaseException], Failure | None]) -> None:
         self._name, self._failure_of = name, failure_of
-        self._steps: list[EndedStep] = []
+        self._steps: list[Span] = []
 
     def started(self, step: str) -> None:
         """Nothing."""
@@ -51,7 +53,9 @@ class FlowTrace:
 
     def ended(self, record: StepRecord, error: BaseException | None) -> None:
         """Keep it."""
-        self._steps.append(EndedStep(record, datetime.now(UTC), self._cause_of(error)))
+        now, summary = datetime.now(UTC), {"moorage.summary": record.summary}
+        begun = now - timedelta(seconds=record.seconds)
+        self._steps.append(Span(record.name, begun, now, summary, self._cause_of(error)))
 
     def noted(self, text: str) -> None:
         """Nothing."""
@@ -77,10 +81,8 @@ class FlowTrace:
             failure = self._cause_of(error)
             raise
         finally:
-            now = datetime.now(UTC)
-            whole = StepRecord(name=self._name, seconds=(now - begun).total_seconds())
-            run = EndedStep(whole, now, failure)
-            if problem := await _send_in_time(run, facts(), self._steps):
+            run = Span(self._name, begun, datetime.now(UTC), facts(), failure)
+            if problem := await _send_in_time(run, self._steps):
                 tell(problem)
 
     def _cause_of(self, error: BaseException | None) -> str:
@@ -89,26 +91,19 @@ class FlowTrace:
         return str(failure.cause) if failure else type(error).__name__ if error else ""
 
 
-async def _send_in_time(run: EndedStep, facts: dict[str, str], steps: Sequence[EndedStep]) -> str:
+async def _send_in_time(run: Span, steps: Sequence[Span]) -> str:
     """Send a run and its steps; why they were not sent, empty = they were."""
     try:
         async with asyncio.timeout(SEND_SECONDS):
-            return await in_thread(_send, run, facts, steps)
+            return await in_thread(_send, run, steps)
     except TimeoutError:
         return NOT_TAKEN
 
 
-def _send(run: EndedStep, facts: dict[str, str], steps: Sequence[EndedStep]) -> str:
+def _send(run: Span, steps: Sequence[Span]) -> str:
     """The same, without a limit of time."""
     try:
-        from moorage.adapters.system.open_telemetry import Span, send_trace  # noqa: PLC0415  (an extra)
+        from moorage.adapters.system.open_telemetry import send_trace  # noqa: PLC0415  (an extra)
     except ImportError:
         return "no trace is sent: pip install 'moorage[otel]'"
-
-    def span(one: EndedStep, attributes: dict[str, str]) -> Span:
-        begun = one.ended - timedelta(seconds=one.record.seconds)
-        return Span(one.record.name, begun, one.ended, attributes, one.failure)
-
-    parts = [span(one, {"moorage.summary": one.record.summary}) for one in steps]
-    taken = send_trace(span(run, facts), parts)
-    return "" if taken else NOT_TAKEN
+    return "" if send_trace(run, steps) else NOT_TAKEN
