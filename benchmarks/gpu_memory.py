@@ -2,7 +2,8 @@
 
 Needs an NVIDIA GPU, and vLLM beside this Python. Models have the shapes of real ones and weights of
 zeros (`hollow_model.py`), so nothing is downloaded. Each is deployed, asked for a token, read
-(record, log, the driver's figures) and retired; `beside` is deployed while the one before serves.
+(record, log, the driver's figures) and retired; `beside` is deployed while the one before serves,
+and those with a `sleep_level` are put to sleep and woken.
 
     python -m benchmarks.gpu_memory [--cases NAME ...] [--seconds 480] [--out FILE]
 """
@@ -37,6 +38,7 @@ class Case:
         arguments: Engine arguments.
         mode: What it serves.
         beside: Deployed while the case before still serves.
+        sleep_level: How its engine sleeps; 0 = it is not put to sleep.
     """
 
     model: str
@@ -44,6 +46,7 @@ class Case:
     arguments: tuple[str, ...] = ()
     mode: str = "completion"
     beside: bool = False
+    sleep_level: int = 0
 
 
 CASES = {
@@ -52,7 +55,10 @@ CASES = {
     "embedding": Case("bge-base-en", 512, mode="embedding"),
     "eager": Case("llama-3.1-8b", 32768, ("--enforce-eager", "--kv-cache-dtype=fp8")),
     "window": Case("mistral-7b-v0.1", 16384),
-    "experts": Case("qwen3-30b-a3b", 8192, ("--enforce-eager",)),
+    "experts": Case("qwen3-30b-a3b", 8192),
+    "deep": Case("gemma-3-27b-text", 8192),
+    "sleeping": Case("qwen3-0.6b", 8192, sleep_level=1),
+    "emptied": Case("qwen3-0.6b", 8192, ("--enforce-eager",), sleep_level=2),
 }
 
 
@@ -107,8 +113,25 @@ class Place:
             "before": before,
             "after": used_bytes(),
             "processes": process_bytes(),
+            "asleep": self._sleep(name) if case.sleep_level else None,
             "record": json_or_text(self._moorage("show", name, "--json").stdout),
             "log": self._moorage("logs", name, "--tail", "4000").stdout,
+        }
+
+    def _sleep(self, name: str) -> dict[str, Any]:
+        """Put a model to sleep and wake it: what it keeps and claims meanwhile, and seconds."""
+        began = time.monotonic()
+        unloaded = self._moorage("unload", name)
+        asleep, processes = time.monotonic(), process_bytes()
+        fleet = json_or_text(self._moorage("fleet", "--json").stdout)
+        waking = time.monotonic()
+        loaded = self._moorage("load", name)
+        return {
+            "rc": [unloaded.returncode, loaded.returncode],
+            "seconds": [round(asleep - began, 1), round(time.monotonic() - waking, 1)],
+            "processes": processes,
+            "fleet": fleet,
+            "output": [unloaded.stdout, loaded.stdout],
         }
 
     def end(self) -> None:
@@ -126,7 +149,7 @@ class Place:
             env=self._environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT if words[0] == "deploy" else None,
+            stderr=subprocess.STDOUT if words[0] in ("deploy", "unload", "load") else None,
             text=True,
             timeout=DEPLOY_SECONDS + 60,
             check=False,
@@ -140,6 +163,7 @@ def a_spec(name: str, source: Path, case: Case) -> dict[str, Any]:
         "source": f"file://{source}",
         "mode": case.mode,
         "context": case.context,
+        "sleep_level": case.sleep_level,
         "engine": {"name": "vllm", "runtime": "process", "args": list(case.arguments)},
         "placement": {"accelerators": 1},
         "readiness": {"deadlines": {"load_seconds": DEPLOY_SECONDS}},

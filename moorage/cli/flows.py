@@ -15,13 +15,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from moorage.adapters.prefect.home_server import (
-    CLIENT_DEFAULTS,
-    kept_server,
-    may_know_a_server,
-    running_server,
-)
+from moorage.adapters.prefect.home_server import CLIENT_DEFAULTS, kept_server, running_server
 from moorage.adapters.prefect.new_database import provide_database
+from moorage.adapters.prefect.settings_files import may_know_a_server
 from moorage.adapters.system.settings import Settings
 from moorage.cli.fork_server import start_fork_server
 from moorage.cli.interruption import cancelled_by_sigterm, nothing_begun
@@ -64,7 +60,7 @@ def run_flow(
     """
     environment = dict(os.environ)
     _prepare_prefect()
-    with nothing_begun(as_json=as_json), _shown_start(as_json=as_json), _server():
+    with nothing_begun(as_json=as_json), _shown_start(as_json=as_json), _server() as elsewhere:
         # Importing Prefect takes longer than refusing a bad spec should.
         from flows.flow_context import with_result  # noqa: PLC0415
         from tasks.journal import listening  # noqa: PLC0415
@@ -80,7 +76,8 @@ def run_flow(
 
     # Prefect takes SIGTERM while a flow runs, undoes, and sends it again to whoever had it before.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with _later_ones_forked(environment), _prefect_failures(), channel_scope(Channel.CLI):
+    forked = _later_ones_forked(environment, elsewhere=elsewhere)
+    with forked, _prefect_failures(), channel_scope(Channel.CLI):
         if as_json:
             return asyncio.run(main())
         with StepPrinter(err) as printer, listening(printer), asking(printer.ask):
@@ -88,15 +85,20 @@ def run_flow(
 
 
 @contextmanager
-def _later_ones_forked(environment: Mapping[str, str]) -> Iterator[None]:
-    """Have later commands with these variables forked, where a server of this home runs."""
+def _later_ones_forked(environment: Mapping[str, str], *, elsewhere: bool) -> Iterator[None]:
+    """Have later commands with these variables forked, where a server of this home runs.
+
+    Args:
+        elsewhere: Whether flows run on another server, which lasts too.
+    """
     try:
         yield
     finally:
         settings = Settings()
         if settings.forked:
-            with suppress(OSError):  # it only makes them faster
-                start_fork_server(settings.root, environment)
+            with suppress(OSError, Failure):  # it only makes them faster
+                idle_seconds = settings.server_idle_seconds if elsewhere else None
+                start_fork_server(settings.root, environment, idle_seconds)
 
 
 @contextmanager
@@ -113,25 +115,27 @@ def _shown_start(*, as_json: bool) -> Iterator[None]:
 
 
 @contextmanager
-def _server() -> Iterator[None]:
+def _server() -> Iterator[bool]:
     """Sign in to the server once the block has imported the flow; it may start meanwhile.
 
-    It starts before Prefect is imported, which takes as long, unless Prefect may know another.
+    It starts before Prefect is imported, which takes as long, unless Prefect may know another;
+    yields whether it does.
     """
     settings = Settings()
     with ThreadPoolExecutor(1) as beside:
         start = partial(beside.submit, kept_server, settings.root, settings.server_idle_seconds)
         kept = settings.server == "kept"
-        starting = start() if kept and not may_know_a_server(Path.cwd()) else None
+        starting = start() if kept and not may_know_a_server(Path.cwd(), os.environ) else None
         from prefect.settings import get_current_settings  # noqa: PLC0415  (imports Prefect)
 
-        if get_current_settings().api.url or not kept:
-            yield
+        elsewhere = bool(get_current_settings().api.url)
+        if elsewhere or not kept:
+            yield elsewhere
             from moorage.adapters.prefect.api_login import sign_in  # noqa: PLC0415  (as above)
 
             return sign_in()
         starting = starting or start()
-        yield
+        yield False
         from moorage.adapters.prefect.api_login import use_kept_server  # noqa: PLC0415  (as above)
 
         use_kept_server(starting.result())

@@ -1,11 +1,12 @@
 """The process that commands are forked off: it has imported what takes seconds to import.
 
-    python -m moorage.cli.fork_server HOME PID LOCK
+    python -m moorage.cli.fork_server HOME PID LOCK IDLE_SECONDS
 
-A command that ran a flow starts it at its end where a Prefect server of this home runs, with which
-it ends. It listens in the home's private folder, to processes of its own user in the same
-surroundings. One that finds other code than it has imported ends at once. Each fork imports the
-command itself, which looks at the terminal meanwhile.
+A command that ran a flow on a lasting Prefect server starts it at its end. It ends with the server
+of this home, or, where flows run on another one, once nobody has used it for a while. It listens in
+the home's private folder, to processes of its own user in the same surroundings. One that finds
+other code than it has imported ends at once. Each fork imports the command itself, which looks at
+the terminal meanwhile.
 """
 
 import contextlib
@@ -27,12 +28,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO
 
-from moorage.adapters.files.safe_files import open_private
+from moorage.adapters.files.safe_files import open_private, provide_private_folder
 from moorage.adapters.prefect.home_server import CLIENT_DEFAULTS, running_server
 from moorage.adapters.system.garbage import look_for_garbage_rarely
 from moorage.adapters.system.surroundings import surroundings
 from moorage.cli.forked import FOLDER, SOCKET
-from moorage.cli.forked_command import become, leave
+from moorage.cli.forked_command import EarlySettings, become, leave
 
 MODULES = (
     *("flows.apply_models", "flows.deploy_model", "flows.dry_run", "flows.redeploy_models"),
@@ -44,6 +45,9 @@ MODULES = (
 
 OURS = [Path(__file__).parents[2] / name for name in ("moorage", "flows", "tasks")]
 LOCK, LOG = "commands.lock", "commands.log"
+NOBODY = 0
+"""No process of this home: flows run on a server elsewhere."""
+
 LOCK_SECONDS, POLL_SECONDS = 1.0, 0.01
 SETTLED_SECONDS = 60.0
 """A process that is younger is not replaced: several commands may end at the same time."""
@@ -52,24 +56,33 @@ CREDENTIALS = struct.Struct("3i")
 """What Linux says of the other end of a socket: process, user, group."""
 
 
-def start_fork_server(home: Path, environment: Mapping[str, str]) -> None:
+def start_fork_server(
+    home: Path, environment: Mapping[str, str], idle_seconds: float | None
+) -> None:
     """Start the process for commands with these variables, unless it or no Prefect server runs.
 
     One that did not take the command of this process is replaced.
 
+    Args:
+        idle_seconds: When it ends where flows run on a server that is not of this home; None = they
+            do not.
+
     Raises:
         OSError: When it cannot be started.
+        Failure: `BAD_SETTING` when the home is somebody else's.
     """
-    if not (home / FOLDER).is_dir():
+    server = running_server(home)
+    if server is None and idle_seconds is None:
         return
+    provide_private_folder(home / FOLDER)
     with open_private(home / FOLDER / LOCK, "a+") as lock:
-        server = running_server(home) if _take(lock) or _take_from_other(lock) else None
-        if server is None:
+        if not _take(lock) and not _take_from_other(lock):
             return
-        number = lock.fileno()
+        pid, number = server.process.pid if server else NOBODY, lock.fileno()
+        words = map(str, (home, pid, number, idle_seconds or 0))
         with open_private(home / FOLDER / LOG, "w") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", __name__, *map(str, (home, server.process.pid, number))],
+                [sys.executable, "-m", __name__, *words],
                 env=dict(environment),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -90,16 +103,26 @@ def fork_server_process(home: Path) -> int:
         return 0
 
 
-def main(home: Path, server: int, lock: int) -> None:
-    """Fork commands until a process ends, or the code on the disk changes.
+def stop_fork_server(home: Path) -> None:
+    """End the process that forks the commands of this home; those that run go on."""
+    if process := fork_server_process(home):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, signal.SIGTERM)
+
+
+def main(home: Path, server: int, lock: int, idle_seconds: float) -> None:
+    """Fork commands until a process ends or nobody comes, or the code on the disk changes.
 
     Args:
+        server: The process, or `NOBODY`.
         lock: File descriptor of the lock, which this process has.
+        idle_seconds: How long it waits for somebody where there is no process.
     """
-    environment, code = dict(os.environ), _code()
+    early, code = EarlySettings.of(os.environ, Path.cwd()), _code()
     os.set_inheritable(lock, False)
     _import_all()
-    ForkServer(home / FOLDER / SOCKET, lock, environment, code).run(server)
+    forking = ForkServer(home / FOLDER / SOCKET, lock, early, code)
+    forking.run(server, None if server else idle_seconds)
 
 
 class ForkServer:
@@ -108,15 +131,15 @@ class ForkServer:
     Args:
         address: Where it listens.
         lock: Given back once it takes no more orders.
-        environment: The variables with which all was imported.
+        early: The settings with which all was imported.
         code: As of `_code`, from before.
     """
 
     def __init__(
-        self, address: Path, lock: int, environment: Mapping[str, str], code: tuple[int, ...]
+        self, address: Path, lock: int, early: EarlySettings, code: tuple[int, ...]
     ) -> None:
         self._address, self._lock = address, lock
-        self._environment, self._code = environment, code
+        self._early, self._code = early, code
         self._surroundings = surroundings(os.getpid())
         self._commands: dict[int, socket.socket] = {}
         self._events, self._signals = select.epoll(), _heard(signal.SIGTERM, signal.SIGCHLD)
@@ -126,17 +149,25 @@ class ForkServer:
             self._listening.bind(address.name)
         self._listening.listen()
 
-    def run(self, server: int) -> None:
-        """Take orders until a process ends; then wait for the commands that still run."""
-        ending = os.pidfd_open(server)
-        for number in (ending, self._signals, self._listening.fileno()):
+    def run(self, server: int, idle_seconds: float | None) -> None:
+        """Take orders until a process ends; then wait for the commands that still run.
+
+        Args:
+            server: The process, or `NOBODY`.
+            idle_seconds: How long to wait for an order while no command runs. None = for ever.
+        """
+        ending = os.pidfd_open(server) if server else None
+        for number in filter(None, (ending, self._signals, self._listening.fileno())):
             self._events.register(number, select.EPOLLIN)
         while self._is_open or self._commands:
-            for number, _ in self._events.poll():
+            happened = self._events.poll(None if self._commands else idle_seconds)
+            if not happened:
+                self._close()
+            for number, _ in happened:
                 if self._is_open and number == self._listening.fileno():
                     self._accept()
                 elif number == ending:
-                    self._events.unregister(ending)
+                    self._events.unregister(number)
                     self._close()
                 elif number == self._signals:
                     if signal.SIGTERM in os.read(self._signals, signal.NSIG):
@@ -168,7 +199,7 @@ class ForkServer:
             self._events.register(connection, select.EPOLLRDHUP)
         else:
             self._forget()
-            become(connection, self._environment)
+            become(connection, self._early)
 
     def _may_order(self, connection: socket.socket) -> bool:
         """Whether the other end is a process of this user in the same surroundings."""
@@ -271,4 +302,5 @@ def _holder(lock: IO[str]) -> int:
 
 
 if __name__ == "__main__":
-    leave(partial(main, Path(sys.argv[1]), *map(int, sys.argv[2:])))
+    _, given, pid, descriptor, seconds = sys.argv
+    leave(partial(main, Path(given), int(pid), int(descriptor), float(seconds)))

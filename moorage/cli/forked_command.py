@@ -9,9 +9,12 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn, TextIO, cast
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn, Self, TextIO, cast
 
 from moorage.adapters.prefect.home_server import CLIENT_DEFAULTS
+from moorage.adapters.prefect.settings_files import FileSettings, settings_in_files
 from moorage.cli import forked
 from moorage.cli.forked import ACCEPTED, HANDED_ON, HEADER_BYTES
 
@@ -28,16 +31,37 @@ FILES = 4
 """That come with an order: standard input, output and error, and the current folder."""
 
 
-def become(connection: socket.socket, environment: Mapping[str, str]) -> NoReturn:
+@dataclass(frozen=True)
+class EarlySettings:
+    """What is read while modules are imported.
+
+    Attributes:
+        variables: Of the environment.
+        prefect: Of Prefect's files.
+    """
+
+    variables: Mapping[str, str]
+    prefect: FileSettings
+
+    @classmethod
+    def of(cls, environment: Mapping[str, str], folder: Path) -> Self:
+        """Those of a command with these variables in this folder."""
+        found = {name: value for name, value in environment.items() if name.startswith(EARLY)}
+        return cls({**CLIENT_DEFAULTS, **found}, settings_in_files(folder, environment))
+
+
+def become(connection: socket.socket, early: EarlySettings) -> NoReturn:
     """Run the command that comes on a connection, unless it wants what was imported otherwise.
 
     Args:
-        environment: The variables with which all was imported.
+        early: The settings with which all was imported.
     """
     os.setsid()
     connection.settimeout(ORDER_SECONDS)
     order, files = _received(connection)
-    if not _is_for_us(order, environment):
+    folder = Path(f"/proc/self/fd/{files[-1]}")
+    same_code = order["code"] == [sys.executable, forked.__file__]
+    if not same_code or EarlySettings.of(order["environment"], folder) != early:
         os._exit(0)
     _take(files)
     os.umask(order["umask"])
@@ -70,16 +94,6 @@ def _received(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
         os._exit(0)
     with connection.makefile("rb") as content:
         return json.loads(content.read(size)), files
-
-
-def _is_for_us(order: Mapping[str, Any], environment: Mapping[str, str]) -> bool:
-    same_code = order["code"] == [sys.executable, forked.__file__]
-    return same_code and _early(order["environment"]) == _early(environment)
-
-
-def _early(environment: Mapping[str, str]) -> dict[str, str]:
-    found = {name: value for name, value in environment.items() if name.startswith(EARLY)}
-    return {**CLIENT_DEFAULTS, **found}
 
 
 def _take(files: list[int]) -> None:

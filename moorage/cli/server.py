@@ -9,7 +9,7 @@ import typer
 from moorage.adapters.prefect.home_server import running_server, server_log, stop_server
 from moorage.adapters.system.settings import Settings
 from moorage.cli.commands import Commands
-from moorage.cli.fork_server import fork_server_process
+from moorage.cli.fork_server import fork_server_process, stop_fork_server
 from moorage.cli.options import AsJson
 from moorage.cli.output import print_answer, say
 from moorage.common.failures import Cause, Failure
@@ -24,20 +24,21 @@ app = Commands(
 @app.command()
 def status(as_json: AsJson = False) -> None:
     """Show whether it runs, where, and since when."""
-    found = running_server(Settings().root)
+    found, forking = running_server(Settings().root), fork_server_process(Settings().root)
+    forked = f"\nCommands are forked off process {forking}." if forking else ""
     if found is None:
         text = "No server runs. The next command that changes something starts one."
-        return print_answer({"running": False}, text, as_json=as_json)
+        if forking:
+            text = "No server of this home runs: flows run on another one."
+        none = {"running": False, "forking_pid": forking or None}
+        return print_answer(none, text + forked, as_json=as_json)
     begun = datetime.fromtimestamp(psutil.Process(found.process.pid).create_time(), UTC)
     age = human_seconds((datetime.now(UTC) - begun).total_seconds())
     content = {"running": True, "url": found.url, "pid": found.process.pid, "since": begun}
     whose = "kept for commands" if found.kept else "of `moorage serve`"
     text = f"{found.url} (process {found.process.pid}, for {age}, {whose})"
-    forking = fork_server_process(Settings().root)
-    if forking:
-        text += f"\nCommands are forked off process {forking}."
     more = {"kept": found.kept, "forking_pid": forking or None}
-    return print_answer({**content, **more}, text, as_json=as_json)
+    return print_answer({**content, **more}, text + forked, as_json=as_json)
 
 
 @app.command()
@@ -62,10 +63,13 @@ def logs(
 
 @app.command()
 def stop(as_json: AsJson = False) -> None:
-    """End it. Flows that run end as in an outage; the next command starts it again."""
-    found = stop_server(Settings().root)
+    """End it, and what forks commands. Flows end as in an outage; the next command starts it."""
+    home = Settings().root
+    found, forking = stop_server(home), fork_server_process(home)
     if found and not found.kept:
         detail = f"{found.url} is the server of `moorage serve` (process {found.process.pid})"
         raise Failure(Cause.BAD_SETTING, detail, suggestion="It ends with `moorage serve`.")
-    text = f"ended {found.url}" if found else "No server runs."
-    print_answer({"stopped": found.url if found else None}, text, as_json=as_json)
+    stop_fork_server(home)
+    content = {"stopped": found.url if found else None, "forking_pid": forking or None}
+    names = [found.url] if found else [f"process {forking}, which forked commands"] * bool(forking)
+    print_answer(content, f"ended {names[0]}" if names else "No server runs.", as_json=as_json)

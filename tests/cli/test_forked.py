@@ -19,7 +19,13 @@ import pytest
 from moorage.adapters.ledger.locks import Owner
 from moorage.adapters.prefect.home_server import RunningServer
 from moorage.cli import fork_server
-from moorage.cli.fork_server import LOCK, fork_server_process, start_fork_server
+from moorage.cli.fork_server import (
+    LOCK,
+    NOBODY,
+    fork_server_process,
+    start_fork_server,
+    stop_fork_server,
+)
 from moorage.cli.forked import LOST
 from tests.waiting import until
 
@@ -34,7 +40,8 @@ WITHOUT_IMPORTS = """
 import sys
 from moorage.cli import fork_server
 fork_server._import_all = lambda: {}
-fork_server.main(fork_server.Path(sys.argv[1]), *map(int, sys.argv[2:]))
+folder, server, lock, idle_seconds = sys.argv[1:]
+fork_server.main(fork_server.Path(folder), int(server), int(lock), float(idle_seconds))
 """
 """Forks at once, after something else than the imports."""
 
@@ -42,7 +49,7 @@ fork_server.main(fork_server.Path(sys.argv[1]), *map(int, sys.argv[2:]))
 class Home:
     """A home with a process that forks its commands."""
 
-    def __init__(self, folder: Path, *program: str) -> None:
+    def __init__(self, folder: Path, *program: str, idle_seconds: float | None = None) -> None:
         self.folder, self.api = folder, folder / "home" / "api"
         self.api.mkdir(parents=True, mode=0o700)
         own = {"MOORAGE_HOME": str(folder / "home"), "MOORAGE_FORKED": "1"}
@@ -51,7 +58,8 @@ class Home:
         self.prefect_server = subprocess.Popen(["sleep", "1000"])
         with (self.api / LOCK).open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            words = map(str, (folder / "home", self.prefect_server.pid, lock.fileno()))
+            server = self.prefect_server.pid if idle_seconds is None else NOBODY
+            words = map(str, (folder / "home", server, lock.fileno(), idle_seconds or 0))
             self.forking = subprocess.Popen(
                 [sys.executable, *(program or ("-m", "moorage.cli.fork_server")), *words],
                 env=self.environment,
@@ -135,6 +143,15 @@ def test_it_has_the_callers_folder_variables_umask_and_input(home: Home, tmp_pat
     assert "nowhere" in output
 
 
+def test_another_folder_where_prefect_has_other_settings_is_not_forked(
+    home: Home, tmp_path: Path
+) -> None:
+    (tmp_path / "pyproject.toml").write_text('[project]\ndependencies = ["prefect"]\n')
+    assert home.run("--version", cwd=tmp_path)[::2] == (0, True)
+    (tmp_path / "prefect.toml").write_text('api.url = "http://127.0.0.1:1/api"\n')
+    assert home.run("--version", cwd=tmp_path)[::2] == (0, False)
+
+
 def fewer_files() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (500, 500))
 
@@ -213,26 +230,38 @@ def test_where_the_forking_process_is_killed_the_command_goes_on(tmp_path: Path)
         home.close()
 
 
-def test_it_is_started_once_and_only_beside_a_server(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_it_is_started_once_and_only_where_flows_run_on_a_lasting_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, elsewhere: bool
 ) -> None:
+    kept = RunningServer(url="http://127.0.0.1:1/api", process=Owner.of(os.getpid()))
     monkeypatch.setattr(fork_server, "running_server", lambda _: None)
-    start_fork_server(tmp_path, os.environ)
-    (tmp_path / "api").mkdir()
-    start_fork_server(tmp_path, os.environ)
+    start_fork_server(tmp_path, os.environ, None)
     assert fork_server_process(tmp_path) == 0
 
-    kept = RunningServer(url="http://127.0.0.1:1/api", process=Owner.of(os.getpid()))
-    monkeypatch.setattr(fork_server, "running_server", lambda _: kept)
+    monkeypatch.setattr(fork_server, "running_server", lambda _: None if elsewhere else kept)
     for _ in range(3):
-        start_fork_server(tmp_path, os.environ)
+        start_fork_server(tmp_path, os.environ, 60 if elsewhere else None)
     (started,) = (
         one for one in psutil.Process().children() if str(tmp_path) in " ".join(one.cmdline())
     )
     assert fork_server_process(tmp_path) == started.pid
-    started.kill()
+    stop_fork_server(tmp_path)
     started.wait()
     assert fork_server_process(tmp_path) == 0
+
+
+def test_one_for_a_server_elsewhere_ends_when_nobody_comes(tmp_path: Path) -> None:
+    home = Home(tmp_path, "-c", WITHOUT_IMPORTS.format("None"), idle_seconds=3)
+    try:
+        command = home.begin("plan", "-", stdin=subprocess.PIPE)
+        (forked,) = until(home.commands)
+        await_reading(home, command)
+        command.communicate(SPEC)
+        assert home.forking.wait(20) == 0
+        assert not forked.is_running()
+    finally:
+        home.close()
 
 
 def test_one_whose_code_has_changed_since_ends(tmp_path: Path) -> None:

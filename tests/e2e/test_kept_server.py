@@ -84,7 +84,7 @@ def test_the_server_is_kept_killed_and_started_anew(
     assert server_of(alone).process != server.process
     alone.run("retire", alone.named("tiny"))
     assert alone.run("server", "stop").stdout.startswith("ended http://127.0.0.1:")
-    assert alone.json("server", "status") == {"running": False}
+    assert alone.json("server", "status") == {"running": False, "forking_pid": None}
     until(lambda: not _servers(alone))
 
 

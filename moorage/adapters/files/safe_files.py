@@ -142,11 +142,7 @@ def write_private(path: Path, text: str, *, over: bool) -> bool:
         Failure: `BAD_SETTING` when its folder is somebody else's; `STORE_UNWRITABLE`.
     """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        facts = path.parent.lstat()
-        if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.geteuid():
-            raise unsafe(path.parent, "is not a folder of this user")
-        path.parent.chmod(0o700)
+        provide_private_folder(path.parent)
         # Made for this user alone.
         descriptor, draft = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         with os.fdopen(descriptor, "w") as file:
@@ -163,6 +159,20 @@ def write_private(path: Path, text: str, *, over: bool) -> bool:
         return True
     except OSError as error:
         raise Failure(Cause.STORE_UNWRITABLE, f"{path}: {error.strerror}") from None
+
+
+def provide_private_folder(path: Path) -> None:
+    """Make a folder that only this user can enter, or narrow the one that is there.
+
+    Raises:
+        OSError: When it cannot be made.
+        Failure: `BAD_SETTING` when it is somebody else's.
+    """
+    path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    facts = path.lstat()
+    if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.geteuid():
+        raise unsafe(path, "is not a folder of this user")
+    path.chmod(0o700)
 
 
 def unsafe(path: Path, what: str) -> Failure:

@@ -39,10 +39,7 @@ HOST, PORT = "127.0.0.1", 4200
 START_SECONDS = 120.0
 STOP_SECONDS = 30.0
 POLL_SECONDS = 0.05
-
-API_VARIABLES = ("PREFECT_API_URL", "PREFECT_PROFILE", "PREFECT_PROFILES_PATH")
-SETTINGS_FILES = (".env", "prefect.toml", "pyproject.toml")
-"""Where Prefect finds the address of an API, besides the profiles in its home."""
+LINE_BYTES = 1000
 
 QUIET = {
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
@@ -171,16 +168,6 @@ def kept_server(home: Path, idle_seconds: float) -> RunningServer:
         raise Failure(Cause.SERVER_UNAVAILABLE, detail) from None
 
 
-def may_know_a_server(folder: Path) -> bool:
-    """Whether Prefect's settings may name an API, for a command in this folder.
-
-    These are the places where Prefect 3.8 looks for settings; to ask it takes seconds.
-    """
-    home = Path(os.environ.get("PREFECT_HOME", "~/.prefect")).expanduser()
-    files = (*(folder / name for name in SETTINGS_FILES), home / "profiles.toml")
-    return any(map(os.environ.get, API_VARIABLES)) or any(file.exists() for file in files)
-
-
 def running_server(home: Path) -> RunningServer | None:
     """The server of this home that answers now, also that of `moorage serve`; None = none does."""
     server = _recorded(home)
@@ -249,11 +236,18 @@ def _await(server: RunningServer, home: Path) -> None:
             stop_server(home)
             raise Failure(
                 Cause.SERVER_UNAVAILABLE,
-                f"Prefect's server did not start; its log is {server_log(home)}",
-                suggestion="`moorage server logs` shows why. With `moorage --ephemeral` a command"
+                f"Prefect's server did not start: {_last_line(server_log(home))}",
+                suggestion="`moorage server logs` shows more. With `moorage --ephemeral` a command"
                 " starts a server of its own instead.",
             )
         time.sleep(POLL_SECONDS)
+
+
+def _last_line(log: Path) -> str:
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - LINE_BYTES))
+        lines = file.read(LINE_BYTES).decode(errors="replace").split("\n")
+    return next((line.strip() for line in reversed(lines) if line.strip()), "its log is empty")
 
 
 def _answers(server: RunningServer) -> bool:

@@ -70,12 +70,14 @@ class Settings(BaseModel):
         " started in the background and kept for later commands, or one for each command.",
     )
     server_idle_seconds: float = Field(
-        3600, gt=0, description="When the kept server ends: so long after the last request."
+        3600,
+        gt=0,
+        description="When the kept server ends: so long after the last request. Also when the"
+        " process ends that forks commands for a server elsewhere.",
     )
     forked: bool = Field(
         True,
-        description="Whether commands are forked off a process that has imported what they need; it"
-        " is there while a Prefect server of this home is.",
+        description="Whether commands are forked off a process that has imported what they need.",
     )
     serve_hosts: str = Field(
         "",

@@ -14,7 +14,6 @@ import pytest
 from prefect.settings import (
     PREFECT_API_AUTH_STRING,
     PREFECT_API_URL,
-    Settings,
     temporary_settings,
 )
 
@@ -24,7 +23,6 @@ from moorage.adapters.prefect.home_server import (
     find_login,
     forget_server,
     login_for,
-    may_know_a_server,
     provide_login,
     record_server,
     running_server,
@@ -45,40 +43,6 @@ def port() -> Iterator[int]:
     """A port at which this process listens."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         yield listening.getsockname()[1]
-
-
-class TestOtherServer:
-    URL = "https://prefect.example.com/api"
-    FILES = {
-        ".env": f"PREFECT_API_URL={URL}",
-        "prefect.toml": f'api.url = "{URL}"',
-        "pyproject.toml": f'[tool.prefect]\napi.url = "{URL}"',
-        "home/profiles.toml": f'active = "team"\n[profiles.team]\nPREFECT_API_URL = "{URL}"',
-    }
-
-    @pytest.fixture(autouse=True)
-    def folder(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-        """Where the command runs; Prefect's home is in it."""
-        for name in [name for name in os.environ if name.startswith("PREFECT_")]:
-            monkeypatch.delenv(name)
-        (tmp_path / "home").mkdir()
-        monkeypatch.setenv("PREFECT_HOME", str(tmp_path / "home"))
-        monkeypatch.chdir(tmp_path)
-        return tmp_path
-
-    def test_without_any_setting_there_is_none(self, folder: Path) -> None:
-        assert Settings().api.url is None
-        assert not may_know_a_server(folder)
-
-    @pytest.mark.parametrize("name", FILES)
-    def test_each_file_that_prefect_reads_is_known(self, folder: Path, name: str) -> None:
-        (folder / name).write_text(self.FILES[name])
-        assert Settings().api.url == self.URL
-        assert may_know_a_server(folder)
-
-    def test_so_is_the_variable(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("PREFECT_API_URL", self.URL)
-        assert may_know_a_server(folder)
 
 
 class TestFile:

@@ -1,0 +1,56 @@
+"""Where Prefect finds its settings; to ask Prefect itself takes seconds.
+
+These are the places of Prefect 3.8 (`prefect/settings/sources.py`): variables, files of the folder
+in which a command runs, and the profiles in its home.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from moorage.adapters.files.safe_files import read_small
+
+VARIABLES = ("PREFECT_API_URL", "PREFECT_PROFILE", "PREFECT_PROFILES_PATH")
+"""Those that may name the address of an API."""
+
+FILES = (".env", "prefect.toml", "pyproject.toml")
+FILE_BYTES = 1 << 20
+"""What is read of a file; of one that is longer or cannot be read, nothing is known."""
+
+FileSettings = tuple[str | None, ...]
+"""What each file says; None = there is none, or it says nothing of Prefect."""
+
+
+def may_know_a_server(folder: Path, environment: Mapping[str, str]) -> bool:
+    """Whether Prefect's settings may name an API, for a command in this folder."""
+    if any(map(environment.get, VARIABLES)):
+        return True
+    return any(one is not None for one in settings_in_files(folder, environment))
+
+
+def settings_in_files(folder: Path, environment: Mapping[str, str]) -> FileSettings:
+    """What files tell Prefect, for a command in this folder with these variables."""
+    profiles = Path(environment.get("PREFECT_PROFILES_PATH") or _home(environment, "profiles.toml"))
+    return tuple(_settings(path) for path in (*(folder / name for name in FILES), profiles))
+
+
+def _home(environment: Mapping[str, str], name: str) -> Path:
+    return Path(environment.get("PREFECT_HOME") or "~/.prefect").expanduser() / name
+
+
+def _settings(path: Path) -> str | None:
+    if not path.is_file():
+        return None
+    try:
+        content = read_small(path, FILE_BYTES).decode(errors="replace")
+    except OSError:
+        return ""
+    if path.name != FILES[-1]:
+        return content
+    if "prefect" not in content:
+        return None
+    with suppress(tomllib.TOMLDecodeError):
+        tools = tomllib.loads(content).get("tool", {})
+        return repr(tools["prefect"]) if "prefect" in tools else None
+    return content
