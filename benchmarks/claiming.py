@@ -97,9 +97,9 @@ def _measure_peer(python: str, fleet: FleetSnapshot) -> float:
         }
         for host in fleet.hosts
     ]
-    asked = json.dumps({"bytes": needed, "hosts": hosts})
+    question = json.dumps({"bytes": needed, "hosts": hosts})
     command = [python, str(Path(__file__).with_name("gpustack_selector.py"))]
-    answer = subprocess.run(command, input=asked, capture_output=True, text=True, check=True)
+    answer = subprocess.run(command, input=question, capture_output=True, text=True, check=True)
     return float(min(json.loads(answer.stdout.splitlines()[-1])["ms"]))
 
 

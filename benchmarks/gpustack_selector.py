@@ -50,18 +50,18 @@ class Selector(VLLMResourceFitSelector):  # type: ignore[misc]  # not installed 
 
 async def main() -> None:
     """Read, measure and print."""
-    asked = json.load(sys.stdin)
-    workers = [_worker(at, host) for at, host in enumerate(asked["hosts"], 1)]
+    question = json.load(sys.stdin)
+    workers = [_worker(at, host) for at, host in enumerate(question["hosts"], 1)]
     instances = [
         _instance(at, int(index), held)
-        for at, host in enumerate(asked["hosts"], 1)
+        for at, host in enumerate(question["hosts"], 1)
         for index, held in host["held"].items()
     ]
     model = Model(
         name="bench",
         source="local_path",
         local_path="/models/bench",
-        env={"GPUSTACK_MODEL_VRAM_CLAIM": str(asked["bytes"])},
+        env={"GPUSTACK_MODEL_VRAM_CLAIM": str(question["bytes"])},
         cluster_id=1,
     )
     runs = []

@@ -12,12 +12,12 @@ from prefect.states import Completed, Failed
 from pydantic import Field
 
 from flows import subflows
-from flows.fleet_parameter import THIS_MACHINE, FleetParameter
 from flows.flow_context import NO_RESULT, keep_result, requested_run
 from moorage.adapters.system.threads import in_thread
 from moorage.inventory.fleet import Fleet
 from moorage.operations.history.desired import Applied
 from moorage.releases.requester import Claim
+from moorage.reports.form_schema import THIS_MACHINE, FleetParameter
 from moorage.reports.operations_report import applied_document
 from moorage.spec import ModelSpec, Name
 from tasks.artifacts import show_markdown

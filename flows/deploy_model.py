@@ -12,7 +12,6 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from flows.dry_run import ReleaseSource, require_approval, unchanged
-from flows.fleet_parameter import THIS_MACHINE, FleetParameter
 from flows.flow_context import NO_RESULT, FlowContext, ending, flow_context, keep_result
 from moorage.adapters.prefect.task_runner import task_runner
 from moorage.adapters.system.threads import run_shielded, run_uninterrupted
@@ -30,6 +29,7 @@ from moorage.releases.release import Release
 from moorage.releases.release_row import ReleaseRow, replaceable
 from moorage.releases.requester import Claim
 from moorage.releases.states import ReleaseState
+from moorage.reports.form_schema import THIS_MACHINE, FleetParameter
 from moorage.spec import ModelSpec
 from tasks.acceptance import acceptance, must_carry
 from tasks.compare import serving, sole_flow, superseded_since
@@ -268,7 +268,7 @@ async def start_replicas(
 async def carry_load(
     draft: ReleaseDraft, plan: LaunchPlan, placed: Placed, old: ReleaseRow | None
 ) -> None:
-    """Load a release as its spec asks, beside the one that it replaces where that still serves.
+    """Load a release as its spec asks, and the one that it replaces where that still serves.
 
     A rollback is not loaded: its release has served before, and is often wanted in a hurry.
 
@@ -278,8 +278,8 @@ async def carry_load(
     release, stopped = draft.release, placed.placement.stop_first
     if not placed.spec.readiness.acceptance or release.rolled_back_to:
         return
-    beside = None if stopped else old
-    outcome = await acceptance(placed.spec, placed.profile, plan, release.workloads, beside)
+    serves = None if stopped else old
+    outcome = await acceptance(placed.spec, placed.profile, plan, release.workloads, serves)
     draft.add(acceptance=outcome)
     must_carry(outcome)
 

@@ -20,6 +20,7 @@ from moorage.operations.reconcile.actions import ActionOutcome
 from moorage.operations.reconcile.cluster_state import ClusterState
 from moorage.operations.reconcile.decisions import decide
 from moorage.operations.redeploy.intent import Intent, Question, Redeployed, is_failure, summary
+from moorage.operations.redeploy.selection import Selection
 from moorage.placement.placement import Analyzed
 from moorage.policy.request import Submission
 from moorage.releases.release import Release
@@ -27,10 +28,9 @@ from moorage.releases.release_row import ReleaseRow, replaceable
 from moorage.reports.operations_report import changing, reconcile_summary
 from moorage.spec import Approval, ModelSpec, OnDrift
 from moorage.spec.patterns import AUTO_FILES
-from tasks.choose_files import choose_files, find_quantizations
+from tasks.analyze import choose_files, derive, find_quantizations, resolve
 from tasks.compare import serving
 from tasks.context import ledger
-from tasks.derive import derive
 from tasks.image import choose_image, image_drift
 from tasks.journal import Journal, separate_journal
 from tasks.observe_fleet import observe_fleet
@@ -47,7 +47,6 @@ from tasks.policy import (
 )
 from tasks.redeploy_decisions import find_intents
 from tasks.release import ReleaseDraft, approval_page, publish_plan
-from tasks.resolve import resolve
 from tasks.survey import survey_without_abandoned
 
 
@@ -155,17 +154,11 @@ async def plan_reconcile(_: RunContext, fleet: Fleet) -> FlowResult[tuple[Action
 
 
 async def plan_redeployment(
-    _: RunContext,
-    names: list[str],
-    labels: dict[str, str],
-    fleet: Fleet,
-    files: str,
-    by_policy: bool,
-    force: bool,
+    _: RunContext, selection: Selection, fleet: Fleet
 ) -> FlowResult[list[Redeployed]]:
     """What redeploying would do with each model that is meant."""
-    fleet = await settled_fleet(fleet, files)
-    found = await find_intents(names, labels, fleet, files, by_policy=by_policy, force=force)
+    fleet = await settled_fleet(fleet, selection.files)
+    found = await find_intents(selection, fleet)
     ended = would_be(found)
     return FlowResult("Failed" if is_failure(ended) else "Completed", summary(ended), ended)
 

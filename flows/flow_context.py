@@ -29,10 +29,10 @@ from prefect.utilities import callables
 from pydantic import SerializerFunctionWrapHandler, model_serializer
 
 from flows.dry_run import RunContext
-from flows.flow_trace import traced
 from moorage.adapters.ledger.transitions import Author, writing_as
 from moorage.adapters.prefect.events import emit_transition
 from moorage.adapters.prefect.termination import cancelled_by_sigterm
+from moorage.adapters.system.flow_trace import FlowTrace
 from moorage.adapters.system.process import command_line_user
 from moorage.adapters.system.threads import variable_scope
 from moorage.common.failures import Failure
@@ -85,11 +85,12 @@ class FlowContext(RunContext):
 @asynccontextmanager
 async def flow_context(model: str, requested_by: str = "") -> AsyncIterator[FlowContext]:
     """Keep the journal of a flow run; a failure becomes an artifact before it ends the run."""
-    with journal(RunLog(get_run_logger())) as opened, requested_run(requested_by) as requester:
+    trace, log = FlowTrace(str(flow_run.flow_name), failure_of), RunLog(get_run_logger())
+    with journal(log, trace) as opened, requested_run(requested_by) as requester:
         context = FlowContext(opened, str(flow_run.id or ""), datetime.now(UTC), requester)
         author = Author(context.flow_run_id, emit_transition, requester.summary)
         async with (
-            traced(opened, str(flow_run.flow_name), lambda: _facts(context, model)),
+            trace.sent(lambda: _facts(context, model), opened.tell),
             reported_failure(model, lambda: context.release),
         ):
             with writing_as(author):

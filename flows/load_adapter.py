@@ -14,9 +14,9 @@ from moorage.releases.loaded_adapters import lacking, require_loadable, require_
 from moorage.releases.requester import Claim
 from moorage.spec import AdapterSpec, Name
 from tasks.adapters import load, record_workloads, running_release, served_adapters, tidy, undo_load
+from tasks.analyze import resolve_asset
 from tasks.compare import sole_flow
 from tasks.policy import require_allowed_adapter
-from tasks.resolve import resolve_asset
 from tasks.stage import stage_asset
 
 

@@ -4,10 +4,10 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 
 from flows.dry_run import plan_deploy
-from flows.fleet_parameter import THIS_MACHINE, FleetParameter
 from flows.flow_context import NO_RESULT, ending, flow_context, keep_result
 from moorage.adapters.prefect.task_runner import task_runner
 from moorage.releases.release import Release
+from moorage.reports.form_schema import THIS_MACHINE, FleetParameter
 from moorage.spec import ModelSpec
 
 

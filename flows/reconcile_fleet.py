@@ -8,7 +8,6 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from flows.dry_run import plan_reconcile, reconciled
-from flows.fleet_parameter import THIS_MACHINE, FleetParameter
 from flows.flow_context import (
     NO_RESULT,
     FlowContext,
@@ -25,6 +24,7 @@ from moorage.operations.reconcile.actions import Action, ActionKind, ActionOutco
 from moorage.operations.reconcile.cluster_state import ClusterState
 from moorage.operations.reconcile.decisions import decide
 from moorage.releases.requester import Claim
+from moorage.reports.form_schema import THIS_MACHINE, FleetParameter
 from moorage.reports.operations_report import (
     RECONCILE_COLUMNS,
     changing,

@@ -13,7 +13,6 @@ from prefect.states import Completed, Failed
 from pydantic import Field
 
 from flows.dry_run import would_be
-from flows.fleet_parameter import THIS_MACHINE, FleetParameter
 from flows.flow_context import NO_RESULT, RunLog, keep_result, requested_run
 from flows.subflows import deploy_subflow, deployment
 from moorage.adapters.prefect.current_run import api_url
@@ -29,8 +28,9 @@ from moorage.operations.redeploy.intent import (
     question_of,
     summary,
 )
-from moorage.operations.redeploy.selection import StopAt, WaveSize, is_over, meant, waves
+from moorage.operations.redeploy.selection import Selection, StopAt, WaveSize, is_over, meant, waves
 from moorage.releases.requester import Claim
+from moorage.reports.form_schema import THIS_MACHINE, FleetParameter
 from moorage.reports.operations_report import Links, Wave, redeployment_page
 from moorage.spec import OnDrift, slug
 from tasks.artifacts import LivePage
@@ -87,7 +87,7 @@ async def redeploy_models(
     fleet = await settled_fleet(fleet, files)
     rollout = Rollout(fleet, at_once, stop_at, pause_seconds, force)
     with journal(RunLog(get_run_logger())):
-        found = await find_intents(names, labels, fleet, files, by_policy=by_policy, force=force)
+        found = await find_intents(Selection(names, labels, files, by_policy, force), fleet)
     return await rollout.run(found, wave, requested_by, dry_run=dry_run)
 
 

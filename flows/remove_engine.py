@@ -4,12 +4,12 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from flows.fleet_parameter import THIS_MACHINE, FleetParameter
 from flows.flow_context import NO_RESULT, flow_context, keep_result
 from moorage.adapters.system.threads import in_thread
 from moorage.engines.registry import ENGINES
 from moorage.operations.engine_installation import stand_in
 from moorage.releases.requester import Claim
+from moorage.reports.form_schema import THIS_MACHINE, FleetParameter
 from moorage.spec import EngineName, RuntimeName
 from tasks.installation import host_named, remove_installed
 from tasks.policy import require_allowed

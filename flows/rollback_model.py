@@ -6,11 +6,11 @@ from prefect.states import Completed
 
 from flows.deploy_model import roll_out
 from flows.dry_run import plan_rollback, require_allowed_again, rollback_source
-from flows.fleet_parameter import THIS_MACHINE, FleetParameter
 from flows.flow_context import NO_RESULT, ending, flow_context, keep_result
 from moorage.adapters.prefect.task_runner import task_runner
 from moorage.releases.release import Release
 from moorage.releases.requester import Claim
+from moorage.reports.form_schema import THIS_MACHINE, FleetParameter
 from moorage.spec import Name
 from tasks.compare import sole_flow
 from tasks.policy import settled_fleet

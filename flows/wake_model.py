@@ -4,12 +4,12 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from flows.fleet_parameter import THIS_MACHINE, FleetParameter
 from flows.flow_context import NO_RESULT, flow_context, keep_result
 from moorage.adapters.system.threads import in_thread
 from moorage.inventory.fleet import Fleet
 from moorage.releases.release_row import ReleaseRow
 from moorage.releases.requester import Claim
+from moorage.reports.form_schema import THIS_MACHINE, FleetParameter
 from moorage.spec import Name
 from tasks.compare import sole_flow
 from tasks.context import ledger

@@ -2,7 +2,7 @@
 
     python scripts/add_engine_schema.py FILE...
 
-FILE is what `moorage/adapters/engines/extract_*_schema.py` wrote.
+FILE is what `moorage/adapters/engines/extract_*_schema.py` or `scripts.engine_schemas` wrote.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Step acceptance: a release carries a short load before it serves, beside the one before it."""
+"""Step acceptance: a release, and the one before it, carry a short load in turns."""
 
 from __future__ import annotations
 

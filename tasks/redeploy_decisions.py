@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from moorage.adapters.files.specs import load_specs
@@ -19,16 +20,16 @@ from moorage.operations.redeploy.drift import (
     image_drift,
 )
 from moorage.operations.redeploy.intent import Intent, intent_of
-from moorage.operations.redeploy.selection import chosen
+from moorage.operations.redeploy.selection import Selection
 from moorage.releases.release import Release
 from moorage.releases.states import SERVING, ReleaseState
 from moorage.spec import ModelSpec, OnDrift
+from tasks.analyze import resolve_untracked
 from tasks.compare import serving
 from tasks.context import ledger, settings
 from tasks.flow_task import flow_task
 from tasks.image import tracked_image
 from tasks.journal import mute_steps, step
-from tasks.resolve import resolve_untracked
 
 DECIDED = {
     OnDrift.NEVER: "left as they are",
@@ -38,15 +39,7 @@ DECIDED = {
 
 
 @flow_task("look", "look at what serves")
-async def find_intents(
-    names: list[str],
-    labels: dict[str, str],
-    fleet: Fleet,
-    files: str,
-    *,
-    by_policy: bool,
-    force: bool,
-) -> list[Intent]:
+async def find_intents(selection: Selection, fleet: Fleet) -> list[Intent]:
     """Choose the models, look at each, and decide. All of them are one task run.
 
     Raises:
@@ -54,25 +47,25 @@ async def find_intents(
             looked at is in its intent.
     """
     hosts, gate = at_site(fleet, settings().site), asyncio.Semaphore(settings().hosts_at_once)
-    releases: dict[str, Release] = {}
+    releases, by_policy = dict[str, Release](), selection.by_policy
 
     async def decide(spec: ModelSpec) -> Intent:
         release = releases[spec.name]
         try:
             async with gate:
-                drifts = await _find_drift(spec, release, hosts, whether_it_serves=not by_policy)
+                drifts = await _find_drift(spec, release, hosts, by_policy=by_policy)
         except (Failure, TimeoutError) as error:
             late = Failure(Cause.STEP_TIMEOUT, str(error))
             intent = Intent(spec=spec, release=release.id)
             failed = intent.failed(error if isinstance(error, Failure) else late)
             return intent.model_copy(update={"failure": failed})
-        return intent_of(release, spec, drifts, by_policy=by_policy, force=force)
+        return intent_of(release, spec, drifts, by_policy=by_policy, force=selection.force)
 
     with step("look") as note, mute_steps():
-        releases.update(await in_thread(_candidates, names))
-        written = await in_thread(_specs_of_files, files)
+        releases.update(await in_thread(_candidates, selection.names))
+        written = await in_thread(_specs_of_files, selection.files)
         specs = [written.get(name, release.spec) for name, release in releases.items()]
-        found = list(await asyncio.gather(*map(decide, chosen(specs, names, labels))))
+        found = list(await asyncio.gather(*map(decide, selection.chosen(specs))))
         counts = Counter(one.action.value for one in found)
         text = ", ".join(f"{counts[one]} {words}" for one, words in DECIDED.items() if counts[one])
         note.say(f"{counted(len(found), 'model')}{': ' if text else ''}{text}")
@@ -90,14 +83,14 @@ def _specs_of_files(files: str) -> dict[str, ModelSpec]:
 
 
 async def _find_drift(
-    spec: ModelSpec, release: Release, fleet: Fleet, *, whether_it_serves: bool
+    spec: ModelSpec, release: Release, fleet: Fleet, *, by_policy: bool
 ) -> tuple[Drift, ...]:
     """Everything that a deploy of the model would make otherwise now."""
     moved, image = await _branch_drift(spec, release), tracked_image(release)
     digest = await in_thread(current_digest, image, fleet.registries) if image else ""
     drifts = (*file_drift(release, spec), *moved)
     drifts += image_drift(release, digest)
-    if whether_it_serves and not (await serving.untracked(spec))[1]:
+    if not by_policy and not (await serving.untracked(spec))[1]:
         gone = Drift(kind=DriftKind.GONE, what=release.id, before="served", after="does not")
         drifts += (gone,)
     return drifts
@@ -115,7 +108,7 @@ async def _branch_drift(spec: ModelSpec, release: Release) -> tuple[Drift, ...]:
     return branch_drift(release, model.revision, model.pins)
 
 
-def _candidates(names: list[str]) -> dict[str, Release]:
+def _candidates(names: Sequence[str]) -> dict[str, Release]:
     """What serves, by its model; and, of models that are named, what served until it failed."""
     own = ledger().releases
     rows = {row.model: row for row in own.in_states(SERVING)}

@@ -64,9 +64,9 @@ def test_the_dashboards_are_what_their_tables_say() -> None:
 
 def test_the_page_about_monitoring_names_every_metric_and_no_other() -> None:
     page = (REPOSITORY / "docs" / "monitoring.md").read_text()
-    told = set(re.findall(r"`(moorage_\w+)`", page))
+    documented = set(re.findall(r"`(moorage_\w+)`", page))
     shown = {one.name for one in families(Activity(), Present())}
-    assert {name.removesuffix("_total") for name in told} == shown
+    assert {name.removesuffix("_total") for name in documented} == shown
 
 
 def test_every_claim_about_security_names_tests_that_are_there() -> None:

@@ -7,12 +7,12 @@ failures.
 import contextlib
 import os
 import secrets
-import tempfile
 import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
+from moorage.adapters.files.safe_files import write_private
 from moorage.adapters.system.settings import Settings
 from moorage.common.failures import Cause, Failure
 from moorage.common.redaction import Redactor
@@ -156,22 +156,8 @@ def _read_file(name: str) -> str | None:
 
 
 def _save_file(name: str, key: str) -> str:
-    """Store a key in a file, atomically. If another process stored one first, that one counts."""
-    path = _path(name)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.parent.chmod(0o700)
-        # Made for this user alone.
-        descriptor, draft = tempfile.mkstemp(prefix=f".{name}.", dir=path.parent)
-        try:
-            with os.fdopen(descriptor, "w") as file:
-                file.write(f"{key}\n")
-            with contextlib.suppress(FileExistsError):
-                os.link(draft, path)
-        finally:
-            os.unlink(draft)
-    except OSError as error:
-        raise Failure(Cause.STORE_UNWRITABLE, f"{path}: {error.strerror}") from None
+    """Store a key in a file. If another process stored one first, that one counts."""
+    write_private(_path(name), key, over=False)
     return _read_file(name) or key
 
 

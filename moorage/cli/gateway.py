@@ -27,28 +27,37 @@ app = Commands(no_args_is_help=True, help="One address for all models: up, down,
 GatewayName = Annotated[str, typer.Option("--name", help="Name of the gateway.")]
 
 
+Bind = Annotated[
+    str,
+    typer.Option(
+        help="Address to listen on. 0.0.0.0: all of its machine.",
+        show_default=f"{DEFAULTS.bind}, or the address of --host",
+    ),
+]
+Port = Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")]
+OpenAccess = Annotated[
+    bool, typer.Option("--open-access", help="Callers of other machines need no API key.")
+]
+Certificate = Annotated[str, typer.Option(help="Certificate chain, a PEM file.")]
+PrivateKey = Annotated[str, typer.Option(help="Its private key, a PEM file.")]
+TlsSecret = Annotated[str, typer.Option(help="Name of a secret with both, instead.")]
+InContainer = Annotated[bool, typer.Option("--container", help="Run Envoy as a container.")]
+EnvoyImage = Annotated[str, typer.Option(help="Image of the container, with Envoy in it.")]
+ContainerHost = Annotated[str, typer.Option(help="Host of the fleet on which the container runs.")]
+
+
 @app.command()
 def up(
     name: GatewayName = "main",
-    bind: Annotated[
-        str,
-        typer.Option(
-            help="Address to listen on. 0.0.0.0: all of its machine.",
-            show_default=f"{DEFAULTS.bind}, or the address of --host",
-        ),
-    ] = "",
-    port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = DEFAULTS.port,
-    open_access: Annotated[
-        bool, typer.Option("--open-access", help="Callers of other machines need no API key.")
-    ] = False,
-    tls_certificate: Annotated[str, typer.Option(help="Certificate chain, a PEM file.")] = "",
-    tls_key: Annotated[str, typer.Option(help="Its private key, a PEM file.")] = "",
-    tls_secret: Annotated[str, typer.Option(help="Name of a secret with both, instead.")] = "",
-    container: Annotated[
-        bool, typer.Option("--container", help="Run Envoy as a container.")
-    ] = False,
-    image: Annotated[str, typer.Option(help="Image of the container, with Envoy in it.")] = "",
-    host: Annotated[str, typer.Option(help="Host of the fleet on which the container runs.")] = "",
+    bind: Bind = "",
+    port: Port = DEFAULTS.port,
+    open_access: OpenAccess = False,
+    tls_certificate: Certificate = "",
+    tls_key: PrivateKey = "",
+    tls_secret: TlsSecret = "",
+    container: InContainer = False,
+    image: EnvoyImage = "",
+    host: ContainerHost = "",
     fleet: FleetFile = None,
     as_json: AsJson = False,
 ) -> None:

@@ -31,26 +31,27 @@ from moorage.reports.memory_report import answer_document, refused, sizes_docume
 from moorage.spec import EngineName, ModelSpec
 from moorage.spec.arguments import EngineArguments
 
+Ranks = Annotated[int | None, typer.Option(min=1, max=65_536, help="Tensor-parallel ranks.")]
+Stages = Annotated[int | None, typer.Option(min=1, max=65_536, help="Pipeline stages.")]
+Tokens = Annotated[int | None, typer.Option(min=1, max=LARGEST, help="Longest request in tokens.")]
+Concurrency = Annotated[
+    int | None,
+    typer.Option(min=1, max=LARGEST, help="Requests of that length at the same time."),
+]
+DeviceName = Annotated[
+    str | None, typer.Option(help="Its size, such as 24GiB, or its name, such as h100.")
+]
+CacheType = Annotated[str | None, typer.Option(help="Element type of the KV cache, such as fp8.")]
+
 
 def memory(
     model: AnyModel,
-    tp: Annotated[
-        int | None, typer.Option(min=1, max=65_536, help="Tensor-parallel ranks.")
-    ] = None,
-    pp: Annotated[int | None, typer.Option(min=1, max=65_536, help="Pipeline stages.")] = None,
-    context: Annotated[
-        int | None, typer.Option(min=1, max=LARGEST, help="Longest request in tokens.")
-    ] = None,
-    concurrency: Annotated[
-        int | None,
-        typer.Option(min=1, max=LARGEST, help="Requests of that length at the same time."),
-    ] = None,
-    accelerator: Annotated[
-        str | None, typer.Option(help="Its size, such as 24GiB, or its name, such as h100.")
-    ] = None,
-    kv_cache_dtype: Annotated[
-        str | None, typer.Option(help="Element type of the KV cache, such as fp8.")
-    ] = None,
+    tp: Ranks = None,
+    pp: Stages = None,
+    context: Tokens = None,
+    concurrency: Concurrency = None,
+    accelerator: DeviceName = None,
+    kv_cache_dtype: CacheType = None,
     as_json: AsJson = False,
 ) -> None:
     """Predict the accelerator memory of a model from its configuration and headers."""

@@ -21,39 +21,47 @@ from moorage.cli.output import dump, err, print_answer, print_table, say, show_m
 from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.operations.reconcile.actions import ActionOutcome
 from moorage.operations.redeploy.intent import HEADER, Answer, Redeployed, is_failure, row_of
-from moorage.operations.redeploy.selection import StopAt, WaveSize
+from moorage.operations.redeploy.selection import Selection, StopAt, WaveSize
 from moorage.reports.operations_report import RECONCILE_COLUMNS, reconcile_rows
+
+Patterns = Annotated[
+    list[str] | None, typer.Argument(help="Models, or patterns such as 'llama-*'.")
+]
+Every = Annotated[bool, typer.Option("--all", help="All running models.")]
+Labels = Annotated[
+    list[str] | None,
+    typer.Option("--label", "-l", help="Only models with this label: KEY=VALUE."),
+]
+SpecFolder = Annotated[
+    Path | None, typer.Option("--files", help="Folder of specs that replace the recorded ones.")
+]
+ByPolicy = Annotated[
+    bool, typer.Option("--by-policy", help="Follow the `redeploy` section of each model.")
+]
+Force = Annotated[bool, typer.Option("--force", help="Also redeploy models without changes.")]
+Wave = Annotated[
+    str, typer.Option(help="Models per wave: a number such as 4, or a share such as 25%.")
+]
+Pause = Annotated[int, typer.Option(min=0, max=86_400, help="Seconds between two waves.")]
+StopWhen = Annotated[
+    str,
+    typer.Option(
+        help="When to stop: at the first failure, never, or at a share of failures such as 20%."
+    ),
+]
 
 
 def redeploy(
-    names: Annotated[
-        list[str] | None, typer.Argument(help="Models, or patterns such as 'llama-*'.")
-    ] = None,
-    every: Annotated[bool, typer.Option("--all", help="All running models.")] = False,
-    label: Annotated[
-        list[str] | None,
-        typer.Option("--label", "-l", help="Only models with this label: KEY=VALUE."),
-    ] = None,
-    files: Annotated[
-        Path | None, typer.Option("--files", help="Folder of specs that replace the recorded ones.")
-    ] = None,
-    by_policy: Annotated[
-        bool, typer.Option("--by-policy", help="Follow the `redeploy` section of each model.")
-    ] = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Also redeploy models without changes.")
-    ] = False,
-    wave: Annotated[
-        str, typer.Option(help="Models per wave: a number such as 4, or a share such as 25%.")
-    ] = "1",
+    names: Patterns = None,
+    every: Every = False,
+    label: Labels = None,
+    files: SpecFolder = None,
+    by_policy: ByPolicy = False,
+    force: Force = False,
+    wave: Wave = "1",
     at_once: AtOnce = 4,
-    pause: Annotated[int, typer.Option(min=0, max=86_400, help="Seconds between two waves.")] = 0,
-    stop_at: Annotated[
-        str,
-        typer.Option(
-            help="When to stop: at the first failure, never, or at a share of failures such as 20%."
-        ),
-    ] = "first",
+    pause: Pause = 0,
+    stop_at: StopWhen = "first",
     dry_run: DryRun = False,
     yes: Yes = False,
     fleet: FleetFile = None,
@@ -62,12 +70,14 @@ def redeploy(
     """Redeploy running models whose branch, image or file has changed, in waves."""
     _check_choice(names or [], label or [], every=every)
     _check_shares(wave, stop_at)
-    chosen = (names or [], _labels(label or []), fleet_of(fleet), _folder(files))
+    labels, hosts = _labels(label or []), fleet_of(fleet)
+    selection = Selection(names or [], labels, _folder(files), by_policy, force)
     if dry_run:
-        ended = call_dry_run("plan_redeployment", *chosen, by_policy, force, as_json=as_json)
+        ended = call_dry_run("plan_redeployment", selection, hosts, as_json=as_json)
     else:
         if every:
             require_consent("Redeploy every running model that changed?", yes=yes, as_json=as_json)
+        chosen = (selection.names, labels, hosts, selection.files)
         how = (by_policy, force, wave, at_once, pause, stop_at)
         ended = call_flow("redeploy_models", *chosen, *how, as_json=as_json, failed_too=True)
     _show(ended.result, as_json=as_json)

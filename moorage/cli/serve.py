@@ -21,7 +21,6 @@ from flows.serving import deployments_of, serve_all
 from moorage.adapters.files.policy_file import PROJECT_FILE, load_policy, load_site_fleet
 from moorage.adapters.metrics.metrics_server import MetricsServer
 from moorage.adapters.prefect import api_login, api_server, home_server
-from moorage.adapters.prefect.api_server import is_loopback
 from moorage.adapters.prefect.new_database import provide_database
 from moorage.adapters.system.settings import Settings
 from moorage.cli.endpoint import gateway_addresses
@@ -29,6 +28,8 @@ from moorage.cli.metrics import exporter
 from moorage.cli.options import open_ledger
 from moorage.cli.output import dump, err, out, say
 from moorage.common.failures import Cause, Failure
+from moorage.engines.launch import host_port
+from moorage.inventory.access import is_loopback
 
 START_SECONDS = 120.0
 CONNECT_SECONDS = 10.0
@@ -186,7 +187,7 @@ def _own_server(host: str, port: int, login: str) -> Iterator[str]:
 def _near_url(host: str, port: int) -> str:
     """Where this machine reaches a server that listens on an address."""
     near = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
-    return f"http://{f'[{near}]' if ':' in near else near}:{port}/api"
+    return f"http://{host_port(near, port)}/api"
 
 
 def _names(host: str) -> set[str]:

@@ -184,6 +184,22 @@ COVERED_VALUES = {
     "--dtype": tuple(DTYPES),
 }
 
+NUMBERS = {
+    "batched_tokens": "--max-num-batched-tokens",
+    "max_seqs": "--max-num-seqs",
+    "graph_limit": "--max-cudagraph-capture-size",
+    "kv_bytes": "--kv-cache-memory-bytes",
+}
+
+SWITCHES = {
+    "chunked_prefill": "--enable-chunked-prefill",
+    "enforce_eager": "--enforce-eager",
+    "enable_expert_parallel": "--enable-expert-parallel",
+    "enable_prefix_caching": "--enable-prefix-caching",
+    "language_model_only": "--language-model-only",
+}
+"""Options and their arguments; one that is not given keeps its default."""
+
 
 def memory_options(
     spec: ModelSpec, mode: Mode = Mode.AUTO, companions: Sequence[Companion] = ()
@@ -200,26 +216,18 @@ def memory_options(
     args = spec.engine.arguments
     sizes = args.values("--cudagraph-capture-sizes")
     return MemoryOptions(
-        batched_tokens=args.whole_number("--max-num-batched-tokens"),
-        max_seqs=args.whole_number("--max-num-seqs"),
+        **_given(args),
         throughput=args.value("--performance-mode") == "throughput",
-        chunked_prefill=args.switch("--enable-chunked-prefill"),
         dtype=DTYPES.get(args.value("--dtype") or "auto", ""),
         kv_cache_dtype=_covered(args, "--kv-cache-dtype"),
         mamba_ssm_cache_dtype=_covered(args, "--mamba-ssm-cache-dtype"),
-        enforce_eager=bool(args.switch("--enforce-eager")),
-        graph_limit=args.whole_number("--max-cudagraph-capture-size"),
         graph_sizes=None if sizes is None else len(sizes),
         profiles_graphs=_flag(spec.engine.env, PROFILES_GRAPHS),
         second_runner=_flag(spec.engine.env, SECOND_RUNNER),
         unsettled_runner=any(map(args.states, UNSETTLED_RUNNER)),
-        enable_expert_parallel=bool(args.switch("--enable-expert-parallel")),
         block_size=args.whole_number("--block-size") or None,  # 0: vLLM chooses
-        kv_bytes=args.whole_number("--kv-cache-memory-bytes"),
         hybrid_kv_cache_manager=not args.switch("--disable-hybrid-kv-cache-manager"),
-        enable_prefix_caching=args.switch("--enable-prefix-caching"),
         runner=_runner(spec, mode),
-        language_model_only=bool(args.switch("--language-model-only")),
         rope=rope_rule(spec),
         overrides=args.json_object("--hf-overrides") or {},
         lora=_lora(spec, companions),
@@ -234,6 +242,12 @@ def wanted_concurrency(spec: ModelSpec, tokens: int) -> int:
     if spec.concurrency != "auto":
         return spec.concurrency
     return max(1, -(-CACHED_TOKENS // tokens))
+
+
+def _given(args: EngineArguments) -> dict[str, Any]:
+    numbers = {name: args.whole_number(flag) for name, flag in NUMBERS.items()}
+    switches = {name: args.switch(flag) for name, flag in SWITCHES.items()}
+    return {name: value for name, value in (numbers | switches).items() if value is not None}
 
 
 def _flag(variables: Mapping[str, str], name: str) -> bool | None:

@@ -6,9 +6,14 @@ one field of JSON. A server accepts what it accepted before, and numbers as text
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from moorage.common.units import SIZE_PATTERN, exact_size
+from moorage.inventory.fleet import Fleet
 from moorage.operations.redeploy.selection import PATTERNS_IN_WORDS
 from moorage.reports.file_schema import IN_WORDS
 
@@ -21,6 +26,25 @@ NUMBER = r"^[0-9]+$"
 WORDS = {**IN_WORDS, **PATTERNS_IN_WORDS, NUMBER: "a number"}
 
 Schema = dict[str, Any]
+
+
+class _OneField:
+    """Has a form take the fleet as JSON, instead of a field for each field of each host.
+
+    The pages look at `type` alone, and a validator at `then` too.
+    """
+
+    def __get_pydantic_json_schema__(
+        self, core: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        return {"type": "object", "if": True, "then": handler(core)}
+
+
+FleetParameter = Annotated[Fleet, _OneField()]
+"""The parameter `fleet` of flows."""
+
+THIS_MACHINE = Fleet()
+"""Its default: the hosts of the worker where the policy names them, else its machine."""
 
 
 def form_schema(schema: Schema) -> Schema:

@@ -100,8 +100,8 @@ def _python(release: Release, profile: ModelProfile) -> Iterator[str]:
     yield ""
     yield f'client = OpenAI(base_url="{release.serving[0].url}", api_key="{key}")'
     yield f"answer = client.{CLIENT_METHODS[path]}("
-    asked = {"model": release.model, **body}
-    yield from (f"    {name}={value!r}," for name, value in asked.items())
+    question = {"model": release.model, **body}
+    yield from (f"    {name}={value!r}," for name, value in question.items())
     yield ")"
     yield "print(answer.to_json())"
 

@@ -111,7 +111,7 @@ def test_a_home_that_cannot_be_written_is_told(home: Path) -> None:
 def test_a_key_that_cannot_be_stored_is_left_nowhere(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_: object) -> None:
+    def refuse(*_: object, **__: object) -> None:
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr("os.link", refuse)

@@ -24,11 +24,11 @@ USAGE = {"completion_tokens": 2}
 class Engine(BaseHTTPRequestHandler):
     """Counts the messages that it is sent; one that asks for no stream gets none."""
 
-    asked: list[dict[str, Any]]
+    bodies: list[dict[str, Any]]
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        self.asked.append(body)
+        self.bodies.append(body)
         count = str(len(body["messages"]))
         self.send_response(200)
         kind = "text/event-stream" if body["stream"] else "application/json"
@@ -49,7 +49,7 @@ class Engine(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def conversation() -> Iterator[Conversation]:
-    Engine.asked = []
+    Engine.bodies = []
     with ThreadingHTTPServer(("127.0.0.1", 0), Engine) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         served = row(a_release(profile=a_profile()))
@@ -75,7 +75,7 @@ def test_each_question_comes_with_all_that_was_said_before(
     typed(monkeypatch, "hello", "", "  and you?", "/bye", "never")
     talk(conversation)
     assert capsys.readouterr().out.splitlines()[1:] == ["1!\\x1b[2J", "3!\\x1b[2J"]
-    assert [one["content"] for one in Engine.asked[1]["messages"]] == [
+    assert [one["content"] for one in Engine.bodies[1]["messages"]] == [
         "hello",
         "1!\x1b[2J",
         "and you?",
@@ -94,7 +94,7 @@ def test_figures_are_the_engines_own_and_no_part_of_the_answer(
     printed = capsys.readouterr()
     assert printed.out == "1!\\x1b[2J\n"
     assert printed.err.startswith("2 tokens in ")
-    assert Engine.asked[0]["stream_options"] == {"include_usage": True}
+    assert Engine.bodies[0]["stream_options"] == {"include_usage": True}
 
 
 def test_json_is_the_whole_answer_of_the_engine(conversation: Conversation) -> None:

@@ -89,10 +89,10 @@ def test_no_text_that_users_write_holds_what_cannot_be_shown(
     for model, place in EVERY:
         with pytest.raises(ValidationError) as caught:
             model.model_validate(holding(place, text))
-        told = [tuple(error["loc"]) for error in caught.value.errors()]
+        wrong = [tuple(error["loc"]) for error in caught.value.errors()]
         key = text.encode(errors="surrogatepass").decode(errors="replace")  # as pydantic does
         start = (*place[:-2], key) if place[-1:] == (KEY,) else place
-        assert any(_leads_to(start, found) for found in told), (place, ascii(text), told)
+        assert any(_leads_to(start, found) for found in wrong), (place, ascii(text), wrong)
 
 
 def _leads_to(place: Place, found: tuple[int | str, ...]) -> bool:
@@ -150,14 +150,14 @@ def test_what_needs_lines_and_other_scripts_may_have_them(content: dict[str, Any
         ("engine.application.args.deep", {"engine": {"application": {"args": {"deep": 0}}}}),
     ],
 )
-def test_a_number_that_nothing_can_be_counted_with_is_refused_at_its_field(
+def test_a_number_that_nothing_can_be_counted_with_is_wrong_its_field(
     path: str, content: dict[str, Any], number: float
 ) -> None:
     filled = _with(content, number)
     with pytest.raises(ValidationError) as caught:
         ModelSpec.model_validate({"name": "a", "source": "hf://o/a", **filled})
     found = {problem.path: str(problem) for problem in problems_of(caught.value, ModelSpec)}
-    assert any(path.startswith(told) for told in found), found
+    assert any(path.startswith(wrong) for wrong in found), found
     assert all(len(problem) < 400 for problem in found.values())
 
 

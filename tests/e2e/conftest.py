@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.workplace import REPOSITORY, Workplace
+from tests.local_registry import require_docker
 from tests.prefect_server import PrefectServer
 from tests.prefect_server import runs_server as prefect_server
 
@@ -114,11 +115,7 @@ def lifecycle_image(lifecycle_program: Path, docker: None) -> str:  # noqa: ARG0
 
 @pytest.fixture(scope="session")
 def docker() -> None:
-    """Skips where no Docker daemon answers."""
-    if not shutil.which("docker"):
-        pytest.skip("the docker command is not installed")
-    if subprocess.run(["docker", "info"], capture_output=True, check=False).returncode != 0:
-        pytest.skip("no Docker daemon answers")
+    require_docker()
 
 
 def tiny_model(folder: Path, kind: str) -> Path:

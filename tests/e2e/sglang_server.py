@@ -1,6 +1,6 @@
 """A stand-in for `sglang serve`: the real argument parser, and the HTTP of its server.
 
-    sglang_server.py WHEEL serve --model-path MODEL ...
+    python -m tests.e2e.sglang_server WHEEL serve --model-path MODEL ...
 
 It is healthy from the second time on that it is asked, as a server that warms up; its models are
 listed at once. An adapter answers to NAME:ADAPTER, with its own name.
@@ -17,7 +17,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, ClassVar
 
-from moorage.adapters.engines.sglang_parser import sglang_parser
+from scripts.engine_schemas.sglang import sglang_parser
 
 
 class Handler(BaseHTTPRequestHandler):

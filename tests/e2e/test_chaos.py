@@ -168,7 +168,7 @@ def table(done: list[Done], chaos: Chaos, watch: Watch, seconds: float) -> str:
         outcomes = Counter(one.outcome for one in own).most_common()
         answer = ", ".join(f"{count} {outcome}" for outcome, count in outcomes)
         lines.append(f"{kind:<30}{len(own):>4}  {answer}")
-    deeds = ", ".join(f"{count} {deed}" for deed, count in chaos.deeds.most_common())
+    deeds = ", ".join(f"{count} {kind}" for kind, count in chaos.deeds.most_common())
     lines.append(f"{'reconcile':<30}{chaos.reconciles:>4}  {deeds}")
     lines.append(f"{watch.looks} looks, {len(watch.twice)} held twice")
     lines.append(f"{seconds:.0f} s, {cpu_seconds():.0f} s of processor time")

@@ -89,8 +89,8 @@ def outcome(answer: httpx.Response) -> str:
     if answer.status_code == 200:
         return "answered"
     message = answer.json()["error"]["message"]
-    told = answer.status_code == 503 and "RAM" in message and "retry-after" in answer.headers
-    return "no room" if told else f"{answer.status_code}: {message}"
+    has_reason = answer.status_code == 503 and "RAM" in message and "retry-after" in answer.headers
+    return "no room" if has_reason else f"{answer.status_code}: {message}"
 
 
 def woken(place: Workplace, name: str) -> int:

@@ -92,14 +92,14 @@ def test_requests_take_an_adapter_or_none_and_answer_as_the_merged_model(
     assert terms["lora"] > 0
 
     plain = completion(workplace, release)
-    said = [completion(workplace, release, lora=[{"id": id, "scale": 1}]) for id in (0, 1)]
-    assert len({plain, *said}) == 3
+    texts = [completion(workplace, release, lora=[{"id": id, "scale": 1}]) for id in (0, 1)]
+    assert len({plain, *texts}) == 3
     # What one request computed is not what the next one continues, whatever adapter it takes.
     assert completion(workplace, release) == plain
-    assert completion(workplace, release, lora=[{"id": 0, "scale": 1}]) == said[0]
+    assert completion(workplace, release, lora=[{"id": 0, "scale": 1}]) == texts[0]
 
     alone = workplace.spec("merged", source=f"file://{merged}", engine=AS_PROGRAM)
-    assert completion(workplace, workplace.json("deploy", alone)["release"], "merged") == said[0]
+    assert completion(workplace, workplace.json("deploy", alone)["release"], "merged") == texts[0]
     workplace.run("retire", workplace.named("merged"))
     workplace.run("retire", workplace.named("tiny"))
 
@@ -292,7 +292,7 @@ def test_a_draft_model_makes_drafts(workplace: Workplace, tiny_gguf: Path) -> No
     drafts = {"method": "draft_model", "model": f"file://{tiny_gguf}", "tokens": 4}
     spec = workplace.spec(source=f"file://{tiny_gguf}", engine=AS_PROGRAM, speculative=drafts)
     release = workplace.json("deploy", spec)["release"]
-    timings = asked(workplace, release)["timings"]
+    timings = answer_of(workplace, release)["timings"]
     assert timings["draft_n_accepted"] == timings["draft_n"] > 0
     workplace.run("retire", workplace.named("tiny"))
 
@@ -300,11 +300,11 @@ def test_a_draft_model_makes_drafts(workplace: Workplace, tiny_gguf: Path) -> No
 def completion(
     workplace: Workplace, release: dict[str, Any], name: str = "tiny", **more: Any
 ) -> str:
-    text: str = asked(workplace, release, name, **more)["choices"][0]["text"]
+    text: str = answer_of(workplace, release, name, **more)["choices"][0]["text"]
     return text
 
 
-def asked(
+def answer_of(
     workplace: Workplace, release: dict[str, Any], name: str = "tiny", **more: Any
 ) -> dict[str, Any]:
     answer = httpx.post(

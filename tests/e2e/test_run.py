@@ -31,9 +31,9 @@ def test_a_file_answers_a_prompt_and_nothing_stays(workplace: Workplace, tiny_gg
 
 
 def test_a_server_ends_with_its_terminal(workplace: Workplace, tiny_gguf: Path) -> None:
-    command, told = served(workplace, tiny_gguf)
-    body = {"model": told["model"], "prompt": "hello", "max_tokens": 2}
-    answer = httpx.post(f"{told['url']}/completions", json=body, timeout=60)
+    command, address = served(workplace, tiny_gguf)
+    body = {"model": address["model"], "prompt": "hello", "max_tokens": 2}
+    answer = httpx.post(f"{address['url']}/completions", json=body, timeout=60)
     assert answer.json()["usage"]["completion_tokens"] == 2
     command.send_signal(signal.SIGHUP)
     command.communicate(timeout=120)
@@ -41,12 +41,12 @@ def test_a_server_ends_with_its_terminal(workplace: Workplace, tiny_gguf: Path) 
 
 
 def test_what_a_killed_run_left_ends_with_the_next(workplace: Workplace, tiny_gguf: Path) -> None:
-    command, told = served(workplace, tiny_gguf)
+    command, address = served(workplace, tiny_gguf)
     command.kill()
     command.communicate(timeout=60)
-    assert left_by_runs(workplace) == {told["model"]}
+    assert left_by_runs(workplace) == {address["model"]}
     done = workplace.run("run", tiny_gguf, "hello", "--max-tokens", 1)
-    assert f"{told['model']} was left by a run that was killed" in done.stdout + done.stderr
+    assert f"{address['model']} was left by a run that was killed" in done.stdout + done.stderr
     assert left_by_runs(workplace) == set()
 
 

@@ -16,6 +16,7 @@ from tests.openai_client import openai_client
 
 pytestmark = [pytest.mark.process, pytest.mark.server]
 
+ROOT = Path(__file__).parents[2]
 ENGINE = {"name": "sglang", "runtime": "process"}
 SMI = """#!/bin/sh
 case "$*" in
@@ -31,11 +32,11 @@ def gpu_place(workplace: Workplace) -> Workplace:
     """A machine that tells of a GPU, and has a program `sglang`."""
     programs = workplace.folder / "bin"
     programs.mkdir()
-    server = f'exec {sys.executable} {sglang_server.__file__} {unpacked_wheel()} "$@"'
-    _write(programs / "sglang", f"#!/bin/sh\n{server}\n")
+    server = f'exec {sys.executable} -m {sglang_server.__name__} {unpacked_wheel()} "$@"'
+    _write(programs / "sglang", f"#!/bin/sh\ncd {ROOT}\n{server}\n")
     _write(programs / "nvidia-smi", SMI)
     workplace.environment["PATH"] = f"{programs}{os.pathsep}{workplace.environment['PATH']}"
-    workplace.environment["PYTHONPATH"] = str(Path(__file__).parents[2])
+    workplace.environment["PYTHONPATH"] = str(ROOT)
     return workplace
 
 
@@ -105,8 +106,8 @@ def test_an_argument_that_sglang_lacks_is_refused_before_the_start(gpu_place: Wo
     done = gpu_place.run("deploy", spec, code=None)
 
     assert done.returncode
-    said = done.stdout + done.stderr
-    assert "SGLang 0.5.23 does not know it" in said
+    output = done.stdout + done.stderr
+    assert "SGLang 0.5.23 does not know it" in output
     assert gpu_place.is_clean()
 
 

@@ -52,8 +52,8 @@ def test_a_model_is_served_replaced_rolled_back_and_retired(
     assert first["plan"] == planned["plan"]
     phases = [one["phase"] for one in first["readiness"][0]["probes"]]
     assert phases == ["listening", "healthy", "listed", "answered"]
-    said = generate(workplace, first)["text_output"]
-    assert said.startswith(PROMPT)  # E5: not streamed, the prompt comes first
+    text = generate(workplace, first)["text_output"]
+    assert text.startswith(PROMPT)  # E5: not streamed, the prompt comes first
 
     fields = on_cpu(triton_image)
     fields["engine"]["args"] = ["--max-model-len 128"]
@@ -62,9 +62,9 @@ def test_a_model_is_served_replaced_rolled_back_and_retired(
     assert arguments_of(second)["max_model_len"] == 128
     back = workplace.json("rollback", workplace.named("tiny"))["release"]
     assert arguments_of(back) == arguments_of(first)
-    assert generate(workplace, back)["text_output"] == said
+    assert generate(workplace, back)["text_output"] == text
     chatted = workplace.run("chat", workplace.named("tiny"), PROMPT, "--max-tokens", 8).stdout
-    assert chatted == f"{said.removeprefix(PROMPT)}\n"
+    assert chatted == f"{text.removeprefix(PROMPT)}\n"
     shown = workplace.run("status").stdout
     assert f"{back['workloads'][0]['endpoint']}/v2" in shown
     workplace.run("retire", workplace.named("tiny"))
@@ -156,20 +156,20 @@ def test_what_the_version_does_not_take_is_refused_before_it_starts(
 
 
 @pytest.mark.parametrize(
-    ("triton", "cause", "told"),
+    ("triton", "cause", "reason"),
     [
         ({"server_args": ["--no-such-option=1"]}, "engine-bad-argument", "--no-such-option"),
         ({"openai": True}, "program-missing", "The image has no OpenAI frontend"),
     ],
 )
 def test_a_model_that_cannot_be_loaded_fails_with_the_reason(
-    workplace: Workplace, triton_image: str, triton: dict[str, Any], cause: str, told: str
+    workplace: Workplace, triton_image: str, triton: dict[str, Any], cause: str, reason: str
 ) -> None:
     fields = on_cpu(triton_image)
     fields["engine"]["triton"] = triton
     error = workplace.json("deploy", workplace.spec(**fields), code=None)["error"]
     assert error["cause"] == cause, error
-    assert told in f"{error['detail']} {error['suggestion']}"
+    assert reason in f"{error['detail']} {error['suggestion']}"
     assert workplace.is_clean()
 
 
@@ -208,13 +208,13 @@ def test_requests_in_flight_end_before_the_server(workplace: Workplace, triton_i
     release = workplace.json("deploy", workplace.spec(**on_cpu(triton_image)))["release"]
     answers: list[dict[str, Any]] = []
     sampling = json.dumps({"max_tokens": 150})
-    asked = threading.Thread(
+    asking = threading.Thread(
         target=lambda: answers.append(generate(workplace, release, sampling_parameters=sampling))
     )
-    asked.start()
+    asking.start()
     time.sleep(0.5)
     workplace.run("retire", workplace.named("tiny"))
-    asked.join()
+    asking.join()
     assert len(answers[0]["text_output"].split()) == 150 + len(PROMPT.split())
     assert workplace.is_clean()
 

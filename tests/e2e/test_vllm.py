@@ -122,8 +122,8 @@ def test_the_usage_of_a_gateways_callers_is_what_the_engine_has_counted(
     try:
         before = counted(workload["endpoint"])
         client = openai_client(gateway.url)
-        asked = ask_in_many_ways(client, name)
-        shared.wait_until(lambda: used(shared, name)["requests"] == asked)
+        count = ask_in_many_ways(client, name)
+        shared.wait_until(lambda: used(shared, name)["requests"] == count)
         after = counted(workload["endpoint"])
         by_callers = used(shared, name)
     finally:
@@ -139,13 +139,13 @@ def ask_in_many_ways(client: OpenAI, model: str) -> int:
     With `n` above 1 the engine counts the prompt once for each answer, and its usage does not.
     """
     messages: list[Any] = [{"role": "user", "content": "hello"}]
-    told: Any = {"stream": True, "stream_options": {"include_usage": True}}
+    options: Any = {"stream": True, "stream_options": {"include_usage": True}}
     client.chat.completions.create(model=model, messages=messages, max_tokens=4)
     client.completions.create(model=model, prompt=["hello", "hello you"], max_tokens=3)
     client.responses.create(model=model, input="hello", max_output_tokens=5)
     for stream in (
-        client.chat.completions.create(model=model, messages=messages, max_tokens=6, **told),
-        client.completions.create(model=model, prompt="hello there", max_tokens=7, **told),
+        client.chat.completions.create(model=model, messages=messages, max_tokens=6, **options),
+        client.completions.create(model=model, prompt="hello there", max_tokens=7, **options),
         client.responses.create(model=model, input="hello", max_output_tokens=8, stream=True),
     ):
         assert list(stream)

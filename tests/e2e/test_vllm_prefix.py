@@ -35,8 +35,8 @@ def test_each_later_turn_of_a_conversation_finds_the_earlier_ones_in_the_cache_o
         routing="prefix-aware",
     )
     workplace.run("deploy", spec)
-    asked = [[_ask(gateway, messages) for messages in _turns(at)] for at in range(CONVERSATIONS)]
-    assert [[bool(cached) for cached in one] for one in asked] == [
+    answers = [[_ask(gateway, messages) for messages in _turns(at)] for at in range(CONVERSATIONS)]
+    assert [[bool(cached) for cached in one] for one in answers] == [
         [False, True, True]
     ] * CONVERSATIONS
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from pathlib import Path
 
 NEEDED = ("dockerd", "ip", "iptables", "nsenter", "sshd", "unshare", "mkfs.ext4")
 
@@ -25,3 +26,10 @@ def run(*words: object, check: bool = True) -> subprocess.CompletedProcess[str]:
     if check and done.returncode != 0:
         raise RuntimeError(f"{' '.join(map(str, words))}: {done.stderr.strip() or done.stdout}")
     return done
+
+
+def mounts_below(folder: Path) -> list[str]:
+    """Mounts that are left there, the deepest first."""
+    lines = Path("/proc/self/mounts").read_text().splitlines()
+    places = [line.split()[1] for line in lines]
+    return sorted((place for place in places if place.startswith(f"{folder}/")), reverse=True)

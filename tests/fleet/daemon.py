@@ -11,7 +11,7 @@ from pathlib import Path
 
 import docker
 
-from tests.fleet.commands import run
+from tests.fleet.commands import mounts_below, run
 from tests.fleet.layers import can_be_linked, link_image
 from tests.fleet.network import Link
 
@@ -142,7 +142,7 @@ class Daemon:
                 container.remove(force=True)
         self.stop()
         self._clear_traces()
-        for mounted in _mounts_below(self.folder):
+        for mounted in mounts_below(self.folder):
             run("umount", "-l", mounted, check=False)
 
     def _spawn(self) -> subprocess.Popen[bytes]:
@@ -231,10 +231,3 @@ def _mount_disk(file: Path, target: Path, size: int) -> None:
     run("truncate", "-s", size, file)
     run("mkfs.ext4", "-q", file)
     run("mount", "-o", "loop", file, target)
-
-
-def _mounts_below(folder: Path) -> list[str]:
-    """Mounts that are left there, the deepest first."""
-    lines = Path("/proc/self/mounts").read_text().splitlines()
-    places = [line.split()[1] for line in lines]
-    return sorted((place for place in places if place.startswith(f"{folder}/")), reverse=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import docker
 
-from tests.fleet.commands import run
+from tests.fleet.commands import mounts_below, run
 from tests.fleet.network import Link
 
 START_SECONDS = 30
@@ -102,7 +102,7 @@ class Podman:
             for container in self.client(20).containers.list(all=True):
                 container.remove(force=True)
         self._end(signal.SIGTERM)
-        for mounted in _mounts_below(self.folder):
+        for mounted in mounts_below(self.folder):
             run("umount", "-l", mounted, check=False)
 
     @property
@@ -125,10 +125,3 @@ class Podman:
             self._process.send_signal(number)
             self._process.wait(30)
             self._process = None
-
-
-def _mounts_below(folder: Path) -> list[str]:
-    """Mounts that are left there, the deepest first."""
-    lines = Path("/proc/self/mounts").read_text().splitlines()
-    places = [line.split()[1] for line in lines]
-    return sorted((place for place in places if place.startswith(f"{folder}/")), reverse=True)

@@ -12,11 +12,11 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from prefect import flow
 
-from flows import flow_trace
 from flows.flow_context import flow_context
 from flows.retire_model import retire_model
+from moorage.adapters.system import flow_trace
 from moorage.common.failures import Cause, Failure
-from tasks.journal import journal, step
+from tasks.journal import failure_of, step
 from tests.hostile_engine import HostileEngine
 
 pytestmark = [pytest.mark.server, pytest.mark.usefixtures("flows_run_there", "own_home")]
@@ -70,17 +70,6 @@ def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "none")
         yield found
         found.shutdown()
-
-
-class Told(flow_trace.EndedSteps):
-    """Keeps what a run says besides its steps."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.texts: list[str] = []
-
-    def noted(self, text: str) -> None:
-        self.texts.append(text)
 
 
 @flow(name="stepping", persist_result=False)
@@ -149,7 +138,7 @@ def test_a_collector_that_is_away_changes_nothing(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize(
-    ("misbehaviour", "limit", "told"),
+    ("misbehaviour", "limit", "expected"),
     [
         ("drips its headers", 3.0, [flow_trace.NOT_TAKEN]),
         ("drips its body", 10.0, []),  # for 20 s
@@ -157,15 +146,15 @@ def test_a_collector_that_is_away_changes_nothing(monkeypatch: pytest.MonkeyPatc
     ],
 )
 def test_a_collector_that_answers_without_end_is_left(
-    monkeypatch: pytest.MonkeyPatch, misbehaviour: str, limit: float, told: list[str]
+    monkeypatch: pytest.MonkeyPatch, misbehaviour: str, limit: float, expected: list[str]
 ) -> None:
     monkeypatch.setattr(flow_trace, "SEND_SECONDS", limit)
-    listener = Told()
+    problems = list[str]()
     with HostileEngine(misbehaviour) as collector:
         monkeypatch.setenv(ENDPOINT, collector.url)
-        asyncio.run(asyncio.wait_for(trace_nothing(listener), 15))
+        asyncio.run(asyncio.wait_for(trace_nothing(problems), 15))
         assert collector.requests == ["POST /v1/traces HTTP/1.1"]
-    assert listener.texts == told
+    assert problems == expected
 
 
 def test_a_cancelled_run_waits_for_no_collector(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,10 +162,10 @@ def test_a_cancelled_run_waits_for_no_collector(monkeypatch: pytest.MonkeyPatch)
     with HostileEngine("drips its headers") as collector:
         monkeypatch.setenv(ENDPOINT, collector.url)
         with pytest.raises(TimeoutError):
-            asyncio.run(asyncio.wait_for(trace_nothing(Told()), 1))
+            asyncio.run(asyncio.wait_for(trace_nothing([]), 1))
 
 
-async def trace_nothing(listener: Told) -> None:
-    with journal(listener) as opened:
-        async with flow_trace.traced(opened, "nothing", dict):
-            pass
+async def trace_nothing(problems: list[str]) -> None:
+    trace = flow_trace.FlowTrace("nothing", failure_of)
+    async with trace.sent(dict, problems.append):
+        pass

@@ -141,12 +141,12 @@ def form_of(api: PrefectServer) -> dict[str, Any]:
 def test_a_short_form_is_judged_as_the_long_one(guarded: Guarded) -> None:
     api, place = guarded
     until(lambda: api.has_deployment(QUICK))
-    asked = {"name": place.named("quick"), "source": "file:///opt/model"}
-    refused = api.run(QUICK, asked)["state"]
+    parameters = {"name": place.named("quick"), "source": "file:///opt/model"}
+    refused = api.run(QUICK, parameters)["state"]
     assert "api.file_roots" in refused["message"]
-    wrong = api.run(QUICK, {**asked, "keep_alive": "soon"})["state"]
+    wrong = api.run(QUICK, {**parameters, "keep_alive": "soon"})["state"]
     assert wrong["message"].startswith("The model spec is not valid: keep_alive: found 'soon'")
-    assert f"failure-{asked['name']}" in api.artifacts(wrong["state_details"]["flow_run_id"])
+    assert f"failure-{parameters['name']}" in api.artifacts(wrong["state_details"]["flow_run_id"])
     assert place.releases("quick") == []
 
 

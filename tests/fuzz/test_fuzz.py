@@ -73,8 +73,8 @@ def test_a_fault_is_seen(tmp_path: Path) -> None:
     )
     lines = done.stdout.splitlines()
     assert len(lines) == len(FAULTS), done.stderr
-    for line, (code, told) in zip(lines, FAULTS, strict=True):
-        assert told in line, code
+    for line, (code, reason) in zip(lines, FAULTS, strict=True):
+        assert reason in line, code
 
 
 def judge_all(codes: Sequence[str], folder: str) -> None:

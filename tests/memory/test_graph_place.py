@@ -51,8 +51,8 @@ def places(need: Need) -> dict[str, bool]:
 def test_the_place_follows_from_version_and_runner(
     name: str, versions: str, expected: dict[str, bool]
 ) -> None:
-    asked = tuple(versions.split(" "))
-    assert places(needed(plain(name), versions=asked)) == expected
+    named = tuple(versions.split(" "))
+    assert places(needed(plain(name), versions=named)) == expected
 
 
 @pytest.mark.parametrize(("version", "expected"), [("0.23.0", INSIDE), ("0.24.0", OUTSIDE)])

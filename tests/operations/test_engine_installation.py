@@ -33,9 +33,9 @@ REMOTE = a_cpu_host(runtimes=(), address="ssh://gpu-1")
 def test_the_image_that_suits_the_host_else_the_packages(
     engine: EngineName, host: HostSnapshot, wanted: RuntimeName, way: str, image: str
 ) -> None:
-    asked = stand_in(EngineName(engine), "", RuntimeName(wanted))
+    spec = stand_in(EngineName(engine), "", RuntimeName(wanted))
 
-    found, chosen = way_on(ENGINES[EngineName(engine)], host, asked)
+    found, chosen = way_on(ENGINES[EngineName(engine)], host, spec)
 
     assert found == way
     assert (chosen.reference if chosen else "").startswith(image)
@@ -54,10 +54,10 @@ def test_the_image_that_suits_the_host_else_the_packages(
 def test_what_cannot_be_had_is_refused(
     engine: str, host: HostSnapshot, wanted: str, why: str
 ) -> None:
-    asked = stand_in(EngineName(engine), "", RuntimeName(wanted))
+    spec = stand_in(EngineName(engine), "", RuntimeName(wanted))
 
     with pytest.raises((Failure, Refusal), match=why):
-        way_on(ENGINES[EngineName(engine)], host, asked)
+        way_on(ENGINES[EngineName(engine)], host, spec)
 
 
 @pytest.mark.parametrize("name", [EngineName.AUTO, EngineName.CUSTOM])

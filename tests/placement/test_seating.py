@@ -29,10 +29,10 @@ def host(*free: int, **changes: Any) -> HostSnapshot:
 
 
 def test_an_engine_with_further_services_gets_a_port_for_each() -> None:
-    asked = wish(EngineName.TRITON, engine={"name": "triton", "triton": {"grpc": True}})
+    subject = wish(EngineName.TRITON, engine={"name": "triton", "triton": {"grpc": True}})
     there = host(80, ports_in_use=(40001,))
 
-    (seat,) = on_hosts(asked, there).seats
+    (seat,) = on_hosts(subject, there).seats
 
     assert (seat.port, seat.services) == (40000, {"metrics": 40002, "grpc": 40003})
     ports = {claim.index for claim in seat.claims if claim.resource == Resource.PORT}

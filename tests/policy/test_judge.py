@@ -262,10 +262,10 @@ def test_every_other_rule_refuses_on_either_side(
     rule: str, value: object, spec: dict[str, Any], submission: Submission
 ) -> None:
     written = Policy.model_validate({submission.channel.value: {rule: value}})
-    asked = request(spec, submission, others=Usage(replicas=2, accelerators=2))
-    found = violations(EffectivePolicy(policy=written), asked)
+    wanted = request(spec, submission, others=Usage(replicas=2, accelerators=2))
+    found = violations(EffectivePolicy(policy=written), wanted)
     assert rules_of(found) == {f"{submission.channel}.{rule}"}
-    assert violations(EffectivePolicy(), asked) == ()
+    assert violations(EffectivePolicy(), wanted) == ()
 
 
 def test_hosts_that_a_rule_leaves_out_are_taken_out_of_the_fleet() -> None:
@@ -294,8 +294,8 @@ def test_a_folder_below_a_root(folder: str, below: bool) -> None:
 
 
 def test_a_source_outside_of_the_roots_is_refused_with_its_field() -> None:
-    asked = request({}, folders=(("lora[0].source", "/etc"), ("source", "/home/models/x")))
-    (found,) = violations(EffectivePolicy(), asked)
+    wanted = request({}, folders=(("lora[0].source", "/etc"), ("source", "/home/models/x")))
+    (found,) = violations(EffectivePolicy(), wanted)
     assert (found.rule, found.field, found.found) == ("api.file_roots", "lora[0].source", "'/etc'")
 
 

@@ -34,8 +34,8 @@ class SmallModel:
         return {"object": "list", "data": [{"id": self.name, "object": "model"}]}
 
     @api.post("/v1/chat/completions")
-    def chat(self, asked: Annotated[dict[str, Any], Body()]) -> dict[str, Any]:
-        limit = asked.get("max_tokens", 4)
+    def chat(self, body: Annotated[dict[str, Any], Body()]) -> dict[str, Any]:
+        limit = body.get("max_tokens", 4)
         message = {"role": "assistant", "content": self.architecture}
         choice = {"index": 0, "finish_reason": "length", "message": message}
         usage = {"prompt_tokens": 1, "completion_tokens": limit, "total_tokens": limit + 1}

@@ -7,7 +7,7 @@ from moorage.reports.field_reference import FILES, explain, models_in
 
 
 @pytest.mark.parametrize(
-    ("asked", "path", "kind", "default"),
+    ("name", "path", "kind", "default"),
     [
         ("placement.ram", "placement.ram", "`auto` or integer, from 0 or text", "`auto`"),
         ("spec.placement.ram", "placement.ram", "`auto` or integer, from 0 or text", "`auto`"),
@@ -15,22 +15,22 @@ from moorage.reports.field_reference import FILES, explain, models_in
         ("name", "name", "text", "required"),
     ],
 )
-def test_a_field_is_told_by_its_path(asked: str, path: str, kind: str, default: str) -> None:
-    found = explain(asked)
+def test_a_field_is_told_by_its_path(name: str, path: str, kind: str, default: str) -> None:
+    found = explain(name)
     assert (found.path, found.kind, found.default) == (path, kind, default)
     assert found.text
     assert not found.fields
 
 
-@pytest.mark.parametrize("asked", ["engine", "placement", "fleet", "fleet.hosts", "policy", "spec"])
-def test_what_holds_others_lists_them(asked: str) -> None:
-    found = explain(asked)
+@pytest.mark.parametrize("name", ["engine", "placement", "fleet", "fleet.hosts", "policy", "spec"])
+def test_what_holds_others_lists_them(name: str) -> None:
+    found = explain(name)
     assert found.fields
     assert all(one.text for one in found.fields.values())
 
 
 @pytest.mark.parametrize(
-    ("asked", "near"),
+    ("name", "near"),
     [
         ("plcement.ram", "placement.ram"),
         ("ram", "placement.ram"),
@@ -38,9 +38,9 @@ def test_what_holds_others_lists_them(asked: str) -> None:
         ("zzz", "moorage explain"),
     ],
 )
-def test_what_is_no_field_is_told_with_the_nearest(asked: str, near: str) -> None:
+def test_what_is_no_field_is_told_with_the_nearest(name: str, near: str) -> None:
     with pytest.raises(Failure) as caught:
-        explain(asked)
+        explain(name)
     assert caught.value.cause is Cause.BAD_SETTING
     assert near in (caught.value.suggestion or "")
 

@@ -83,7 +83,7 @@ class Parts(HTMLParser):
 
     def __init__(self, text: str) -> None:
         super().__init__()
-        self.tags, self.names, self.said = set[str](), set[str](), ""
+        self.tags, self.names, self.text = set[str](), set[str](), ""
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -91,16 +91,16 @@ class Parts(HTMLParser):
         self.names |= {name for name, _ in attrs}
 
     def handle_data(self, data: str) -> None:
-        self.said += data
+        self.text += data
 
 
 def test_what_is_hostile_is_text() -> None:
     parts = Parts(site_page(a_site(host=HOSTILE, why=HOSTILE)))
     assert parts.tags == TAGS
     assert parts.names == ATTRIBUTES
-    assert parts.said.count("<script>alert(1)</script>") > 5
-    assert "\x1b" not in parts.said
-    assert "\u202e" not in parts.said
+    assert parts.text.count("<script>alert(1)</script>") > 5
+    assert "\x1b" not in parts.text
+    assert "\u202e" not in parts.text
 
 
 def test_a_page_begins_as_one_of_moorage_does_whatever_its_title() -> None:

@@ -29,7 +29,7 @@ class Engines:
     """
 
     def __init__(self, dies: tuple[str, int] = ("", 0), **tpot: float | None) -> None:
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         self.prompts: list[str] = []
         self.at_once: list[int] = []
         self._tpot, (self._mortal, self._left) = tpot, dies
@@ -40,7 +40,7 @@ class Engines:
         """Like `send_load`."""
         name = questions[0].url.split("/")[2]
         self.at_once.append(len(questions))
-        self.asked += [name] * len(questions)
+        self.requests += [name] * len(questions)
         self.prompts += [f"{name} {_prompt(one).split()[0]}" for one in questions]
         tpot = self._tpot[name]
         if name == self._mortal:
@@ -81,8 +81,8 @@ def test_every_replica_gets_the_whole_load_and_the_release_before_the_same(
     assert (outcome.misses, outcome.rounds, outcome.against) == ((), 1, "tiny.v1")
     assert (outcome.figures.requests, outcome.before and outcome.before.requests) == (16, 8)
     warm_up = 2
-    assert engines.asked.count("new") == 2 * (8 + warm_up)
-    assert engines.asked.count("old") == 8 + warm_up
+    assert engines.requests.count("new") == 2 * (8 + warm_up)
+    assert engines.requests.count("old") == 8 + warm_up
 
 
 def test_no_engine_meets_a_prompt_twice(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,7 +106,7 @@ def test_a_release_before_that_dies_under_the_load_is_compared_with_no_more(
     engines = Engines(new=0.1, old=0.01, dies=("old", 1 + TURNS + 1))
     outcome = loaded(monkeypatch, engines)
     assert (outcome.misses, outcome.before, outcome.rounds) == ((), None, 2)
-    assert engines.asked.count("old") == 2 + 8 + 2 * 2, "its first failure was its last request"
+    assert engines.requests.count("old") == 2 + 8 + 2 * 2, "its first failure was its last request"
 
 
 def test_a_release_alone_gets_its_load_in_one_go(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,7 +135,7 @@ def test_a_release_before_that_does_not_answer_is_not_compared_with(
     engines = Engines(new=5.0, old=None)
     outcome = loaded(monkeypatch, engines, old=old)
     assert (outcome.before, outcome.against, outcome.misses) == (None, "", ())
-    assert engines.asked.count("old") == (2 if old else 0)
+    assert engines.requests.count("old") == (2 if old else 0)
 
 
 def test_a_request_that_fails_is_a_miss(monkeypatch: pytest.MonkeyPatch) -> None:

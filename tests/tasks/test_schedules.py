@@ -46,7 +46,7 @@ async def test_a_server_that_does_not_answer_fails_no_deploy(
 
 
 async def test_without_a_schedule_prefect_is_asked_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[object] = []
-    monkeypatch.setattr(SCHEDULED, lambda: asked.append(None))
+    calls: list[object] = []
+    monkeypatch.setattr(SCHEDULED, lambda: calls.append(None))
     await set_schedule(a_spec(), Fleet(), None)
-    assert asked == []
+    assert calls == []

@@ -2,8 +2,9 @@
 
     llama-server --help | python -m moorage.adapters.engines.extract_llama_cpp_schema BUILD
 
-The xllamacpp wheel, which has no program, prints the same (`llama_cpp_parser.py`). A help text says
-of a number whether it is a whole one by its default only; where it does not, any number counts.
+The xllamacpp wheel, which has no program, prints the same (`scripts.engine_schemas.llama_server`).
+Of a number a help text says whether it is a whole one by its default only; where it does not, any
+number counts.
 """
 
 import re

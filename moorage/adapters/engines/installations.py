@@ -226,7 +226,7 @@ def _locked(folder: Path, tell: Tell | None) -> Iterator[int]:
     folder.mkdir(parents=True, exist_ok=True)
     lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        said = False
+        announced = False
         while True:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -234,9 +234,9 @@ def _locked(folder: Path, tell: Tell | None) -> Iterator[int]:
             except BlockingIOError:
                 if tell is None:
                     raise
-                if not said:
+                if not announced:
                     tell("waits for another installation")
-                    said = True
+                    announced = True
             time.sleep(WAIT_SECONDS)
         yield lock
     finally:

@@ -96,8 +96,8 @@ def import_transformers() -> None:
 
 def _place(written: Config) -> Path:
     """Where the completed configuration is kept: it depends on nothing else."""
-    said = json.dumps([version("transformers"), _checked(written)], sort_keys=True)
-    return Settings().configs / f"{hashlib.sha256(said.encode()).hexdigest()}.json"
+    identity = json.dumps([version("transformers"), _checked(written)], sort_keys=True)
+    return Settings().configs / f"{hashlib.sha256(identity.encode()).hexdigest()}.json"
 
 
 def _kept(place: Path) -> Config | None:

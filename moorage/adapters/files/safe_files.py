@@ -145,17 +145,17 @@ def write_private(path: Path, text: str, *, over: bool) -> bool:
         provide_private_folder(path.parent)
         # Made for this user alone.
         descriptor, draft = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        with os.fdopen(descriptor, "w") as file:
-            file.write(f"{text}\n")
-        if over:
-            os.replace(draft, path)
-            return True
         try:
-            os.link(draft, path, follow_symlinks=False)
+            with os.fdopen(descriptor, "w") as file:
+                file.write(f"{text}\n")
+            if over:
+                os.replace(draft, path)
+            else:
+                os.link(draft, path, follow_symlinks=False)
         except FileExistsError:
             return False
         finally:
-            os.unlink(draft)
+            Path(draft).unlink(missing_ok=True)
         return True
     except OSError as error:
         raise Failure(Cause.STORE_UNWRITABLE, f"{path}: {error.strerror}") from None

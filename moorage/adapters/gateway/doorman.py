@@ -218,10 +218,10 @@ class Doorman:
             headers = [(k, v) for k, v in headers if k != "authorization"]
             headers.append(("authorization", f"Bearer {to.key}"))
         url = httpx.URL(f"{to.url}{request.url.path}", query=request.url.query.encode() or None)
-        asked = self._http.build_request(request.method, url, headers=headers, content=body)
+        forwarded = self._http.build_request(request.method, url, headers=headers, content=body)
         held.enter_context(_counted(self.passing, to.release))
         try:
-            answer = await self._http.send(asked, stream=True)
+            answer = await self._http.send(forwarded, stream=True)
         except httpx.HTTPError as error:
             raise Refused(f"The engine does not answer: {error}", 1) from error
         held.push_async_callback(answer.aclose)

@@ -54,7 +54,8 @@ class Envoy(ABC):
 
     def start(self, bootstrap: str) -> None:
         """Start it, or go on with the one that runs."""
-        self.runtime.start(self.spec(bootstrap), {})
+        if not self.runs():
+            self.runtime.start(self.spec(bootstrap), {})
 
     def runs(self) -> bool:
         """Whether it runs."""
@@ -130,8 +131,7 @@ class ContainerEnvoy(Envoy):
     def start(self, bootstrap: str) -> None:
         """Start it, or go on with the one that runs."""
         _require_short(self._own / ADMIN_SOCKET)
-        if not self.runs():
-            super().start(bootstrap)
+        super().start(bootstrap)
 
     def runs(self) -> bool:
         """Whether it runs. One that answers does, even where its Docker does not."""
@@ -161,11 +161,6 @@ class HostEnvoy(Envoy):
     def require_program(self) -> None:
         """Raise `RUNTIME_UNAVAILABLE` without its Docker."""
         self._docker.version()
-
-    def start(self, bootstrap: str) -> None:
-        """Start it, or go on with the one that runs."""
-        if not self.runs():
-            super().start(bootstrap)
 
     def runs(self) -> bool:
         """Whether it runs. One that answers is not looked for in Docker."""

@@ -203,7 +203,7 @@ class Link:
             self._raw.settimeout(left)
             piece = self._raw.recv(count - len(found))
             if not piece:
-                said = self._errors.decode(errors="replace").strip().rpartition("\n")[2]
-                raise OSError(f"the program has ended: {said}")
+                last = self._errors.decode(errors="replace").strip().rpartition("\n")[2]
+                raise OSError(f"the program has ended: {last}")
             found += piece
         return bytes(found)

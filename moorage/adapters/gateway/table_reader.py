@@ -82,8 +82,8 @@ class TableReader:
         """
         routes, shared, asleep, making_room = self._ledger.routes.current()
         canaries = {route.model: route for route in shared}
-        asked = {route.release for route in (*routes, *shared)}
-        self._files = {name: file for name, file in self._files.items() if name in asked}
+        routed = {route.release for route in (*routes, *shared)}
+        self._files = {name: file for name, file in self._files.items() if name in routed}
         keys = self._ledger.api_keys.all()
         now = datetime.now(UTC)
         used_up = self._spent(keys, now)

@@ -18,8 +18,9 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from moorage.adapters.metrics.exporter import Exporter, written
-from moorage.adapters.prefect.api_server import Guard, Message, Receive, Send, is_loopback
+from moorage.adapters.prefect.api_server import Guard, Message, Receive, Send
 from moorage.common.failures import Cause, Failure
+from moorage.inventory.access import is_loopback
 from moorage.operations.metrics.targets import GATEWAY_PATH
 
 REQUEST_SECONDS = 5.0

@@ -9,7 +9,6 @@ import httpx
 from prefect.context import refresh_global_settings_context
 from prefect.settings import get_current_settings
 
-from moorage.adapters.prefect.api_server import is_loopback
 from moorage.adapters.prefect.home_server import (
     SERVER_VARIABLE,
     USER,
@@ -21,6 +20,7 @@ from moorage.adapters.prefect.home_server import (
 from moorage.adapters.secrets import KEPT_VARIABLE, remember
 from moorage.adapters.system.settings import Settings
 from moorage.common.failures import Cause, Failure
+from moorage.inventory.access import is_loopback
 
 CLIENT_VARIABLE = "PREFECT_API_AUTH_STRING"
 ORIGINS = "PREFECT_SERVER_CORS_ALLOWED_ORIGINS"

@@ -136,14 +136,6 @@ def own_origins(port: int) -> list[str]:
     return [f"http://{host}:{port}" for host in ("127.0.0.1", "localhost", "[::1]")]
 
 
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches an address."""
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
-
-
 def serve(host: str, port: int, names: Collection[str], idle_seconds: float = 0) -> None:
     """Serve Prefect's API, pages and services until a signal ends it.
 
@@ -169,7 +161,7 @@ def serve(host: str, port: int, names: Collection[str], idle_seconds: float = 0)
         _sqlite_writers_in_turn(),
     ):
         tell_mistakes()
-        guarded: App = Guard(create_app(final=True), names, origins, exposed=not is_loopback(host))
+        guarded: App = Guard(create_app(final=True), names, origins, exposed=not _is_loopback(host))
         uvicorn.run(
             IdleWatch(guarded, idle_seconds) if idle_seconds else guarded,
             host=host,
@@ -225,6 +217,14 @@ def _sqlite_writers_in_turn() -> Iterator[None]:
         return
     with temporary_database_config(InTurn(connection_url=configured.connection_url)):
         yield
+
+
+def _is_loopback(host: str) -> bool:
+    """As `moorage.inventory.access.is_loopback`, which this program does without."""
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
 
 
 async def _refuse(kind: str, reason: str, send: Send) -> None:

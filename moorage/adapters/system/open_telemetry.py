@@ -4,9 +4,7 @@ The variables of its library say where and how:
 https://opentelemetry.io/docs/languages/sdk-configuration/otlp-exporter/
 """
 
-from collections.abc import Mapping, Sequence
-from datetime import datetime
-from typing import NamedTuple
+from collections.abc import Sequence
 
 import requests
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -16,18 +14,10 @@ from opentelemetry.sdk.trace.export import SpanExportResult
 from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.trace import SpanContext, Status, StatusCode, TraceFlags
 
+from moorage.adapters.system.flow_trace import Span
+
 SERVICE = Resource.create({SERVICE_NAME: "moorage"})
 NANOSECONDS = 10**9
-
-
-class Span(NamedTuple):
-    """A part of a run. Times are UTC; `failure` is why it failed, empty = it did not."""
-
-    name: str
-    begun: datetime
-    ended: datetime
-    attributes: Mapping[str, str] = {}
-    failure: str = ""
 
 
 def send_trace(run: Span, steps: Sequence[Span]) -> bool:

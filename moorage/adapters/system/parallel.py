@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
+from functools import partial
 from threading import Event
 from typing import TypeVar
 
@@ -29,10 +30,10 @@ def map_parallel(
     seconds: float,
     on_done: Callable[[], None] = lambda: None,
 ) -> list[R | Exception]:
-    """Apply a function to every item in parallel, in daemon threads.
+    """Apply a function to every item in parallel, in as many daemon threads as it takes.
 
-    There are as many threads as it takes: where the items answer at once, few serve thousands, and
-    as long as none answers, one more is started every millisecond.
+    Where items answer at once, few threads serve thousands; as long as none answers, one more is
+    started every millisecond.
 
     Args:
         work: The function; it should have time-outs of its own.
@@ -44,36 +45,36 @@ def map_parallel(
     waiting = deque(enumerate(items))
     answers: queue.Queue[tuple[int, R | Exception]] = queue.Queue()
     outcome: list[R | Exception] = [TimeoutError() for _ in items]
-    context = contextvars.copy_context()
-
-    def serve() -> None:
-        with suppress(IndexError):  # nothing waits any more
-            while True:
-                at, item = waiting.popleft()
-                answers.put((at, _result(context.copy(), work, item)))
-
-    def start(threads: int) -> None:
-        for _ in range(threads):
-            threading.Thread(target=serve, daemon=True).start()
-
-    start(min(AT_FIRST, len(items)))
+    apply = partial(_result, contextvars.copy_context(), work)
+    serve = partial(_serve, waiting, lambda at, item: answers.put((at, apply(item))))
+    _start(serve, min(AT_FIRST, len(items)))
     left, until = len(items), time.monotonic() + seconds
     while left and (remaining := until - time.monotonic()) > 0:
+        patience = min(GROWTH_SECONDS, remaining) if waiting else remaining
         try:
-            at, answer = answers.get(
-                timeout=min(GROWTH_SECONDS, remaining) if waiting else remaining
-            )
+            at, answer = answers.get(timeout=patience)
         except queue.Empty:
-            start(min(1, len(waiting)))  # what has been started may never end
+            _start(serve, min(1, len(waiting)))  # what has been started may never end
             continue
         outcome[at], left = answer, left - 1
         on_done()
     return outcome
 
 
+def _start(serve: Callable[[], None], threads: int) -> None:
+    for _ in range(threads):
+        threading.Thread(target=serve, daemon=True).start()
+
+
+def _serve(waiting: deque[tuple[int, T]], answer: Callable[[int, T], None]) -> None:
+    with suppress(IndexError):  # nothing waits any more
+        while True:
+            answer(*waiting.popleft())
+
+
 def _result(context: contextvars.Context, work: Callable[[T], R], item: T) -> R | Exception:
     try:
-        return context.run(work, item)
+        return context.copy().run(work, item)
     except Exception as error:
         return error
 

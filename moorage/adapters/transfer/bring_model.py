@@ -27,6 +27,7 @@ from moorage.adapters.sources.store import Manifest, file_record
 from moorage.adapters.transfer import bundle, lending_program
 from moorage.adapters.transfer.host_store import HostStore, Staged, last_report
 from moorage.common.failures import Cause, Failure
+from moorage.engines.launch import host_port
 from moorage.inventory.access import parse_access
 from moorage.inventory.model_store import folder_name, model_directory
 from moorage.inventory.snapshot import HostSnapshot
@@ -201,12 +202,12 @@ def _wait_for_port(container: Container, order: str) -> int:
 
 
 def _mirror(host: HostSnapshot, port: int, token: str, model: ResolvedModel) -> dict[str, Any]:
-    address = f"[{host.bind}]" if ":" in host.bind else host.bind
+    base = f"http://{host_port(host.bind, port)}"
     return {
         "name": host.name,
         "near": True,
         "tries": TRIES,
         "timeout": CONNECT_SECONDS,
         "headers": {"Authorization": f"Bearer {token}"},
-        "urls": {file.name: f"http://{address}:{port}/{quote(file.name)}" for file in model.files},
+        "urls": {file.name: f"{base}/{quote(file.name)}" for file in model.files},
     }

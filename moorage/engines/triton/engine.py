@@ -207,7 +207,7 @@ class Triton(Vllm):
         path = own.path if own.path != ProbeSpec().path else "/v2/health/live"
         sampling = {"temperature": 0, "max_tokens": 1, "ignore_eos": True}
         asking, body = triton_request(spec.name, own.prompt, sampling)
-        asked = Probe(
+        question = Probe(
             phase=Phase.ANSWERED,
             deadline="warm_up_seconds",
             method="POST",
@@ -221,7 +221,7 @@ class Triton(Vllm):
             Probe(phase=Phase.LISTENING, deadline="load_seconds"),
             Probe(phase=Phase.HEALTHY, deadline="load_seconds", method="GET", path=path),
             Probe(phase=Phase.LISTED, deadline="load_seconds", method="GET", path=f"{model}/ready"),
-            *([asked] if own.request else []),
+            *([question] if own.request else []),
         )
 
     def _openai_probes(self, spec: ModelSpec, profile: ModelProfile) -> Iterator[Probe]:

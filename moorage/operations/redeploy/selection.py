@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Annotated, TypeVar
 
@@ -14,27 +15,40 @@ NAMED = 3
 """Models that the name of a run lists."""
 
 
-def chosen(
-    specs: Iterable[ModelSpec], names: Sequence[str], labels: Mapping[str, str]
-) -> tuple[ModelSpec, ...]:
-    """The selected models, in the order of their names.
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which models a redeployment looks at, and how it decides about each.
 
-    `names` may be patterns with `*`, `?` and `[...]`; none = all. Only models that carry all
-    `labels` are selected, whose values may be patterns too.
-
-    Raises:
-        Failure: `UNKNOWN_RELEASE` for a name without a pattern that no model has.
+    Attributes:
+        names: Models, or patterns with `*`, `?` and `[...]`; none = all.
+        labels: Only models that carry all of them; values may be patterns too.
+        files: Folder of specs that replace the recorded ones; empty = none.
+        by_policy: Whether the `redeploy` section of each model decides.
+        force: Whether models without changes are redeployed too.
     """
-    found = {spec.name: spec for spec in specs}
-    unknown = [name for name in names if not set(name) & set("*?[") and name not in found]
-    if unknown:
-        raise Failure(Cause.UNKNOWN_RELEASE, f"nothing serves {', '.join(unknown)}")
-    return tuple(
-        spec
-        for name, spec in sorted(found.items())
-        if (not names or any(fnmatchcase(name, pattern) for pattern in names))
-        and carries(spec.labels, labels)
-    )
+
+    names: Sequence[str] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    files: str = ""
+    by_policy: bool = False
+    force: bool = False
+
+    def chosen(self, specs: Iterable[ModelSpec]) -> tuple[ModelSpec, ...]:
+        """The selected models, in the order of their names.
+
+        Raises:
+            Failure: `UNKNOWN_RELEASE` for a name without a pattern that no model has.
+        """
+        found = {spec.name: spec for spec in specs}
+        unknown = [name for name in self.names if not set(name) & set("*?[") and name not in found]
+        if unknown:
+            raise Failure(Cause.UNKNOWN_RELEASE, f"nothing serves {', '.join(unknown)}")
+        return tuple(
+            spec
+            for name, spec in sorted(found.items())
+            if (not self.names or any(fnmatchcase(name, pattern) for pattern in self.names))
+            and carries(spec.labels, self.labels)
+        )
 
 
 def meant(names: Sequence[str], labels: Mapping[str, str], files: str) -> str:

@@ -76,9 +76,9 @@ def test_it_is_installed_once_and_found_by_deploys(tmp_path: Path) -> None:
     assert Path(program.path).is_relative_to(tmp_path / "engines" / "llama.cpp" / TESTED)
     (there,) = Installations(tmp_path / "engines").versions(EngineName.LLAMA_CPP)
     assert there.bytes > 1000
-    asked = "import xllamacpp, moorage.adapters.engines.llama_server; print(xllamacpp.__file__)"
+    code = "import xllamacpp, moorage.adapters.engines.llama_server; print(xllamacpp.__file__)"
     python = Path(program.path).with_name("python")
-    done = subprocess.run([python, "-c", asked], capture_output=True, text=True, check=True)
+    done = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.startswith(str(tmp_path))
 
 

@@ -36,7 +36,7 @@ class Silent:
     """An engine that answers one request, when the test says so."""
 
     def __init__(self, status: int = 200, content: str = "{}") -> None:
-        self.asked, self.may_answer = asyncio.Event(), asyncio.Event()
+        self.request_came, self.may_answer = asyncio.Event(), asyncio.Event()
         self._answer = f"HTTP/1.1 {status} x\r\ncontent-length: {len(content)}\r\n\r\n{content}"
 
     async def __aenter__(self) -> Self:
@@ -49,7 +49,7 @@ class Silent:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
-        self.asked.set()
+        self.request_came.set()
         await self.may_answer.wait()
         writer.write(self._answer.encode())
         await writer.drain()
@@ -196,7 +196,7 @@ async def test_a_request_counts_from_its_first_moment_to_its_last(
         await asyncio.sleep(0.05)
         assert (doorman.active["llama"], doorman.passing["llama.v1"]) == (1, 0)
         sleeper.awake.set()
-        await engine.asked.wait()
+        await engine.request_came.wait()
         assert (doorman.active["llama"], doorman.passing["llama.v1"]) == (1, 1)
         engine.may_answer.set()
         assert (await asking).status_code == 200

@@ -30,9 +30,9 @@ def ask(folder: Path, do: str, body: bytes = b"", **fields: Any) -> tuple[dict[s
 def test_questions_are_answered_one_after_the_other(tmp_path: Path) -> None:
     question = {"do": "write", "path": "config/routes.json", "size": 2}
     read = {"do": "read", "path": "config/routes.json", "start": 0, "stop": 9, "size": 0}
-    asked = f"{json.dumps(question)}\n{{}}{json.dumps(read)}\n".encode()
+    questions = f"{json.dumps(question)}\n{{}}{json.dumps(read)}\n".encode()
     answered = io.BytesIO()
-    program.serve(str(tmp_path), io.BytesIO(asked), answered)
+    program.serve(str(tmp_path), io.BytesIO(questions), answered)
     assert answered.getvalue() == b'{"size": 0}\n{"size": 2}\n{}'
 
 

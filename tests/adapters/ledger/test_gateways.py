@@ -38,9 +38,9 @@ def test_the_epoch_grows_with_a_switch_but_not_with_a_report(ledger: Ledger) -> 
     after = ledger.gateways.epoch()
     assert after > before
     ledger.gateways.report("main", after, {"tiny.v1": 2}, "")
-    asked = datetime(2026, 11, 23, 12, tzinfo=UTC)
-    ledger.gateways.report_use("main", {"tiny.v2": asked})
-    assert last_use(ledger.gateways.all(), "tiny.v2") == asked
+    last_request = datetime(2026, 11, 23, 12, tzinfo=UTC)
+    ledger.gateways.report_use("main", {"tiny.v2": last_request})
+    assert last_use(ledger.gateways.all(), "tiny.v2") == last_request
     assert last_use(ledger.gateways.all(), "tiny.v1") is None
     assert ledger.gateways.epoch() == after
     found = ledger.gateways.get("main")

@@ -29,10 +29,10 @@ class SlowExporter(Exporter):
     """Has no metrics, and those not before it is told."""
 
     def __init__(self) -> None:
-        self.told = threading.Event()
+        self.may_answer = threading.Event()
 
     def metrics(self) -> tuple[Family, ...]:
-        self.told.wait(60)
+        self.may_answer.wait(60)
         return ()
 
 
@@ -48,7 +48,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def slow() -> Iterator[SlowExporter]:
     exporter = SlowExporter()
     yield exporter
-    exporter.told.set()
+    exporter.may_answer.set()
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_whoever_has_asked_may_wait_longer_than_who_says_nothing(
         asking.sendall(REQUEST)
         with _caller(port) as silent:
             assert _rest(silent) == b""
-        slow.told.set()
+        slow.may_answer.set()
         assert _rest(asking).startswith(b"HTTP/1.1 200 ")
 
 
@@ -116,7 +116,7 @@ def test_no_more_connections_are_held_than_the_limit(
     slow: SlowExporter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "REQUEST_SECONDS", 600.0)
-    slow.told.set()
+    slow.may_answer.set()
     port = _served(slow)
     with ExitStack() as stack:
         held = [stack.enter_context(_caller(port)) for _ in range(module.AT_ONCE)]

@@ -131,14 +131,14 @@ def test_an_open_api_of_this_machine_is_served_through_only_when_that_is_wanted(
     require_login_of_other(url, no_login=True)
 
 
-@pytest.mark.parametrize(("login", "told"), [(None, "not set"), ("admin:no", "not the one")])
+@pytest.mark.parametrize(("login", "reason"), [(None, "not set"), ("admin:no", "not the one")])
 def test_a_login_that_is_missing_or_wrong_is_told(
-    port: int, monkeypatch: pytest.MonkeyPatch, login: str | None, told: str
+    port: int, monkeypatch: pytest.MonkeyPatch, login: str | None, reason: str
 ) -> None:
     monkeypatch.setattr(Api, "asks", True)
     with (
         temporary_settings({PREFECT_API_AUTH_STRING: login}),
-        pytest.raises(Failure, match=f"PREFECT_API_AUTH_STRING is {told}"),
+        pytest.raises(Failure, match=f"PREFECT_API_AUTH_STRING is {reason}"),
     ):
         require_login_of_other(f"http://127.0.0.1:{port}/api", no_login=False)
 

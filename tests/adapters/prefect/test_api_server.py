@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moorage.adapters.prefect.api_server import Guard, is_loopback, own_origins
+from moorage.adapters.prefect.api_server import Guard, own_origins
+from moorage.inventory.access import is_loopback
 from tests.prefect_server import PrefectServer, prefect_server
 
 __all__ = ["prefect_server"]

@@ -45,7 +45,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     stop_server(tmp_path / "home")
 
 
-def asked(server: RunningServer, home: Path, path: str) -> int:
+def status_of(server: RunningServer, home: Path, path: str) -> int:
     user, _, password = (find_login(home) or "").partition(":")
     return httpx.get(f"{server.url}{path}", auth=(user, password)).status_code
 
@@ -64,7 +64,7 @@ def test_of_commands_that_begin_at_once_one_starts_it_and_all_use_it(home: Path)
     server = RunningServer.model_validate_json(answers.pop())
     assert running_server(home) == server == kept_server(home, 3600)
     assert psutil.Process(server.process.pid).ppid() == 1 or _is_adopted(server)
-    assert asked(server, home, "/admin/version") == 200
+    assert status_of(server, home, "/admin/version") == 200
     assert httpx.get(f"{server.url}/admin/version").status_code == 401
     assert (home / "api" / "log").stat().st_mode & 0o077 == 0
     os.kill(server.process.pid, signal.SIGKILL)
@@ -78,7 +78,7 @@ def test_of_commands_that_begin_at_once_one_starts_it_and_all_use_it(home: Path)
 
 def test_it_ends_once_nobody_has_asked_it_for_a_while(home: Path) -> None:
     server = kept_server(home, 3)
-    assert asked(server, home, "/admin/version") == 200
+    assert status_of(server, home, "/admin/version") == 200
     until(lambda: not server.process.is_running)
 
 

@@ -76,19 +76,19 @@ def test_a_gguf_file_is_read_to_the_end_of_its_header(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "chosen"),
+    ("place", "chosen"),
     [
         ("m[1].gguf", ["m[1].gguf"]),
         ("m-00002-of-00002.gguf", ["m-00001-of-00002.gguf", "m-00002-of-00002.gguf"]),
     ],
 )
 def test_a_gguf_file_is_a_model_with_its_other_parts_and_nothing_else(
-    tmp_path: Path, asked: str, chosen: list[str]
+    tmp_path: Path, place: str, chosen: list[str]
 ) -> None:
     parts = ["m[1].gguf", "m1.gguf", "m-00001-of-00002.gguf", "m-00002-of-00002.gguf", "mmm.gguf"]
     content = gguf({"a": (0, [64])}, 256)
     root = write(tmp_path, {**dict.fromkeys(parts, content), "secret.txt": b"x"})
-    found = resolve(root / asked)
+    found = resolve(root / place)
     assert [file.name for file in found.files] == chosen
     # Each is mounted by itself: the folder may hold anything.
     assert [file.target for file in found.files] == [f"{root}/{name}" for name in chosen]

@@ -135,14 +135,14 @@ def test_a_body_that_is_cut_short_is_an_error(hub: Hub) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "asked"),
+    ("url", "request_line"),
     [
         ("http://hub.example/a?b", "GET http://hub.example/a?b HTTP"),
         ("https://hub.example/a", "CONNECT hub.example:443 HTTP"),
     ],
 )
 def test_a_proxy_is_asked_with_its_password(
-    monkeypatch: pytest.MonkeyPatch, url: str, asked: str
+    monkeypatch: pytest.MonkeyPatch, url: str, request_line: str
 ) -> None:
     heard: list[str] = []
     with socket.create_server(("127.0.0.1", 0)) as listening:
@@ -162,5 +162,5 @@ def test_a_proxy_is_asked_with_its_password(
         with suppress(OSError), pool_of(url, proxied=True).get(url, TOKEN):
             pass  # it refuses; for https that is an error
         thread.join()
-    assert heard[0].startswith(asked)
+    assert heard[0].startswith(request_line)
     assert "Proxy-Authorization: Basic bWU6cGEgc3M=" in heard

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from moorage.adapters.engines.extract_llama_cpp_schema import schema_of_help
-from moorage.adapters.engines.llama_cpp_parser import LlamaServerParser
 from moorage.adapters.engines.schema_store import SchemaStore, shipped_schemas
 from moorage.adapters.engines.schemas import check_early, check_placed
 from moorage.common.failures import Cause, Failure
@@ -25,6 +24,7 @@ from moorage.engines.schema.reading import read
 from moorage.inventory.fleet import Fleet
 from moorage.spec import EngineName
 from moorage.spec.tokenize import user_tokens
+from scripts.engine_schemas.llama_server import LlamaServerParser
 from tests.builders import a_cpu_host, a_spec
 from tests.engines.planning import LLAMA_INSTALLED, llama_planned
 from tests.engines.schema.shipped import assert_mistake
@@ -73,7 +73,7 @@ def judged(entry: str, build: str = "11549") -> Judgement:
 
 
 @pytest.mark.parametrize(
-    ("written", "asked"),
+    ("written", "known"),
     [
         ("11549", "11549"),
         ("b11549", "11549"),
@@ -84,8 +84,8 @@ def judged(entry: str, build: str = "11549") -> Judgement:
         ("8671", "8156"),
     ],
 )
-def test_a_build_has_the_arguments_of_the_nearest_one_before_it(written: str, asked: str) -> None:
-    assert schema_of(written).version == asked
+def test_a_build_has_the_arguments_of_the_nearest_one_before_it(written: str, known: str) -> None:
+    assert schema_of(written).version == known
 
 
 @pytest.mark.parametrize("written", ["6300", "", "nightly", "9.9"])

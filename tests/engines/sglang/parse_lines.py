@@ -11,19 +11,19 @@ import json
 import sys
 from pathlib import Path
 
-from moorage.adapters.engines.sglang_parser import sglang_parser
+from scripts.engine_schemas.sglang import sglang_parser
 
 
 def main() -> None:
     parser = sglang_parser(Path(sys.argv[1]))
     answers = []
     for line in json.load(sys.stdin):
-        said = io.StringIO()
+        objection = io.StringIO()
         try:
-            with contextlib.redirect_stderr(said):
+            with contextlib.redirect_stderr(objection):
                 parser.parse_args(line)
         except SystemExit:
-            answers.append(said.getvalue()[-300:])
+            answers.append(objection.getvalue()[-300:])
         else:
             answers.append("")
     print(json.dumps(answers))

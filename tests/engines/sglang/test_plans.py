@@ -59,15 +59,15 @@ def test_weights_and_cache_are_the_same_bytes_on_a_shared_accelerator() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "advice"),
     [("--tp-size 2", "--tensor-parallel-size"), ("--dp 2", "--data-parallel-size")],
 )
-def test_short_names_of_sizes_are_refused(arguments: str, told: str) -> None:
+def test_short_names_of_sizes_are_refused(arguments: str, advice: str) -> None:
     with pytest.raises(Failure, match="is not counted with") as refused:
         planned({"engine": {"name": "sglang", "args": [arguments]}}, a_host(gpus=4), IMAGE)
 
     assert refused.value.cause == Cause.BAD_SPEC
-    assert told in (refused.value.suggestion or "")
+    assert advice in (refused.value.suggestion or "")
 
 
 def test_adapters_that_are_loaded_later_are_refused_for_data_parallel_copies() -> None:

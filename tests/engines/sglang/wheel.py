@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 VERSION = "0.5.23"
-CHECK = Path(__file__).with_name("parse_lines.py")
 FETCH = ("-m", "pip", "download", "-q", "--no-deps", "--only-binary", ":all:")
 PLATFORM = ("--platform", "manylinux_2_34_x86_64", "--python-version", "3.11")
 CACHE = Path.home() / ".cache" / "moorage" / "wheels"
@@ -50,7 +49,7 @@ def unpacked_wheel() -> Path:
 def parse(lines: list[list[str]]) -> list[str]:
     """What SGLang's own parser says of each line of arguments; empty = it takes it."""
     done = subprocess.run(
-        [sys.executable, CHECK, unpacked_wheel()],
+        [sys.executable, "-m", "tests.engines.sglang.parse_lines", unpacked_wheel()],
         input=json.dumps(lines),
         capture_output=True,
         text=True,

@@ -14,13 +14,13 @@ import sys
 import click
 from transformers.cli.transformers import app
 
-from moorage.adapters.engines import extract_transformers_schema
+from scripts.engine_schemas import transformers_serve
 
 
 def main() -> None:
     schema = io.StringIO()
     with contextlib.redirect_stdout(schema):
-        extract_transformers_schema.main()
+        transformers_serve.main()
     lines = json.load(sys.stdin)
     json.dump({"schema": schema.getvalue(), "refusals": list(map(refusal, lines))}, sys.stdout)
 

@@ -101,7 +101,7 @@ def test_its_own_command_judges_the_same() -> None:
     reader = Reader(schema_of(HERE))
     pairs = list(zip(lines(), command_here()["refusals"], strict=True))
     assert [pair for pair in pairs if takes(reader, pair[0]) == bool(pair[1])] == []
-    refused = sum(bool(said) for _, said in pairs)
+    refused = sum(bool(answer) for _, answer in pairs)
     assert len(pairs) > 200
     assert 0.2 < refused / len(pairs) < 0.8
 
@@ -148,5 +148,5 @@ def command_here() -> dict[str, Any]:
         check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    said: dict[str, Any] = json.loads(done.stdout)
-    return said
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer

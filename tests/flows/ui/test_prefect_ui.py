@@ -125,8 +125,8 @@ class TestDeployed:
         for kind in ("model", "placement", "plan", "readiness", "release"):
             assert f"{kind}-{name}" in artifacts
         browser.picture("run-artifacts")
-        told = (json.dumps(run), logs, tasks, artifacts, browser.tab("Details", "Flow Run ID"))
-        assert not any(SECRET in part for part in told)
+        shown = (json.dumps(run), logs, tasks, artifacts, browser.tab("Details", "Flow Run ID"))
+        assert not any(SECRET in part for part in shown)
 
     @pytest.mark.parametrize(
         ("kind", "heading", "tells"),
@@ -190,10 +190,10 @@ class TestDeployed:
         serves = workplace.releases("shown")[0].id
         agreed = {"context": 1024, "redeploy": {"approval": "required"}}
         spec = {**run["parameters"]["spec"], **agreed}
-        asked = served.ask("deploy-model/deploy", {"spec": spec}).json()["id"]
+        run_id = served.ask("deploy-model/deploy", {"spec": spec}).json()["id"]
         # A run is paused a moment before its form and its plan are there.
-        until(lambda: workplace.json("approvals"), unless=lambda: served.has_ended(asked))
-        browser.open(f"/v2/runs/flow-run/{asked}", "Paused")
+        until(lambda: workplace.json("approvals"), unless=lambda: served.has_ended(run_id))
+        browser.open(f"/v2/runs/flow-run/{run_id}", "Paused")
         browser.page.locator("button[aria-haspopup=menu]").first.click()
         browser.page.get_by_role("menuitem", name="Resume").click()
         dialog = browser.page.get_by_role("dialog")
@@ -204,7 +204,7 @@ class TestDeployed:
         dialog.get_by_role("switch").click()
         dialog.get_by_role("button", name="Resume").click()
         dialog.wait_for(state="hidden")
-        assert served.ended(asked)["state"]["type"] == "COMPLETED"
+        assert served.ended(run_id)["state"]["type"] == "COMPLETED"
         new, before = workplace.releases("shown")[:2]
         assert (new.state, before.id, before.state) == ("running", serves, "superseded")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +17,14 @@ from moorage.operations.redeploy.intent import (
     row_of,
     summary,
 )
-from moorage.operations.redeploy.selection import StopAt, WaveSize, chosen, is_over, share_of, waves
+from moorage.operations.redeploy.selection import (
+    Selection,
+    StopAt,
+    WaveSize,
+    is_over,
+    share_of,
+    waves,
+)
 from tests.builders import a_spec
 
 SPECS = [
@@ -26,25 +35,26 @@ SPECS = [
 
 
 @pytest.mark.parametrize(
-    ("names", "labels", "meant"),
+    ("selection", "meant"),
     [
-        ([], {}, ["llama-70b", "llama-8b", "qwen"]),
-        (["llama-*"], {}, ["llama-70b", "llama-8b"]),
-        (["qwen", "llama-8b"], {}, ["llama-8b", "qwen"]),
-        ([], {"tier": "gold"}, ["llama-70b", "llama-8b"]),
-        ([], {"tier": "gold", "team": "search"}, ["llama-8b"]),
-        ([], {"team": "*"}, ["llama-8b"]),
-        (["qwen"], {"tier": "gold"}, []),
-        (["nothing-*"], {}, []),
+        ({}, ["llama-70b", "llama-8b", "qwen"]),
+        ({"names": ["llama-*"]}, ["llama-70b", "llama-8b"]),
+        ({"names": ["qwen", "llama-8b"]}, ["llama-8b", "qwen"]),
+        ({"labels": {"tier": "gold"}}, ["llama-70b", "llama-8b"]),
+        ({"labels": {"tier": "gold", "team": "search"}}, ["llama-8b"]),
+        ({"labels": {"team": "*"}}, ["llama-8b"]),
+        ({"names": ["qwen"], "labels": {"tier": "gold"}}, []),
+        ({"names": ["nothing-*"]}, []),
     ],
 )
-def test_who_is_meant(names: list[str], labels: dict[str, str], meant: list[str]) -> None:
-    assert [spec.name for spec in chosen(SPECS, names, labels)] == meant
+def test_who_is_meant(selection: dict[str, Any], meant: list[str]) -> None:
+    chosen = Selection(**selection).chosen(SPECS)
+    assert [spec.name for spec in chosen] == meant
 
 
 def test_a_name_that_nobody_has_is_a_mistake() -> None:
     with pytest.raises(Failure, match="nothing serves mistral"):
-        chosen(SPECS, ["mistral", "qwen"], {})
+        Selection(names=("mistral", "qwen")).chosen(SPECS)
 
 
 def test_an_outcome_in_one_line_and_as_a_row() -> None:

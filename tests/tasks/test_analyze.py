@@ -14,7 +14,7 @@ from moorage.models.quantizations import FilesChoice
 from moorage.releases.release_row import ReleaseRow
 from moorage.spec import EngineName, ModelSpec
 from tasks import context
-from tasks.choose_files import choose_files, find_quantizations
+from tasks.analyze import choose_files, find_quantizations
 from tasks.context import settings
 from tasks.journal import journal
 from tests.builders import a_fleet, a_host, a_release, a_row, a_spec

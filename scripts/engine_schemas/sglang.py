@@ -1,4 +1,8 @@
-"""SGLang's own argument parser, out of its unpacked wheel, without its dependencies.
+"""SGLang's own argument parser, out of its unpacked wheel, without its dependencies; and a schema.
+
+    python -m scripts.engine_schemas.sglang FOLDER VERSION > VERSION.json
+
+FOLDER is where the wheel was unpacked. The schema has one argument a line.
 
 Only the modules that declare arguments are real. All others, torch among them, are replaced by
 modules whose every name is a mock. Needs `msgspec` and `packaging`. The import system of the
@@ -14,6 +18,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
+
+from moorage.adapters.engines.extract_vllm_schema import describe, document
 
 PACKAGE = "sglang"
 REAL = (
@@ -37,6 +43,14 @@ MOCKED = frozenset(
 
 TORCH = "2.14.1"
 """The version that the wheel requires; some names depend on it."""
+
+
+def main() -> None:
+    """Describe the parser on standard output."""
+    folder, version = sys.argv[1:]
+    parser = sglang_parser(Path(folder))
+    rows = [describe(action, set()) for action in parser._actions if action.option_strings]
+    sys.stdout.write(document("sglang", version, rows))
 
 
 class MockModule(types.ModuleType):
@@ -89,13 +103,13 @@ class PackageFinder(importlib.abc.MetaPathFinder):
 
 
 def sglang_parser(folder: Path) -> argparse.ArgumentParser:
-    """The parser of `sglang serve`.
-
-    Args:
-        folder: Where the wheel was unpacked.
-    """
+    """The parser of `sglang serve` in the wheel that was unpacked there."""
     sys.meta_path.insert(0, PackageFinder(folder))
     module = importlib.import_module("sglang.srt.server_args")
     parser = argparse.ArgumentParser(prog="sglang serve")
     module.ServerArgs.add_cli_args(parser)
     return parser
+
+
+if __name__ == "__main__":
+    main()

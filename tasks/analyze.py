@@ -1,26 +1,33 @@
-"""Steps list and choose: which of the quantizations of a model fits the fleet (`files: auto`)."""
+"""Steps list, choose, resolve and derive: which files of a model serve, and what the model is."""
 
+import asyncio
 from functools import cache
 
+from moorage.adapters.secrets import read_secrets
 from moorage.adapters.sources import read_keys, resolve_one, unstored_source
 from moorage.adapters.system.process import paused_collector
 from moorage.adapters.system.threads import in_thread
+from moorage.common.units import counted, human_bytes
 from moorage.engines.registry import ENGINES
 from moorage.inventory.snapshot import FleetSnapshot
-from moorage.models.assets import assets_of
-from moorage.models.profile import derive_profile
+from moorage.models.assets import Asset, assets_of
+from moorage.models.profile import ModelProfile, derive_profile
 from moorage.models.quantizations import FilesChoice, Quantization, quantizations
 from moorage.models.source import ResolvedModel, join_companions
 from moorage.placement.file_choice import choose, offer_of
 from moorage.placement.file_trial import Trial, in_whole
 from moorage.placement.placement import Analyzed, Placement
 from moorage.placement.propose import NoFit, propose
-from moorage.spec import EngineName, ModelSpec
+from moorage.reports.record import profile_document
+from moorage.spec import EngineName, ModelSpec, slug
+from tasks.artifacts import show_markdown
 from tasks.context import settings
 from tasks.flow_task import flow_task
 from tasks.journal import step
 from tasks.place import subject_of
-from tasks.resolve import RESOLVE_SECONDS
+from tasks.smoke_test import must_talk
+
+RESOLVE_SECONDS = 300
 
 
 @flow_task("list", "list the files of {spec.source}", timeout_seconds=RESOLVE_SECONDS, retried=True)
@@ -58,6 +65,52 @@ async def choose_files(
         choice = await in_thread(_choose, spec, found, snapshot, running)
         note.say(f"{choice.pattern}, {choice.reason}")
         return choice
+
+
+async def resolve(spec: ModelSpec) -> ResolvedModel:
+    """Find the model, its adapters and its draft model. Weights are not downloaded yet."""
+    assets = assets_of(spec)
+    found = await asyncio.gather(*(resolve_asset(spec, asset) for asset in assets))
+    later = str(settings().loaded(spec.name)) if spec.lora_updates else ""
+    return join_companions(assets, found).model_copy(update={"updates_folder": later})
+
+
+async def resolve_untracked(spec: ModelSpec) -> ResolvedModel:
+    """The same without task runs: of many models in one run they would be too many to read."""
+    assets = assets_of(spec)
+    found = await asyncio.gather(*(resolve_asset.untracked(spec, asset) for asset in assets))
+    return join_companions(assets, found)
+
+
+@flow_task("resolve", "resolve {asset.source}", timeout_seconds=RESOLVE_SECONDS, retried=True)
+async def resolve_asset(spec: ModelSpec, asset: Asset) -> ResolvedModel:
+    """Find one of a spec's assets at its source."""
+    with step(f"resolve{asset.step}") as note:
+        # A missing secret fails now, not when the old release has stopped for this one.
+        await in_thread(read_secrets, sorted(set(spec.secrets.values())))
+        keys = await in_thread(read_keys, spec)
+        found = await in_thread(resolve_one, asset, settings(), keys)
+        note.say(
+            f"{found.revision[:18]}, {counted(len(found.files), 'file')},"
+            f" {human_bytes(found.bytes_to_stage)}, {found.weights.family}"
+        )
+        return found
+
+
+@flow_task("derive", "derive {spec.name}")
+async def derive(spec: ModelSpec, model: ResolvedModel) -> ModelProfile:
+    """Read architecture, mode, context length and sizes from the configuration."""
+    with step("derive") as note:
+        profile = derive_profile(spec, model)
+        must_talk(spec, profile)
+        page = profile_document(spec, model, profile).markdown()
+        await show_markdown(f"model-{slug(spec.name)}", page, f"What {spec.source} is")
+        what = ", ".join(profile.architectures) or profile.model_type or "unknown"
+        note.say(
+            f"{what}, {profile.mode}, {profile.context} tokens,"
+            f" {human_bytes(profile.weight_bytes)} of weights"
+        )
+        return profile
 
 
 def _choose(

@@ -1,6 +1,6 @@
 """Write the arguments of this Python's `transformers serve` as JSON, one argument a line.
 
-    python -m moorage.adapters.engines.extract_transformers_schema > VERSION.json
+    python -m scripts.engine_schemas.transformers_serve > VERSION.json
 
 The command itself is described. Neither torch nor the packages of the server are needed.
 """
