@@ -12,7 +12,16 @@ from moorage.adapters.system.settings import Settings
 from moorage.cli.completion import specs as specs_there
 from moorage.cli.dry_run import call_dry_run
 from moorage.cli.flows import call_flow
-from moorage.cli.options import AsJson, ModelName, SpecFile, Yes, existing, fleet_of, is_folder
+from moorage.cli.options import (
+    AsJson,
+    ModelName,
+    SpecFile,
+    Yes,
+    existing,
+    fleet_of,
+    is_folder,
+    require_model,
+)
 from moorage.cli.output import print_answer, say
 from moorage.cli.records import show_deployment, show_record
 from moorage.inventory.fleet import Fleet
@@ -69,6 +78,7 @@ def _checked(spec: Path, fleet: Path | None) -> tuple[ModelSpec, Fleet]:
 def retire(name: ModelName, as_json: AsJson = False) -> None:
     """Stop the running release of a model and free its claims."""
     TypeAdapter(Name).validate_python(name)
+    require_model(name)
     _show_release(name, call_flow("retire_model", name, as_json=as_json), as_json=as_json)
 
 
@@ -84,12 +94,14 @@ def unload(
 ) -> None:
     """Put a model to sleep: free its claims, but keep its release, which a request wakes."""
     TypeAdapter(Name).validate_python(name)
+    require_model(name)
     _show_release(name, call_flow("sleep_model", name, reason, as_json=as_json), as_json=as_json)
 
 
 def load(name: ModelName, fleet: FleetFile = None, as_json: AsJson = False) -> None:
     """Wake a model that sleeps: it serves again where it ran, exactly as it was planned."""
     TypeAdapter(Name).validate_python(name)
+    require_model(name)
     hosts = fleet_of(fleet)
     _show_release(name, call_flow("wake_model", name, hosts, as_json=as_json), as_json=as_json)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from contextlib import suppress
 from dataclasses import fields
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from moorage.releases.release_row import ReleaseRow
 
 DEPLOYMENTS = Path("deployments")
+HUB_NAME = re.compile(r"[\w.-]+/[\w.:-]+(?<!\.yaml)(?<!\.yml)")
 SpecFile = Annotated[
     Path,
     typer.Argument(
@@ -97,6 +99,12 @@ def existing(path: Path) -> Path:
             f"neither {candidate} nor {path} exists",
             suggestion=f"Did you mean '{near[0]}'?" if near else there,
         )
+    if not path.parent.exists() and re.fullmatch(HUB_NAME, str(path)):
+        raise Failure(
+            Cause.BAD_SPEC,
+            f"{path} is no file",
+            suggestion=f"A model of the hub needs a spec: `moorage init NAME {path}` writes one.",
+        )
     return path
 
 
@@ -144,6 +152,13 @@ def unknown_release(ledger: Ledger, name: str, detail: str) -> Failure:
 def unknown_model(ledger: Ledger, name: str) -> Failure:
     """That no model has a name; it suggests the nearest."""
     return unknown_release(ledger, name, f"no model has the name '{name}'")
+
+
+def require_model(name: str) -> None:
+    """Refuse a name that no release has had; raises `UNKNOWN_RELEASE`."""
+    ledger = open_ledger()
+    if name not in ledger.releases.models():
+        raise unknown_model(ledger, name)
 
 
 def releases_of(ledger: Ledger, name: str) -> list[ReleaseRow]:
