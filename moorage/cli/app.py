@@ -19,7 +19,7 @@ COMMANDS = {
     },
     "See what runs": {
         "status": ("status:status", "Show every model, its state and its endpoint."),
-        "logs": ("status:logs", "Print the log of a model's engine."),
+        "logs": ("logs:logs", "Print the log of a model's engine."),
         "endpoint": ("endpoint:endpoint", "Print the base URL of a model for OpenAI clients."),
         "chat": ("endpoint:chat", "Send a prompt to a model."),
         "usage": ("usage:usage", "Show requests and tokens by day, model and key."),

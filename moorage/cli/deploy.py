@@ -13,7 +13,15 @@ from moorage.cli.any_model import AnyModel, spec_or_source
 from moorage.cli.completion import specs as specs_there
 from moorage.cli.dry_run import call_dry_run
 from moorage.cli.flows import call_flow
-from moorage.cli.options import AsJson, ModelName, Yes, existing, fleet_of, is_folder
+from moorage.cli.options import (
+    AsJson,
+    ModelName,
+    Yes,
+    existing,
+    fleet_of,
+    is_folder,
+    require_model,
+)
 from moorage.cli.output import print_answer, say
 from moorage.cli.records import show_deployment, show_record
 from moorage.operations.flow_result import FlowResult
@@ -66,6 +74,7 @@ def plan(model: AnyModel, fleet: FleetFile = None, as_json: AsJson = False) -> N
 def retire(name: ModelName, as_json: AsJson = False) -> None:
     """Stop the running release of a model and free its claims."""
     TypeAdapter(Name).validate_python(name)
+    require_model(name)
     _show_release(name, call_flow("retire_model", name, as_json=as_json), as_json=as_json)
 
 
@@ -81,12 +90,14 @@ def unload(
 ) -> None:
     """Put a model to sleep: free its claims, but keep its release, which a request wakes."""
     TypeAdapter(Name).validate_python(name)
+    require_model(name)
     _show_release(name, call_flow("sleep_model", name, reason, as_json=as_json), as_json=as_json)
 
 
 def load(name: ModelName, fleet: FleetFile = None, as_json: AsJson = False) -> None:
     """Wake a model that sleeps: it serves again where it ran, exactly as it was planned."""
     TypeAdapter(Name).validate_python(name)
+    require_model(name)
     hosts = fleet_of(fleet)
     _show_release(name, call_flow("wake_model", name, hosts, as_json=as_json), as_json=as_json)
 

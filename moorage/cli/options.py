@@ -146,6 +146,13 @@ def unknown_model(ledger: Ledger, name: str) -> Failure:
     return unknown_release(ledger, name, f"no model has the name '{name}'")
 
 
+def require_model(name: str) -> None:
+    """Refuse a name that no release has had; raises `UNKNOWN_RELEASE`."""
+    ledger = open_ledger()
+    if name not in ledger.releases.models():
+        raise unknown_model(ledger, name)
+
+
 def releases_of(ledger: Ledger, name: str) -> list[ReleaseRow]:
     """All releases of a model, newest first; raises `UNKNOWN_RELEASE` when there are none."""
     found = ledger.releases.of_model(name)

@@ -50,7 +50,9 @@ class LlamaCpp(Engine):
     api_key_variable = API_KEY
     busy = Busy(
         path="/metrics",
-        metrics=("llamacpp:requests_processing", "llamacpp:requests_deferred"),
+        running="llamacpp:requests_processing",
+        waiting="llamacpp:requests_deferred",
+        # Its tokens are counted when a request ends.
         progress=("llamacpp:tokens_predicted_total", "llamacpp:prompt_tokens_total"),
         guarded=True,
     )

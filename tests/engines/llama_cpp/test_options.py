@@ -99,7 +99,12 @@ def test_a_build_before_all_of_them_has_none(written: str) -> None:
     [
         ("--ctx-sise 512", "--ctx-sise", "llama-server 11549 does not know it", "`--ctx-size`"),
         ("--ctx 512", "--ctx", "does not know it", ""),
-        ("--temp=0.5", "--temp", "the value is a word of its own", "Write `--temp 0.5`."),
+        (
+            "--temp=0.5",
+            "--temp",
+            "its value comes after a blank, not after `=`",
+            "Write `--temp 0.5`.",
+        ),
         ("--top-k many", "--top-k", "'many' is not a whole number", ""),
         ("--cache-type-k q9", "--cache-type-k", "'q9' is not one of bf16", ""),
         ("-fa", "-fa", "its value is missing", ""),

@@ -260,8 +260,10 @@ static void answer(int fd, const char *path, const char *body, size_t size) {
     return;
   }
   if (strcmp(path, "/metrics") == 0)
-    reply(fd, "200 OK", "vllm:num_requests_running{engine=\"0\",model_name=\"%s\"} %d.0\n", names[0],
-          is("busy") && access(getenv("BUSY"), F_OK) == 0);
+    reply(fd, "200 OK",
+          "vllm:num_requests_running{engine=\"0\",model_name=\"%s\"} %d.0\n"
+          "vllm:num_requests_waiting{engine=\"0\",model_name=\"%s\"} 0.0\n",
+          names[0], is("busy") && access(getenv("BUSY"), F_OK) == 0, names[0]);
   else if (strcmp(path, "/health") == 0) reply(fd, is("unhealthy") ? "503 Service Unavailable" : "200 OK", "%s", "");
   else if (strcmp(path, "/version") == 0) reply(fd, "200 OK", "{\"version\":\"0.32.0\"}");
   else if (strcmp(path, "/v1/models") == 0) list_models(fd);
