@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import httpx
 import pytest
 from safetensors.numpy import load_file, save_file
 
+from moorage.engines.llama_cpp.options import build_of
 from moorage.memory.gguf import PROMPT_CACHE
 from moorage.models.files import ADAPTER_CONFIG, ADAPTER_WEIGHTS
 from tests.e2e.conftest import tiny_adapter
@@ -20,6 +22,7 @@ from tests.e2e.workplace import REPOSITORY, Workplace
 
 pytestmark = [pytest.mark.process, pytest.mark.server]
 
+BUILD = build_of(version("xllamacpp"))
 AS_PROGRAM = {"runtime": "process"}
 LLAMA = {"name": "llama.cpp", **AS_PROGRAM}
 PROMPT = "Every ship finds"
@@ -76,6 +79,19 @@ def test_a_gguf_file_is_served_from_a_container(
     assert completion(workplace, back) == text
     workplace.run("retire", workplace.named("tiny"))
     assert workplace.is_clean()
+
+
+@pytest.mark.docker
+def test_an_image_of_its_own_is_asked_for_its_arguments(
+    workplace: Workplace, tiny_gguf: Path, llama_image: str
+) -> None:
+    engine = {"name": "llama.cpp", "image": llama_image, "args": ["--thread 2"]}
+    spec = workplace.spec(source=f"file://{tiny_gguf}", engine=engine)
+    (warning,) = workplace.json("plan", spec)["plan"]["warnings"]
+    assert f"`moorage schema llama.cpp --image {llama_image}` finds out" in warning
+    workplace.run("schema", "llama.cpp", "--image", llama_image)
+    error = workplace.json("plan", spec, code=2)["error"]
+    assert f"--thread: llama-server {BUILD} does not know it" in error["detail"]
 
 
 def test_requests_take_an_adapter_or_none_and_answer_as_the_merged_model(

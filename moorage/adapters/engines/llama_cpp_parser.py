@@ -3,8 +3,8 @@
     python -m moorage.adapters.engines.llama_cpp_parser FOLDER WORD...
 
 FOLDER is where the wheel was unpacked. `--help` as the word prints what llama-server would print.
-It is for schemas and tests, not for serving: the parser is no public function of the wheel, and is
-called with the memory of a Python object.
+It is for help texts, schemas and tests, not for serving: the parser is no public function of the
+wheel, and is called with the memory of a Python object.
 """
 
 import ctypes

@@ -17,7 +17,6 @@ from moorage.adapters.engines.schema_extraction import (
 )
 from moorage.adapters.engines.schema_store import SchemaStore
 from moorage.common.failures import Cause, Failure
-from moorage.engines.registry import ENGINES
 from moorage.engines.schema.argument import Argument, Kind, Schema
 from moorage.inventory.snapshot import Program
 from moorage.spec import EngineName
@@ -170,7 +169,7 @@ def test_a_program_that_does_not_tell_is_one_failure(
     monkeypatch.setattr(schema_extraction, "installed_program", lambda _: found)
     monkeypatch.setattr(schema_extraction, "EXTRACT_SECONDS", 0.2)
     with pytest.raises(Failure, match=message) as refusal:
-        schema_of_installed(ENGINES[EngineName.VLLM])
+        schema_of_installed(EngineName.VLLM)
     assert refusal.value.cause is Cause.LAUNCH_REFUSED
 
 
@@ -178,7 +177,7 @@ def test_a_program_that_does_not_tell_is_one_failure(
 def test_the_shipped_schema_is_what_the_image_says() -> None:
     if subprocess.run(["docker", "image", "inspect", IMAGE], capture_output=True).returncode:
         pytest.skip(f"{IMAGE} is not here: make images")
-    schema, names = schema_of_image(IMAGE)
+    schema, names = schema_of_image(EngineName.VLLM, IMAGE)
     assert schema == schema_of("0.32.0")
     assert any(name.startswith("sha256:") for name in names)
 
