@@ -102,6 +102,14 @@ def test_requests_over_http_and_grpc(workplace: Workplace, triton_image: str) ->
     found = generate(workplace, deployed, return_finish_reason=True, return_num_output_tokens=True)
     assert (found["finish_reason"], found["num_output_tokens"]) == ("length", 8)
     assert not {"logprobs", "cumulative_logprob", "num_input_tokens"} & {*found}
+    further = {f"return_{name}": True for name in OUTPUTS - {"text_output"}}
+    found = generate(workplace, deployed, **further)
+    assert {*found} >= OUTPUTS
+    assert json.loads(found["logprobs"]) is None  # for no sampling parameter asked for any
+    assert found["num_input_tokens"] == len(PROMPT.split())
+    # Sampling parameters may be the request's own, too.
+    asked = {"text_input": PROMPT, "temperature": 0, "max_tokens": 8}
+    assert httpx.post(f"{base}/generate", json=asked).json()["text_output"] == f"{PROMPT}{alone}"
     # E10: an error while generating is an error to the client.
     bad = generate(workplace, deployed, sampling_parameters='{"guided_json": "{}"}', code=400)
     assert "'NoneType' object has no attribute 'lora_name'" in bad["error"]
