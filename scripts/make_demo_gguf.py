@@ -41,17 +41,15 @@ CHAT_TEMPLATE = (
 
 def main() -> None:
     out = Path(sys.argv[1])
-    weights = dict(model(random.Random(0)))
-    ends = list(accumulate(4 * prod(shape) for shape, _ in weights.values()))
+    rows = list(model(random.Random(0)))
+    data = [struct.pack(f"<{len(numbers)}f", *numbers) for _, _, numbers in rows]
+    offsets = accumulate(map(len, data), initial=0)
     tensors = {
-        name: (F32, shape, end - 4 * prod(shape))
-        for (name, (shape, _)), end in zip(weights.items(), ends, strict=True)
+        name: (F32, shape, offset) for (name, shape, _), offset in zip(rows, offsets, strict=False)
     }
     start = header(metadata(), tensors)
-    start += b"\0" * (-len(start) % ALIGNMENT)
-    data = (struct.pack(f"<{len(numbers)}f", *numbers) for _, numbers in weights.values())
     out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_bytes(start + b"".join(data))
+    out.write_bytes(b"".join([start, b"\0" * (-len(start) % ALIGNMENT), *data]))
     print(f"{out}: {out.stat().st_size / 1e6:.2f} MB")
 
 
@@ -86,32 +84,32 @@ def alphabet() -> list[str]:
     return [chr(byte if byte in visible else next(others)) for byte in range(256)]
 
 
-def model(source: random.Random) -> Iterator[tuple[str, tuple[tuple[int, ...], list[float]]]]:
-    """Each tensor of a Llama, with its sizes and numbers."""
+def model(source: random.Random) -> Iterator[tuple[str, Sequence[int], list[float]]]:
+    """Name, sizes and numbers of each tensor of a Llama."""
+
+    def weights(name: str, *shape: int) -> tuple[str, Sequence[int], list[float]]:
+        return f"{name}.weight", shape, [source.gauss(0, 0.2) for _ in range(prod(shape))]
+
+    def norm(name: str) -> tuple[str, Sequence[int], list[float]]:
+        return f"{name}.weight", (EMBEDDING,), [1.0] * EMBEDDING
+
     kv = EMBEDDING // HEADS * KV_HEADS
-
-    def weights(*shape: int) -> tuple[tuple[int, ...], list[float]]:
-        return shape, [source.gauss(0, 0.2) for _ in range(prod(shape))]
-
-    ones = ((EMBEDDING,), [1.0] * EMBEDDING)
-    yield "token_embd.weight", weights(EMBEDDING, VOCABULARY)
+    yield weights("token_embd", EMBEDDING, VOCABULARY)
     for layer in range(LAYERS):
-        yield f"blk.{layer}.attn_norm.weight", ones
-        yield f"blk.{layer}.attn_q.weight", weights(EMBEDDING, EMBEDDING)
-        yield f"blk.{layer}.attn_k.weight", weights(EMBEDDING, kv)
-        yield f"blk.{layer}.attn_v.weight", weights(EMBEDDING, kv)
-        yield f"blk.{layer}.attn_output.weight", weights(EMBEDDING, EMBEDDING)
-        yield f"blk.{layer}.ffn_norm.weight", ones
-        yield f"blk.{layer}.ffn_gate.weight", weights(EMBEDDING, FEED_FORWARD)
-        yield f"blk.{layer}.ffn_up.weight", weights(EMBEDDING, FEED_FORWARD)
-        yield f"blk.{layer}.ffn_down.weight", weights(FEED_FORWARD, EMBEDDING)
-    yield "output_norm.weight", ones
-    shape, head = weights(EMBEDDING, VOCABULARY)
+        at = f"blk.{layer}"
+        yield norm(f"{at}.attn_norm")
+        yield weights(f"{at}.attn_q", EMBEDDING, EMBEDDING)
+        yield weights(f"{at}.attn_k", EMBEDDING, kv)
+        yield weights(f"{at}.attn_v", EMBEDDING, kv)
+        yield weights(f"{at}.attn_output", EMBEDDING, EMBEDDING)
+        yield norm(f"{at}.ffn_norm")
+        yield weights(f"{at}.ffn_gate", EMBEDDING, FEED_FORWARD)
+        yield weights(f"{at}.ffn_up", EMBEDDING, FEED_FORWARD)
+        yield weights(f"{at}.ffn_down", FEED_FORWARD, EMBEDDING)
+    yield norm("output_norm")
+    name, shape, head = weights("output", EMBEDDING, VOCABULARY)
     # A logit of zero is never the largest: greedy text is printable and does not end early.
-    yield (
-        "output.weight",
-        (shape, [one if at // EMBEDDING in PRINTABLE else 0.0 for at, one in enumerate(head)]),
-    )
+    yield name, shape, [one if at // EMBEDDING in PRINTABLE else 0.0 for at, one in enumerate(head)]
 
 
 def header(metadata: Mapping[str, Value], tensors: Mapping[str, Tensor]) -> bytes:

@@ -37,8 +37,8 @@ def main() -> None:
     """Serve until a signal ends the process."""
     import xllamacpp  # noqa: PLC0415  (an extra)
 
-    if answer := ANSWERS.get(" ".join(sys.argv[1:])):
-        print(answer(xllamacpp.__version__))
+    if text := answer(sys.argv[1:], xllamacpp.__version__):
+        print(text)
         return
     params = xllamacpp.CommonParams()
     try:
@@ -56,18 +56,14 @@ def main() -> None:
     threading.Event().wait()
 
 
-def help_text(_: str) -> str:
-    """llama-server's own, by the parser in the wheel."""
-    return f"{NOTE}\n\n{LlamaServerParser().help()}"
+def answer(words: Sequence[str], version: str) -> str:
+    """What is printed instead of serving, as llama-server does; empty for a line that serves.
 
-
-def version_text(version: str) -> str:
-    """The build, as llama-server tells it, and the wheel."""
-    return f"version: {build_of(version)} (xllamacpp {version})"
-
-
-ANSWERS = {"--help": help_text, "--version": version_text}
-"""What is answered instead of serving, by the version of the wheel."""
+    The help text is llama-server's, by the parser in the wheel.
+    """
+    if words == ["--version"]:
+        return f"version: {build_of(version)} (xllamacpp {version})"
+    return f"{NOTE}\n\n{LlamaServerParser().help()}" if words == ["--help"] else ""
 
 
 def schema_of(version: str) -> Schema:

@@ -74,9 +74,15 @@ def _vllm(run: Run, python: str) -> str:
 
 
 def _llama_server(run: Run, program: str) -> str:
-    """What llama-server prints of itself; empty when it tells no build."""
-    build = BUILD.search(run(program, ["--version"]))
-    return schema_of_help(run(program, ["--help"]), build[1]) if build else ""
+    """What llama-server prints of itself."""
+    version = run(program, ["--version"])
+    build = BUILD.search(version)
+    if build is None:
+        raise Failure(Cause.LAUNCH_REFUSED, f"{program}: no build: {version[-300:]!r}")
+    try:
+        return schema_of_help(run(program, ["--help"]), build[1])
+    except ValueError as error:
+        raise Failure(Cause.LAUNCH_REFUSED, f"{program}: no help text: {error}") from error
 
 
 QUESTIONS: dict[EngineName, Callable[[Run, str], str]] = {

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -171,6 +172,29 @@ def test_a_program_that_does_not_tell_is_one_failure(
     with pytest.raises(Failure, match=message) as refusal:
         schema_of_installed(EngineName.VLLM)
     assert refusal.value.cause is Cause.LAUNCH_REFUSED
+
+
+@pytest.mark.parametrize(
+    ("version", "text", "told"),
+    [
+        ("version: 6301 (abc)", "-c, --ctx-size N   size of the context", ""),
+        ("llama-server of acme", "", "no build: 'llama-server of acme"),
+        ("version: 6301 (abc)", "-, what is this", "no help text: no option"),
+    ],
+)
+def test_a_llama_server_tells_its_build_among_its_errors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, text: str, told: str
+) -> None:
+    program = tmp_path / "llama-server"
+    program.write_text(
+        f"#!/bin/sh\n[ $1 = --help ] && echo '{text}' && exit\necho '{version}' >&2\n"
+    )
+    program.chmod(0o755)
+    found = Program(engine=EngineName.LLAMA_CPP, path=str(program), version="")
+    monkeypatch.setattr(schema_extraction, "installed_program", lambda _: found)
+    with pytest.raises(Failure, match=told) if told else nullcontext():
+        schema = schema_of_installed(EngineName.LLAMA_CPP)
+        assert (schema.version, *schema.options) == ("6301", "--ctx-size", "-c")
 
 
 @pytest.mark.docker
