@@ -55,7 +55,7 @@ COMMANDS = {
         "policy": ("policy:app", "Show what the site allows, and check specs with it."),
         "ledger": ("ledger:commands", "Back the ledger up, restore and check it."),
         "explain": ("explain:explain", "Say what a field or the cause of a failure means."),
-        "schema": ("machine:schema", "Read the arguments that a version of vLLM accepts."),
+        "schema": ("machine:schema", "Read the arguments that a version of an engine accepts."),
     },
 }
 """By heading, in the order of a day: where each command is in this folder, and what it does."""

@@ -283,6 +283,8 @@ static void answer(int fd, const char *path, const char *body, size_t size) {
     reply(fd, "200 OK",
           "{\"id\":\"rerank-1\",\"model\":\"%s\",\"results\":[{\"index\":0,\"relevance_score\":0.9},"
           "{\"index\":1,\"relevance_score\":0.1}],\"usage\":{\"total_tokens\":2}}", names[0]);
+  else if (strcmp(path, "/classify") == 0)
+    reply(fd, "200 OK", "{\"object\":\"list\",\"model\":\"%s\",\"data\":[{\"index\":0,\"probs\":[0.75,0.25]}]}", names[0]);
   else if (strcmp(path, "/v1/audio/transcriptions") == 0) transcribe(fd, body, size);
   else if (strcmp(path, "/v1/images/generations") == 0) draw(fd);
   else reply(fd, "404 Not Found", "{\"detail\":\"Not Found\"}");
