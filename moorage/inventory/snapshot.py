@@ -3,28 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from functools import cached_property
+from typing import Any, Self
 
 from moorage.common.values import Value
 from moorage.inventory.claims import Capacity, Claim, Resource
 from moorage.inventory.clusters import ClusterSnapshot
+from moorage.inventory.equipment import Equipment, read_equipment
 from moorage.inventory.fleet_engines import CatalogueRow, EngineVersions
 from moorage.inventory.registries import Registries
 from moorage.spec import EngineName, RuntimeName
-
-VENDORS = {
-    "cuda": "nvidia",
-    "rocm": "amd",
-    "cann": "huawei",
-    "musa": "mthreads",
-    "dcu": "hygon",
-    "corex": "iluvatar",
-    "maca": "metax",
-    "hggc": "thead",
-    "mlu": "cambricon",
-    "xpu": "intel",
-    "hpu": "intel",
-}
 
 NOT_CONFIGURED = EngineVersions.defaults()
 
@@ -148,6 +137,18 @@ class HostSnapshot(Value):
                 for one in self.accelerators
             ),
         )
+
+    @cached_property
+    def equipment(self) -> Equipment:
+        """Its accelerators by kind, read once for it and for its copies with other claims."""
+        return read_equipment(self.accelerators, self.accelerator_reserve)
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy with other values of some fields, and other equipment where they change it."""
+        copy = super().model_copy(update=update, deep=deep)
+        if update and ("accelerators" in update or "accelerator_reserve" in update):
+            copy.__dict__.pop("equipment", None)
+        return copy
 
     def with_claims(self, claims: tuple[Claim, ...]) -> HostSnapshot:
         """The same host, with these claims instead of the ones it was surveyed with."""
