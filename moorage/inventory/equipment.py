@@ -69,30 +69,29 @@ class Equipment:
 
     Attributes:
         kinds: The kind of each.
-        places: By index where it is in that order; accelerators of two types may share one.
-        free: Bytes of each that are really free.
+        memory: By index the place in that order, the bytes in all and those that are really free;
+            accelerators of two types may share an index.
         room: Bytes of each that can be claimed as long as nothing is.
         groups: The same by kind.
     """
 
     kinds: list[AcceleratorKind]
-    places: dict[object, list[int]]
-    free: list[int]
+    memory: dict[object, list[tuple[int, int, int]]]
     room: list[int]
     groups: Groups
 
 
 def read_equipment(accelerators: tuple[Accelerator, ...], reserve: int) -> Equipment:
     """The equipment that these accelerators are, when so many bytes of each are left alone."""
-    facts = [fields(item) for item in accelerators]
-    kinds = [kind_of(item["type"], item["name"], item["memory_total"]) for item in facts]
-    free = [item["memory_free"] for item in facts]
-    places: dict[object, list[int]] = {}
-    for at, item in enumerate(facts):
-        places.setdefault(item["index"], []).append(at)
-    pairs = zip(kinds, free, strict=True)
-    room = [unclaimed(kind.total, there, reserve) for kind, there in pairs]
-    return Equipment(kinds, places, free, room, grouped(kinds, room))
+    kinds: list[AcceleratorKind] = []
+    memory: dict[object, list[tuple[int, int, int]]] = {}
+    room: list[int] = []
+    for at, item in enumerate(map(fields, accelerators)):
+        total, free = item["memory_total"], item["memory_free"]
+        kinds.append(kind_of(item["type"], item["name"], total))
+        memory.setdefault(item["index"], []).append((at, total, free))
+        room.append(unclaimed(total, free, reserve))
+    return Equipment(kinds, memory, room, grouped(kinds, room))
 
 
 def grouped(kinds: Sequence[AcceleratorKind], room: Iterable[int]) -> Groups:

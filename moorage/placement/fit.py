@@ -57,13 +57,12 @@ def claimed_amounts(claims: Iterable[Claim]) -> tuple[Amounts, Amounts]:
 
 
 def _memory(host: HostSnapshot, held: Amounts, pending: Amounts) -> list[int]:
-    equipment, reserve = host.equipment, host.accelerator_reserve
-    memory = equipment.room.copy()
+    equipment, reserve = host.equipment, fields(host)["accelerator_reserve"]
+    left = equipment.room.copy()
     for index, amount in held.items():
-        for at in equipment.places.get(index, ()):
-            own = amount, pending.get(index, 0)
-            memory[at] = unclaimed(equipment.kinds[at].total, equipment.free[at], reserve, *own)
-    return memory
+        for at, total, free in equipment.memory.get(index, ()):
+            left[at] = unclaimed(total, free, reserve, amount, pending.get(index, 0))
+    return left
 
 
 def _share_one_pool(host: HostSnapshot, room: Room) -> None:
