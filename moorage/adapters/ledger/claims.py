@@ -146,6 +146,8 @@ def insert_claims(connection: Connection, release: str, claims: Sequence[Claim])
 
 def _require_same_machines(connection: Connection, fleet: FleetSnapshot) -> None:
     """Compare the names of a fleet with the names of hosts that have claims."""
+    if connection.scalar(select(CLAIMS.c.id).limit(1)) is None:
+        return
     known = dict(connection.execute(select(HOSTS.c.name, HOSTS.c.machine)).tuples().all())
     unknown = select(CLAIMS.c.host).distinct().where(CLAIMS.c.host.not_in(select(HOSTS.c.name)))
     known |= dict.fromkeys(connection.scalars(unknown), LOCAL)
