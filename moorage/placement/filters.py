@@ -146,7 +146,7 @@ class Filters:
 
     def _obstacle(self, host: HostSnapshot, kind: str) -> str:
         """Why no runtime can give the engine this kind; worked out once for equal hosts."""
-        key = alike(host, kind)
+        key = alike(host, kind)  # the views that are filtered keep their hosts
         obstacle = self._obstacles.get(key)
         if obstacle is None:
             obstacle, engine = "", self._request.engine
