@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import selectors
@@ -30,7 +29,7 @@ from moorage.adapters.prefect.run_processes import LATE_IMPORTS
 from moorage.adapters.system.garbage import look_for_garbage_rarely
 from moorage.cli import output
 from moorage.cli.app import TARGETS, app
-from moorage.cli.forked_command import leave
+from moorage.cli.forked_command import PrefectSources, adopt_settings, leave, prepare_to_fork
 from moorage.common.failures import Cause, Failure
 from tests.e2e.interrupted import arm
 from tests.e2e.outages import kill_whole
@@ -41,7 +40,6 @@ from tests.fork_server import (
     MESSAGE_BYTES,
     PREFECT,
     PREFECT_SERVER,
-    PREFECTS,
     SERVICE,
     STOPS,
 )
@@ -65,8 +63,7 @@ def main(number: int) -> None:
     with TemporaryDirectory() as folder, patch.dict(os.environ, MOORAGE_HOME=folder):
         Path(folder, "config.json").write_text('{"model_type": "llama"}')
         read_config(Path(folder), trust_remote_code=False)
-    gc.freeze()
-    assert threading.active_count() == 1, "what has threads cannot be forked"
+    settings = prepare_to_fork()
     orders, running = socket.socket(fileno=number), dict[int, tuple[int, socket.socket]]()
     ready = selectors.DefaultSelector()
     ready.register(orders, selectors.EVENT_READ)
@@ -85,7 +82,7 @@ def main(number: int) -> None:
                 for _, answers in running.values():
                     answers.close()
                 orders.close()
-                _become(json.loads(message), *files)
+                _become(json.loads(message), settings, *files)
             running[_watched(child, ready)] = child, _begun(child, files)
 
 
@@ -112,18 +109,19 @@ def _answer(number: int, child: int, answers: socket.socket) -> None:
         answers.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
 
 
-def _become(order: dict[str, Any], answers: int, *files: int) -> None:
+def _become(order: dict[str, Any], settings: PrefectSources, answers: int, *files: int) -> None:
     """Be the program; its files are what it writes to, and what it reads where that is given."""
     os.close(answers)
     for number, file in zip((1, 2, 0), files, strict=False):
         os.dup2(file, number)
         os.close(file)
     _sit_at_terminal()
-    before = _prefect_variables()
     os.environ.clear()
     os.environ.update(order["environment"])
     os.chdir(order["folder"])
-    if _prefect_variables() != before:
+    if order["program"] == COMMAND:
+        adopt_settings(settings)
+    else:
         refresh_global_settings_context()
     if order["point"]:
         victim = order["victim"]
@@ -141,10 +139,6 @@ def _sit_at_terminal() -> None:
     for console in (output.out, output.err):
         if console.is_terminal:
             console.width = os.get_terminal_size(console.file.fileno()).columns
-
-
-def _prefect_variables() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if name.startswith(PREFECTS)}
 
 
 def _leads(program: Callable[[list[str]], object]) -> Callable[[list[str]], object]:

@@ -10,7 +10,6 @@ command itself, which looks at the terminal meanwhile.
 
 import contextlib
 import fcntl
-import gc
 import os
 import select
 import signal
@@ -19,7 +18,6 @@ import struct
 import subprocess
 import sys
 import sysconfig
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -32,7 +30,7 @@ from moorage.adapters.prefect.home_server import CLIENT_DEFAULTS, running_server
 from moorage.adapters.system.garbage import look_for_garbage_rarely
 from moorage.adapters.system.surroundings import surroundings
 from moorage.cli.forked import FOLDER, SOCKET
-from moorage.cli.forked_command import become, leave
+from moorage.cli.forked_command import PrefectSources, become, leave, prepare_to_fork
 
 MODULES = (
     *("flows.apply_models", "flows.deploy_model", "flows.dry_run", "flows.redeploy_models"),
@@ -99,7 +97,8 @@ def main(home: Path, server: int, lock: int) -> None:
     environment, code = dict(os.environ), _code()
     os.set_inheritable(lock, False)
     _import_all()
-    ForkServer(home / FOLDER / SOCKET, lock, environment, code).run(server)
+    settings = prepare_to_fork()
+    ForkServer(home / FOLDER / SOCKET, lock, environment, settings, code).run(server)
 
 
 class ForkServer:
@@ -109,14 +108,20 @@ class ForkServer:
         address: Where it listens.
         lock: Given back once it takes no more orders.
         environment: The variables with which all was imported.
+        settings: Of `prepare_to_fork`.
         code: As of `_code`, from before.
     """
 
     def __init__(
-        self, address: Path, lock: int, environment: Mapping[str, str], code: tuple[int, ...]
+        self,
+        address: Path,
+        lock: int,
+        environment: Mapping[str, str],
+        settings: PrefectSources,
+        code: tuple[int, ...],
     ) -> None:
         self._address, self._lock = address, lock
-        self._environment, self._code = environment, code
+        self._environment, self._settings, self._code = environment, settings, code
         self._surroundings = surroundings(os.getpid())
         self._commands: dict[int, socket.socket] = {}
         self._events, self._signals = select.epoll(), _heard(signal.SIGTERM, signal.SIGCHLD)
@@ -168,7 +173,7 @@ class ForkServer:
             self._events.register(connection, select.EPOLLRDHUP)
         else:
             self._forget()
-            become(connection, self._environment)
+            become(connection, self._environment, self._settings)
 
     def _may_order(self, connection: socket.socket) -> bool:
         """Whether the other end is a process of this user in the same surroundings."""
@@ -225,8 +230,6 @@ def _import_all() -> None:
         import_module(name)
     for name in import_module("moorage.adapters.prefect.run_processes").LATE_IMPORTS:
         import_module(name)
-    gc.freeze()
-    assert threading.active_count() == 1, "what has threads cannot be forked"
 
 
 def _code() -> tuple[int, ...]:

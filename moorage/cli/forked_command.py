@@ -1,6 +1,7 @@
 """Being a command, in a fork of the process that has imported what it needs."""
 
 import atexit
+import gc
 import json
 import os
 import signal
@@ -8,10 +9,15 @@ import socket
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
 from typing import Any, NoReturn, TextIO, cast
 
-from moorage.adapters.prefect.home_server import CLIENT_DEFAULTS
+from pydantic import BaseModel
+
+from moorage.adapters.prefect.home_server import CLIENT_DEFAULTS, settings_files
 from moorage.cli import forked
 from moorage.cli.forked import ACCEPTED, HANDED_ON, HEADER_BYTES
 
@@ -28,11 +34,44 @@ FILES = 4
 """That come with an order: standard input, output and error, and the current folder."""
 
 
-def become(connection: socket.socket, environment: Mapping[str, str]) -> NoReturn:
+PrefectSources = tuple[Mapping[str, str], tuple[tuple[int, ...], ...]]
+"""What Prefect's settings were read from: variables, and which files as they were then."""
+
+
+def prepare_to_fork() -> PrefectSources:
+    """Do once what each fork would do: build the validators of all models, keep all objects.
+
+    Returns:
+        What the settings of this process were read from, for `adopt_settings`.
+    """
+    for model in _models_below(BaseModel):
+        if not model.__pydantic_complete__:
+            model.model_rebuild(raise_errors=False)
+    gc.freeze()
+    assert threading.active_count() == 1, "what has threads cannot be forked"
+    return _prefect_sources()
+
+
+def adopt_settings(before: PrefectSources) -> None:
+    """Have Prefect's settings be those of this fork: reading them takes a tenth of a command.
+
+    Args:
+        before: What they were read from before the fork.
+    """
+    for name, value in CLIENT_DEFAULTS.items():
+        os.environ.setdefault(name, value)
+    if _prefect_sources() != before:
+        import_module("prefect.context").refresh_global_settings_context()
+
+
+def become(
+    connection: socket.socket, environment: Mapping[str, str], settings: PrefectSources
+) -> NoReturn:
     """Run the command that comes on a connection, unless it wants what was imported otherwise.
 
     Args:
         environment: The variables with which all was imported.
+        settings: Of `prepare_to_fork`.
     """
     os.setsid()
     connection.settimeout(ORDER_SECONDS)
@@ -43,6 +82,7 @@ def become(connection: socket.socket, environment: Mapping[str, str]) -> NoRetur
     os.umask(order["umask"])
     os.environ.clear()
     os.environ.update(order["environment"])
+    adopt_settings(settings)
     sys.argv = order["arguments"]
     _hear_signals(ignored=order["ignored"])
     socket.send_fds(connection, [ACCEPTED], [os.pidfd_open(os.getpid())])
@@ -61,6 +101,25 @@ def leave(program: Callable[[], object]) -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
+
+
+def _models_below(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    for below in model.__subclasses__():
+        yield below
+        yield from _models_below(below)
+
+
+def _prefect_sources() -> PrefectSources:
+    found = {name: value for name, value in os.environ.items() if name.startswith("PREFECT_")}
+    return {**CLIENT_DEFAULTS, **found}, tuple(_stamps())
+
+
+def _stamps() -> Iterator[tuple[int, ...]]:
+    """Which files of settings there are, and of when; a folder that is gone has none."""
+    for file in settings_files(Path()):
+        with suppress(OSError):
+            seen = file.stat()
+            yield seen.st_dev, seen.st_ino, seen.st_size, seen.st_mtime_ns
 
 
 def _received(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:

@@ -42,7 +42,7 @@ POLL_SECONDS = 0.05
 
 API_VARIABLES = ("PREFECT_API_URL", "PREFECT_PROFILE", "PREFECT_PROFILES_PATH")
 SETTINGS_FILES = (".env", "prefect.toml", "pyproject.toml")
-"""Where Prefect finds the address of an API, besides the profiles in its home."""
+"""Where Prefect finds settings in the current folder."""
 
 QUIET = {
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
@@ -171,14 +171,20 @@ def kept_server(home: Path, idle_seconds: float) -> RunningServer:
         raise Failure(Cause.SERVER_UNAVAILABLE, detail) from None
 
 
+def settings_files(folder: Path) -> tuple[Path, ...]:
+    """Where Prefect 3.8 looks for settings besides variables, for a command in this folder."""
+    home = Path(os.environ.get("PREFECT_HOME", "~/.prefect")).expanduser()
+    return (*(folder / name for name in SETTINGS_FILES), home / "profiles.toml")
+
+
 def may_know_a_server(folder: Path) -> bool:
     """Whether Prefect's settings may name an API, for a command in this folder.
 
-    These are the places where Prefect 3.8 looks for settings; to ask it takes seconds.
+    To ask Prefect takes seconds.
     """
-    home = Path(os.environ.get("PREFECT_HOME", "~/.prefect")).expanduser()
-    files = (*(folder / name for name in SETTINGS_FILES), home / "profiles.toml")
-    return any(map(os.environ.get, API_VARIABLES)) or any(file.exists() for file in files)
+    if any(map(os.environ.get, API_VARIABLES)):
+        return True
+    return any(file.exists() for file in settings_files(folder))
 
 
 def running_server(home: Path) -> RunningServer | None:
