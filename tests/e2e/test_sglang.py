@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e import sglang_server
-from tests.e2e.workplace import Workplace
+from tests.e2e.workplace import REPOSITORY, Workplace
 from tests.engines.sglang.wheel import unpacked_wheel
 from tests.openai_client import openai_client
 
@@ -32,10 +32,9 @@ def gpu_place(workplace: Workplace) -> Workplace:
     programs = workplace.folder / "bin"
     programs.mkdir()
     server = f'exec {sys.executable} {sglang_server.__file__} {unpacked_wheel()} "$@"'
-    _write(programs / "sglang", f"#!/bin/sh\n{server}\n")
+    _write(programs / "sglang", f"#!/bin/sh\nexport PYTHONPATH={REPOSITORY}\n{server}\n")
     _write(programs / "nvidia-smi", SMI)
     workplace.environment["PATH"] = f"{programs}{os.pathsep}{workplace.environment['PATH']}"
-    workplace.environment["PYTHONPATH"] = str(Path(__file__).parents[2])
     return workplace
 
 
