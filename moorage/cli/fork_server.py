@@ -11,7 +11,6 @@ the terminal meanwhile.
 
 import contextlib
 import fcntl
-import gc
 import os
 import select
 import signal
@@ -20,7 +19,6 @@ import struct
 import subprocess
 import sys
 import sysconfig
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -34,7 +32,7 @@ from moorage.adapters.prefect.home_server import CLIENT_DEFAULTS, running_server
 from moorage.adapters.system.garbage import look_for_garbage_rarely
 from moorage.adapters.system.surroundings import surroundings
 from moorage.cli.forked import FOLDER, SOCKET
-from moorage.cli.forked_command import EarlySettings, become, leave
+from moorage.cli.forked_command import EarlySettings, become, leave, prepare_to_fork
 
 MODULES = (
     *("flows.apply_models", "flows.deploy_model", "flows.dry_run", "flows.redeploy_models"),
@@ -258,8 +256,7 @@ def _import_all() -> None:
     for name in import_module("moorage.adapters.prefect.run_processes").LATE_IMPORTS:
         import_module(name)
     import_transformers()
-    gc.freeze()
-    assert threading.active_count() == 1, "what has threads cannot be forked"
+    prepare_to_fork()
 
 
 def _code() -> tuple[int, ...]:
