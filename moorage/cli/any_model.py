@@ -8,7 +8,7 @@ import typer
 from moorage.adapters.files.pretrained import CONFIG
 from moorage.adapters.files.specs import load_spec, validated_request
 from moorage.cli.completion import specs
-from moorage.cli.options import DEPLOYMENTS, ENDINGS, existing
+from moorage.cli.options import DEPLOYMENTS, ENDINGS, existing, is_file, is_folder
 from moorage.spec import ModelSpec
 from moorage.spec.one_shot import SCHEMES, source_spec
 
@@ -20,6 +20,8 @@ AnyModel = Annotated[
         autocompletion=specs,
     ),
 ]
+
+LOCAL, GGUF_ENDING = "file://", ".gguf"
 
 
 def spec_or_source(model: str) -> tuple[ModelSpec, Path]:
@@ -34,12 +36,14 @@ def spec_or_source(model: str) -> tuple[ModelSpec, Path]:
 
 def source_named(model: str) -> str:
     """The source that is named; empty = it is a spec."""
-    path = Path(model.removeprefix("file://")).expanduser()
-    if path.suffix in ENDINGS or _holds_specs(path):
-        return ""
-    if path.exists():
-        return f"file://{path.resolve()}"
-    return model if model.startswith(SCHEMES) or "/" in model else ""
+    if model.startswith(SCHEMES) and not model.startswith(LOCAL):
+        return model
+    path = Path(model.removeprefix(LOCAL)).expanduser()
+    is_model = is_folder(path) and not _holds_specs(path)
+    if is_model or model.startswith(LOCAL) or (path.suffix == GGUF_ENDING and is_file(path)):
+        return f"{LOCAL}{path.resolve()}"
+    on_hub = "/" in model and path.suffix not in ENDINGS and not is_folder(path.parent)
+    return model if on_hub else ""
 
 
 def _holds_specs(folder: Path) -> bool:

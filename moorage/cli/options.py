@@ -76,13 +76,13 @@ def existing(path: Path) -> Path:
             f"{path} is a folder",
             suggestion="Name one of its files. `moorage deploy` and `moorage apply` take folders.",
         )
-    if _is_there(path) or path.suffix in ENDINGS:
+    if is_file(path) or path.suffix in ENDINGS:
         return path
     if path.name == str(path):
         from moorage.adapters.files.specs import spec_names  # noqa: PLC0415  (as above)
 
         candidate = DEPLOYMENTS / f"{path}.yaml"
-        if _is_there(candidate):
+        if is_file(candidate):
             return candidate
         names = spec_names(DEPLOYMENTS)
         near = get_close_matches(str(path), names, n=1)
@@ -107,7 +107,7 @@ def is_folder(path: Path) -> bool:
     return False
 
 
-def _is_there(path: Path) -> bool:
+def is_file(path: Path) -> bool:
     """Whether it is a file; not, where its name is too long or its folder is another user's."""
     with suppress(OSError):
         return path.is_file()

@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 
 from moorage.cli.any_model import source_named, spec_or_source
-from moorage.cli.options import existing
-from moorage.common.failures import Failure
 
 
 @pytest.fixture(autouse=True)
@@ -31,7 +29,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         *(("hf://org/repo", "hf://org/repo"), ("s3://bucket/x", "s3://bucket/x")),
         *(("model", "file://HERE/model"), ("./bare", "file://HERE/bare")),
         *(("file://model", "file://HERE/model"), ("tiny.gguf", "file://HERE/tiny.gguf")),
-        *(("known", ""), ("deployments/known.yaml", ""), ("other.yml", ""), ("-", "")),
+        *(("file:///none", "file:///none"), ("known", ""), ("deployments/none", "")),
+        *(("deployments/known.yaml", ""), ("other.yml", ""), ("-", "")),
         pytest.param("deployments", "", id="a folder of specs is no model"),
     ],
 )
@@ -49,9 +48,3 @@ def test_a_source_is_known_by_its_form(folder: Path, model: str, source: str) ->
 def test_a_source_is_a_spec_with_defaults(model: str, name: str, files: str | None) -> None:
     spec, path = spec_or_source(model)
     assert (spec.name, spec.files, path) == (name, files, Path(f"deployments/{name}.yaml"))
-
-
-def test_who_deploys_a_source_hears_how_to_write_its_spec() -> None:
-    with pytest.raises(Failure) as caught:
-        existing(Path("org/repo"))
-    assert "`moorage init NAME org/repo` writes one" in caught.value.suggestion

@@ -81,7 +81,9 @@ def test_what_can_be_no_name_is_told_in_words(command: str, name: str) -> None:
 
 
 def test_a_model_of_the_hub_in_place_of_a_spec_is_told_how_to_get_one() -> None:
-    assert "`moorage init NAME Qwen/Qwen3-0.6B`" in refused("plan", "Qwen/Qwen3-0.6B")["suggestion"]
+    assert (
+        "`moorage init NAME Qwen/Qwen3-0.6B`" in refused("deploy", "Qwen/Qwen3-0.6B")["suggestion"]
+    )
 
 
 def refused(*arguments: str) -> dict[str, Any]:
