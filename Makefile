@@ -104,13 +104,14 @@ $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip # Python 3.11's takes half as long again
+	$(BIN)/python -m pip uninstall --quiet --yes setuptools # 9 MB that Python 3.11 adds and nothing needs
 
 $(VENV)/.installed-demo: pyproject.toml | $(VENV)/bin/python
 	$(INSTALL) -e '.[transformers,gateway]'
 	@touch $@
 
 $(VENV)/.installed-demo-llama.cpp: pyproject.toml | $(VENV)/bin/python
-	$(INSTALL) -e '.[llama-cpp,tiny]'
+	$(INSTALL) -e '.[llama-cpp]'
 	@touch $@
 
 $(VENV)/.installed-team: pyproject.toml | $(VENV)/bin/python

@@ -6,6 +6,8 @@ memory, so that nothing is found to be alike just because it is the same object.
 
 from __future__ import annotations
 
+from ipaddress import ip_address
+
 from moorage.common.units import GIB
 from moorage.common.values import Origin
 from moorage.engines.registry import ENGINES
@@ -33,6 +35,8 @@ WEIGHTS = {
 }
 """GiB by case. One host of 8 x 80 GiB cannot serve 640, two can; 1,500 take four; 200,000 fit on
 no 64 hosts."""
+
+FIRST_ADDRESS = ip_address("10.0.0.1")
 
 ACROSS = ("several hosts", "four hosts", "nowhere, across")
 """Cases in which one replica may span hosts."""
@@ -77,6 +81,7 @@ def _host(number: int, releases: int) -> HostSnapshot:
     return HostSnapshot(
         name=name,
         address=f"ssh://{name}",
+        bind=str(FIRST_ADDRESS + number),
         runtimes=(RuntimeName.DOCKER,),
         cpus=128,
         ram_total=2048 * GIB,

@@ -18,7 +18,7 @@ main() {
   version=$("$python" -c 'import importlib.metadata as m; print(m.version("xllamacpp"))') ||
     fail "xllamacpp is missing: pip install -e '.[llama-cpp]'"
   inputs=$(cat "$0" "$here"/moorage/engines/{llama_cpp/*.{py,json},schema/*.py} \
-    "$here"/moorage/adapters/engines/{llama_server,schema_store}.py \
+    "$here"/moorage/adapters/engines/{llama_server,llama_cpp_parser,schema_store}.py \
     <(echo "$version") | sha256sum | cut -c1-16)
   if [[ $(label_of "$tag") == "$inputs" ]]; then
     echo "$tag is up to date"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The main job on one machine: make two tiny models, deploy them behind one address, let one fall asleep,
-# wake it by a request, show the record, retire both. With ENGINE=llama.cpp: one of them, as a GGUF file.
+# wake it by a request, show the record, retire both. With ENGINE=llama.cpp: one, as a GGUF file.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -32,9 +32,8 @@ retire() {
   exit "$status"
 }
 
-run python scripts/make_tiny_model.py models/tiny-llama
 if [ "${ENGINE:-}" = llama.cpp ]; then
-  run python scripts/make_tiny_gguf.py models/tiny-llama models/tiny.gguf
+  run python scripts/make_demo_gguf.py models/tiny.gguf
   trap 'run moorage retire tiny-gguf; run moorage server stop' EXIT
   run moorage deploy deployments/tiny-gguf.yaml
   run moorage chat tiny-gguf "Hello!" --max-tokens 16
@@ -42,6 +41,7 @@ if [ "${ENGINE:-}" = llama.cpp ]; then
   run moorage show tiny-gguf
   exit
 fi
+run python scripts/make_tiny_model.py models/tiny-llama
 run python scripts/make_tiny_model.py models/tiny-poet
 trap retire EXIT
 run moorage gateway up --port "${PORT:-4000}"

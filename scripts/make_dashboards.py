@@ -223,6 +223,9 @@ ENGINES = (
     ),
 )
 
+COLUMNS_OF_SCRAPES = ("Time", "Value", "__name__", "instance", "job")
+"""Columns of a table that say nothing about a model."""
+
 MODELS = {
     "name": "model",
     "type": "query",
@@ -260,7 +263,8 @@ def dashboard(name: str) -> dict[str, Any]:
 def _panel(at: int, panel: Panel) -> dict[str, Any]:
     row, column = divmod(at, ACROSS)
     width = COLUMNS // ACROSS
-    asked_now = panel.kind != "timeseries"
+    asked_now, is_table = panel.kind != "timeseries", panel.kind == "table"
+    hidden = {"excludeByName": dict.fromkeys(COLUMNS_OF_SCRAPES, True)}
     return {
         "id": at + 1,
         "type": panel.kind,
@@ -274,10 +278,11 @@ def _panel(at: int, panel: Panel) -> dict[str, Any]:
                 "expr": query,
                 "legendFormat": legend,
                 "instant": asked_now,
-                **({"format": "table"} if panel.kind == "table" else {}),
+                **({"format": "table"} if is_table else {}),
             }
             for number, (legend, query) in enumerate(panel.queries.items())
         ],
+        **({"transformations": [{"id": "organize", "options": hidden}]} if is_table else {}),
     }
 
 

@@ -1,11 +1,11 @@
 """Write a tiny model as one GGUF file that llama.cpp loads.
 
     python scripts/make_tiny_gguf.py MODEL_DIR OUT_FILE [--arch llama|qwen2|qwen3]
-        [--type f32|f16|q8_0] [--set KEY=NUMBER]...
+        [--type f32|f16|q8_0] [--pooling mean|rank] [--set KEY=NUMBER]...
 
 As it is, it holds the model of `make_tiny_model.py` in MODEL_DIR, tensor by tensor: greedy text is
 the same. `--set` changes numbers of its config.json, such as `hidden_size=128`; tensors that have
-no longer the right shape are made up.
+no longer the right shape are made up. `--pooling` makes it a model that embeds, or ranks (qwen3).
 """
 
 import argparse
@@ -43,6 +43,9 @@ LAYER = {
 }
 """Tensors of a layer by their names in transformers: llama.cpp's name, and the shape."""
 
+LABELS = ["yes", "no"]
+"""What the head of a model that ranks tells apart."""
+
 CONTROL, NORMAL = gguf.TokenType.CONTROL, gguf.TokenType.NORMAL
 
 
@@ -54,6 +57,12 @@ def main() -> int:
     writer = gguf.GGUFWriter(partial, args.arch)
     write_sizes(writer, config)
     write_tokenizer(writer, args.model)
+    if args.pooling:
+        writer.add_pooling_type(gguf.PoolingType[args.pooling.upper()])
+    if args.pooling == "rank":
+        writer.add_classifier_output_labels(LABELS)
+        head = np.random.default_rng(0).standard_normal((len(LABELS), config["hidden_size"]))
+        write_tensor(writer, "cls.output.weight", head.astype(np.float32), TYPES[args.type])
     for name, tensor in tensors(args.model, args.arch, config):
         write_tensor(writer, name, tensor, TYPES[args.type])
     writer.write_header_to_file()
@@ -71,6 +80,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("out", type=Path)
     parser.add_argument("--arch", choices=("llama", "qwen2", "qwen3"), default="llama")
     parser.add_argument("--type", choices=TYPES, default="f32")
+    parser.add_argument("--pooling", choices=("mean", "rank"))
     parser.add_argument("--set", action="append", default=[], metavar="KEY=NUMBER")
     return parser.parse_args()
 

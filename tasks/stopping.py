@@ -154,7 +154,7 @@ class _DrainWatch:
     def __init__(self, workload: Workload, busy: Busy, read: Callable[[str, float], str]) -> None:
         self.count: int | None = None
         self.waited = self.ended = False
-        self._url, self._names, self._read = workload.endpoint + busy.path, busy.metrics, read
+        self._url, self._names, self._read = workload.endpoint + busy.path, busy.in_flight, read
         self._idle = 0
 
     def look(self, timeout: float) -> None:

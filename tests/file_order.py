@@ -15,8 +15,8 @@ from xdist.scheduler import LoadFileScheduling
 GROUPS = (("vllm", "fleet", "ui"), ("docker", "server", "process"))
 """Marks of what takes a whole machine, and of what mostly waits."""
 
-TOGETHER = "tests/flows/"
-"""A folder whose tests share a Prefect server with all its services: one starts, and not one for
+TOGETHER = ("tests/flows/", "tests/team/")
+"""Folders whose tests share a Prefect server with all its services: one starts, and not one for
 each process."""
 
 
@@ -36,14 +36,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling:
-    """Give the folder `TOGETHER` to one process."""
+    """Give each folder of `TOGETHER` to one process."""
     return _Scheduling(config, log)
 
 
 class _Scheduling(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
     def _split_scope(self, nodeid: str) -> str:
         file = super()._split_scope(nodeid)
-        return TOGETHER if file.startswith(TOGETHER) else file
+        return next((folder for folder in TOGETHER if file.startswith(folder)), str(file))
 
 
 def _places(marked: dict[str, list[int]]) -> dict[str, float]:

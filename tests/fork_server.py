@@ -208,7 +208,9 @@ _TURN = threading.Lock()
 
 def server_for(environment: Mapping[str, str]) -> ForkServer:
     """The server whose modules were imported with these variables, started where it is missing."""
-    counting = {name: value for name, value in environment.items() if name.startswith(EARLY)}
+    # What is set to nothing counts as unset.
+    given = {name: value for name, value in environment.items() if value}
+    counting = {name: value for name, value in given.items() if name.startswith(EARLY)}
     prefect = {name: value for name, value in environment.items() if name.startswith(PREFECTS)}
     own = {name: value for name, value in os.environ.items() if not name.startswith(EARLY)}
     key = frozenset(counting.items())

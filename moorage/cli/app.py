@@ -19,7 +19,7 @@ COMMANDS = {
     },
     "See what runs": {
         "status": ("status:status", "Show every model, its state and its endpoint."),
-        "logs": ("status:logs", "Print the log of a model's engine."),
+        "logs": ("logs:logs", "Print the log of a model's engine."),
         "endpoint": ("endpoint:endpoint", "Print the base URL of a model for OpenAI clients."),
         "chat": ("endpoint:chat", "Send a prompt to a model."),
         "usage": ("usage:usage", "Show requests and tokens by day, model and key."),
@@ -55,7 +55,7 @@ COMMANDS = {
         "policy": ("policy:app", "Show what the site allows, and check specs with it."),
         "ledger": ("ledger:commands", "Back the ledger up, restore and check it."),
         "explain": ("explain:explain", "Say what a field or the cause of a failure means."),
-        "schema": ("machine:schema", "Read the arguments that a version of vLLM accepts."),
+        "schema": ("machine:schema", "Read the arguments that a version of an engine accepts."),
     },
 }
 """By heading, in the order of a day: where each command is in this folder, and what it does."""

@@ -166,7 +166,9 @@ def _show_plan(plan: Sequence[Intent], *, as_json: bool) -> None:
         return dump({"plan": plan})
     rows = [row for intent in plan for row in _rows(intent)]
     header = ("action", "model", "serves now", "what changes", "now", "then")
-    return print_table(header, rows, empty="The files contain no model.")
+    return print_table(
+        header, rows, empty="The files contain no model: a spec is a file NAME.yaml."
+    )
 
 
 def _show_applied(plan: Sequence[Intent], ended: Sequence[Applied], *, as_json: bool) -> None:

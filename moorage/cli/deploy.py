@@ -9,15 +9,23 @@ from pydantic import TypeAdapter
 from moorage.adapters.engines.schemas import check_early
 from moorage.adapters.files.specs import load_fleet, load_spec
 from moorage.adapters.system.settings import Settings
+from moorage.cli.any_model import AnyModel, spec_or_source
 from moorage.cli.completion import specs as specs_there
 from moorage.cli.dry_run import call_dry_run
 from moorage.cli.flows import call_flow
-from moorage.cli.options import AsJson, ModelName, SpecFile, Yes, existing, fleet_of, is_folder
+from moorage.cli.options import (
+    AsJson,
+    ModelName,
+    Yes,
+    existing,
+    fleet_of,
+    is_folder,
+    require_model,
+)
 from moorage.cli.output import print_answer, say
 from moorage.cli.records import show_deployment, show_record
-from moorage.inventory.fleet import Fleet
 from moorage.operations.flow_result import FlowResult
-from moorage.spec import ModelSpec, Name
+from moorage.spec import Name
 
 FleetFile = Annotated[
     Path | None,
@@ -45,30 +53,28 @@ def deploy(
 
         files = [one if is_folder(one) else existing(one) for one in specs]
         return apply(files, fleet, yes=yes, as_json=as_json)
-    wanted, hosts = _checked(specs[0], fleet)
+    path = existing(specs[0])
+    wanted, hosts = load_spec(path), load_fleet(fleet, path)
+    check_early(wanted, hosts, Settings().root)
     outcome = call_flow("deploy_model", wanted, hosts, as_json=as_json)
     return show_deployment(outcome, as_json=as_json)
 
 
-def plan(spec: SpecFile, fleet: FleetFile = None, as_json: AsJson = False) -> None:
+def plan(model: AnyModel, fleet: FleetFile = None, as_json: AsJson = False) -> None:
     """Show exactly what `deploy` would run, and why. Nothing is claimed or started."""
-    wanted, hosts = _checked(spec, fleet)
+    wanted, path = spec_or_source(model)
+    hosts = load_fleet(fleet, path)
+    check_early(wanted, hosts, Settings().root)
     outcome = call_dry_run("plan_deploy", wanted, hosts, as_json=as_json)
     if outcome.name == "Unchanged" and not as_json:
         return say(f"{outcome.message}: a deploy would change nothing")
     return show_record(outcome.result, as_json=as_json)
 
 
-def _checked(spec: Path, fleet: Path | None) -> tuple[ModelSpec, Fleet]:
-    path = existing(spec)
-    wanted, hosts = load_spec(path), load_fleet(fleet, path)
-    check_early(wanted, hosts, Settings().root)
-    return wanted, hosts
-
-
 def retire(name: ModelName, as_json: AsJson = False) -> None:
     """Stop the running release of a model and free its claims."""
     TypeAdapter(Name).validate_python(name)
+    require_model(name)
     _show_release(name, call_flow("retire_model", name, as_json=as_json), as_json=as_json)
 
 
@@ -84,12 +90,14 @@ def unload(
 ) -> None:
     """Put a model to sleep: free its claims, but keep its release, which a request wakes."""
     TypeAdapter(Name).validate_python(name)
+    require_model(name)
     _show_release(name, call_flow("sleep_model", name, reason, as_json=as_json), as_json=as_json)
 
 
 def load(name: ModelName, fleet: FleetFile = None, as_json: AsJson = False) -> None:
     """Wake a model that sleeps: it serves again where it ran, exactly as it was planned."""
     TypeAdapter(Name).validate_python(name)
+    require_model(name)
     hosts = fleet_of(fleet)
     _show_release(name, call_flow("wake_model", name, hosts, as_json=as_json), as_json=as_json)
 

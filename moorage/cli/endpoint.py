@@ -6,7 +6,7 @@ import typer
 
 from moorage.adapters.ledger import Ledger
 from moorage.cli.completion import models
-from moorage.cli.options import ApiKey, AsJson, ModelName, open_ledger, unknown_release
+from moorage.cli.options import ApiKey, AsJson, ModelName, open_ledger, unknown_model
 from moorage.cli.output import dump, print_table
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import LARGEST
@@ -92,8 +92,8 @@ def show_key(name: ModelName, as_json: AsJson = False) -> None:
         raise Failure(
             Cause.SECRET_MISSING,
             f"{row.id} needs no key",
-            suggestion="A vLLM that other machines can reach needs a key unless"
-            " `engine.api_key: none` is set. To add a key, retire the model and deploy it again.",
+            suggestion="Only a vLLM or llama.cpp that other machines can reach has one: set `bind`"
+            " of its host in the fleet file, retire the model and deploy it again.",
         )
     value = key_of(row)
     if as_json:
@@ -155,7 +155,10 @@ def _not_running(ledger: Ledger, name: str) -> Failure:
     if ledger.releases.asleep(name):
         advice = f"`moorage load {name}` wakes it."
         return Failure(Cause.UNKNOWN_RELEASE, f"{name} is asleep", suggestion=advice)
-    return unknown_release(ledger, name, f"{name} is not running")
+    if name not in ledger.releases.models():
+        return unknown_model(ledger, name)
+    advice = f"`moorage deploy {name}` starts it; `moorage history {name}` shows why it ended."
+    return Failure(Cause.UNKNOWN_RELEASE, f"{name} is not running", suggestion=advice)
 
 
 def running_release(name: str) -> ReleaseRow:

@@ -33,6 +33,9 @@ from moorage.spec import EngineName, RuntimeName
 EngineArgument = Annotated[EngineName, typer.Argument(help="Name of the engine.")]
 Version = Annotated[str, typer.Option(help="Its version; else the tested one, or all of them.")]
 HostName = Annotated[str, typer.Option("--host", help="Host of the fleet; else the only one.")]
+Runtime = Annotated[
+    RuntimeName, typer.Option(help="An image (docker), or packages here (process).")
+]
 
 commands = Commands(help="Show the engines; `install`, `update` and `remove` change them.")
 
@@ -66,9 +69,7 @@ def install(
     engine: EngineArgument,
     version: Version = "",
     host: HostName = "",
-    runtime: Annotated[
-        RuntimeName, typer.Option(help="An image (docker), or packages here (process).")
-    ] = RuntimeName.AUTO,
+    runtime: Runtime = RuntimeName.AUTO,
     fleet: FleetFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -83,12 +84,19 @@ def install(
 def update(
     engine: EngineArgument,
     host: HostName = "",
+    runtime: Runtime = RuntimeName.AUTO,
     fleet: FleetFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Install the version that this release of moorage was tested with; the old one stays."""
+    """Install the version that this release of moorage was tested with; the old one stays.
+
+    Packages that `install` made on this machine stay packages, unless a host or a runtime is named.
+    """
+    has_packages = Installations(Settings().engines).current(engine) is not None
+    if has_packages and not host and runtime == RuntimeName.AUTO:
+        runtime = RuntimeName.PROCESS
     outcome = call_flow(
-        "install_engine", engine, "", host, RuntimeName.AUTO, fleet_of(fleet), as_json=as_json
+        "install_engine", engine, "", host, runtime, fleet_of(fleet), as_json=as_json
     )
     _answer(engine, outcome, as_json=as_json)
 

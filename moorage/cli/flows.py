@@ -6,7 +6,6 @@ import asyncio
 import logging
 import os
 import signal
-import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -176,9 +175,6 @@ def _prefect_failures() -> Iterator[None]:
 def _prepare_prefect() -> None:
     for name, value in CLIENT_DEFAULTS.items():
         os.environ.setdefault(name, value)
-    if "prefect" in sys.modules:
-        # In a fork: Prefect has looked for files of settings elsewhere, and some time ago.
-        import_module("prefect.context").refresh_global_settings_context()
     # Prefect makes only the last folder of its home, and tries for ever when it cannot.
     Path(os.environ.get("PREFECT_HOME", "~/.prefect")).expanduser().mkdir(
         parents=True, exist_ok=True

@@ -11,7 +11,6 @@ the terminal meanwhile.
 
 import contextlib
 import fcntl
-import gc
 import os
 import select
 import signal
@@ -20,7 +19,6 @@ import struct
 import subprocess
 import sys
 import sysconfig
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -28,12 +26,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO
 
+from moorage.adapters.files.pretrained import import_transformers
 from moorage.adapters.files.safe_files import open_private, provide_private_folder
 from moorage.adapters.prefect.home_server import CLIENT_DEFAULTS, running_server
 from moorage.adapters.system.garbage import look_for_garbage_rarely
 from moorage.adapters.system.surroundings import surroundings
 from moorage.cli.forked import FOLDER, SOCKET
-from moorage.cli.forked_command import EarlySettings, become, leave
+from moorage.cli.forked_command import EarlySettings, become, leave, prepare_to_fork
 
 MODULES = (
     *("flows.apply_models", "flows.deploy_model", "flows.dry_run", "flows.redeploy_models"),
@@ -256,8 +255,8 @@ def _import_all() -> None:
         import_module(name)
     for name in import_module("moorage.adapters.prefect.run_processes").LATE_IMPORTS:
         import_module(name)
-    gc.freeze()
-    assert threading.active_count() == 1, "what has threads cannot be forked"
+    import_transformers()
+    prepare_to_fork()
 
 
 def _code() -> tuple[int, ...]:

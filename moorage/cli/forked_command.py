@@ -1,6 +1,7 @@
 """Being a command, in a fork of the process that has imported what it needs."""
 
 import atexit
+import gc
 import json
 import os
 import signal
@@ -8,10 +9,12 @@ import socket
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, Self, TextIO, cast
+
+from pydantic import BaseModel
 
 from moorage.adapters.prefect.home_server import CLIENT_DEFAULTS
 from moorage.adapters.prefect.settings_files import FileSettings, settings_in_files
@@ -50,6 +53,15 @@ class EarlySettings:
         return cls({**CLIENT_DEFAULTS, **found}, settings_in_files(folder, environment))
 
 
+def prepare_to_fork() -> None:
+    """Do once what each fork would do: build the validators of all models, keep all objects."""
+    for model in _models_below(BaseModel):
+        if not model.__pydantic_complete__:
+            model.model_rebuild(raise_errors=False)
+    gc.freeze()
+    assert threading.active_count() == 1, "what has threads cannot be forked"
+
+
 def become(connection: socket.socket, early: EarlySettings) -> NoReturn:
     """Run the command that comes on a connection, unless it wants what was imported otherwise.
 
@@ -85,6 +97,12 @@ def leave(program: Callable[[], object]) -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
+
+
+def _models_below(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    for below in model.__subclasses__():
+        yield below
+        yield from _models_below(below)
 
 
 def _received(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:

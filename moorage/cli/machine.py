@@ -50,13 +50,14 @@ def doctor(as_json: AsJson = False) -> None:
 
 
 def schema(
-    image: Annotated[str | None, typer.Option(help="Use the vLLM in this image.")] = None,
+    engine: Annotated[EngineName, typer.Argument(help="vllm or llama.cpp.")] = EngineName.VLLM,
+    image: Annotated[str | None, typer.Option(help="Use the engine in this image.")] = None,
     installed: Annotated[
-        bool, typer.Option("--installed", help="Use the vLLM that is installed here.")
+        bool, typer.Option("--installed", help="Use the engine that is installed here.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Read the arguments that a vLLM accepts, and check `engine.args` with them from then on.
+    """Read the arguments that an engine accepts, and check `engine.args` with them from then on.
 
     Without an option, show the versions whose arguments are known.
     """
@@ -65,16 +66,16 @@ def schema(
     if not image and not installed:
         return _list_schemas(as_json=as_json)
     place = f"in {image}" if image else "installed here"
-    with err.status(f"reading the arguments of the vLLM {place} (~15 s)"):
+    with err.status(f"reading the arguments of the {engine} {place} (vLLM: ~15 s)"):
         if image:
-            schema, names = schema_of_image(image)
+            schema, names = schema_of_image(engine, image)
         else:
-            schema = schema_of_installed(ENGINES[EngineName.VLLM])
+            schema = schema_of_installed(engine)
             names = (schema.version,)
-        paths = SchemaStore(Settings().root).keep(schema, names)
+        paths = SchemaStore(Settings().root, engine).keep(schema, names)
     if as_json:
         return dump(schema.model_dump(mode="json", exclude_defaults=True))
-    out.print(f"vLLM {schema.version} takes {len(schema.arguments)} arguments; saved in")
+    out.print(f"{engine} {schema.version} takes {len(schema.arguments)} arguments; saved in")
     for path in paths:
         say(f"  {path}")
     return None

@@ -7,10 +7,11 @@ from typing import Annotated, Any, get_args
 import typer
 
 from moorage.adapters.engines.schemas import check_early, versions_by_spec
-from moorage.adapters.files.specs import load_fleet, load_spec
+from moorage.adapters.files.specs import load_fleet
 from moorage.adapters.sources import read_keys, resolve_all
 from moorage.adapters.system.settings import Settings
-from moorage.cli.options import AsJson, SpecFile, existing
+from moorage.cli.any_model import AnyModel, spec_or_source
+from moorage.cli.options import AsJson
 from moorage.cli.output import dump, say, show_document
 from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.common.refusal import Refusal
@@ -44,7 +45,7 @@ CacheType = Annotated[str | None, typer.Option(help="Element type of the KV cach
 
 
 def memory(
-    spec: SpecFile,
+    model: AnyModel,
     tp: Ranks = None,
     pp: Stages = None,
     context: Tokens = None,
@@ -54,13 +55,12 @@ def memory(
     as_json: AsJson = False,
 ) -> None:
     """Predict the accelerator memory of a model from its configuration and headers."""
-    path = existing(spec)
-    wanted = load_spec(path)
+    wanted, path = spec_or_source(model)
     fleet = load_fleet(None, path)
     check_early(wanted, fleet, Settings().root)
     device = _device(accelerator) if accelerator else None
     resolved = resolve_all(wanted, Settings(), read_keys(wanted))
-    model = _model(wanted, resolved, kv_cache_dtype)
+    sizeable = _model(wanted, resolved, kv_cache_dtype)
     query = replace(
         _query(wanted, resolved, tp, pp, context, concurrency),
         versions=_versions(wanted, fleet),
@@ -68,10 +68,10 @@ def memory(
     whole = derive_profile(wanted.model_copy(update={"context": "auto"}), resolved).context
     longest = max(query.tokens, whole)
     if device:
-        _show_one(wanted.name, sizing.answer(model, device, query, longest), as_json)
+        _show_one(wanted.name, sizing.answer(sizeable, device, query, longest), as_json)
     else:
         devices = [sizing.Device(total=size) for size in sizing.COMMON_SIZES]
-        rows = [(device, sizing.smallest(model, device, query, longest)) for device in devices]
+        rows = [(device, sizing.smallest(sizeable, device, query, longest)) for device in devices]
         _show_sizes(wanted.name, query, rows, as_json)
 
 

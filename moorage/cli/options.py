@@ -14,7 +14,7 @@ from pydantic_core import to_jsonable_python
 
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.system.settings import Settings
-from moorage.cli.completion import models, specs
+from moorage.cli.completion import models
 from moorage.common.failures import Cause, Failure
 
 if TYPE_CHECKING:
@@ -23,14 +23,7 @@ if TYPE_CHECKING:
     from moorage.releases.release_row import ReleaseRow
 
 DEPLOYMENTS = Path("deployments")
-SpecFile = Annotated[
-    Path,
-    typer.Argument(
-        help="Spec of the model: a YAML file, NAME for deployments/NAME.yaml, or - for standard"
-        " input.",
-        autocompletion=specs,
-    ),
-]
+ENDINGS = (".yaml", ".yml")
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 FleetFile = Annotated[
     Path | None, typer.Option("--fleet", help="Fleet file; else deployments/fleet.yaml.")
@@ -83,7 +76,9 @@ def existing(path: Path) -> Path:
             f"{path} is a folder",
             suggestion="Name one of its files. `moorage deploy` and `moorage apply` take folders.",
         )
-    if not _is_there(path) and path.suffix not in (".yaml", ".yml") and path.name == str(path):
+    if _is_there(path) or path.suffix in ENDINGS:
+        return path
+    if path.name == str(path):
         from moorage.adapters.files.specs import spec_names  # noqa: PLC0415  (as above)
 
         candidate = DEPLOYMENTS / f"{path}.yaml"
@@ -97,7 +92,12 @@ def existing(path: Path) -> Path:
             f"neither {candidate} nor {path} exists",
             suggestion=f"Did you mean '{near[0]}'?" if near else there,
         )
-    return path
+    raise Failure(
+        Cause.BAD_SPEC,
+        f"{path} does not exist",
+        suggestion="Pass the file of a spec. For a model of a hub,"
+        f" `moorage init NAME {path}` writes one, and `moorage run {path}` tries it.",
+    )
 
 
 def is_folder(path: Path) -> bool:
@@ -144,6 +144,13 @@ def unknown_release(ledger: Ledger, name: str, detail: str) -> Failure:
 def unknown_model(ledger: Ledger, name: str) -> Failure:
     """That no model has a name; it suggests the nearest."""
     return unknown_release(ledger, name, f"no model has the name '{name}'")
+
+
+def require_model(name: str) -> None:
+    """Refuse a name that no release has had; raises `UNKNOWN_RELEASE`."""
+    ledger = open_ledger()
+    if name not in ledger.releases.models():
+        raise unknown_model(ledger, name)
 
 
 def releases_of(ledger: Ledger, name: str) -> list[ReleaseRow]:

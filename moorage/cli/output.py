@@ -204,7 +204,7 @@ def _bad_setting(error: ValidationError) -> Failure:
         PREFIX,
         Settings,
     )
-    from moorage.reports.problems import PATTERNS_IN_WORDS  # noqa: PLC0415  (as above)
+    from moorage.reports.problems import PATTERNS_IN_WORDS, in_words  # noqa: PLC0415  (as above)
 
     first = error.errors(include_url=False)[0]
     found = repr(first["input"])
@@ -216,7 +216,7 @@ def _bad_setting(error: ValidationError) -> Failure:
     # A setting with an alias has its whole name here.
     prefix = PREFIX if name in Settings.model_fields else ""
     variable = f"{prefix}{name}".upper()
-    return Failure(Cause.BAD_SETTING, f"{variable}: found {found}; {first['msg']}")
+    return Failure(Cause.BAD_SETTING, f"{variable}: {in_words(first['msg'], found)}")
 
 
 def _failure_json(failure: Failure) -> dict[str, Any]:

@@ -6,9 +6,10 @@ from rich import progress
 
 from moorage.adapters.sources import read_keys, resolve_one, source_for
 from moorage.adapters.system.settings import Settings
+from moorage.cli.any_model import AnyModel
 from moorage.cli.options import AsJson
 from moorage.cli.output import dump, err, print_table
-from moorage.cli.run import AnyModel, FilesPattern, spec_of
+from moorage.cli.run import FilesPattern, spec_of
 from moorage.common.units import human_bytes
 from moorage.models.assets import Asset, assets_of
 from moorage.models.source import ResolvedModel

@@ -17,6 +17,7 @@ from moorage.adapters.engines.schemas import check_early
 from moorage.adapters.files.specs import load_spec, validated
 from moorage.adapters.hosts.local_host import installed_program, nvidia_accelerators
 from moorage.adapters.system.settings import Settings
+from moorage.cli.any_model import AnyModel, source_named
 from moorage.cli.conversation import Conversation, read_prompt, show, talk
 from moorage.cli.endpoint import key_of
 from moorage.cli.flows import call_flow
@@ -28,21 +29,12 @@ from moorage.inventory.fleet import Fleet
 from moorage.models.files import GGUF
 from moorage.releases.release import Release
 from moorage.spec import EngineName, ModelSpec, RuntimeName
-from moorage.spec.one_shot import SCHEMES, one_shot_name, one_shot_spec
+from moorage.spec.one_shot import one_shot_name, one_shot_spec
 
-AnyModel = Annotated[
-    str,
-    typer.Argument(
-        help="A hub name such as org/repo or org/repo:Q4_K_M, a folder, a GGUF file, a spec's file,"
-        " or NAME for deployments/NAME.yaml."
-    ),
-]
 FilesPattern = Annotated[str, typer.Option(help="Pattern of the weight files.")]
 
 FOLDER = "runs"
 """In the home: a lock for each run, held as long as its command lives."""
-
-ENDINGS = (".yaml", ".yml")
 
 
 def run(
@@ -82,8 +74,7 @@ def spec_of(model: str, **fields: Any) -> ModelSpec:
     """
     token, path = secrets.token_hex(3), Path(model).expanduser()
     engine = fields.pop("engine", EngineName.AUTO)
-    if path.suffix not in ENDINGS and (path.exists() or model.startswith(SCHEMES) or "/" in model):
-        source = f"file://{path.resolve()}" if path.exists() else model
+    if source := source_named(model):
         content = one_shot_spec(source, token, engine=_engine(engine, source), **fields)
         return validated(content, ModelSpec, Path(model), Cause.BAD_SPEC)
     if engine != EngineName.AUTO:

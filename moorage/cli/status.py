@@ -1,21 +1,17 @@
-"""`moorage status` and `logs`: what runs now, and what engines write."""
+"""`moorage status`: what runs now, and how busy it is."""
 
-import sys
-import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from moorage.adapters.hosts.liveness import Liveness, liveness_of
-from moorage.adapters.hosts.runtime import runtime_for
 from moorage.adapters.system.settings import Settings
 from moorage.cli.completion import models
-from moorage.cli.options import AsJson, open_ledger, release_of, row_json, unknown_model
-from moorage.cli.output import dump, err, print_table
-from moorage.common.failures import Cause, ExitCode, Failure
-from moorage.common.printable import printable
+from moorage.cli.options import AsJson, open_ledger, row_json, unknown_model
+from moorage.cli.output import dump, print_table
+from moorage.common.failures import ExitCode
 from moorage.common.units import human_seconds
 from moorage.gateway.gateway import Gateway, last_use
 from moorage.releases.overview import ReleaseOverview
@@ -23,6 +19,9 @@ from moorage.releases.release_row import ReleaseRow
 from moorage.releases.states import DEPLOYED, SERVING, ReleaseState
 from moorage.spec.keep_alive import keep_alive_seconds
 from moorage.spec.one_shot import is_one_shot
+
+if TYPE_CHECKING:
+    from moorage.adapters.engines.engine_load import EngineLoad, Metered
 
 
 class Use(NamedTuple):
@@ -37,6 +36,9 @@ DOWN, UNSEEN = "down", "unseen"
 
 TROUBLE = frozenset({DOWN, UNSEEN, ReleaseState.UNREACHABLE, ReleaseState.ERROR})
 
+PLACES = ("release", "state", "for", "on", "endpoint", "observed")
+LOAD = ("release", "state", "for", "running", "waiting", "tokens/s", "last request")
+
 
 class Line(NamedTuple):
     """A release as a line of the table."""
@@ -44,6 +46,7 @@ class Line(NamedTuple):
     release: ReleaseOverview
     seen: Liveness
     use: Use
+    load: "EngineLoad | None" = None
 
     @property
     def row(self) -> ReleaseRow:
@@ -66,16 +69,23 @@ def status(
     check: Annotated[
         bool, typer.Option("--check", help="Exit with 6 if a model is down or failed.")
     ] = False,
+    load: Annotated[
+        bool,
+        typer.Option("--load", "-l", help="How busy the engines are; asking them takes a second."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show every model: its state, where it runs, and leftover workloads."""
     lines = _lines(name, every=every)
+    if load:
+        lines = _with_loads(lines)
+    header, cells = (LOAD, _load_cells) if load else (PLACES, _place_cells)
     if as_json:
         dump([_line_json(line) for line in lines])
     else:
         print_table(
-            ("release", "state", "for", "on", "endpoint", "observed"),
-            [_cells(line) for line in lines],
+            header,
+            [cells(line) for line in lines],
             empty="No model is deployed. `moorage init NAME SOURCE` writes a first spec; `--all`"
             " shows retired models.",
             styles=["red" if line.health in TROUBLE else "" for line in lines],
@@ -114,6 +124,35 @@ def _is_over(row: ReleaseRow) -> bool:
     return row.state == ReleaseState.STOPPED or failed_run
 
 
+def _with_loads(lines: Sequence[Line]) -> list[Line]:
+    """The same, with how busy the engines are that run."""
+    from moorage.adapters.engines.engine_load import loads_of  # noqa: PLC0415  (few ask engines)
+
+    asked = [_metered(line) for line in lines]
+    return [
+        line._replace(load=load if engines else load._replace(why=_why_not_asked(line)))
+        for line, engines, load in zip(lines, asked, loads_of(asked), strict=True)
+    ]
+
+
+def _metered(line: Line) -> "list[Metered]":
+    """The engines of a release that can be asked: they run, and have metrics of requests."""
+    from moorage.adapters.engines.engine_load import Metered  # noqa: PLC0415  (as above)
+    from moorage.engines.registry import ENGINES  # noqa: PLC0415  (as above)
+    from moorage.spec import EngineName  # noqa: PLC0415  (as above)
+
+    if not line.seen.alive or line.release.engine not in set(EngineName):
+        return []
+    busy = ENGINES[EngineName(line.release.engine)].busy
+    return [Metered(one.endpoint, busy) for one in line.row.serving] if busy else []
+
+
+def _why_not_asked(line: Line) -> str:
+    if line.seen.alive:
+        return f"{line.release.engine or 'its engine'} has no metrics of requests"
+    return f"it is {line.health}"
+
+
 def _line_json(line: Line) -> dict[str, Any]:
     seen = {
         "health": line.health,
@@ -122,53 +161,38 @@ def _line_json(line: Line) -> dict[str, Any]:
         "observed": line.seen.detail,
     }
     use = {"last_request": line.use.last, "sleeps_at": line.use.sleeps_at}
-    return {**row_json(line.row), **seen, **use}
+    load = {"load": line.load._asdict()} if line.load else {}
+    return {**row_json(line.row), **seen, **use, **load}
 
 
-def _cells(line: Line) -> tuple[str, ...]:
+def _place_cells(line: Line) -> tuple[str, ...]:
     row = line.row
     return (
         row.id,
         line.health,
-        human_seconds((datetime.now(UTC) - line.release.since).total_seconds()),
+        human_seconds(_seconds_since(line.release.since)),
         "\n".join(line.release.places) if row.workloads else "",
         "\n".join(workload.url for workload in row.serving),
         "\n".join(_details(line)),
     )
 
 
-def logs(
-    name: Annotated[
-        str, typer.Argument(help="Name of a model, or a release.", autocompletion=models)
-    ],
-    tail: Annotated[
-        int, typer.Option("--tail", "-n", min=1, max=1_000_000, help="Number of lines.")
-    ] = 200,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow the log.")] = False,
-    container: Annotated[
-        str, typer.Option(help="Name of one container, such as a follower's or Ray's.")
-    ] = "",
-) -> None:
-    """Print the engine's log, or the recorded last lines of a failed release."""
-    row = release_of(open_ledger(), name)
-    from moorage.adapters.secrets import learn_secrets  # noqa: PLC0415  (`status` needs none)
-    from moorage.engines.api_key import secrets_of  # noqa: PLC0415  (as above)
+def _load_cells(line: Line) -> tuple[str, ...]:
+    running, waiting, speed, _ = line.load or (None, None, None, "")
+    last = line.use.last
+    return (
+        line.row.id,
+        line.health,
+        human_seconds(_seconds_since(line.release.since)),
+        "-" if running is None else str(running),
+        "-" if waiting is None else str(waiting),
+        "-" if speed is None else f"{speed:.1f}",
+        f"{human_seconds(_seconds_since(last))} ago" if last else "-",
+    )
 
-    # Only secrets that are known can be taken out of its log.
-    learn_secrets(secrets_of(row.release.plan if row.release else None))
-    shown = _log_text(row, tail, container)
-    sys.stdout.write(shown + "\n" * bool(shown))
-    if not (shown or row.workloads):
-        err.print(f"the log of {row.id} was removed: it is {row.state}", highlight=False)
-    try:
-        while follow and row.workloads:
-            time.sleep(1)
-            text = _log_text(row, 10_000, container)
-            sys.stdout.write(_new_lines(shown, text))
-            sys.stdout.flush()
-            shown = text
-    except KeyboardInterrupt:
-        raise typer.Exit(ExitCode.CANCELLED) from None
+
+def _seconds_since(moment: datetime) -> float:
+    return (datetime.now(UTC) - moment).total_seconds()
 
 
 def _use(gateways: Sequence[Gateway], release: ReleaseOverview) -> Use:
@@ -184,32 +208,7 @@ def _details(line: Line) -> Iterator[str]:
     yield from line.release.surprises
     use, now = line.use, datetime.now(UTC)
     if use.last:
-        idle = (now - use.last).total_seconds()
+        idle = _seconds_since(use.last)
         yield f"last request {human_seconds(idle)} ago" if idle >= 1 else "asked now"
     if use.sleeps_at and use.sleeps_at > now:
         yield f"sleeps in {human_seconds((use.sleeps_at - now).total_seconds())}"
-
-
-def _log_text(row: ReleaseRow, tail: int, container: str) -> str:
-    """The last lines of a container's log, else of all that serve, or those that were kept."""
-    names = [workload.name for workload in row.workloads]
-    if container and container not in names:
-        there = ", ".join(names) or "none"
-        raise Failure(
-            Cause.UNKNOWN_RELEASE, f"{row.id} has no workload {container}; it has {there}"
-        )
-    parts = [
-        runtime_for(workload, Settings()).logs(workload, tail)
-        for workload in row.workloads
-        if (workload.name == container if container else workload.serves)
-    ]
-    if not row.workloads and row.release and row.release.failure:
-        parts = ["\n".join(row.release.failure.log_tail.splitlines()[-tail:])]
-    return "\n".join(printable(part.rstrip("\n"), coloured=True) for part in parts)
-
-
-def _new_lines(before: str, now: str) -> str:
-    """What a longer log has beyond a shorter one."""
-    last = before.splitlines()[-1:] or [""]
-    _, found, rest = now.rpartition(last[0])
-    return rest.lstrip("\n") + "\n" if found and rest.strip() else ""

@@ -131,7 +131,8 @@ class Cause(StrEnum):
     )
     NO_FIT = ExitCode.NO_FIT.cause(
         "The model fits nowhere",
-        "See the reason for each host above.",
+        "See the reason for each host above. `moorage fleet` shows what the hosts have, and"
+        " `moorage doctor` what this machine lacks.",
     )
     CLAIM_CONFLICT = ExitCode.BUSY.cause(
         "Another deployment claimed the planned resources",
@@ -360,7 +361,8 @@ class Cause(StrEnum):
     )
     LEDGER_UNAVAILABLE = ExitCode.MACHINE.cause(
         "The ledger cannot be used",
-        "Check MOORAGE_LEDGER_URL, and that its file or server is available and writable.",
+        "Check MOORAGE_LEDGER_URL or, without it, MOORAGE_HOME: the ledger's server must answer, or"
+        " its folder be writable.",
     )
     LEDGER_DAMAGED = ExitCode.MACHINE.cause(
         "The ledger is damaged",

@@ -88,6 +88,8 @@ def _built(content: bytes | str, *, with_places: bool = False) -> "_Builder":
     except MarkedYAMLError as error:
         place = _place(error.problem_mark) if error.problem_mark else ""
         what = ", ".join(filter(None, (error.context, error.problem)))
+        if "'\\t'" in what:
+            what = "a tab indents this line; YAML takes only spaces"
         raise YamlError(f"not valid YAML: {_one_line(what)}", place=place) from None
     except (YAMLError, UnicodeError, IndexError, RecursionError) as error:
         raise YamlError(f"not valid YAML: {_one_line(error)}") from None

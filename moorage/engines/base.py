@@ -51,15 +51,25 @@ class Busy(Value):
 
     Attributes:
         path: HTTP path of its metrics, in Prometheus' text format.
-        metrics: Names of the metrics that count requests in flight; they are added up.
+        running: Name of the metric that counts requests in work.
+        waiting: Name of the metric that counts requests in the queue.
+        generated: Name of the metric that counts generated tokens with each step; empty = it has
+            none.
         progress: Names of the metrics that grow only while it generates.
         guarded: Whether its API key guards them, where it has one.
     """
 
     path: str
-    metrics: tuple[str, ...]
+    running: str
+    waiting: str
+    generated: str = ""
     progress: tuple[str, ...] = ()
     guarded: bool = False
+
+    @property
+    def in_flight(self) -> tuple[str, str]:
+        """Names of the metrics of requests in flight; they are added up."""
+        return self.running, self.waiting
 
 
 class Engine(EngineTraits):

@@ -23,10 +23,10 @@ TOKENS = "tokenizer.ggml.tokens"
 PROJECTOR = "clip"
 """Architecture of the files that turn pictures and sound into embeddings (`mmproj`)."""
 
-RANK = 4
-"""The pooling type of a reranker; 1 to 3 are those of embedding models."""
+NO_POOLING, RANK = 0, 4
+"""The pooling types of a model that writes and of a reranker; those between are of embeddings."""
 
-SUFFIXES = {0: "ForCausalLM", RANK: "ForSequenceClassification"}
+SUFFIXES = {NO_POOLING: "ForCausalLM", RANK: "ForSequenceClassification"}
 
 PLAIN = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 
@@ -112,7 +112,7 @@ def _architecture(name: str, pooling: Any) -> str:
     """A name as transformers makes them; its end tells what the model is for."""
     plain = "".join(part[:1].upper() + part[1:] for part in name.replace("_", "-").split("-"))
     if not isinstance(pooling, int):
-        pooling = 1 if name in ENCODERS else 0
+        pooling = 1 if name in ENCODERS else NO_POOLING
     return plain + SUFFIXES.get(pooling, "Model")
 
 

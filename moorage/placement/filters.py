@@ -11,7 +11,7 @@ from moorage.placement.fit import free_ports, port_refusal, ram_refusal
 from moorage.placement.links import join_refusal
 from moorage.placement.placement import CPU
 from moorage.placement.request import Request
-from moorage.placement.runtime import choose_runtime
+from moorage.placement.runtime import alike, choose_runtime
 from moorage.placement.view import HostView, narrowed, select
 
 
@@ -146,8 +146,7 @@ class Filters:
 
     def _obstacle(self, host: HostSnapshot, kind: str) -> str:
         """Why no runtime can give the engine this kind; worked out once for equal hosts."""
-        there = fields(host)
-        key = (kind, there["architecture"], there["runtimes"], there["programs"])
+        key = alike(host, kind)  # the views that are filtered keep their hosts
         obstacle = self._obstacles.get(key)
         if obstacle is None:
             obstacle, engine = "", self._request.engine

@@ -1,6 +1,7 @@
 """What joins the hosts of one replica: their addresses and ports."""
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from ipaddress import ip_address
 
 from moorage.common.failures import Cause, Failure
@@ -38,6 +39,7 @@ def join_refusal(request: Request, host: HostSnapshot) -> Refusal | None:
     return _without_ray(host) if request.joined_by == Distributed.RAY else None
 
 
+@lru_cache(maxsize=32_768)
 def is_peer_address(bind: str) -> bool:
     """Whether other hosts can reach an address."""
     address = ip_address(bind)

@@ -2,6 +2,7 @@
 
 from moorage.common.failures import Failure
 from moorage.common.refusal import Reason, Refusal
+from moorage.common.values import fields
 from moorage.images.image import Image, ImageQuestion, choose_image
 from moorage.inventory.devices import device_kind, process_refusal
 from moorage.inventory.snapshot import HostSnapshot
@@ -104,6 +105,16 @@ def program_version(spec: EngineSpec, engine: EngineTraits, host: HostSnapshot) 
     return installed.version if installed else ""
 
 
+def alike(host: HostSnapshot, kind: str) -> tuple[object, ...]:
+    """Equal for hosts on which an engine is started the same way for a type of accelerator.
+
+    It may have addresses of what hosts share: whoever keeps it has to keep the host.
+    """
+    there = fields(host)
+    shared = there["engines"] or None, there["catalogue"] or None
+    return (kind, host.platform, *map(id, shared))
+
+
 class ImagesThere:
     """Which hosts have the image that an engine would start from; chosen once for equal hosts."""
 
@@ -116,12 +127,8 @@ class ImagesThere:
         return bool(host.images) and not host.images.isdisjoint(self._places_of(host, kind))
 
     def _places_of(self, host: HostSnapshot, kind: str) -> frozenset[str]:
-        device = host.first(kind)
-        driver = (device.runtime_version, device.family) if device else ()
-        shared = host.engines, host.registries, host.catalogue
-        key = (kind, host.architecture, driver, *map(id, shared))
+        key = (*alike(host, kind), id(host.registries))
         if key not in self._places:
-            # The host is kept too: while it is, nothing else has the address of what it shares.
             self._places[key] = host, self._find_places(host, kind)
         return self._places[key][1]
 

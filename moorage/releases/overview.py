@@ -13,6 +13,7 @@ class ReleaseOverview(NamedTuple):
 
     Attributes:
         since: When it has come into its state, UTC.
+        engine: Name of its engine; empty = unknown.
         keep_alive: How long it stays loaded without requests, as its spec says; empty = unknown.
         places: Where each seat is: its host, and the accelerators that it has there.
         surprises: How it differs from its plan.
@@ -20,6 +21,7 @@ class ReleaseOverview(NamedTuple):
 
     row: ReleaseRow
     since: datetime
+    engine: str = ""
     keep_alive: str = ""
     places: tuple[str, ...] = ()
     surprises: tuple[str, ...] = ()

@@ -120,7 +120,7 @@ def _problem(entry: Mapping[str, Any], model: type[BaseModel], file: str) -> Pro
     if kind == "extra_forbidden":
         allowed = sorted(owner.model_fields)
         message = f"unknown key; allowed are {', '.join(allowed)}."
-        nearest = _nearest(steps[-1], allowed)
+        nearest = _inside(steps[-1], owner) or _nearest(steps[-1], allowed)
     elif kind == "missing":
         found, message = "nothing", "is required, but missing."
     elif kind in ("enum", "literal_error"):
@@ -139,9 +139,7 @@ def _problem(entry: Mapping[str, Any], model: type[BaseModel], file: str) -> Pro
     elif kind == "model_type":
         message = f"found {found}; allowed: a mapping of its fields."
     else:
-        text = entry["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
-        is_known = text != entry["msg"]
-        message = f"found {found}; allowed: {_in_words(text)}." if is_known else f"{text}."
+        message = in_words(entry["msg"], found)
     return Problem(
         file=file,
         path=".".join(steps),
@@ -151,13 +149,17 @@ def _problem(entry: Mapping[str, Any], model: type[BaseModel], file: str) -> Pro
     )
 
 
-def _in_words(text: str) -> str:
-    """What pydantic says that a value should be, as a person would."""
+def in_words(message: str, found: str) -> str:
+    """Pydantic's message on what stands there, as a person would say it."""
+    text = message.removeprefix("Value error, ").removeprefix("Input should be ")
+    if text == message:
+        return f"{text}."
     text = text.partition(", unable to ")[0]
     for begins, words in MESSAGES_IN_WORDS.items():
         if text.startswith(begins):
-            return f"{words}{text.removeprefix(begins)}"
-    return text
+            text = f"{words}{text.removeprefix(begins)}"
+            break
+    return f"found {found}; allowed: {text}."
 
 
 def _walk(
@@ -194,14 +196,23 @@ def _inner_model(annotation: Any) -> type[BaseModel] | None:
     return next((found for part in get_args(annotation) if (found := _inner_model(part))), None)
 
 
+def _inside(word: str, owner: type[BaseModel]) -> str:
+    """The field of that name one level deeper, such as `engine.env` for `env`; empty = none."""
+    for name, field in owner.model_fields.items():
+        if (inner := _inner_model(field.annotation)) and word in inner.model_fields:
+            return f"{name}.{word}"
+    return ""
+
+
 def _nearest(word: str, allowed: Iterable[str]) -> str:
     close = difflib.get_close_matches(word[:LONGEST].lower(), list(allowed), n=1, cutoff=0.55)
     return close[0] if close else ""
 
 
 def _with_scheme(source: str) -> str:
-    """A source whose scheme was left out, with it; empty where that would not mend it."""
-    mended = f"{'file://' if source.startswith('/') else 'hf://'}{source}"
+    """A source without a scheme, or the address of a page, as a source; empty = it is none."""
+    name = source.removeprefix("https://huggingface.co/")
+    mended = f"{'file://' if name.startswith('/') else 'hf://'}{name}"
     is_shown = len(mended) <= LONGEST and UNKNOWN(mended) == mended
     return mended if is_shown and re.fullmatch(SOURCE_PATTERN, mended) else ""
 

@@ -32,9 +32,20 @@ def one_shot_spec(source: str, token: str, **fields: Any) -> dict[str, Any]:
         token: Makes the model's name differ from all others.
         fields: Of the spec; those without a value are left out.
     """
+    content = source_spec(source, **fields)
+    return content | {"name": one_shot_name(content["source"], token)}
+
+
+def source_spec(source: str, **fields: Any) -> dict[str, Any]:
+    """The content of the spec for a source, which gives the model its name.
+
+    Args:
+        source: As in `one_shot_spec`.
+        fields: Of the spec; those without a value are left out.
+    """
     given = {key: value for key, value in fields.items() if value}
     content = {**AUTOMATIC, **source_of(source), **given}
-    return {"name": one_shot_name(content["source"], token), **content}
+    return {"name": _plain(content["source"]) or "model", **content}
 
 
 def quick_spec(
@@ -72,13 +83,18 @@ def source_of(text: str) -> dict[str, str]:
 
 def one_shot_name(source: str, token: str) -> str:
     """A name that nothing else has: `run-qwen3-8b-gguf-1a2b3c`."""
-    plain = NAME.sub("-", source.rstrip("/").rpartition("/")[2].lower()).strip("-")
-    return "-".join(part for part in ("run", plain[:LONGEST].strip("-"), token) if part)
+    return "-".join(filter(None, ("run", _plain(source), token)))
 
 
 def is_one_shot(name: str) -> bool:
     """Whether a model was run by `moorage run`."""
     return bool(ONE_SHOT.fullmatch(name))
+
+
+def _plain(source: str) -> str:
+    """What a source is called, in the letters of a model's name."""
+    plain = NAME.sub("-", source.rstrip("/").rpartition("/")[2].lower()).strip("-")
+    return plain[:LONGEST].strip("-")
 
 
 def _number(text: str) -> int | str:

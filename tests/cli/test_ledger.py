@@ -123,6 +123,20 @@ def test_status_tells_when_a_model_was_asked_last_and_when_it_sleeps(
     assert "sleeps in " in shown
 
 
+def test_the_load_of_an_engine_that_is_not_asked_is_a_dash_with_its_reason(
+    run: Run, ledger: Ledger
+) -> None:
+    release = running(ledger, keep_alive="1h")
+    ledger.gateways.put(Gateway(name="main", machine="box"))
+    ledger.gateways.report_use("main", {release: datetime.now(UTC) - timedelta(minutes=10)})
+    [row] = json.loads(run("status", "--load", "--json").stdout)
+    unknown = {"running": None, "waiting": None, "tokens_per_second": None, "why": "it is down"}
+    assert row["load"] == unknown
+    shown = run("status", "--load").stdout.splitlines()[-1].split("  ")
+    assert [cell.strip() for cell in shown if cell.strip() == "-"] == ["-"] * 3
+    assert shown[-1].strip().startswith("10 min")
+
+
 def test_status_says_that_a_model_is_down_whatever_the_ledger_says(
     run: Run, ledger: Ledger
 ) -> None:

@@ -59,7 +59,11 @@ def test_that_no_log_is_left_is_told_beside_the_output(ledger: Ledger) -> None:
 
 @pytest.mark.usefixtures("ledger")
 @pytest.mark.parametrize(
-    "command", [("history",), ("show",), ("status",), ("diff",), ("rollback",), ("chat", "hello")]
+    "command",
+    [
+        *(("history",), ("show",), ("status",), ("diff",), ("rollback",), ("chat", "hello")),
+        *(("retire",), ("load",), ("unload",)),
+    ],
 )
 def test_every_command_suggests_it(command: tuple[str, ...]) -> None:
     error = refused(command[0], "tinny", *command[1:])
@@ -74,6 +78,10 @@ def test_what_can_be_no_name_is_told_in_words(command: str, name: str) -> None:
     assert error["cause"] == "bad-setting"
     assert "allowed: letters, digits" in error["detail"]
     assert len(error["detail"]) < 200
+
+
+def test_a_model_of_the_hub_in_place_of_a_spec_is_told_how_to_get_one() -> None:
+    assert "`moorage init NAME Qwen/Qwen3-0.6B`" in refused("plan", "Qwen/Qwen3-0.6B")["suggestion"]
 
 
 def refused(*arguments: str) -> dict[str, Any]:

@@ -29,10 +29,7 @@ def tiny_llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def tiny_gguf(tiny_llama: Path) -> Path:
     """The same model as one GGUF file, its weights as they are."""
-    out = tiny_llama.with_name("tiny.gguf")
-    script = REPOSITORY / "scripts" / "make_tiny_gguf.py"
-    subprocess.run([sys.executable, script, tiny_llama, out], check=True, capture_output=True)
-    return out
+    return gguf_of(tiny_llama, tiny_llama.with_name("tiny.gguf"))
 
 
 @pytest.fixture(scope="session")
@@ -124,6 +121,14 @@ def tiny_model(folder: Path, kind: str) -> Path:
     script = REPOSITORY / "scripts" / "make_tiny_model.py"
     subprocess.run([sys.executable, script, model, "--kind", kind], check=True, capture_output=True)
     return model
+
+
+def gguf_of(model: Path, out: Path, *arguments: str) -> Path:
+    """A tiny model as one GGUF file."""
+    script = REPOSITORY / "scripts" / "make_tiny_gguf.py"
+    command = [sys.executable, script, model, out, *arguments]
+    subprocess.run(command, check=True, capture_output=True)
+    return out
 
 
 def tiny_adapter(folder: Path, name: str, *arguments: object) -> tuple[Path, Path]:

@@ -25,6 +25,7 @@ def test_an_engine_of_its_own_serves_a_model(workplace: Workplace, tiny_gguf: Pa
     assert program.startswith(str(workplace.home / "engines" / "llama.cpp"))
     again = workplace.json("engines", "install", "llama.cpp", "--runtime", "process")
     assert again["items"] == [program]
+    assert workplace.json("engines", "update", "llama.cpp")["items"] == [program]
     assert on_host(workplace, "llama.cpp")["disk"]["packages"] > 2**20
 
     engine = {"name": "llama.cpp", "runtime": "process"}

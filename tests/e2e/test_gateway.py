@@ -325,7 +325,8 @@ def test_a_gateway_that_other_machines_reach_asks_for_a_key_that_can_be_revoked(
 def test_a_port_that_is_taken_is_said_and_nothing_is_left(place: Workplace) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        error = place.json("gateway", "up", "--port", port, code=8)["error"]
-    assert error["cause"] == "gateway-refused"
+        error = place.json("gateway", "up", "--port", port, code=7)["error"]
+    assert error["cause"] == "port-taken"
+    assert f"127.0.0.1:{port}: Address already in use" in error["detail"]
     assert place.json("gateway", "status") == []
     assert not place.processes()

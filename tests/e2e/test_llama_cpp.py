@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +12,15 @@ import httpx
 import pytest
 from safetensors.numpy import load_file, save_file
 
+from moorage.engines.llama_cpp.options import build_of
 from moorage.memory.gguf import PROMPT_CACHE
 from moorage.models.files import ADAPTER_CONFIG, ADAPTER_WEIGHTS
-from tests.e2e.conftest import tiny_adapter
-from tests.e2e.workplace import REPOSITORY, Workplace
+from tests.e2e.conftest import gguf_of, tiny_adapter
+from tests.e2e.workplace import Workplace
 
 pytestmark = [pytest.mark.process, pytest.mark.server]
 
+BUILD = build_of(version("xllamacpp"))
 AS_PROGRAM = {"runtime": "process"}
 LLAMA = {"name": "llama.cpp", **AS_PROGRAM}
 PROMPT = "Every ship finds"
@@ -78,6 +79,43 @@ def test_a_gguf_file_is_served_from_a_container(
     assert workplace.is_clean()
 
 
+@pytest.mark.parametrize(
+    ("arguments", "stated", "mode", "proof"),
+    [
+        (("--pooling", "mean"), "auto", "embedding", "a vector of 64"),
+        ((), "embedding", "embedding", "a vector of 64"),
+        (("--arch", "qwen3", "--pooling", "rank"), "auto", "reranking", "2 scores"),
+    ],
+)
+def test_a_model_that_embeds_or_ranks_proves_it(
+    workplace: Workplace,
+    tiny_llama: Path,
+    tmp_path: Path,
+    arguments: tuple[str, ...],
+    stated: str,
+    mode: str,
+    proof: str,
+) -> None:
+    file = gguf_of(tiny_llama, tmp_path / "tiny.gguf", *arguments)
+    spec = workplace.spec(source=f"file://{file}", engine=AS_PROGRAM, mode=stated)
+    release = workplace.json("deploy", spec)["release"]
+    assert release["profile"]["mode"] == mode
+    assert release["readiness"][0]["probes"][-1]["detail"] == proof
+
+
+@pytest.mark.docker
+def test_an_image_of_its_own_is_asked_for_its_arguments(
+    workplace: Workplace, tiny_gguf: Path, llama_image: str
+) -> None:
+    engine = {"name": "llama.cpp", "image": llama_image, "args": ["--thread 2"]}
+    spec = workplace.spec(source=f"file://{tiny_gguf}", engine=engine)
+    (warning,) = workplace.json("plan", spec)["plan"]["warnings"]
+    assert f"`moorage schema llama.cpp --image {llama_image}` finds out" in warning
+    workplace.run("schema", "llama.cpp", "--image", llama_image)
+    error = workplace.json("plan", spec, code=2)["error"]
+    assert f"--thread: llama-server {BUILD} does not know it" in error["detail"]
+
+
 def test_requests_take_an_adapter_or_none_and_answer_as_the_merged_model(
     workplace: Workplace, tiny_llama: Path, tiny_gguf: Path, tmp_path: Path
 ) -> None:
@@ -131,9 +169,7 @@ def test_adapters_that_cannot_be_loaded_are_refused_before_a_start(
 ) -> None:
     saved, file = tiny_adapter(tmp_path, "poet")
     with_comma = Path(shutil.copy(file, tmp_path / "a,b.gguf"))
-    other = tiny_llama.with_name("qwen3.gguf")
-    script = REPOSITORY / "scripts" / "make_tiny_gguf.py"
-    subprocess.run([sys.executable, script, tiny_llama, other, "--arch", "qwen3"], check=True)
+    other = gguf_of(tiny_llama, tiny_llama.with_name("qwen3.gguf"), "--arch", "qwen3")
     for source, adapter, why in (
         (tiny_gguf, saved, "lora: poet is safetensors; llama.cpp loads gguf adapters only"),
         (tiny_gguf, with_comma, "llama-server does not take the path of poet"),
@@ -247,10 +283,8 @@ def quantized(folder: Path, model: Path, largest: Path) -> Path:
     """A folder with three files of one model, each named as a quantization of about its size."""
     folder.mkdir()
     shutil.copy(largest, folder / "tiny-Q8_0.gguf")
-    script = REPOSITORY / "scripts" / "make_tiny_gguf.py"
     for name, kind in (("tiny-Q6_K.gguf", "f16"), ("tiny-Q4_0.gguf", "q8_0")):
-        command = [sys.executable, script, model, folder / name, "--type", kind]
-        subprocess.run(list(map(str, command)), check=True, capture_output=True)
+        gguf_of(model, folder / name, "--type", kind)
     return folder
 
 
@@ -277,10 +311,7 @@ def adapters(folder: Path, model: Path) -> tuple[tuple[Path, Path], Path]:
             target = name.removeprefix("base_model.model.").replace("lora_A.", "")
             weights[target] = weights[target] + config["lora_alpha"] / config["r"] * (outer @ inner)
     save_file(weights, merged / "model.safetensors")
-    script = REPOSITORY / "scripts" / "make_tiny_gguf.py"
-    out = folder / "merged.gguf"
-    subprocess.run([sys.executable, script, merged, out], check=True, capture_output=True)
-    return (out, poet), pirate
+    return (gguf_of(merged, folder / "merged.gguf"), poet), pirate
 
 
 def named(name: str, file: Path) -> dict[str, str]:

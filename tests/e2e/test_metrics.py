@@ -31,8 +31,12 @@ from tests.waiting import until
 pytestmark = [pytest.mark.process, pytest.mark.server]
 
 MONITORING = REPOSITORY / "deployments" / "monitoring"
+DASHBOARDS = sorted(MONITORING.glob("grafana/*.json"))
 RECORDED = Path(__file__).parent / "data"
 FIRING = RECORDED / "alerts-fire.yml"
+LABEL = re.compile(r"{{(\w+)}}")
+"""A label in the legend of a panel."""
+
 COMPARISON = re.compile(r" (==|>|<) [\d.]+$")
 VARIABLES = {"$model": ".*", "$__rate_interval": "1m"}
 """What Grafana puts into queries."""
@@ -144,7 +148,18 @@ def test_every_panel_and_every_alert_has_data_of_real_engines(
         empty = {name: query for name, query in empty.items() if not prometheus.numbers(query)}
     assert not empty, f"{len(empty)} of {len(waiting)} have no data"
     assert {rule["health"] for rule in prometheus.rules()} == {"ok"}
+    assert not nameless(prometheus)
     assert_labels(prometheus, workplace)
+
+
+def nameless(prometheus: Prometheus) -> list[str]:
+    """The labels of legends that no series of their query has, by panel."""
+    return [
+        f"{name}: {label}"
+        for name, target in targets().items()
+        for label in LABEL.findall(target["legendFormat"])
+        if not any(label in one["metric"] for one in prometheus.ask(as_asked(target["expr"])))
+    ]
 
 
 def claim_accelerator(place: Workplace) -> None:
@@ -171,6 +186,31 @@ def assert_labels(prometheus: Prometheus, place: Workplace) -> None:
     assert prometheus.numbers(f'moorage_tokens_total{{model="{place.named("tiny")}"}} > 0')
 
 
+@pytest.mark.parametrize("file", DASHBOARDS, ids=lambda file: file.stem)
+def test_grafana_knows_every_field_of_a_dashboard(file: Path) -> None:
+    """Its own models of a dashboard drop what they do not know, such as a misspelt field."""
+    from grafana_foundation_sdk.cog.encoder import JSONEncoder  # noqa: PLC0415  (0.1 s)
+    from grafana_foundation_sdk.cog.plugins import register_default_plugins  # noqa: PLC0415
+    from grafana_foundation_sdk.models.dashboard import Dashboard  # noqa: PLC0415
+
+    register_default_plugins()
+    written = json.loads(file.read_text())
+    read = json.loads(json.dumps(Dashboard.from_json(written), cls=JSONEncoder))
+    assert within(written, read)
+    misspelt = {**written, "panels": [{**written["panels"][0], "titel": "x"}]}
+    read = json.loads(json.dumps(Dashboard.from_json(misspelt), cls=JSONEncoder))
+    assert not within(misspelt, read)
+
+
+def within(part: Any, whole: Any) -> bool:
+    """Whether everything that was written was read; readers add defaults."""
+    if isinstance(part, dict):
+        return all(key in whole and within(value, whole[key]) for key, value in part.items())
+    if isinstance(part, list):
+        return len(part) == len(whole) and all(map(within, part, whole))
+    return bool(part == whole)
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -195,15 +235,24 @@ def test_each_alert_has_a_case_in_which_it_fires() -> None:
 
 def panels() -> dict[str, str]:
     """The queries of all panels by dashboard, panel and letter, as Grafana asks them."""
-    found = {}
-    for file in sorted(MONITORING.glob("grafana/*.json")):
-        for panel in json.loads(file.read_text())["panels"]:
-            for target in panel["targets"]:
-                query = target["expr"]
-                for name, value in VARIABLES.items():
-                    query = query.replace(name, value)
-                found[f"{file.stem}: {panel['title']} {target['refId']}"] = query
-    return found
+    return {name: as_asked(target["expr"]) for name, target in targets().items()}
+
+
+def targets() -> dict[str, dict[str, Any]]:
+    """The targets of all panels by dashboard, panel and letter."""
+    return {
+        f"{file.stem}: {panel['title']} {target['refId']}": target
+        for file in DASHBOARDS
+        for panel in json.loads(file.read_text())["panels"]
+        for target in panel["targets"]
+    }
+
+
+def as_asked(query: str) -> str:
+    """A query as Grafana asks it."""
+    for name, value in VARIABLES.items():
+        query = query.replace(name, value)
+    return query
 
 
 def alerts() -> dict[str, str]:

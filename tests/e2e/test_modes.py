@@ -1,4 +1,4 @@
-"""Models that hear or draw: each is deployed after a real request of its mode, or not at all."""
+"""A model of any mode is deployed after a real request of that mode, or not at all."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_whisper_transcribes_a_second_of_sound(
     cause: str,
     tells: str,
 ) -> None:
-    fields = engine(lifecycle_program, behaviour)
+    fields = engine(lifecycle_program, behaviour, name="custom")
     spec = workplace.spec(source=f"file://{tiny_whisper}", context=448, **fields)
 
     answer = workplace.json("deploy", spec, code=code)
@@ -43,19 +43,27 @@ def test_a_whisper_transcribes_a_second_of_sound(
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "code", "cause", "tells"),
-    [("ok", 0, "", "a PNG of 67 B"), ("mute", 6, "bad-answer", "no picture in base64")],
+    ("mode", "behaviour", "code", "cause", "tells"),
+    [
+        ("completion", "ok", 0, "", "'ok' (length)"),
+        ("embedding", "ok", 0, "", "a vector of 4"),
+        ("reranking", "ok", 0, "", "2 scores"),
+        ("classification", "ok", 0, "", "probabilities of 2 labels"),
+        ("image-generation", "ok", 0, "", "a PNG of 67 B"),
+        ("image-generation", "mute", 6, "bad-answer", "no picture in base64"),
+    ],
 )
-def test_a_custom_engine_draws_a_picture(
+def test_a_custom_engine_proves_its_mode(
     workplace: Workplace,
     lifecycle_program: Path,
+    mode: str,
     behaviour: str,
     code: int,
     cause: str,
     tells: str,
 ) -> None:
     fields = engine(lifecycle_program, behaviour, name="custom")
-    spec = workplace.spec(mode="image-generation", **fields)
+    spec = workplace.spec(mode=mode, **fields)
 
     assert_proven(workplace, workplace.json("deploy", spec, code=code), cause, tells)
 

@@ -34,6 +34,8 @@ ARCHITECTURE = "LlamaForCausalLM"
 """What the application answers: it has read it in the model's folder."""
 
 TOKEN = "a-token-of-more-than-thirty-two-letters"
+TOKEN_VARIABLE = "CLUSTER_TOKEN"
+"""Does not begin as Ray's own, which are read while modules are imported (`fork_server.EARLY`)."""
 
 
 @pytest.fixture(scope="module")
@@ -59,9 +61,9 @@ def in_use(cluster: RayCluster) -> RayCluster:
 @pytest.fixture
 def at_ray(workplace: Workplace, in_use: RayCluster) -> Workplace:
     """A workplace whose fleet names the cluster."""
-    fleet, clusters = workplace.folder / "fleet.yaml", {"ray": in_use.fleet(token="RAY_TOKEN")}
+    fleet, clusters = workplace.folder / "fleet.yaml", {"ray": in_use.fleet(token=TOKEN_VARIABLE)}
     fleet.write_text(f"{fleet.read_text()}clusters: {json.dumps(clusters)}\n")
-    workplace.environment["RAY_TOKEN"] = TOKEN
+    workplace.environment[TOKEN_VARIABLE] = TOKEN
     return workplace
 
 
@@ -93,8 +95,8 @@ def bystander(cluster: RayCluster) -> Any:
 def test_with_its_token_a_cluster_is_surveyed(
     cluster: RayCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("RAY_TOKEN", TOKEN)
-    seen = survey_cluster("ray", entry(cluster, token="RAY_TOKEN"))
+    monkeypatch.setenv(TOKEN_VARIABLE, TOKEN)
+    seen = survey_cluster("ray", entry(cluster, token=TOKEN_VARIABLE))
     assert (seen.nodes, seen.accelerators, seen.applications) == (1, 1, ())
     assert seen.version.startswith("2.")
     assert seen.accelerators_free in (None, 1)
@@ -111,8 +113,8 @@ def test_without_it_the_refusal_names_the_field(cluster: RayCluster) -> None:
 def test_serve_is_silent_until_it_has_something_to_serve(
     cluster: RayCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("RAY_TOKEN", TOKEN)
-    fleet = Fleet(clusters={"ray": entry(cluster, token="RAY_TOKEN")})
+    monkeypatch.setenv(TOKEN_VARIABLE, TOKEN)
+    fleet = Fleet(clusters={"ray": entry(cluster, token=TOKEN_VARIABLE)})
     (checked,) = check_clusters(fleet)
     dashboard, serve = checked.checks
     assert checked.well

@@ -10,13 +10,12 @@ from pathlib import Path
 import pytest
 
 from tests.e2e import sglang_server
-from tests.e2e.workplace import Workplace
+from tests.e2e.workplace import REPOSITORY, Workplace
 from tests.engines.sglang.wheel import unpacked_wheel
 from tests.openai_client import openai_client
 
 pytestmark = [pytest.mark.process, pytest.mark.server]
 
-ROOT = Path(__file__).parents[2]
 ENGINE = {"name": "sglang", "runtime": "process"}
 SMI = """#!/bin/sh
 case "$*" in
@@ -33,10 +32,12 @@ def gpu_place(workplace: Workplace) -> Workplace:
     programs = workplace.folder / "bin"
     programs.mkdir()
     server = f'exec {sys.executable} -m {sglang_server.__name__} {unpacked_wheel()} "$@"'
-    _write(programs / "sglang", f"#!/bin/sh\ncd {ROOT}\n{server}\n")
+    _write(programs / "sglang", f"#!/bin/sh
+export PYTHONPATH={REPOSITORY}
+{server}
+")
     _write(programs / "nvidia-smi", SMI)
     workplace.environment["PATH"] = f"{programs}{os.pathsep}{workplace.environment['PATH']}"
-    workplace.environment["PYTHONPATH"] = str(ROOT)
     return workplace
 
 

@@ -27,6 +27,18 @@ pytestmark = [pytest.mark.docker, pytest.mark.server]
 PROMPT = "Every ship finds"
 
 
+OUTPUTS = {
+    *("text_output", "finish_reason", "cumulative_logprob", "logprobs"),
+    *("num_input_tokens", "num_output_tokens"),
+}
+INPUTS = {
+    *("text_input", "image", "stream", "sampling_parameters", "exclude_input_in_output"),
+    *(f"return_{name}" for name in OUTPUTS - {"text_output"}),
+    "embedding_request",
+}
+"""Of the backend's contract (row E2)."""
+
+
 def engine(image: str, **triton: Any) -> dict[str, Any]:
     return {
         **{"name": "triton", "image": image, "version": "26.07", "shm": "256MiB"},
@@ -80,10 +92,24 @@ def test_requests_over_http_and_grpc(workplace: Workplace, triton_image: str) ->
     assert generate(workplace, deployed)["text_output"] == f"{PROMPT}{alone}"
     error = generate(workplace, deployed, stream=True, exclude_input_in_output=False, code=400)
     assert "`exclude_input_in_output` = False is not allowed" in error["error"]
-    # E2: only what was asked for is answered.
+    # E2: the backend has completed the inputs and outputs, and only what was asked for is answered.
+    base = f"{deployed['workloads'][0]['endpoint']}/v2/models/{workplace.named('tiny')}"
+    config = httpx.get(f"{base}/config").json()
+    assert config["model_transaction_policy"] == {"decoupled": True}
+    assert config["max_batch_size"] == 0
+    assert {one["name"] for one in config["input"]} == INPUTS
+    assert {one["name"] for one in config["output"]} == OUTPUTS
     found = generate(workplace, deployed, return_finish_reason=True, return_num_output_tokens=True)
     assert (found["finish_reason"], found["num_output_tokens"]) == ("length", 8)
     assert not {"logprobs", "cumulative_logprob", "num_input_tokens"} & {*found}
+    further = {f"return_{name}": True for name in OUTPUTS - {"text_output"}}
+    found = generate(workplace, deployed, **further)
+    assert {*found} >= OUTPUTS
+    assert json.loads(found["logprobs"]) is None  # for no sampling parameter asked for any
+    assert found["num_input_tokens"] == len(PROMPT.split())
+    # Sampling parameters may be the request's own, too.
+    asked = {"text_input": PROMPT, "temperature": 0, "max_tokens": 8}
+    assert httpx.post(f"{base}/generate", json=asked).json()["text_output"] == f"{PROMPT}{alone}"
     # E10: an error while generating is an error to the client.
     bad = generate(workplace, deployed, sampling_parameters='{"guided_json": "{}"}', code=400)
     assert "'NoneType' object has no attribute 'lora_name'" in bad["error"]

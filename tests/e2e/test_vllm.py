@@ -226,7 +226,7 @@ def test_an_argument_that_only_the_engine_can_judge(workplace: Workplace, vllm_i
         placement={"accelerators": 0},
     )
     (warning,) = workplace.json("plan", spec)["plan"]["warnings"]
-    assert f"`moorage schema --image {vllm_image}`" in warning
+    assert f"`moorage schema vllm --image {vllm_image}`" in warning
     error = workplace.json("deploy", spec, code=6)["error"]
     assert error["cause"] == "engine-bad-argument"
     assert "--no-such-flag" in error["evidence"]

@@ -22,7 +22,7 @@ def test_a_model_is_served_with_a_draft_model_of_its_own_revision(
     files = {path.name: path.read_bytes() for path in tiny_llama.iterdir() if path.is_file()}
     with Hub({DRAFT: files}) as hub:
         hub.push(DRAFT, files, branch="v1")
-        workplace.environment |= {"HF_ENDPOINT": hub.url}
+        workplace.environment |= {"MOORAGE_HUB_ENDPOINT": hub.url}
         spec = workplace.spec(
             engine=vllm_engine(vllm_image),
             placement={"accelerators": 0},

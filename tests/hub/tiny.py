@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-import struct
 from collections.abc import Mapping
 from math import prod
 from typing import Any
+
+from scripts.make_demo_gguf import Value, header
 
 WIDTHS = {"BF16": 2, "F16": 2, "F32": 4, "F8_E4M3": 1, "U8": 1}
 
@@ -47,19 +48,15 @@ def gguf(
 
     `more` are further texts of its metadata.
     """
-    texts = {"general.architecture": "llama", **(more or {})}
-
-    def text(value: str) -> bytes:
-        return struct.pack("<Q", len(value)) + value.encode()
-
-    parts = [b"GGUF", struct.pack("<IQQ", 3, len(tensors), 3 + len(texts))]
-    parts += [text(key) + struct.pack("<I", 8) + text(value) for key, value in texts.items()]
-    parts += [text("layers"), struct.pack("<II", 4, 2)]
-    parts += [text("words"), struct.pack("<IIQ", 9, 8, words), text("word") * words]
-    parts += [text("scores"), struct.pack("<IIQ", 9, 6, words), b"\0" * (4 * words)]
-    for name, (kind, shape) in tensors.items():
-        parts += [text(name), struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape, kind, 0)]
-    return b"".join(parts) + pattern(size)
+    metadata: dict[str, Value] = {
+        "general.architecture": "llama",
+        **(more or {}),
+        "layers": 2,
+        "words": ["word"] * words,
+        "scores": [0.0] * words,
+    }
+    placed = {name: (kind, shape, 0) for name, (kind, shape) in tensors.items()}
+    return header(metadata, placed) + pattern(size)
 
 
 def pattern(size: int) -> bytes:

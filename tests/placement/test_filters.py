@@ -7,7 +7,7 @@ import pytest
 from moorage.common.refusal import Reason, Refusal
 from moorage.engines.registry import ENGINES
 from moorage.inventory.snapshot import Accelerator, HostSnapshot, Program
-from moorage.placement.filters import Filters
+from moorage.placement.filters import Filters, filter_hosts
 from moorage.placement.request import Request
 from moorage.placement.view import view_of
 from moorage.spec import EngineName, ModelSpec
@@ -119,6 +119,20 @@ def test_a_host_is_refused_before_its_memory_is_looked_at(
     found = refusal(a_request(spec), host)
     assert found.reason == refused
     assert note in found.note
+
+
+@pytest.mark.parametrize("order", [("old", "new"), ("new", "old")])
+def test_a_driver_that_is_too_old_for_the_image_is_the_matter_of_its_host_alone(
+    order: tuple[str, str],
+) -> None:
+    version = {"old": "11.0", "new": "13.0"}
+    fleet = [
+        a_host(name, accelerators=(an_accelerator(runtime_version=version[name]),))
+        for name in order
+    ]
+    able, refused = filter_hosts(a_request(), [view_of(host) for host in fleet])
+    assert [view.host.name for view in able] == ["new"]
+    assert "update its driver" in refused["old"].note
 
 
 def test_accelerators_of_one_index_but_two_types_are_told_apart() -> None:

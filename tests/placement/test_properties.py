@@ -13,7 +13,7 @@ from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import GIB
 from moorage.inventory.claims import Claim, Resource
 from moorage.inventory.snapshot import FleetSnapshot
-from moorage.placement.filters import Filters
+from moorage.placement.filters import Filters, filter_hosts
 from moorage.placement.placement import Placement, Seat
 from moorage.placement.request import Request
 from moorage.placement.role import Role
@@ -159,6 +159,18 @@ def passing(request: Request, fleet: FleetSnapshot, order: tuple[int, ...]) -> l
 def test_the_order_of_the_filters_does_not_matter(fleet: FleetSnapshot, request: Request) -> None:
     orders = list(permutations(range(len(Filters(request).checks))))[:720]
     assert len({tuple(passing(request, fleet, order)) for order in orders}) == 1
+
+
+@settings(max_examples=200)
+@given(fleets, requests())
+def test_a_host_is_filtered_as_if_there_were_no_other(
+    fleet: FleetSnapshot, request: Request
+) -> None:
+    """What is worked out once for equal hosts holds for each of them."""
+    views = [view_of(host) for host in fleet.hosts]
+    together, alone = filter_hosts(request, views), [filter_hosts(request, [v]) for v in views]
+    assert together[0] == [view for able, _ in alone for view in able]
+    assert together[1] == {name: one for _, refused in alone for name, one in refused.items()}
 
 
 @settings(max_examples=200)

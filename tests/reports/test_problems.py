@@ -40,6 +40,7 @@ def test_three_mistakes_are_three_problems() -> None:
     [
         ("meta-llama/Llama-3.1-8B", "hf://meta-llama/Llama-3.1-8B"),
         ("/models/tiny", "file:///models/tiny"),
+        ("https://huggingface.co/Qwen/Qwen3-0.6B", "hf://Qwen/Qwen3-0.6B"),
         ("llama", ""),
         ("http://example.com/llama", ""),
         (f"org/{'x' * 99}", ""),
@@ -47,6 +48,14 @@ def test_three_mistakes_are_three_problems() -> None:
 )
 def test_a_source_without_its_scheme_is_told_with_it(source: str, meant: str) -> None:
     (problem,) = in_spec(source=source)
+    assert problem.nearest == meant
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"), [("env", "engine.env"), ("accelerators", "placement.accelerators")]
+)
+def test_a_field_one_level_too_high_is_told_with_its_place(key: str, meant: str) -> None:
+    (problem,) = in_spec(**{key: "x"})
     assert problem.nearest == meant
 
 

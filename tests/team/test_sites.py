@@ -68,6 +68,9 @@ def sites(
     place = TeamPlace(tmp_path_factory.mktemp("sites"), tiny_llama, team)
     team.api.post("/work_pools/", {"name": "moorage", "type": "process"})
     deploy_all(place.environment)
+    # Else a worker begins a reconcile each minute, which takes as much of the machine as a deploy.
+    reconcile = team.api.deployment("reconcile-fleet/reconcile")["id"]
+    team.api.post(f"/deployments/{reconcile}/pause_deployment", {})
     with ExitStack() as ending:
         ending.callback(team.run, "down")
         ending.callback(place.close)

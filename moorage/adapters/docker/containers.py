@@ -81,7 +81,7 @@ class DockerRuntime:
             remove_volumes(client, workload.release, workload.ledger)
 
     def output_of(self, image: str, program: str, arguments: list[str]) -> str:
-        """Output of a program in a temporary container without a network.
+        """Output of a program in a temporary container without a network; else its errors.
 
         Raises:
             Failure: `IMAGE_MISSING` when the host does not have the image, `LAUNCH_REFUSED` when
@@ -98,6 +98,7 @@ class DockerRuntime:
                 container.start()
                 code = container.wait(timeout=RUN_TIMEOUT_SECONDS)["StatusCode"]
                 output = log_of_container(container, stdout=True, stderr=code != 0)
+                output = output or log_of_container(container, stdout=False, stderr=True)
             finally:
                 remove_container(container)
         if code:

@@ -2,7 +2,7 @@
 
     llama-server --help | python -m moorage.adapters.engines.extract_llama_cpp_schema BUILD
 
-The xllamacpp wheel, which has no program, prints the same (`scripts.engine_schemas.llama_server`).
+The xllamacpp wheel, which has no program, prints the same (`llama_cpp_parser.py`).
 Of a number a help text says whether it is a whole one by its default only; where it does not, any
 number counts.
 """

@@ -1,6 +1,7 @@
 """`moorage-llama-server`: the server in the xllamacpp wheel behind llama-server's command line.
 
     moorage-llama-server --model FILE [--host ADDRESS] [--port PORT] [OPTION [VALUE]]...
+    moorage-llama-server --help | --version
 
 The wheel has the whole server, but no program. A key comes in `LLAMA_API_KEY`, never in an option.
 """
@@ -13,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import Any
 
+from moorage.adapters.engines.llama_cpp_parser import LlamaServerParser
 from moorage.adapters.engines.schema_store import shipped_schema, shipped_schemas
 from moorage.engines.llama_cpp.options import build_of
 from moorage.engines.llama_cpp.wheel import FIELDS
@@ -21,6 +23,7 @@ from moorage.engines.schema.plain_words import plain_options
 from moorage.spec import EngineName
 
 API_KEY = "LLAMA_API_KEY"
+NOTE = "llama-server's options; those that the wheel's server lacks are refused."
 USAGE_ERROR, NO_START = 2, 1
 
 WORDS = {"on": "ENABLED", "off": "DISABLED"}
@@ -34,6 +37,9 @@ def main() -> None:
     """Serve until a signal ends the process."""
     import xllamacpp  # noqa: PLC0415  (an extra)
 
+    if text := answer(sys.argv[1:], xllamacpp.__version__):
+        print(text)
+        return
     params = xllamacpp.CommonParams()
     try:
         for name, argument, value in given(sys.argv[1:], schema_of(xllamacpp.__version__)):
@@ -48,6 +54,16 @@ def main() -> None:
         sys.exit(_failed(f"error: {error}", NO_START))
     print(f"listening on {server.listening_address}", flush=True)
     threading.Event().wait()
+
+
+def answer(words: Sequence[str], version: str) -> str:
+    """What is printed instead of serving, as llama-server does; empty for a line that serves.
+
+    The help text is llama-server's, by the parser in the wheel.
+    """
+    if words == ["--version"]:
+        return f"version: {build_of(version)} (xllamacpp {version})"
+    return f"{NOTE}\n\n{LlamaServerParser().help()}" if words == ["--help"] else ""
 
 
 def schema_of(version: str) -> Schema:

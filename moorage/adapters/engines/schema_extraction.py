@@ -1,31 +1,44 @@
 """Extraction of schemas: an engine on this machine, or in an image, is asked for its arguments."""
 
+import re
 import subprocess
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from moorage.adapters.docker.containers import DockerRuntime
 from moorage.adapters.docker.images import DockerImages
+from moorage.adapters.engines.extract_llama_cpp_schema import schema_of_help
 from moorage.adapters.hosts.local_host import installed_program
 from moorage.common.failures import Cause, Failure
-from moorage.engines.base import Engine
+from moorage.engines.llama_cpp.engine import PROGRAM_IN_IMAGE
+from moorage.engines.registry import ENGINES
 from moorage.engines.schema.argument import Schema
+from moorage.spec import EngineName
 
 EXTRACT_SCRIPT = Path(__file__).with_name("extract_vllm_schema.py")
 EXTRACT_SECONDS = 300
 """Importing vLLM takes about 10 s, and minutes from a cold disk."""
 
+BUILD = re.compile(r"version: b?(\d+)")
 
-def schema_of_image(image: str) -> tuple[Schema, tuple[str, ...]]:
-    """The schema of the engine in an image of this host, from a container without a network.
+Run = Callable[[str, list[str]], str]
+"""Runs a program with arguments, and returns what it prints."""
+
+
+def schema_of_image(engine: EngineName, image: str) -> tuple[Schema, tuple[str, ...]]:
+    """The schema of the engine in an image of this host, from containers without a network.
 
     Returns:
         The schema, and the names of the image: its digests and its local id.
 
     Raises:
-        Failure: `IMAGE_MISSING`, `RUNTIME_UNAVAILABLE`, or `LAUNCH_REFUSED` with its output.
+        Failure: `BAD_SETTING` for an engine that cannot be asked, `IMAGE_MISSING`,
+            `RUNTIME_UNAVAILABLE`, or `LAUNCH_REFUSED` with its output.
     """
+    ask = _question(engine)
     known = DockerImages("local").find(image)
     if known is None:
         raise Failure(
@@ -33,38 +46,83 @@ def schema_of_image(image: str) -> tuple[Schema, tuple[str, ...]]:
             f"{image} is not on this machine",
             suggestion=f"Pull it first: `docker pull {image}`.",
         )
-    output = DockerRuntime("local").output_of(image, "python3", ["-c", EXTRACT_SCRIPT.read_text()])
-    return _parse(output, image), (*known.digests, known.identity)
+    run = partial(DockerRuntime("local").output_of, image)
+    schema = _parse(ask(run, PROGRAMS_IN_IMAGES[engine]), image)
+    return schema, (*known.digests, known.identity)
 
 
-def schema_of_installed(engine: Engine) -> Schema:
-    """The schema of the engine on this machine, run with the engine's own Python.
+def schema_of_installed(engine: EngineName) -> Schema:
+    """The schema of the engine on this machine.
 
     Raises:
-        Failure: `PROGRAM_MISSING`, or `LAUNCH_REFUSED` with what it says.
+        Failure: `BAD_SETTING` for an engine that cannot be asked, `PROGRAM_MISSING`, or
+            `LAUNCH_REFUSED` with what it says.
     """
-    program = installed_program(engine)
+    ask = _question(engine)
+    program = installed_program(ENGINES[engine])
     if program is None:
-        raise Failure(Cause.PROGRAM_MISSING, f"{engine.program} is not installed on this machine")
-    python = _python_of(Path(program.path))
+        missing = ENGINES[engine].program
+        raise Failure(Cause.PROGRAM_MISSING, f"{missing} is not installed on this machine")
+    is_module = PROGRAMS_IN_IMAGES[engine] == PYTHON
+    asked = _python_of(Path(program.path)) if is_module else program.path
+    return _parse(ask(partial(_output_here, program.path), asked), program.path)
+
+
+def _vllm(run: Run, python: str) -> str:
+    """What vLLM's own parser says, to a script in the Python that has vLLM."""
+    return run(python, ["-c", EXTRACT_SCRIPT.read_text()])
+
+
+def _llama_server(run: Run, program: str) -> str:
+    """What llama-server prints of itself."""
+    version = run(program, ["--version"])
+    build = BUILD.search(version)
+    if build is None:
+        raise Failure(Cause.LAUNCH_REFUSED, f"{program}: no build: {version[-300:]!r}")
+    try:
+        return schema_of_help(run(program, ["--help"]), build[1])
+    except ValueError as error:
+        raise Failure(Cause.LAUNCH_REFUSED, f"{program}: no help text: {error}") from error
+
+
+QUESTIONS: dict[EngineName, Callable[[Run, str], str]] = {
+    EngineName.VLLM: _vllm,
+    EngineName.LLAMA_CPP: _llama_server,
+}
+"""How engines are asked, with the program that answers."""
+
+PYTHON = "python3"
+PROGRAMS_IN_IMAGES = {EngineName.VLLM: PYTHON, EngineName.LLAMA_CPP: PROGRAM_IN_IMAGE}
+
+
+def _question(engine: EngineName) -> Callable[[Run, str], str]:
+    if found := QUESTIONS.get(engine):
+        return found
+    raise Failure(
+        Cause.BAD_SETTING,
+        f"{engine} cannot be asked for its arguments",
+        suggestion=f"Engines that can: {', '.join(QUESTIONS)}.",
+    )
+
+
+def _output_here(path: str, program: str, arguments: list[str]) -> str:
+    """What a program of this machine prints; `path` is the engine that failures name."""
     try:
         done = subprocess.run(
-            [python, EXTRACT_SCRIPT],
+            [program, *arguments],
             capture_output=True,
             text=True,
             timeout=EXTRACT_SECONDS,
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        detail = f"{program.path} gave no answer within {EXTRACT_SECONDS} s"
+        detail = f"{path} gave no answer within {EXTRACT_SECONDS} s"
         raise Failure(Cause.LAUNCH_REFUSED, detail) from error
     except OSError as error:
-        raise Failure(
-            Cause.LAUNCH_REFUSED, f"{program.path}: {python}: {error.strerror}"
-        ) from error
+        raise Failure(Cause.LAUNCH_REFUSED, f"{path}: {program}: {error.strerror}") from error
     if done.returncode != 0:
-        raise Failure(Cause.LAUNCH_REFUSED, f"{program.path}: {done.stderr.strip()[-500:]}")
-    return _parse(done.stdout, program.path)
+        raise Failure(Cause.LAUNCH_REFUSED, f"{path}: {done.stderr.strip()[-500:]}")
+    return done.stdout or done.stderr
 
 
 def _python_of(program: Path) -> str:

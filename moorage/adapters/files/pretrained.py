@@ -78,6 +78,22 @@ def read_config(directory: Path, *, trust_remote_code: bool) -> tuple[Config, st
     return _merge(completed, written), "transformers"
 
 
+def import_transformers() -> None:
+    """Import what reads configurations, which takes seconds; nothing where it is not installed."""
+    if find_spec("transformers") is None:
+        return
+    with _without_torch():
+        given = os.environ.get(NO_ADVICE)
+        os.environ[NO_ADVICE] = "1"
+        try:
+            importlib.import_module(AUTO_MODULE)
+        finally:
+            if given is None:
+                del os.environ[NO_ADVICE]
+            else:
+                os.environ[NO_ADVICE] = given
+
+
 def _place(written: Config) -> Path:
     """Where the completed configuration is kept: it depends on nothing else."""
     identity = json.dumps([version("transformers"), _checked(written)], sort_keys=True)
@@ -97,19 +113,6 @@ def _keep(place: Path, completed: Config) -> None:
         write_private(place, json.dumps(completed), over=True)
 
 
-def _import_transformers() -> None:
-    with _without_torch():
-        given = os.environ.get(NO_ADVICE)
-        os.environ[NO_ADVICE] = "1"
-        try:
-            importlib.import_module(AUTO_MODULE)
-        finally:
-            if given is None:
-                del os.environ[NO_ADVICE]
-            else:
-                os.environ[NO_ADVICE] = given
-
-
 def _read_file(directory: Path) -> Config:
     """The file's content. Nothing is imported for one that is refused."""
     try:
@@ -125,7 +128,7 @@ def _read_file(directory: Path) -> Config:
 def _completed(directory: Path, written: Config, trust_remote_code: bool) -> Config | str:
     """The configuration as transformers completes it, or why it cannot."""
     try:
-        _import_transformers()
+        import_transformers()
         from transformers import AutoConfig, logging  # noqa: PLC0415  (few commands come here)
 
         # It would repeat what a stranger wrote.

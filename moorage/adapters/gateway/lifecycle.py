@@ -1,6 +1,9 @@
 """Brings a gateway of this machine up, and takes it down."""
 
+import errno
+import os
 import platform
+import socket
 import time
 from pathlib import Path
 
@@ -25,7 +28,8 @@ def bring_up(ledger: Ledger, home: Path, name: str, options: GatewayOptions) -> 
         options: How it listens.
 
     Raises:
-        Failure: `GATEWAY_REFUSED` when it does not listen, or runs on another machine.
+        Failure: `GATEWAY_REFUSED` when it does not listen, or runs on another machine;
+            `PORT_TAKEN` when something else listens there.
     """
     before = ledger.gateways.get(name)
     here = platform.node()
@@ -37,6 +41,7 @@ def bring_up(ledger: Ledger, home: Path, name: str, options: GatewayOptions) -> 
         ledger.gateways.change(name, options)
     else:
         processes.stop_envoy(0)  # that of a `down` which was killed
+        _require_free(name, options)
         ledger.gateways.put(Gateway(name=name, machine=here, options=options))
     processes.start_service()
     try:
@@ -98,6 +103,25 @@ def _require_same_place(before: Gateway, here: str, options: GatewayOptions) -> 
             f"gateway {before.name} runs {_form(before.options)}, not {_form(options)}",
             suggestion=f"Take it down first: `moorage gateway down --name {before.name}`.",
         )
+
+
+def _require_free(name: str, options: GatewayOptions) -> None:
+    """Refuse an address on which nothing can listen: Envoy only says that it rejects its files."""
+    if options.host:
+        return
+    family = socket.AF_INET6 if ":" in options.bind else socket.AF_INET
+    try:
+        socket.create_server((options.bind, options.port), family=family).close()
+    except OSError as error:
+        taken = error.errno == errno.EADDRINUSE
+        if not taken and options.image:
+            return  # Docker may listen where this process may not
+        why = os.strerror(error.errno or 0)
+        raise Failure(
+            Cause.PORT_TAKEN if taken else Cause.GATEWAY_REFUSED,
+            f"gateway {name} cannot listen on {options.bind}:{options.port}: {why}",
+            suggestion="Choose another --port or --bind, or stop the program that listens there.",
+        ) from error
 
 
 def _form(options: GatewayOptions) -> str:

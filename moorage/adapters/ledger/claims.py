@@ -146,30 +146,30 @@ def insert_claims(connection: Connection, release: str, claims: Sequence[Claim])
 
 def _require_same_machines(connection: Connection, fleet: FleetSnapshot) -> None:
     """Compare the names of a fleet with the names of hosts that have claims."""
-    # The query reads the index alone.
-    claimed = connection.scalars(select(CLAIMS.c.host).distinct().order_by(CLAIMS.c.host)).all()
-    if not claimed:
+    if connection.scalar(select(CLAIMS.c.id).limit(1)) is None:
         return
+    known = dict(connection.execute(select(HOSTS.c.name, HOSTS.c.machine)).tuples().all())
+    unknown = select(CLAIMS.c.host).distinct().where(CLAIMS.c.host.not_in(select(HOSTS.c.name)))
+    known |= dict.fromkeys(connection.scalars(unknown), LOCAL)
     now = {host.name: machine_of(host.address) for host in fleet.hosts}
     machines = set(now.values())
-    known = dict(connection.execute(select(HOSTS.c.name, HOSTS.c.machine)).tuples().all())
-    for name in claimed:
-        before = known.get(name, LOCAL)
-        if name not in now and before in machines:
-            found = ", which this fleet does not name"
-            advice = f"Name the host '{name}' in the fleet file"
-        elif now.get(name, before) != before:
+    # Nearly all hosts of a large fleet are where they were, and are not looked at one by one.
+    for name, before in sorted(known.items() - now.items()):
+        if name in now:
             found = f" at {before}; this fleet has it at {now[name]}"
             advice = "Give the other machine a name of its own"
+        elif before in machines:
+            found = ", which this fleet does not name"
+            advice = f"Name the host '{name}' in the fleet file"
         else:
             continue
         query = select(CLAIMS.c.release).where(CLAIMS.c.host == name).order_by(CLAIMS.c.id)
-        release = connection.scalar(query.limit(1))
-        raise Failure(
-            Cause.BAD_FLEET,
-            f"{release} holds claims on host '{name}'{found}",
-            suggestion=f"{advice}, or retire {release} first.",
-        )
+        if release := connection.scalar(query.limit(1)):
+            raise Failure(
+                Cause.BAD_FLEET,
+                f"{release} holds claims on host '{name}'{found}",
+                suggestion=f"{advice}, or retire {release} first.",
+            )
 
 
 def record_machines(connection: Connection, fleet: FleetSnapshot, names: set[str]) -> None:

@@ -22,6 +22,7 @@ from moorage.adapters.ledger.traces import WRITE_AHEAD, database_file
 from moorage.adapters.system.os_errors import disk_failures
 from moorage.common.failures import Cause, Failure
 
+NO_BACKUP = "The ledger was not changed. Name a file that `moorage ledger backup` has written."
 STEP_PAGES = 2048
 """Pages that are copied in one step. A copy can be interrupted between steps."""
 
@@ -67,7 +68,7 @@ def restore(url: str, source: Path, now: datetime) -> Path | None:
     """
     path = file_of(url, f"pg_restore --clean --if-exists --dbname=DATABASE {source}")
     _must_exist(source)
-    _must_be_sound(source)
+    _must_be_sound(source, NO_BACKUP)
     _must_not_be_in_use(path)
     kept = path.with_name(f"{path.name}.before-{now:%Y%m%dT%H%M%S}")
     with disk_failures(path.parent):
@@ -147,9 +148,10 @@ def _must_exist(path: Path) -> None:
         )
 
 
-def _must_be_sound(path: Path) -> None:
+def _must_be_sound(path: Path, advice: str | None = None) -> None:
     if problems := problems_of_file(path):
-        raise Failure(Cause.LEDGER_DAMAGED, f"{path}: {'; '.join(problems)}")
+        detail = f"{path}: {'; '.join(problems)}"
+        raise Failure(Cause.LEDGER_DAMAGED, detail, suggestion=advice)
 
 
 def _must_not_be_in_use(path: Path) -> None:

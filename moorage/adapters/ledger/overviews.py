@@ -27,6 +27,7 @@ _SHOWN = (
     *_ROW,
     _LAST.scalar_subquery().label("since"),
     _OWN.spec["keep_alive"].as_string().label("keep_alive"),
+    _OWN.record[("plan", "engine")].as_string().label("engine"),
     _OWN.record[("placement", "seats")].label("seats"),
     _OWN.record["corrections"].label("corrections"),
     _OWN.record["facts"].label("facts"),
@@ -78,6 +79,7 @@ def _overview(row: Row[Any], workloads: Sequence[Workload]) -> ReleaseOverview:
     found = ReleaseOverview(
         row=release_of(row, workloads, None),
         since=since or row.created_at,
+        engine=row.engine or "",
         keep_alive=row.keep_alive or "",
     )
     # Another version may have written a record in another shape: then nothing of it is shown.

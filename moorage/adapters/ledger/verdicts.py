@@ -5,6 +5,7 @@ import zlib
 from collections import Counter
 from typing import Any
 
+from pydantic_core import to_json
 from sqlalchemy import Connection, Row, select
 
 from moorage.adapters.ledger.tables import VERDICTS, replace_rows
@@ -29,7 +30,7 @@ def split_verdicts(record: dict[str, Any]) -> tuple[dict[str, Any], dict[str, An
         return {}, record
     verdicts = placement["verdicts"]
     columns = {
-        "verdicts": zlib.compress(json.dumps(verdicts).encode()),
+        "verdicts": zlib.compress(to_json(verdicts)),
         "refusals": Counter(one["refusal"] for one in verdicts if one["refusal"]),
     }
     return columns, {**record, "placement": {**placement, "verdicts": []}}

@@ -126,16 +126,22 @@ def _require_config(root: Path, layout: Layout) -> None:
         raise Failure(Cause.SOURCE_INCOMPLETE, f"there is no {layout.config} in {root}")
 
 
-def _similar(root: Path) -> str | None:
-    """Suggest the sibling of the missing directory whose name comes closest."""
+def _similar(root: Path) -> str:
+    """Suggest the sibling of the missing model whose name comes closest."""
     try:
         entries = islice(root.parent.iterdir(), MOST_NEIGHBOURS)
-        siblings = [path.name for path in entries if path.name.isprintable() and path.is_dir()]
+        siblings = [
+            path.name for path in entries if path.name.isprintable() and _may_be_model(path)
+        ]
     except OSError:
         missing = f"Correct the path: there is no {root.parent} either."
-        return None if root.parent.exists() else missing
+        return "Correct the path." if root.parent.exists() else missing
     close = get_close_matches(root.name, siblings, n=1)
-    return f"Did you mean {SCHEME}{root.parent / close[0]}?" if close else None
+    return f"Did you mean {SCHEME}{root.parent / close[0]}?" if close else "Correct the path."
+
+
+def _may_be_model(path: Path) -> bool:
+    return path.name.endswith(".gguf") or path.is_dir()
 
 
 def _holds_model(root: Path, layout: Layout) -> bool:

@@ -4,6 +4,8 @@ As a process it is the server in the xllamacpp wheel, which has no command line 
 `moorage.adapters.engines.llama_server` gives it that of llama-server. Containers hold llama-server.
 """
 
+from collections.abc import Iterator
+
 from moorage.common.failures import Failure
 from moorage.common.units import MIB
 from moorage.engines.base import Busy, Engine
@@ -23,6 +25,7 @@ from moorage.engines.schema.argument import Rules
 from moorage.memory.gguf import CELLS, PROCESS, PROMPT_CACHE
 from moorage.memory.options import wanted_concurrency
 from moorage.models.files import GGUF, model_file, projector_file
+from moorage.models.gguf_config import NO_POOLING, SUFFIXES
 from moorage.models.profile import ModelProfile
 from moorage.placement.placement import CPU
 from moorage.spec import EngineName, Mode, ModelSpec
@@ -50,7 +53,9 @@ class LlamaCpp(Engine):
     api_key_variable = API_KEY
     busy = Busy(
         path="/metrics",
-        metrics=("llamacpp:requests_processing", "llamacpp:requests_deferred"),
+        running="llamacpp:requests_processing",
+        waiting="llamacpp:requests_deferred",
+        # Its tokens are counted when a request ends.
         progress=("llamacpp:tokens_predicted_total", "llamacpp:prompt_tokens_total"),
         guarded=True,
     )
@@ -182,6 +187,10 @@ def _threads(request: LaunchRequest) -> tuple[Flag, ...]:
     return (derived_flag("the cores that were claimed", "--threads", str(cores)),) if cores else ()
 
 
-def _mode(profile: ModelProfile) -> tuple[Flag, ...]:
-    option = MODES.get(profile.mode)
-    return (derived_flag(f"the model is served for {profile.mode}", option),) if option else ()
+def _mode(profile: ModelProfile) -> Iterator[Flag]:
+    if option := MODES.get(profile.mode):
+        yield derived_flag(f"the model is served for {profile.mode}", option)
+    has_none = any(name.endswith(SUFFIXES[NO_POOLING]) for name in profile.architectures)
+    if profile.mode == Mode.EMBEDDING and has_none:
+        reason = "the header says no way to make one vector of a text; vLLM takes this one, too"
+        yield derived_flag(reason, "--pooling", "last")

@@ -5,6 +5,7 @@ All that it takes, by build, is in `schemas.json`.
 
 from moorage.engines.llama_cpp.wheel import FIELDS
 from moorage.engines.schema.argument import RemovedOption, ReservedOption, Rules, Subset
+from moorage.spec import EngineName
 
 ALIASES: dict[str, tuple[str, ...]] = {
     "--alias": ("-a",),
@@ -72,6 +73,7 @@ OVERRIDING = {
 
 RULES = Rules(
     title="llama-server",
+    extracted_as=EngineName.LLAMA_CPP,
     reserved={
         **{name: ReservedOption(field=field) for name, field in OVERRIDING.items()},
         **{

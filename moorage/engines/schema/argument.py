@@ -5,6 +5,7 @@ from functools import cached_property
 from typing import Literal
 
 from moorage.common.values import Value
+from moorage.spec import EngineName
 
 
 class Kind(StrEnum):
@@ -140,8 +141,8 @@ class Rules(Value):
     removed: dict[str, RemovedOption] = {}
     """Options that were dropped; `*` in a name stands for any ending."""
 
-    extractable: bool = False
-    """Whether `moorage schema` can ask a version for its arguments."""
+    extracted_as: EngineName | None = None
+    """The engine whose arguments `moorage schema` can ask a version for; None = it cannot."""
 
     subset: Subset | None = None
     """The options of what runs in place of the engine; None = all of the engine's."""

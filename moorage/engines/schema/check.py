@@ -260,5 +260,7 @@ def _require_none(problems: Sequence[Problem]) -> None:
 
 def _unchecked(engine: EngineSpec, rules: Rules) -> str:
     way = f"--image {engine.image}" if engine.image else "--installed"
-    remedy = f"; `moorage schema {way}` finds out" if rules.extractable else ""
+    remedy = (
+        f"; `moorage schema {rules.extracted_as} {way}` finds out" if rules.extracted_as else ""
+    )
     return f"engine.args were not checked: which arguments this version knows is not known{remedy}"

@@ -207,7 +207,7 @@ def _read_plain(words: Sequence[str], schema: Schema) -> Reading:
         elif not is_option(option):
             stray.append(option)
         elif equals and name in schema.options:
-            message = "the value is a word of its own"
+            message = "its value comes after a blank, not after `=`"
             fix = f"Write `{name} {value}`."
             problems.append(Problem(option=name, message=message, suggestion=fix))
         else:

@@ -19,7 +19,9 @@ from moorage.spec.model import DraftMethod, SpeculativeSpec
 
 IN_FLIGHT = Busy(
     path="/metrics",
-    metrics=("sglang:num_running_reqs", "sglang:num_queue_reqs"),
+    running="sglang:num_running_reqs",
+    waiting="sglang:num_queue_reqs",
+    generated="sglang:generation_tokens_total",
     progress=("sglang:generation_tokens_total",),
 )
 """As of SGLang 0.5.23 (`observability/metrics_collector.py`); a key does not guard them."""

@@ -5,6 +5,7 @@ What is left are the fields of vLLM's `AsyncEngineArgs`, which `model.json` may 
 
 from moorage.engines.schema.argument import ReservedOption, Rules
 from moorage.engines.vllm.options import REMOVED_OPTIONS, RESERVED_OPTIONS
+from moorage.spec import EngineName
 
 SERVER_OPTIONS = frozenset(
     {
@@ -48,5 +49,5 @@ RULES = Rules(
         },
     },
     removed=REMOVED_OPTIONS,
-    extractable=True,
+    extracted_as=EngineName.VLLM,
 )

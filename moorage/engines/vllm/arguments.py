@@ -48,7 +48,9 @@ SINCE = "0.18.0"
 
 IN_FLIGHT = Busy(
     path="/metrics",
-    metrics=("vllm:num_requests_running", "vllm:num_requests_waiting"),
+    running="vllm:num_requests_running",
+    waiting="vllm:num_requests_waiting",
+    generated="vllm:generation_tokens_total",
     progress=("vllm:generation_tokens_total",),
 )
 """As of vLLM 0.32. They change with each step of the engine, so a request in its first step does

@@ -160,7 +160,10 @@ class Vllm(Engine):
         "/v2/rerank",
     )
     argument_rules = Rules(
-        title="vLLM", reserved=RESERVED_OPTIONS, removed=REMOVED_OPTIONS, extractable=True
+        title="vLLM",
+        reserved=RESERVED_OPTIONS,
+        removed=REMOVED_OPTIONS,
+        extracted_as=EngineName.VLLM,
     )
     log_causes: ClassVar[tuple[LogCause, ...]] = LOG_CAUSES
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeVar
 
 from moorage.common.failures import Cause, Failure
+from moorage.common.units import counted
 from moorage.engines.flags import Flag
 from moorage.engines.launch import ContainerSpec, LaunchPlan
 from moorage.models.pin import AssetRole
@@ -50,8 +51,9 @@ def last_two(name: str, rows: Sequence[ReleaseRow]) -> tuple[Release, Release]:
     """
     found = [row.release for row in rows if row.release]
     if len(found) < 2:
-        detail = f"{name} has {len(found)} releases with a record; two are needed"
-        raise Failure(Cause.UNKNOWN_RELEASE, detail)
+        detail = f"{name} has {counted(len(found), 'release')} with a record; two are needed"
+        advice = f"`moorage history {name}` lists them; deploy it again for a second one."
+        raise Failure(Cause.UNKNOWN_RELEASE, detail, suggestion=advice)
     return found[1], found[0]
 
 

@@ -174,7 +174,7 @@ python_gc_objects_collected_total{generation="0"} 12345.0
     ],
 )
 def test_what_is_in_flight_is_added_up_over_ranks_and_kinds(text: str, count: int | None) -> None:
-    assert metrics_total(text, IN_FLIGHT.metrics) == count
+    assert metrics_total(text, IN_FLIGHT.in_flight) == count
 
 
 @pytest.mark.parametrize(
@@ -185,9 +185,9 @@ def test_what_is_in_flight_is_added_up_over_ranks_and_kinds(text: str, count: in
     ],
 )
 def test_what_is_no_count_tells_nothing(value: str) -> None:
-    assert metrics_total(f"vllm:num_requests_running {value}", IN_FLIGHT.metrics) is None
+    assert metrics_total(f"vllm:num_requests_running {value}", IN_FLIGHT.in_flight) is None
     mixed = f"vllm:num_requests_running 3\nvllm:num_requests_waiting {value}\n"
-    assert metrics_total(mixed, IN_FLIGHT.metrics) is None
+    assert metrics_total(mixed, IN_FLIGHT.in_flight) is None
 
 
 LABELLED = RUNNING + "{" + ",".join(f'a{number}=""' for number in range(110))
@@ -212,7 +212,7 @@ def test_millions_of_lines_are_read_soon_and_in_little_memory(piece: str) -> Non
     text = "vllm:num_requests_running" * (piece == "{") + piece * (8 * MIB // len(piece))
     tracemalloc.start()
     began = time.thread_time()
-    metrics_total(text, IN_FLIGHT.metrics)
+    metrics_total(text, IN_FLIGHT.in_flight)
     assert time.thread_time() - began < 60  # a square of it would take hours
     assert tracemalloc.get_traced_memory()[1] < 16 * MIB
     tracemalloc.stop()
@@ -222,10 +222,10 @@ def test_millions_of_lines_are_read_soon_and_in_little_memory(piece: str) -> Non
     "labels", ['a="b', 'a="x", ="y"', 'a="b",a="c"', 'a="' + "x" * MOST_LINE + '"']
 )
 def test_a_line_that_cannot_be_read_tells_nothing(labels: str) -> None:
-    assert metrics_total(f"{RUNNING} 3\n{RUNNING}{{{labels}}} 0\n", IN_FLIGHT.metrics) is None
+    assert metrics_total(f"{RUNNING} 3\n{RUNNING}{{{labels}}} 0\n", IN_FLIGHT.in_flight) is None
 
 
 @given(st.text())
 def test_no_text_is_more_than_nothing_or_a_count(text: str) -> None:
-    count = metrics_total(f"vllm:num_requests_running {text}", IN_FLIGHT.metrics)
+    count = metrics_total(f"vllm:num_requests_running {text}", IN_FLIGHT.in_flight)
     assert count is None or count >= 0

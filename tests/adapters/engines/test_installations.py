@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import random
 import signal
 import subprocess
 import sys
@@ -20,8 +22,8 @@ from moorage.spec import EngineName
 
 LLAMA = ENGINES[EngineName.LLAMA_CPP]
 TESTED = PACKAGES[EngineName.LLAMA_CPP].version
-KILLS = (0.05, 0.3, 0.6, 0.9, 1.3, 1.8)
-"""Seconds after which an installation is killed; a whole one takes one to three."""
+KILLS = 6
+"""How often an installation is killed."""
 
 INSTALL = """
 import sys
@@ -65,6 +67,19 @@ def install(home: Path, version: str = "") -> list[str]:
     lines: list[str] = []
     Installer(home / "engines", LLAMA, version, lines.append).run()
     return lines
+
+
+def begin(folder: Path) -> subprocess.Popen[str]:
+    """An installation by a process with a group of its own, once it has imported everything."""
+    running = subprocess.Popen(
+        [sys.executable, "-c", INSTALL, str(folder)],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert running.stdout
+    assert running.stdout.readline() == "begins\n"
+    return running
 
 
 def test_it_is_installed_once_and_found_by_deploys(tmp_path: Path) -> None:
@@ -115,33 +130,33 @@ def test_some_engines_have_no_packages(engine: EngineName) -> None:
 def test_killed_at_any_moment_it_is_whole_or_not_there(tmp_path: Path) -> None:
     folder = tmp_path / "engines"
     installed = Installations(folder)
-    for seconds in KILLS:
-        running = subprocess.Popen(
-            [sys.executable, "-c", INSTALL, str(folder)], stdout=subprocess.PIPE, text=True
-        )
-        assert running.stdout
-        assert running.stdout.readline() == "begins\n"
-        time.sleep(seconds)
-        running.send_signal(signal.SIGKILL)
+    whole, begun = begin(tmp_path / "whole"), time.monotonic()
+    whole.communicate()
+    length = time.monotonic() - begun
+    for moment in (random.uniform(0, 1.2 * length) for _ in range(KILLS)):
+        running = begin(folder)
+        time.sleep(moment)
+        # With the pip that it has started, as when the machine fails; or alone, and pip goes on.
+        if random.random() < 0.5:
+            os.killpg(running.pid, signal.SIGKILL)
+        running.kill()
         running.communicate()
         if found := installed.current(EngineName.LLAMA_CPP):
-            assert Path(found.path).is_file()
+            assert Path(found.path).is_file(), f"killed after {moment:.2f} of {length:.2f} s"
+            assert installed.remove(EngineName.LLAMA_CPP, found.version)  # the next begins anew
     lines = install(tmp_path)  # it waits for what a killed one has left running
-    whole = installed.current(EngineName.LLAMA_CPP)
-    assert whole
-    assert Path(whole.path).is_file()
+    (there,) = installed.versions(EngineName.LLAMA_CPP)
+    assert installed.current(EngineName.LLAMA_CPP) == there
+    imported = [Path(there.path).with_name("python"), "-c", "import xllamacpp"]
+    subprocess.run(imported, check=True)
     assert not installed.is_busy(EngineName.LLAMA_CPP)
-    assert lines == [] or "Successfully installed" in lines[-1]
+    assert lines == [] or "Successfully installed" in lines[-1]  # or killed right at the end
 
 
 @pytest.mark.process
 def test_while_it_is_installed_others_see_that(tmp_path: Path) -> None:
     folder = tmp_path / "engines"
-    running = subprocess.Popen(
-        [sys.executable, "-c", INSTALL, str(folder)], stdout=subprocess.PIPE, text=True
-    )
-    assert running.stdout
-    running.stdout.readline()
+    running = begin(folder)
     installed = Installations(folder)
     seen = False
     while running.poll() is None:

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,6 @@ from moorage.adapters.engines.schema_extraction import (
 )
 from moorage.adapters.engines.schema_store import SchemaStore
 from moorage.common.failures import Cause, Failure
-from moorage.engines.registry import ENGINES
 from moorage.engines.schema.argument import Argument, Kind, Schema
 from moorage.inventory.snapshot import Program
 from moorage.spec import EngineName
@@ -170,15 +170,38 @@ def test_a_program_that_does_not_tell_is_one_failure(
     monkeypatch.setattr(schema_extraction, "installed_program", lambda _: found)
     monkeypatch.setattr(schema_extraction, "EXTRACT_SECONDS", 0.2)
     with pytest.raises(Failure, match=message) as refusal:
-        schema_of_installed(ENGINES[EngineName.VLLM])
+        schema_of_installed(EngineName.VLLM)
     assert refusal.value.cause is Cause.LAUNCH_REFUSED
+
+
+@pytest.mark.parametrize(
+    ("version", "text", "told"),
+    [
+        ("version: 6301 (abc)", "-c, --ctx-size N   size of the context", ""),
+        ("llama-server of acme", "", "no build: 'llama-server of acme"),
+        ("version: 6301 (abc)", "-, what is this", "no help text: no option"),
+    ],
+)
+def test_a_llama_server_tells_its_build_among_its_errors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, text: str, told: str
+) -> None:
+    program = tmp_path / "llama-server"
+    program.write_text(
+        f"#!/bin/sh\n[ $1 = --help ] && echo '{text}' && exit\necho '{version}' >&2\n"
+    )
+    program.chmod(0o755)
+    found = Program(engine=EngineName.LLAMA_CPP, path=str(program), version="")
+    monkeypatch.setattr(schema_extraction, "installed_program", lambda _: found)
+    with pytest.raises(Failure, match=told) if told else nullcontext():
+        schema = schema_of_installed(EngineName.LLAMA_CPP)
+        assert (schema.version, *schema.options) == ("6301", "--ctx-size", "-c")
 
 
 @pytest.mark.docker
 def test_the_shipped_schema_is_what_the_image_says() -> None:
     if subprocess.run(["docker", "image", "inspect", IMAGE], capture_output=True).returncode:
         pytest.skip(f"{IMAGE} is not here: make images")
-    schema, names = schema_of_image(IMAGE)
+    schema, names = schema_of_image(EngineName.VLLM, IMAGE)
     assert schema == schema_of("0.32.0")
     assert any(name.startswith("sha256:") for name in names)
 

@@ -198,7 +198,7 @@ def test_torch_is_not_imported_for_a_configuration(tmp_path: Path) -> None:
 
 
 def test_a_command_is_not_told_that_torch_is_not_there() -> None:
-    program = "from moorage.adapters.files.pretrained import _import_transformers as go; go()"
+    program = "from moorage.adapters.files.pretrained import import_transformers as go; go()"
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True
     )

@@ -132,6 +132,7 @@ def test_every_mistake_is_told_at_once_with_the_file(write: Write) -> None:
         ("name: x\nsource: hf://o/x\nengine: &e {args: 1}\n", ":3:13: engine.args: "),
         ("name: x\n", ": source: is required"),
         ("name: x\n  source: y\n", ":2:9: not valid YAML: mapping values are not allowed here"),
+        ("name:\n\tx: y\n", ":2:1: not valid YAML: a tab indents this line; YAML takes only"),
         ("name: x\nname: y\n", ':2:1: not valid YAML: found duplicate key "name"'),
     ],
 )

@@ -144,7 +144,7 @@ def test_a_missing_directory_suggests_its_neighbour(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "words"), [("nothing-like-it", "Check `source`"), ("no/such/parent", "either")]
+    ("path", "words"), [("nothing-like-it", "Correct the path."), ("no/such/parent", "either")]
 )
 def test_without_a_neighbour_the_suggestion_is_general(root: Path, path: str, words: str) -> None:
     assert words in failure(root.parent / path).suggestion

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from moorage.adapters.engines.extract_llama_cpp_schema import schema_of_help
+from moorage.adapters.engines.llama_cpp_parser import LlamaServerParser
+from moorage.adapters.engines.schema_extraction import schema_of_installed
 from moorage.adapters.engines.schema_store import SchemaStore, shipped_schemas
 from moorage.adapters.engines.schemas import check_early, check_placed
 from moorage.common.failures import Cause, Failure
@@ -24,7 +26,6 @@ from moorage.engines.schema.reading import read
 from moorage.inventory.fleet import Fleet
 from moorage.spec import EngineName
 from moorage.spec.tokenize import user_tokens
-from scripts.engine_schemas.llama_server import LlamaServerParser
 from tests.builders import a_cpu_host, a_spec
 from tests.engines.planning import LLAMA_INSTALLED, llama_planned
 from tests.engines.schema.shipped import assert_mistake
@@ -99,7 +100,12 @@ def test_a_build_before_all_of_them_has_none(written: str) -> None:
     [
         ("--ctx-sise 512", "--ctx-sise", "llama-server 11549 does not know it", "`--ctx-size`"),
         ("--ctx 512", "--ctx", "does not know it", ""),
-        ("--temp=0.5", "--temp", "the value is a word of its own", "Write `--temp 0.5`."),
+        (
+            "--temp=0.5",
+            "--temp",
+            "its value comes after a blank, not after `=`",
+            "Write `--temp 0.5`.",
+        ),
         ("--top-k many", "--top-k", "'many' is not a whole number", ""),
         ("--cache-type-k q9", "--cache-type-k", "'q9' is not one of bf16", ""),
         ("-fa", "-fa", "its value is missing", ""),
@@ -182,6 +188,10 @@ def test_its_parser_takes_no_value_that_is_refused(parser: LlamaServerParser) ->
 
 def test_the_shipped_schema_is_what_the_build_says(parser: LlamaServerParser) -> None:
     assert Schema.model_validate_json(schema_of_help(parser.help(), HERE)) == schema_of(HERE)
+
+
+def test_the_program_is_asked_for_its_arguments() -> None:
+    assert schema_of_installed(EngineName.LLAMA_CPP) == schema_of(HERE)
 
 
 def test_every_name_in_the_rules_is_one_of_a_build() -> None:

@@ -237,7 +237,7 @@ def test_without_a_schema_nothing_is_unknown_and_the_plan_says_how_to_get_one() 
     engine = EngineSpec(image="acme/vllm:7", **TYPO)
     (note,) = check_arguments(engine, RULES, None, shipped).warnings
     assert "engine.args were not checked" in note
-    assert "`moorage schema --image acme/vllm:7`" in note
+    assert "`moorage schema vllm --image acme/vllm:7`" in note
 
 
 def test_with_a_schema_the_same_words_are_refused() -> None:

@@ -107,11 +107,12 @@ class Browser:
         labels = [editor.locator("label").first.inner_text() for editor in editors]
         return {label.removesuffix(" (Optional)") for label in labels}
 
-    def tab(self, name: str, shows: str) -> str:
-        """Open a tab of the page and wait until it shows a text; all that it says."""
+    def tab(self, name: str, *shows: str) -> str:
+        """Open a tab of the page and wait until it shows these texts; all that it says."""
         self.page.get_by_role("tab", name=name, exact=True).click()
         panel = self.page.locator("[role=tabpanel][data-state=active]").first
-        panel.get_by_text(shows).first.wait_for()
+        for text in shows:
+            panel.get_by_text(text).first.wait_for()
         return panel.inner_text()
 
     def picture(self, name: str, height: int = 1000) -> None:

@@ -114,16 +114,15 @@ class TestDeployed:
         name = workplace.named("shown")
         assert run["state"]["type"] == "COMPLETED", run["state"]["message"]
         browser.open(f"/v2/runs/flow-run/{run['id']}", "Completed")
-        assert f"deploy {name}" in browser.text()
+        browser.see(f"deploy {name}")
         assert {"moorage", "deploy"} <= set(run["tags"])
         logs = browser.tab("Logs", "compare (")
         browser.picture("run-logs")
-        tasks = browser.tab("Task Runs", f"release {name}.v1")
-        assert f"resolve file://{workplace.model}" in tasks
+        resolved = f"resolve file://{workplace.model}"
+        tasks = browser.tab("Task Runs", f"release {name}.v1", resolved)
         browser.picture("run-tasks")
-        artifacts = browser.tab("Artifacts", f"placement-{name}")
-        for kind in ("model", "placement", "plan", "readiness", "release"):
-            assert f"{kind}-{name}" in artifacts
+        kinds = ("model", "placement", "plan", "readiness", "release")
+        artifacts = browser.tab("Artifacts", *(f"{kind}-{name}" for kind in kinds))
         browser.picture("run-artifacts")
         shown = (json.dumps(run), logs, tasks, artifacts, browser.tab("Details", "Flow Run ID"))
         assert not any(SECRET in part for part in shown)

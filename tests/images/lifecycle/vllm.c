@@ -260,8 +260,10 @@ static void answer(int fd, const char *path, const char *body, size_t size) {
     return;
   }
   if (strcmp(path, "/metrics") == 0)
-    reply(fd, "200 OK", "vllm:num_requests_running{engine=\"0\",model_name=\"%s\"} %d.0\n", names[0],
-          is("busy") && access(getenv("BUSY"), F_OK) == 0);
+    reply(fd, "200 OK",
+          "vllm:num_requests_running{engine=\"0\",model_name=\"%s\"} %d.0\n"
+          "vllm:num_requests_waiting{engine=\"0\",model_name=\"%s\"} 0.0\n",
+          names[0], is("busy") && access(getenv("BUSY"), F_OK) == 0, names[0]);
   else if (strcmp(path, "/health") == 0) reply(fd, is("unhealthy") ? "503 Service Unavailable" : "200 OK", "%s", "");
   else if (strcmp(path, "/version") == 0) reply(fd, "200 OK", "{\"version\":\"0.32.0\"}");
   else if (strcmp(path, "/v1/models") == 0) list_models(fd);
@@ -281,6 +283,8 @@ static void answer(int fd, const char *path, const char *body, size_t size) {
     reply(fd, "200 OK",
           "{\"id\":\"rerank-1\",\"model\":\"%s\",\"results\":[{\"index\":0,\"relevance_score\":0.9},"
           "{\"index\":1,\"relevance_score\":0.1}],\"usage\":{\"total_tokens\":2}}", names[0]);
+  else if (strcmp(path, "/classify") == 0)
+    reply(fd, "200 OK", "{\"object\":\"list\",\"model\":\"%s\",\"data\":[{\"index\":0,\"probs\":[0.75,0.25]}]}", names[0]);
   else if (strcmp(path, "/v1/audio/transcriptions") == 0) transcribe(fd, body, size);
   else if (strcmp(path, "/v1/images/generations") == 0) draw(fd);
   else reply(fd, "404 Not Found", "{\"detail\":\"Not Found\"}");

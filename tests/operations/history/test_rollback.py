@@ -71,7 +71,7 @@ def test_a_beginning_of_several_or_none_is_refused(text: str, words: str) -> Non
 def test_the_last_two_have_records() -> None:
     rows = [row(4), replace(failed(3), release=None), row(2), row(1)]
     assert [release.id for release in last_two("tiny", rows)] == ["tiny.v2", "tiny.v4"]
-    with pytest.raises(Failure, match="1 releases with a record"):
+    with pytest.raises(Failure, match="1 release with a record"):
         last_two("tiny", [row(1)])
 
 

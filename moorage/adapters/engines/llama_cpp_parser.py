@@ -1,10 +1,10 @@
 """llama-server's own parser, out of the xllamacpp wheel, which has the parser but no program.
 
-    python -m scripts.engine_schemas.llama_server FOLDER WORD...
+    python -m moorage.adapters.engines.llama_cpp_parser FOLDER WORD...
 
 FOLDER is where the wheel was unpacked. `--help` as the word prints what llama-server would print.
-It is for schemas and tests, not for serving: the parser is no public function of the wheel, and is
-called with the memory of a Python object.
+It is for help texts, schemas and tests, not for serving: the parser is no public function of the
+wheel, and is called with the memory of a Python object.
 """
 
 import ctypes
