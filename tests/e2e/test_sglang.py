@@ -32,10 +32,7 @@ def gpu_place(workplace: Workplace) -> Workplace:
     programs = workplace.folder / "bin"
     programs.mkdir()
     server = f'exec {sys.executable} -m {sglang_server.__name__} {unpacked_wheel()} "$@"'
-    _write(programs / "sglang", f"#!/bin/sh
-export PYTHONPATH={REPOSITORY}
-{server}
-")
+    _write(programs / "sglang", f"#!/bin/sh\nexport PYTHONPATH={REPOSITORY}\n{server}\n")
     _write(programs / "nvidia-smi", SMI)
     workplace.environment["PATH"] = f"{programs}{os.pathsep}{workplace.environment['PATH']}"
     return workplace
