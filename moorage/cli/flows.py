@@ -121,8 +121,8 @@ def _server() -> Iterator[bool]:
     yields whether it does.
     """
     settings = Settings()
-    with ThreadPoolExecutor(1) as beside:
-        start = partial(beside.submit, kept_server, settings.root, settings.server_idle_seconds)
+    with ThreadPoolExecutor(1) as pool:
+        start = partial(pool.submit, kept_server, settings.root, settings.server_idle_seconds)
         kept = settings.server == "kept"
         starting = start() if kept and not may_know_a_server(Path.cwd(), os.environ) else None
         from prefect.settings import get_current_settings  # noqa: PLC0415  (imports Prefect)

@@ -24,12 +24,12 @@ class Handler(BaseHTTPRequestHandler):
     """Answers as SGLang 0.5.23 does."""
 
     name = ""
-    asked: Iterable[int] = count()
+    requests: Iterable[int] = count()
     adapters: ClassVar[set[str]] = set()
 
     def do_GET(self) -> None:
         if self.path == "/health_generate":
-            warm = next(iter(self.asked)) > 0
+            warm = next(iter(self.requests)) > 0
             self._reply(200 if warm else 503, {})
         elif self.path == "/v1/models":
             listed = [{"id": one, "object": "model"} for one in (self.name, *self.adapters)]
@@ -40,16 +40,16 @@ class Handler(BaseHTTPRequestHandler):
             self._reply(404, {"detail": "Not Found"})
 
     def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         if self.path in ("/load_lora_adapter", "/unload_lora_adapter"):
-            return self._change(asked["lora_name"])
-        _, _, adapter = asked["model"].partition(":")
+            return self._change(body["lora_name"])
+        _, _, adapter = body["model"].partition(":")
         if adapter and adapter not in self.adapters:
             return self._reply(400, {"message": f"LoRA adapters are not loaded: {adapter}"})
         usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
-        said: dict[str, Any] = {"index": 0, "finish_reason": "length"}
-        said["message"] = {"role": "assistant", "content": adapter or "ok"}
-        return self._reply(200, {"model": asked["model"], "choices": [said], "usage": usage})
+        choice: dict[str, Any] = {"index": 0, "finish_reason": "length"}
+        choice["message"] = {"role": "assistant", "content": adapter or "ok"}
+        return self._reply(200, {"model": body["model"], "choices": [choice], "usage": usage})
 
     def _change(self, name: str) -> None:
         if self.path == "/load_lora_adapter":

@@ -70,8 +70,8 @@ def test_each_of_many_long_instructions_stays_with_one_replica(gateway: RunningG
         for at in range(160):
             application = f"application {at % 20}"
             system: Message = {"role": "system", "content": application + " is helpful" * 100}
-            asked: list[Message] = [system, {"role": "user", "content": f"question {at}"}]
-            by = gateway.ask("llama", messages=asked).json()["by"]
+            messages: list[Message] = [system, {"role": "user", "content": f"question {at}"}]
+            by = gateway.ask("llama", messages=messages).json()["by"]
             if at >= 40:  # until then it does not know yet that there are many
                 replicas[application].add(by)
     assert {len(each) for each in replicas.values()} == {1}
@@ -176,7 +176,7 @@ def test_a_beginning_that_many_ask_for_at_once_overloads_no_replica(
 
 
 def test_a_replacement_under_load_fails_no_request(gateway: RunningGateway) -> None:
-    ended, failed, asked = threading.Event(), [], Counter[str]()
+    ended, failed, answers = threading.Event(), [], Counter[str]()
 
     def ask(caller: int) -> None:
         with httpx.Client(base_url=gateway.http.base_url, timeout=30) as http:
@@ -184,12 +184,12 @@ def test_a_replacement_under_load_fails_no_request(gateway: RunningGateway) -> N
                 body = {"model": "llama", "messages": question(f"{caller}")}
                 answer = http.post("/v1/chat/completions", json=body)
                 if answer.is_success:
-                    asked[answer.json()["by"]] += 1
+                    answers[answer.json()["by"]] += 1
                 else:
                     failed.append(answer.text)
 
     def is_served(by: list[TestEngine]) -> bool:
-        return bool(failed) or sum(asked[engine.name] for engine in by) > 20
+        return bool(failed) or sum(answers[engine.name] for engine in by) > 20
 
     with ExitStack() as stack:
         old, new = engines(stack, "a", "b"), engines(stack, "c", "d")
@@ -198,7 +198,7 @@ def test_a_replacement_under_load_fails_no_request(gateway: RunningGateway) -> N
         stack.callback(ended.set)
         callers = [pool.submit(ask, at) for at in range(6)]
         for release in range(2, 10):
-            asked.clear()
+            answers.clear()
             gateway.serve(prefix_aware(f"llama-{release}", *new))
             until(partial(is_served, new))
             old, new = new, old

@@ -31,8 +31,8 @@ def test_each_model_is_answered_by_its_own_engine(gateway: RunningGateway) -> No
             model("llama", backend("llama-1", one.port), adapters=("sql", "llama:poet")),
             model("phi", backend("phi-1", two.port)),
         )
-        asked = ("llama", "phi", "sql", "llama:poet")
-        answers = [gateway.ask(name).json()["by"] for name in asked]
+        names = ("llama", "phi", "sql", "llama:poet")
+        answers = [gateway.ask(name).json()["by"] for name in names]
     assert answers == ["one", "two", "one", "one"]
 
 
@@ -207,8 +207,8 @@ def test_a_canary_that_is_gone_costs_no_request(gateway: RunningGateway, tmp_pat
             assert {gateway.ask("llama").json()["by"] for _ in range(30)} == {"old", "new"}
         answers = [gateway.ask("llama") for _ in range(50)]
     assert [answer.json()["by"] for answer in answers] == ["old"] * 50
-    asked = {headers["authorization"] for _, headers, _ in (*old.requests, *new.requests)}
-    assert asked == {"bearer sk-engine"}
+    keys = {headers["authorization"] for _, headers, _ in (*old.requests, *new.requests)}
+    assert keys == {"bearer sk-engine"}
 
 
 def test_a_caller_whose_tokens_of_the_day_are_used_up_is_told_when_to_come_back(
@@ -338,7 +338,7 @@ def test_paths_of_an_engine_go_to_the_model_that_the_request_names(
         assert gateway.http.post(path, json={}).status_code == 400
         assert gateway.http.post(path, json={"model": "nobody"}).status_code == 404
         assert gateway.http.post("/models/phi/score", json={"model": "llama"}).status_code == 421
-    assert [asked for asked, _, _ in engine.requests] == [path.removeprefix("/models/llama")]
+    assert [sent for sent, _, _ in engine.requests] == [path.removeprefix("/models/llama")]
 
 
 def test_they_ask_for_a_key_as_others_do(gateway: RunningGateway) -> None:

@@ -25,11 +25,11 @@ class Engine:
     """Answers with so many tokens, one answer after the other."""
 
     def __init__(self, tokens: Iterator[int], pause: float = 0.02, text: str = "4") -> None:
-        self.asked: list[str] = []
+        self.paths: list[str] = []
         self._tokens, self._pause, self._text = tokens, pause, text
 
     async def ask(self, _endpoint: str, probe: Probe, _timeout: float, _key: str) -> Any:
-        self.asked.append(probe.path)
+        self.paths.append(probe.path)
         await asyncio.sleep(self._pause)
         choice = {"message": {"content": self._text}, "finish_reason": "stop"}
         return 200, {"choices": [choice], "usage": {"completion_tokens": next(self._tokens)}}
@@ -46,27 +46,27 @@ def gated(
 
 def before(tokens_per_second: float, **prompt: Any) -> Release:
     gate = Gate(workload="w", answers=(), tokens_per_second=tokens_per_second)
-    asked = {"prompts": [{**ASKED["prompts"][0], **prompt}]}
-    return a_release(spec=a_spec(readiness=asked), gate=(gate,))
+    readiness = {"prompts": [{**ASKED["prompts"][0], **prompt}]}
+    return a_release(spec=a_spec(readiness=readiness), gate=(gate,))
 
 
 def test_a_good_answer_is_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = Engine(iter([5]))
     gate = gated(monkeypatch, engine, None)
-    assert (gate.wrong, len(engine.asked), gate.answers[0].answered) == ("", 1, "4")
+    assert (gate.wrong, len(engine.paths), gate.answers[0].answered) == ("", 1, "4")
     step.must_pass((gate,))
 
 
 def test_what_is_only_too_slow_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = Engine(iter([1, 1000]))
     gate = gated(monkeypatch, engine, before(1000.0), min_tokens_per_second_ratio=0.8)
-    assert (gate.wrong, len(engine.asked)) == ("", 2)
+    assert (gate.wrong, len(engine.paths)) == ("", 2)
 
 
 def test_what_stays_too_slow_does_not_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = Engine(iter([1] * 9))
     gate = gated(monkeypatch, engine, before(1000.0), min_tokens_per_second_ratio=0.8)
-    assert len(engine.asked) == step.ROUNDS
+    assert len(engine.paths) == step.ROUNDS
     with pytest.raises(Failure, match=r"of the 1000 of tiny\.v1") as caught:
         step.must_pass((gate,))
     assert caught.value.cause is Cause.GATE_FAILED
@@ -83,7 +83,7 @@ def test_a_release_that_was_asked_something_else_is_not_compared_with(
 def test_a_wrong_answer_is_not_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = Engine(iter([5] * 9), text="five")
     assert "'4' is not in it" in gated(monkeypatch, engine, None).wrong
-    assert len(engine.asked) == 1
+    assert len(engine.paths) == 1
 
 
 def test_an_answer_that_does_not_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,12 +91,12 @@ def test_an_answer_that_does_not_end_is_given_up(monkeypatch: pytest.MonkeyPatch
     assert "no answer within 1 s" in gate.wrong
 
 
-@pytest.mark.parametrize("asked", [ASKED, {"acceptance": {}}])
+@pytest.mark.parametrize("readiness", [ASKED, {"acceptance": {}}])
 @pytest.mark.parametrize(("mode", "refused"), [(Mode.EMBEDDING, True), (Mode.COMPLETION, False)])
 def test_only_models_that_talk_have_golden_prompts_or_a_load(
-    mode: Mode, refused: bool, asked: dict[str, Any]
+    mode: Mode, refused: bool, readiness: dict[str, Any]
 ) -> None:
-    spec, profile = a_spec(readiness=asked), a_profile(mode=mode)
+    spec, profile = a_spec(readiness=readiness), a_profile(mode=mode)
     step.must_talk(a_spec(), profile)
     if not refused:
         return step.must_talk(spec, profile)

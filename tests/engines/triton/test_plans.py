@@ -37,7 +37,7 @@ def test_a_plan_says_exactly_what_will_run(name: str, golden: Callable[[str, str
 def test_a_real_vllm_takes_every_model_json_and_has_no_other_server_options() -> None:
     written = [documents(plan_of(name, "0.32.0"))["model.json"] for name in SHAPES]
 
-    answer = asked([*written, {"model": "m", "invalid_attribute": 1}])
+    answer = answer_to([*written, {"model": "m", "invalid_attribute": 1}])
 
     assert answer["refused"][:-1] == [None] * len(SHAPES)
     assert "invalid_attribute" in answer["refused"][-1]
@@ -100,11 +100,11 @@ def test_what_would_not_start_or_not_be_safe_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("field", "asked"), [("prompts", [{"prompt": "hi", "expect": "there"}]), ("acceptance", {})]
+    ("field", "value"), [("prompts", [{"prompt": "hi", "expect": "there"}]), ("acceptance", {})]
 )
-def test_what_is_sent_over_openais_protocol_is_refused(field: str, asked: Any) -> None:
+def test_what_is_sent_over_openais_protocol_is_refused(field: str, value: Any) -> None:
     with pytest.raises(Failure, match=rf"readiness\.{field}"):
-        triton_plan({"readiness": {field: asked}}, a_host(gpus=1))
+        triton_plan({"readiness": {field: value}}, a_host(gpus=1))
 
 
 def test_its_ports_are_claimed() -> None:
@@ -184,7 +184,7 @@ def test_on_cpu_it_needs_an_image_of_ones_own() -> None:
     assert documents(plan)["model.json"]["model"] == "/models/tiny"
 
 
-def asked(written: list[dict[str, Any]]) -> dict[str, Any]:
+def answer_to(written: list[dict[str, Any]]) -> dict[str, Any]:
     command = python_of_vllm()
     command[-1] = ORACLE.read_text() if command[-2] == "-c" else str(ORACLE)
     done = subprocess.run(
