@@ -126,8 +126,9 @@ def tiny_model(folder: Path, kind: str) -> Path:
 def gguf_of(model: Path, out: Path, *arguments: str) -> Path:
     """A tiny model as one GGUF file."""
     script = REPOSITORY / "scripts" / "make_tiny_gguf.py"
-    command = [sys.executable, script, model, out, *arguments]
-    subprocess.run(command, check=True, capture_output=True)
+    subprocess.run(
+        [sys.executable, script, model, out, *arguments], check=True, capture_output=True
+    )
     return out
 
 

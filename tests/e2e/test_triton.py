@@ -102,7 +102,7 @@ def test_requests_over_http_and_grpc(workplace: Workplace, triton_image: str) ->
     found = generate(workplace, deployed, return_finish_reason=True, return_num_output_tokens=True)
     assert (found["finish_reason"], found["num_output_tokens"]) == ("length", 8)
     assert not {"logprobs", "cumulative_logprob", "num_input_tokens"} & {*found}
-    further = {f"return_{name}": True for name in OUTPUTS - {"text_output"}}
+    further: dict[str, Any] = {f"return_{name}": True for name in OUTPUTS - {"text_output"}}
     found = generate(workplace, deployed, **further)
     assert {*found} >= OUTPUTS
     assert json.loads(found["logprobs"]) is None  # for no sampling parameter asked for any

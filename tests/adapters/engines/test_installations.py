@@ -147,8 +147,8 @@ def test_killed_at_any_moment_it_is_whole_or_not_there(tmp_path: Path) -> None:
     lines = install(tmp_path)  # it waits for what a killed one has left running
     (there,) = installed.versions(EngineName.LLAMA_CPP)
     assert installed.current(EngineName.LLAMA_CPP) == there
-    imported = [Path(there.path).with_name("python"), "-c", "import xllamacpp"]
-    subprocess.run(imported, check=True)
+    python = Path(there.path).with_name("python")
+    subprocess.run([python, "-c", "import xllamacpp"], check=True)
     assert not installed.is_busy(EngineName.LLAMA_CPP)
     assert lines == [] or "Successfully installed" in lines[-1]  # or killed right at the end
 
