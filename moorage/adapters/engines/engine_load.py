@@ -22,6 +22,9 @@ MOST_LOAD = 2 * MIB
 """Bytes of an answer; all are read at the same time."""
 
 
+NO_TOKENS = "its metrics name no generated tokens"
+
+
 class Metered(NamedTuple):
     """An engine that answers for a replica: its base URL, and its metrics."""
 
@@ -75,12 +78,14 @@ async def _load(engine: Metered, until: float) -> EngineLoad:
     if not first.running:
         return load._replace(tokens_per_second=0.0)
     if first.generated is None:
-        return load._replace(why="it counts tokens only when a request ends")
+        late = "it counts tokens only when a request ends"
+        return load._replace(why=late if not engine.busy.generated else NO_TOKENS)
     await asyncio.sleep(RATE_SECONDS - (time.monotonic() - first.at))
     try:
-        return load._replace(tokens_per_second=_rate(first, await _counts(engine, until)))
+        speed = _rate(first, await _counts(engine, until))
     except NoAnswer as error:
         return load._replace(why=str(error))
+    return load._replace(tokens_per_second=speed, why=NO_TOKENS if speed is None else "")
 
 
 async def _counts(engine: Metered, until: float) -> _Counts:

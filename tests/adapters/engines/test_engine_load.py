@@ -38,6 +38,11 @@ def metrics(busy: Busy, running: int, waiting: int, generated: int) -> str:
             [metrics(LLAMA, 4, 9, 0)],
             EngineLoad(4, 9, None, "it counts tokens only when a request ends"),
         ),
+        (
+            VLLM,
+            [f"{VLLM.running} 1\n{VLLM.waiting} 0"],
+            EngineLoad(1, 0, None, "its metrics name no generated tokens"),
+        ),
         (VLLM, ["python_info 1"], EngineLoad(why="its metrics name no requests")),
         (VLLM, [""], EngineLoad(why="its metrics answer with 404")),
         (
