@@ -31,6 +31,7 @@ class Request:
     Attributes:
         stated: The parallelism that the user's arguments fix; None = they fix none.
         images: Which hosts have its image.
+        joined_by: What joins the hosts, if it spans several.
         ram_beside: Bytes of RAM for layers that are not on its accelerators.
         layers: Layers on its accelerators; 0 = all.
     """
@@ -40,6 +41,7 @@ class Request:
     demand: Demand
     cpu_demand: CpuDemand
     images: ImagesThere
+    joined_by: Distributed
     stated: Parallelism | None = None
     ram_beside: int = 0
     layers: int = 0
@@ -122,11 +124,6 @@ class Request:
         return range(self.hosts, self.hosts + 1) if 1 < self.hosts <= most else range(0)
 
     @property
-    def joined_by(self) -> Distributed:
-        """What joins the hosts, if it spans several."""
-        return self.engine.joined_by(self.spec)
-
-    @property
     def may_overcommit(self) -> bool:
         """Whether accelerators may be taken that are too full; only those listed by hand."""
         return bool(self.listed_accelerators) and self.spec.placement.overcommit
@@ -183,6 +180,7 @@ def request_for(
         demand=demand,
         cpu_demand=CpuDemand(subject, engine, demand.request),
         images=ImagesThere(spec, engine),
+        joined_by=engine.joined_by(spec),
         stated=stated_parallelism(spec.engine.arguments),
     )
     _require_possible(request)

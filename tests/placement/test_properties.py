@@ -161,13 +161,19 @@ def test_the_order_of_the_filters_does_not_matter(fleet: FleetSnapshot, request:
     assert len({tuple(passing(request, fleet, order)) for order in orders}) == 1
 
 
+drivers = st.sampled_from(["", "13.0", "11.0"])
+
+
 @settings(max_examples=200)
-@given(fleets, requests())
+@given(fleets, requests(), st.tuples(drivers, drivers, drivers, drivers))
 def test_a_host_is_filtered_as_if_there_were_no_other(
-    fleet: FleetSnapshot, request: Request
+    fleet: FleetSnapshot, request: Request, versions: tuple[str, ...]
 ) -> None:
     """What is worked out once for equal hosts holds for each of them."""
-    views = [view_of(host) for host in fleet.hosts]
+    views = []
+    for host, version in zip(fleet.hosts, versions, strict=False):
+        items = (one.model_copy(update={"runtime_version": version}) for one in host.accelerators)
+        views.append(view_of(host.model_copy(update={"accelerators": tuple(items)})))
     together, alone = filter_hosts(request, views), [filter_hosts(request, [v]) for v in views]
     assert together[0] == [view for able, _ in alone for view in able]
     assert together[1] == {name: one for _, refused in alone for name, one in refused.items()}

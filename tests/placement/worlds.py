@@ -36,7 +36,6 @@ def hosts(draw: st.DrawFn, name: str) -> HostSnapshot:
     kinds = [draw(KINDS) for _ in sizes]
     free = draw(st.sampled_from([1.0, 1.0, 0.95, 0.5]))
     unified = draw(st.sampled_from([False, False, False, True]))
-    driver = draw(st.sampled_from(["", "", "13.0", "11.0"]))
     ram = draw(st.sampled_from([4, 64, 256, 256])) * GIB
     ram_free = int(ram * (free if unified else 1))
     accelerators = tuple(
@@ -46,7 +45,6 @@ def hosts(draw: st.DrawFn, name: str) -> HostSnapshot:
             type=kind,
             name=PRODUCTS[kind],
             memory_free=min(int(size * GIB * free), ram_free if unified else size * GIB),
-            runtime_version=driver if kind == "cuda" else "",
         )
         for index, (size, kind) in enumerate(zip(sizes, kinds, strict=True))
     )
