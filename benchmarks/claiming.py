@@ -71,7 +71,7 @@ def measure(hosts: int, releases: int, peer: str = "") -> dict[str, float]:
     """Milliseconds of processor time by part, on hosts with so many releases each."""
     fleet = a_fleet(hosts, releases)
     rows = sum(len(host.claims) for host in fleet.hosts)
-    surveyed = tuple(host.model_copy(update={"claims": ()}).prepared() for host in fleet.hosts)
+    surveyed = tuple(host.model_copy(update={"claims": ()}) for host in fleet.hosts)
     with tempfile.TemporaryDirectory() as folder:
         url = f"sqlite:///{folder}/ledger.db"
         with closing(Ledger(url)) as ledger:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from moorage.common.units import human_bytes
@@ -69,31 +68,30 @@ class Equipment:
     """The accelerators of one host, in its order. Immutable by use: it is shared.
 
     Attributes:
-        indexes: The index of each; accelerators of two types may share one.
         kinds: The kind of each.
-        free: Bytes of each that are really free.
+        memory: By index the place in that order, the bytes in all and those that are really free;
+            accelerators of two types may share an index.
         room: Bytes of each that can be claimed as long as nothing is.
         groups: The same by kind.
     """
 
-    indexes: list[int]
     kinds: list[AcceleratorKind]
-    free: list[int]
+    memory: dict[object, list[tuple[int, int, int]]]
     room: list[int]
     groups: Groups
 
 
-_facts_of_kind = itemgetter("type", "name", "memory_total")
-
-
 def read_equipment(accelerators: tuple[Accelerator, ...], reserve: int) -> Equipment:
     """The equipment that these accelerators are, when so many bytes of each are left alone."""
-    facts = list(map(fields, accelerators))
-    indexes = [item["index"] for item in facts]
-    free = [item["memory_free"] for item in facts]
-    kinds = [kind_of(*kind) for kind in map(_facts_of_kind, facts)]
-    room = [unclaimed(kind.total, left, reserve) for kind, left in zip(kinds, free, strict=True)]
-    return Equipment(indexes, kinds, free, room, grouped(kinds, room))
+    kinds: list[AcceleratorKind] = []
+    memory: dict[object, list[tuple[int, int, int]]] = {}
+    room: list[int] = []
+    for at, item in enumerate(map(fields, accelerators)):
+        total, free = item["memory_total"], item["memory_free"]
+        kinds.append(kind_of(item["type"], item["name"], total))
+        memory.setdefault(item["index"], []).append((at, total, free))
+        room.append(unclaimed(total, free, reserve))
+    return Equipment(kinds, memory, room, grouped(kinds, room))
 
 
 def grouped(kinds: Sequence[AcceleratorKind], room: Iterable[int]) -> Groups:

@@ -146,16 +146,8 @@ class HostSnapshot(Value):
     @cached_property
     def platform(self) -> object:
         """What decides which programs run on it: the same object for hosts that are alike."""
-        drivers: dict[str, Accelerator] = {}
-        for one in self.accelerators:
-            drivers.setdefault(one.type, one)
-        facts = [(one.type, one.runtime_version, one.family) for one in drivers.values()]
-        return _platform(self.architecture, self.runtimes, self.programs, *facts)
-
-    def prepared(self) -> Self:
-        """The same host, where that is worked out, for its copies with claims as well."""
-        _ = self.equipment, self.platform
-        return self
+        drivers = {one.type: (one.runtime_version, one.family) for one in self.accelerators[::-1]}
+        return _platform(self.architecture, self.runtimes, self.programs, *drivers.items())
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """A copy with other values of some fields; what was worked out from others is kept."""

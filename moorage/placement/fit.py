@@ -59,10 +59,9 @@ def claimed_amounts(claims: Iterable[Claim]) -> tuple[Amounts, Amounts]:
 def _memory(host: HostSnapshot, held: Amounts, pending: Amounts) -> list[int]:
     equipment, reserve = host.equipment, fields(host)["accelerator_reserve"]
     left = equipment.room.copy()
-    for at, index in enumerate(equipment.indexes):
-        if index in held:
-            total, free = equipment.kinds[at].total, equipment.free[at]
-            left[at] = unclaimed(total, free, reserve, held[index], pending.get(index, 0))
+    for index, amount in held.items():
+        for at, total, free in equipment.memory.get(index, ()):
+            left[at] = unclaimed(total, free, reserve, amount, pending.get(index, 0))
     return left
 
 

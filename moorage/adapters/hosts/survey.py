@@ -106,7 +106,7 @@ def survey_host(host: Host, fleet: Fleet | None = None) -> HostSnapshot:
     """The resources of a host and their use, without claims. A fleet matters to remote hosts."""
     remote = host.access.is_remote
     facts = _remote_facts(host, fleet or Fleet()) if remote else _local_facts(host)
-    return describe(host).model_copy(update=facts).prepared()
+    return describe(host).model_copy(update=facts)
 
 
 def _local_facts(host: Host) -> dict[str, Any]:
