@@ -4,7 +4,7 @@ from moorage.common.units import GIB
 from moorage.engines.base import Engine
 from moorage.engines.flags import Flag, derived_flag
 from moorage.engines.request import LaunchRequest
-from moorage.inventory.equipment import VENDORS
+from moorage.inventory.snapshot import VENDORS
 from moorage.models.profile import ModelProfile
 from moorage.spec import EngineName, Mode
 

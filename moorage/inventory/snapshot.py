@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
-from functools import cached_property, lru_cache
-from typing import Any, Self
+from collections.abc import Collection, Iterable
 
 from moorage.common.values import Value
 from moorage.inventory.claims import Capacity, Claim, Resource
 from moorage.inventory.clusters import ClusterSnapshot
-from moorage.inventory.equipment import Equipment, read_equipment
 from moorage.inventory.fleet_engines import CatalogueRow, EngineVersions
 from moorage.inventory.registries import Registries
 from moorage.spec import EngineName, RuntimeName
+
+VENDORS = {
+    "cuda": "nvidia",
+    "rocm": "amd",
+    "cann": "huawei",
+    "musa": "mthreads",
+    "dcu": "hygon",
+    "corex": "iluvatar",
+    "maca": "metax",
+    "hggc": "thead",
+    "mlu": "cambricon",
+    "xpu": "intel",
+    "hpu": "intel",
+}
 
 NOT_CONFIGURED = EngineVersions.defaults()
 
@@ -138,40 +149,10 @@ class HostSnapshot(Value):
             ),
         )
 
-    @cached_property
-    def equipment(self) -> Equipment:
-        """Its accelerators by kind."""
-        return read_equipment(self.accelerators, self.accelerator_reserve)
-
-    @cached_property
-    def platform(self) -> object:
-        """What decides which programs run on it: the same object for hosts that are alike."""
-        drivers = {one.type: (one.runtime_version, one.family) for one in self.accelerators[::-1]}
-        return _platform(self.architecture, self.runtimes, self.programs, *drivers.items())
-
-    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """A copy with other values of some fields; what was worked out from others is kept."""
-        copy = super().model_copy(update=update, deep=deep)
-        if update and not update.keys().isdisjoint(BUILT_IN):
-            copy.__dict__.pop("equipment", None)
-            copy.__dict__.pop("platform", None)
-        return copy
-
     def with_claims(self, claims: tuple[Claim, ...]) -> HostSnapshot:
         """The same host, with these claims instead of the ones it was surveyed with."""
         own = tuple(claim for claim in claims if claim.host == self.name)
         return self.model_copy(update={"claims": own})
-
-
-BUILT_IN = frozenset(
-    ("architecture", "runtimes", "programs", "accelerators", "accelerator_reserve")
-)
-"""What equipment and platform of a host are worked out from; no claim changes it."""
-
-
-@lru_cache(maxsize=4096)
-def _platform(*_facts: object) -> object:
-    return object()
 
 
 class FleetSnapshot(Value):

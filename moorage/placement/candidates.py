@@ -5,12 +5,11 @@ from dataclasses import dataclass
 
 from moorage.common.refusal import Reason, Refusal
 from moorage.inventory.claims import Resource
-from moorage.inventory.equipment import AcceleratorKind
 from moorage.memory.need import largest
 from moorage.placement.demand import Split
 from moorage.placement.fit import holders, ram_refusal
 from moorage.placement.request import Request
-from moorage.placement.view import HostView
+from moorage.placement.view import AcceleratorKind, HostView
 
 
 @dataclass(slots=True)

@@ -6,7 +6,6 @@ from math import ceil
 
 from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import human_bytes
-from moorage.inventory.equipment import AcceleratorKind
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.memory.calibration import Measurement
 from moorage.memory.demand import MemoryModel
@@ -24,6 +23,7 @@ from moorage.placement.memory import (
     StatedMemory,
     memory_request,
 )
+from moorage.placement.view import AcceleratorKind
 from moorage.spec import ModelSpec, Policy
 
 GRAIN = 1000

@@ -2,16 +2,19 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import human_bytes
 from moorage.common.values import fields
 from moorage.inventory.claims import Claim, Resource
-from moorage.inventory.equipment import unclaimed
 from moorage.inventory.snapshot import HostSnapshot
 
 ACCELERATOR, RAM = Resource.ACCELERATOR, Resource.RAM
 CORES, PORT = Resource.CORES, Resource.PORT
+
+Facts = dict[str, Any]
+"""Fields of a value by name."""
 
 Amounts = dict[int | Resource, int]
 """By index what is claimed of an accelerator, by its name what is claimed of another resource."""
@@ -29,13 +32,24 @@ class Room:
 
 
 def room_of(host: HostSnapshot) -> Room:
-    """What claims leave of a host (`unclaimed`)."""
+    """Total less claims less what is left alone, and never more than is really free.
+
+    What is in use beyond the claims of proven releases belongs to others: other processes, or an
+    engine that is loading and has not taken all of its claim yet. It counts once against the
+    reserve, for which it may be the reason, and never against a claim that is still pending.
+    """
+    return room_with(host, list(map(fields, host.accelerators)))
+
+
+def room_with(host: HostSnapshot, accelerators: Sequence[Facts]) -> Room:
+    """The same, where the fields of the accelerators have been read already."""
     there = fields(host)
     held, pending = claimed_amounts(there["claims"]) if there["claims"] else (NOTHING, NOTHING)
     total, free, reserve = there["ram_total"], there["ram_free"], there["ram_reserve"]
-    ram = unclaimed(total, free, reserve, held.get(RAM, 0), pending.get(RAM, 0))
+    ram = _left(total, free, reserve, held.get(RAM, 0), pending.get(RAM, 0))
     cores = max(0, there["cpus"] - held[CORES]) if CORES in held else there["cpus"]
-    room = Room(ram, cores, _memory(host, held, pending) if held else host.equipment.room)
+    memory = _memory(accelerators, there["accelerator_reserve"], held, pending)
+    room = Room(ram, cores, memory)
     if there["unified_memory"]:
         _share_one_pool(host, room)
     return room
@@ -56,13 +70,24 @@ def claimed_amounts(claims: Iterable[Claim]) -> tuple[Amounts, Amounts]:
     return held, pending
 
 
-def _memory(host: HostSnapshot, held: Amounts, pending: Amounts) -> list[int]:
-    equipment, reserve = host.equipment, fields(host)["accelerator_reserve"]
-    left = equipment.room.copy()
-    for index, amount in held.items():
-        for at, total, free in equipment.memory.get(index, ()):
-            left[at] = unclaimed(total, free, reserve, amount, pending.get(index, 0))
-    return left
+def _memory(
+    accelerators: Sequence[Facts], reserve: int, held: Amounts, pending: Amounts
+) -> list[int]:
+    memory = []
+    for item in accelerators:
+        total, free = item["memory_total"], item["memory_free"]
+        if held and (index := item["index"]) in held:
+            free = _left(total, free, reserve, held[index], pending.get(index, 0))
+        elif reserve:
+            free = _left(total, free, reserve, 0, 0)
+        memory.append(free if free < total else total)
+    return memory
+
+
+def _left(total: int, free: int, reserve: int, held: int, pending: int) -> int:
+    strangers = total - free - (held - pending)
+    left = total - held - (reserve if reserve > strangers else strangers)
+    return left if left > 0 else 0
 
 
 def _share_one_pool(host: HostSnapshot, room: Room) -> None:
@@ -70,7 +95,7 @@ def _share_one_pool(host: HostSnapshot, room: Room) -> None:
     held, pending = claimed_amounts(claim for claim in host.claims if claim.resource is not CORES)
     taken, waiting = sum(held.values()), sum(pending.values())
     kept = host.ram_reserve + host.accelerator_reserve * len(host.accelerators)
-    room.ram = unclaimed(host.ram_total, host.ram_free, kept, taken, waiting)
+    room.ram = _left(host.ram_total, host.ram_free, kept, taken, waiting)
     room.memory = [min(left, room.ram) for left in room.memory]
 
 

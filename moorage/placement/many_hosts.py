@@ -10,13 +10,12 @@ from heapq import nlargest, nsmallest
 from itertools import zip_longest
 
 from moorage.common.refusal import Refusal
-from moorage.inventory.equipment import AcceleratorKind
 from moorage.placement.candidates import Candidate, tightest, within_ram
 from moorage.placement.demand import Allocation, Split
 from moorage.placement.links import join_refusal
 from moorage.placement.parallelism import Parallelism, ParallelSizes, multi_host_topology
 from moorage.placement.request import Request
-from moorage.placement.view import HostView
+from moorage.placement.view import AcceleratorKind, HostView
 from moorage.spec import Distributed, Strategy
 
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from moorage.common.refusal import Reason, Refusal
 from moorage.common.values import fields
 from moorage.inventory.claims import Resource
-from moorage.inventory.equipment import AcceleratorKind
 from moorage.placement.candidates import (
     Candidate,
     Layout,
@@ -19,7 +18,7 @@ from moorage.placement.demand import Split
 from moorage.placement.explanation import Verdict
 from moorage.placement.fit import holders, ram_refusal
 from moorage.placement.request import Request
-from moorage.placement.view import HostView
+from moorage.placement.view import AcceleratorKind, HostView
 
 
 def verdicts_of(

@@ -7,7 +7,6 @@ from typing import Any
 
 from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import GIB, human_bytes
-from moorage.inventory.equipment import AcceleratorKind
 from moorage.inventory.snapshot import Accelerator, FleetSnapshot
 from moorage.memory.demand import MemoryModel
 from moorage.memory.need import MemoryQuery, Need
@@ -18,7 +17,7 @@ from moorage.placement.explanation import Verdict
 from moorage.placement.memory import ExactOrEstimatedMemory, Memory, MemoryRequest
 from moorage.placement.placement import Seat
 from moorage.placement.request import Request
-from moorage.placement.view import HostView, view_of
+from moorage.placement.view import AcceleratorKind, HostView, view_of
 from moorage.spec import EngineName
 
 OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (

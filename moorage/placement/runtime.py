@@ -110,9 +110,11 @@ def alike(host: HostSnapshot, kind: str) -> tuple[object, ...]:
 
     It may have addresses of what hosts share: whoever keeps it has to keep the host.
     """
-    there = fields(host)
+    there, device = fields(host), host.first(kind)
+    driver = (device.runtime_version, device.family) if device else ()
     shared = there["engines"] or None, there["catalogue"] or None
-    return (kind, host.platform, *map(id, shared))
+    machine = there["architecture"], there["runtimes"], there["programs"]
+    return (kind, *machine, driver, *map(id, shared))
 
 
 class ImagesThere:

@@ -5,13 +5,12 @@ from hashlib import blake2b
 
 from moorage.common.values import fields
 from moorage.inventory.claims import Resource
-from moorage.inventory.equipment import AcceleratorKind
 from moorage.placement.candidates import Candidate, ScoredCandidate
 from moorage.placement.demand import Split
 from moorage.placement.placement import CPU
 from moorage.placement.request import Request
 from moorage.placement.seating import tokens_on
-from moorage.placement.view import HostView
+from moorage.placement.view import AcceleratorKind, HostView
 from moorage.spec import Strategy
 
 PORT = Resource.PORT

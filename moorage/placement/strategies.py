@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from moorage.inventory.equipment import AcceleratorKind
 from moorage.placement.candidates import (
     Candidate,
     Layout,
@@ -16,7 +15,7 @@ from moorage.placement.demand import Split
 from moorage.placement.links import join_refusal
 from moorage.placement.many_hosts import many_hosts
 from moorage.placement.request import Request
-from moorage.placement.view import HostView, narrowed
+from moorage.placement.view import AcceleratorKind, HostView, narrowed
 from moorage.spec import Strategy
 
 Search = Callable[[Request, Sequence[HostView]], list[Candidate]]

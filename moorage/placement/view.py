@@ -1,38 +1,108 @@
-"""The hosts as placement sees them: the room on each, by kind of accelerator."""
+"""The hosts as placement sees them: kinds of accelerators, and the room on each host."""
 
-from collections.abc import Set
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from operator import itemgetter
+from typing import NamedTuple
 
-from moorage.inventory.equipment import Groups, grouped
-from moorage.inventory.snapshot import HostSnapshot
-from moorage.placement.fit import Room, room_of
+from moorage.common.units import human_bytes
+from moorage.common.values import fields
+from moorage.inventory.snapshot import VENDORS, HostSnapshot
+from moorage.placement.fit import Facts, Room, room_with
+
+
+class AcceleratorKind(NamedTuple):
+    """Accelerators that are alike: one rank needs the same on each of them.
+
+    Attributes:
+        name: Product name; empty = unknown.
+        total: Bytes of memory.
+    """
+
+    type: str
+    name: str
+    total: int
+
+    def __str__(self) -> str:
+        return f"{self.name or self.type} ({human_bytes(self.total)})"
+
+    def is_one_of(self, wanted: tuple[str, ...]) -> bool:
+        """Whether a type, a vendor or a name with `*` matches; nothing wanted matches all."""
+        if not wanted:
+            return True
+        own = (self.type, VENDORS.get(self.type, ""))
+        name = self.name.lower()
+        return any(one.lower() in own or fnmatchcase(name, one.lower()) for one in wanted)
+
+
+@lru_cache(maxsize=1024)
+def kind_of(type: str, name: str, total: int) -> AcceleratorKind:
+    """The kind with these attributes, the same object for the same ones: dicts find it faster."""
+    return AcceleratorKind(type, name, total)
+
+
+_facts_of_kind = itemgetter("type", "name", "memory_total")
 
 
 @dataclass(slots=True)
 class HostView:
-    """One host."""
+    """One host.
+
+    Attributes:
+        groups: By kind of accelerator the room of each, most first; without those of which no
+            memory is known.
+    """
 
     host: HostSnapshot
     room: Room
-    groups: Groups
+    groups: dict[AcceleratorKind, list[int]]
 
 
 def view_of(host: HostSnapshot) -> HostView:
     """Sort the accelerators of a host by kind."""
-    room, equipment = room_of(host), host.equipment
-    untouched = room.memory is equipment.room
-    groups = equipment.groups if untouched else grouped(equipment.kinds, room.memory)
-    return HostView(host, room, groups)
+    accelerators = list(map(fields, host.accelerators))
+    room = room_with(host, accelerators)
+    return HostView(host, room, _groups(accelerators, room.memory))
 
 
 def select(view: HostView, chosen: Set[tuple[str, int]]) -> HostView:
     """The same host with these accelerators (type, index) only, as far as they may be used."""
-    items, kinds = view.host.accelerators, view.host.equipment.kinds
-    taken = [at for at, item in enumerate(items) if (item.type, item.index) in chosen]
-    groups = grouped([kinds[at] for at in taken], [view.room.memory[at] for at in taken])
-    return narrowed(view, {kind: room for kind, room in groups.items() if kind in view.groups})
+    pairs = zip(view.host.accelerators, view.room.memory, strict=True)
+    taken = [pair for pair in pairs if (pair[0].type, pair[0].index) in chosen]
+    kinds = [_facts_of_kind(fields(item)) for item, _ in taken]
+    groups = _mixed(kinds, [room for _, room in taken])
+    return HostView(
+        view.host, view.room, {kind: room for kind, room in groups.items() if kind in view.groups}
+    )
 
 
-def narrowed(view: HostView, groups: Groups) -> HostView:
+def narrowed(view: HostView, groups: dict[AcceleratorKind, list[int]]) -> HostView:
     """The same host with these kinds of accelerators only."""
     return HostView(view.host, view.room, groups)
+
+
+def _groups(accelerators: list[Facts], memory: list[int]) -> dict[AcceleratorKind, list[int]]:
+    if not accelerators:
+        return {}
+    kinds = list(map(_facts_of_kind, accelerators))
+    first = kinds[0]
+    if kinds.count(first) == len(kinds) and first[2]:
+        memory = memory.copy()
+        memory.sort(reverse=True)
+        return {kind_of(*first): memory}
+    return _mixed(kinds, memory)
+
+
+def _mixed(
+    kinds: Iterable[tuple[str, str, int]], memory: Iterable[int]
+) -> dict[AcceleratorKind, list[int]]:
+    groups: dict[AcceleratorKind, list[int]] = {}
+    for facts, room in zip(kinds, memory, strict=True):
+        kind = kind_of(*facts)
+        if kind.total:  # an accelerator without a known size is left out
+            groups.setdefault(kind, []).append(room)
+    for rooms in groups.values():
+        rooms.sort(reverse=True)
+    return groups

@@ -7,8 +7,7 @@ import pytest
 from moorage.common.failures import Failure
 from moorage.engines.launch import ContainerSpec, LaunchPlan
 from moorage.inventory.devices import DEVICES, device_kind, process_refusal
-from moorage.inventory.equipment import VENDORS
-from moorage.inventory.snapshot import HostSnapshot, Program
+from moorage.inventory.snapshot import VENDORS, HostSnapshot, Program
 from moorage.spec import EngineName
 from tests.builders import a_host, an_accelerator
 from tests.builders import an_image as some_image

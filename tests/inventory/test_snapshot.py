@@ -1,13 +1,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from moorage.common.units import GIB
 from moorage.inventory.claims import Resource
-from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.fit import allocatable_memory, free_ports, room_of
 from moorage.spec import EngineName
 from tests.builders import a_claim, a_cpu_host, a_fleet, a_host, an_accelerator
@@ -30,36 +28,6 @@ def test_claims_add_up_by_resource_and_index() -> None:
     assert host.claimed(Resource.RAM) == 38 * GIB
     assert host.claimed(Resource.ACCELERATOR, 0) == 72 * GIB
     assert host.claimed(Resource.ACCELERATOR, 1) == 0
-
-
-def test_what_is_built_into_a_host_is_read_once_and_is_no_field() -> None:
-    host = a_host()
-    before, equipment = host.model_dump_json(), host.equipment
-    assert host.with_claims(HELD).equipment is equipment
-    assert host.platform is a_host("gpu-2").platform
-    assert host.model_dump_json() == before
-    assert host == a_host()
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"accelerators": (an_accelerator(memory_free=GIB),)},
-        {"accelerators": (an_accelerator(runtime_version="11.0"),)},
-        {"accelerator_reserve": GIB},
-        {"architecture": "arm64"},
-        {"runtimes": ()},
-        {"programs": a_cpu_host().programs},
-    ],
-    ids=str,
-)
-def test_a_host_that_is_built_otherwise_is_read_anew(changes: dict[str, Any]) -> None:
-    host = a_host()
-    before = host.equipment, host.platform
-    other = host.model_copy(update=changes)
-    fresh = HostSnapshot.model_validate_json(other.model_dump_json())
-    assert (other.equipment, other.platform) == (fresh.equipment, fresh.platform)
-    assert (other.equipment, other.platform) != before
 
 
 @pytest.mark.parametrize(

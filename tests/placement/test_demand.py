@@ -11,10 +11,10 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.refusal import Refusal
 from moorage.common.units import GIB, KIB
 from moorage.common.values import Origin
-from moorage.inventory.equipment import AcceleratorKind
 from moorage.models.profile import derive_profile
 from moorage.placement.demand import Allocation, Demand, Split
 from moorage.placement.memory import LEAST_CONTEXT, EstimatedMemory, MemoryRequest, memory_request
+from moorage.placement.view import AcceleratorKind
 from moorage.spec import Policy
 from tests.builders import a_model, a_profile, a_spec
 from tests.memory.models import plain

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from moorage.common.refusal import Reason
 from moorage.common.units import GIB, KIB
 from moorage.engines.vllm.engine import Vllm
-from moorage.inventory.equipment import AcceleratorKind
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.many_hosts import Depths, shares, stages_over_hosts
 from moorage.placement.placement import Placement
 from moorage.placement.request import Request
 from moorage.placement.role import Role
+from moorage.placement.view import AcceleratorKind
 from moorage.spec import Strategy
 from tests.builders import a_host, a_profile, a_spec, an_accelerator
 from tests.placement.requests import StatedSizes, a_request, on_hosts

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from moorage.common.units import GIB
-from moorage.inventory.equipment import AcceleratorKind
+from moorage.placement.view import AcceleratorKind
 
 H100 = AcceleratorKind("cuda", "NVIDIA H100 80GB HBM3", 80 * GIB)
 MI300 = AcceleratorKind("rocm", "AMD Instinct MI300X", 192 * GIB)

@@ -7,7 +7,6 @@ engine gets.
 from collections.abc import Iterable, Mapping, Sequence
 
 from moorage.common.refusal import Reason
-from moorage.inventory.equipment import kind_of
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.baseline.manual import manual
 from moorage.placement.baseline.rooms import Room, by_type, rooms
@@ -23,7 +22,7 @@ from moorage.placement.baseline.terms import FLAG, Terms, read_terms
 from moorage.placement.explanation import Verdict
 from moorage.placement.placement import BaselineCandidate, Ranking, Seat, Share
 from moorage.placement.request import Request
-from moorage.placement.view import HostView
+from moorage.placement.view import HostView, kind_of
 from moorage.spec import Strategy
 
 WITHOUT_OTHERS = "could take part, but the hosts that it would be joined with cannot"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from moorage.inventory.equipment import VENDORS as TYPES
+from moorage.inventory.snapshot import VENDORS as TYPES
 from moorage.inventory.survey.vendors import AMD, HANDED, HUAWEI, VENDORS, handed_to, vendors_on
 
 
