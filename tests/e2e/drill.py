@@ -98,11 +98,12 @@ class Drill:
         [row] = [row for row in self.place.releases(name) if row.state == "running"]
         return row
 
-    def deployed(self) -> ReleaseRow:
-        """One that serves, deployed unless one does already."""
-        if self.place.ledger.releases.running(self.place.named("tiny")) is None:
-            self.place.run("deploy", self.spec())
-        return self.serving()
+    def deployed(self, name: str = "tiny", **fields: Any) -> ReleaseRow:
+        """One that serves, deployed unless one does already; its repairs are forgotten."""
+        self._forget_repairs()
+        if self.place.ledger.releases.running(self.place.named(name)) is None:
+            self.place.run("deploy", self.spec(name, **fields))
+        return self.serving(name)
 
     def killed(self, point: str, *command: object) -> None:
         """Run a command that kills itself at a point."""
@@ -112,9 +113,7 @@ class Drill:
     def reconcile_killed(self, point: str) -> None:
         """Reconcile, which kills itself at a point; the next one need not wait for its back-off."""
         self.killed(point, "reconcile", "--fleet", self.place.folder / "fleet.yaml")
-        own = self.place.ledger.repairs
-        for record in own.all():
-            own.keep(record.model_copy(update={"not_before": None}))
+        self._forget_repairs()
 
     def reconcile(self) -> str:
         """Reconcile once, and say what was done."""
@@ -196,6 +195,12 @@ class Drill:
         outcome = str(self.place.json("deploy", spec)["outcome"])
         assert outcome == ("unchanged" if new else "completed")
         return outcome
+
+    def _forget_repairs(self) -> None:
+        """Let nothing wait because something was repaired a moment ago."""
+        own = self.place.ledger.repairs
+        for record in own.all():
+            own.keep(record.model_copy(update={"not_before": None, "attempts": 0}))
 
 
 def row(tell: Tell, *cells: str) -> None:

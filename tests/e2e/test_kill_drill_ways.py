@@ -63,7 +63,7 @@ def drill(
 
 @pytest.fixture
 def others(drill: Drill) -> list[ReleaseRow]:
-    """One release of another model, which nothing of this concerns."""
+    """What serves before, one of a model that nothing of this concerns at least."""
     drill.deployed()
     return drill.place.ledger.releases.in_states(SERVING)
 
@@ -81,19 +81,18 @@ def test_a_deploy_that_stops_the_old_release_first(
 ) -> None:
     """The old one may have stopped by then: it serves again, for those who waited, too."""
     port = drill.place.first_port + FIXED
-    drill.place.run("deploy", drill.spec("fixed", port=port))
-    old, spec = drill.serving("fixed"), drill.spec("fixed", port=port)
+    old, spec = drill.deployed("fixed", port=port), drill.spec("fixed", port=port)
+    rest = _of_others(others, old)
     with Caller(old, gateway.url) as caller:
         drill.killed(point, "deploy", spec)
         done = drill.reconcile()
         assert drill.serving("fixed").id == old.id
-        left = drill.leaks_nothing(*others, old)
+        left = drill.leaks_nothing(*rest, old)
         repeated = drill.repeated(spec, new=False, recovery=f"stop-first: {done}")
     assert caller.refused == []
     answered = f"gateway: {caller.answered} of {caller.answered}"
     row(record_property, "stop-first deploy", point, "SIGKILL", done, left, answered, repeated)
-    drill.place.run("retire", drill.place.named("fixed"))
-    drill.leaks_nothing(*others)
+    drill.leaks_nothing(*rest, drill.serving("fixed"))
 
 
 @pytest.mark.parametrize("point", SECOND_TRY)
@@ -138,8 +137,7 @@ def test_a_model_that_sleeps_and_wakes(
 ) -> None:
     """Wherever it is killed, the model sleeps after one reconcile, and wakes when it is asked."""
     place, name = drill.place, drill.place.named("drowsy")
-    place.run("deploy", drill.spec("drowsy"))
-    old = drill.serving("drowsy")
+    old = drill.deployed("drowsy")
     if point in LOADING:
         place.run("unload", name)
     drill.killed(point, "load" if point in LOADING else "unload", name)
@@ -150,13 +148,11 @@ def test_a_model_that_sleeps_and_wakes(
     assert resources == {Resource.PORT}
     assert old.workloads[0].name not in place.running()
     place.run("load", name, "--fleet", place.folder / "fleet.yaml")
-    left = drill.leaks_nothing(*others, drill.serving("drowsy"))
+    left = drill.leaks_nothing(*_of_others(others, old), drill.serving("drowsy"))
     with Caller(old) as caller:
         caller.wait()
     answered = f"{drill.answered(caller, old)} once woken"
     row(record_property, "sleep", point, "SIGKILL", done, left, answered, "woken")
-    place.run("retire", name)
-    drill.leaks_nothing(*others)
 
 
 @pytest.mark.parametrize("point", RECONCILING)
@@ -165,8 +161,8 @@ def test_a_reconcile(
 ) -> None:
     """It puts right what a kill has left, and is killed in the middle of that."""
     port = drill.place.first_port + FIXED
-    drill.place.run("deploy", drill.spec("again", port=port))
-    old, spec = drill.serving("again"), drill.spec("again", port=port)
+    old, spec = drill.deployed("fixed", port=port), drill.spec("fixed", port=port)
+    rest = _of_others(others, old)
     if point == "restarting: stopped":
         for process in drill.place.processes():
             if process.environ()[MARK].endswith(old.workloads[0].name):
@@ -175,15 +171,14 @@ def test_a_reconcile(
         drill.killed("the new one started in its place", "deploy", spec)
     drill.reconcile_killed(point)
     done = drill.reconcile()
-    assert drill.serving("again").id == old.id
-    left = drill.leaks_nothing(*others, old)
+    assert drill.serving("fixed").id == old.id
+    left = drill.leaks_nothing(*rest, old)
     with Caller(old) as caller:
         caller.wait()
     answered = f"{drill.answered(caller, old)} once reconciled"
     repeated = drill.repeated(spec, new=False, recovery=f"reconcile: {done}")
     row(record_property, "reconcile", point, "SIGKILL", done, left, answered, repeated)
-    drill.place.run("retire", drill.place.named("again"))
-    drill.leaks_nothing(*others)
+    drill.leaks_nothing(*rest, drill.serving("fixed"))
 
 
 @pytest.mark.parametrize("point", RETIRING)
@@ -197,3 +192,7 @@ def test_a_retire(
     again = drill.place.json("retire", drill.place.named("ends"))
     assert again["message"].endswith("was not running")
     row(record_property, "retire", point, "SIGKILL", done, left, "-", "was not running")
+
+
+def _of_others(serving: list[ReleaseRow], old: ReleaseRow) -> list[ReleaseRow]:
+    return [one for one in serving if one.model != old.model]
