@@ -25,7 +25,11 @@ LOCAL, GGUF_ENDING = "file://", ".gguf"
 
 
 def spec_or_source(model: str) -> tuple[ModelSpec, Path]:
-    """The spec that is named, or one with defaults for a source; and a file beside its fleet's."""
+    """The spec that is named, or one with defaults for a source.
+
+    Returns:
+        The spec, and its file or the one that it would have: a fleet file is looked for beside it.
+    """
     source = source_named(model)
     if source:
         spec = validated_request(source_spec(source))
