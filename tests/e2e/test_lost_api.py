@@ -61,7 +61,8 @@ def test_a_command_ends_with_its_code(
     workplace: Workplace, prefect_server: PrefectServer, answer: str, since: Moment, cause: str
 ) -> None:
     workplace.home.mkdir()
-    reply = broken(workplace, prefect_server, answer, since, "retire", workplace.named("nobody"))
+    words = ("lora", "unload", workplace.named("nobody"), "poet")
+    reply = broken(workplace, prefect_server, answer, since, *words)
     assert reply["cause"] == cause
 
 

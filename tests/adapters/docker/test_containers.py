@@ -23,8 +23,6 @@ from tests.builders import a_container, a_workload
 from tests.local_registry import empty_image, require_docker
 from tests.prefect_server import free_port
 
-PORT = free_port()
-"""Nobody's: tests that run at the same time take others, and so do outgoing connections."""
 NVIDIA = "OCI runtime create failed: error running prestart hook #0: nvidia-container-cli: "
 
 
@@ -110,7 +108,7 @@ def test_the_volumes_that_an_image_asks_for_go_with_their_container() -> None:
         empty_image(), repository=name, tag="1", changes=["VOLUME /data"]
     )
     spec = a_container(
-        name=name.replace("/", "-"), image=f"{name}:1", port=PORT, runtime=RuntimeName.DOCKER
+        name=name.replace("/", "-"), image=f"{name}:1", port=free_port(), runtime=RuntimeName.DOCKER
     )
     runtime, made = DockerRuntime("local"), set[str]()
     try:
@@ -149,7 +147,7 @@ def test_a_volume_is_removed_though_whoever_removed_its_container_was_killed_the
 def test_a_host_that_cannot_hand_out_a_gpu_says_so_and_keeps_nothing(image: str) -> None:
     name = image.replace("/", "-").replace(":", "-")
     more = {"runtime": RuntimeName.DOCKER, "accelerator_type": "cuda", "devices": ("GPU-0",)}
-    spec = a_container(name=name, image=image, port=PORT, **more)
+    spec = a_container(name=name, image=image, port=free_port(), **more)
     with pytest.raises(Failure, match="device") as caught:
         DockerRuntime("local").start(spec, {})
     assert caught.value.cause is Cause.ACCELERATOR_RUNTIME_MISSING
@@ -191,7 +189,7 @@ def test_a_host_without_a_types_devices_has_one_clear_cause(
         name=name,
         image=image,
         runtime=RuntimeName.DOCKER,
-        port=PORT,
+        port=free_port(),
         accelerator_type=kind,
         devices=("0",),
         mounts=tuple(Mount(source=path, target=path) for path in mounts),
