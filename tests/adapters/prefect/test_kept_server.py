@@ -91,11 +91,11 @@ def test_another_one_is_not_started_beside_one_that_is_on_its_way(home: Path) ->
     assert kept_server(home, 3600) == begun
 
 
-def test_where_it_cannot_start_its_log_is_named(
+def test_where_it_cannot_start_its_last_line_says_why(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PREFECT_API_DATABASE_CONNECTION_URL", "nonsense://")
-    with pytest.raises(Exception, match=r"did not start; its log is .*api/log"):
+    with pytest.raises(Exception, match="did not start: .*nonsense"):
         kept_server(home, 3600)
     assert "nonsense" in (home / "api" / "log").read_text()
     assert running_server(home) is None
