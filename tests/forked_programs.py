@@ -26,7 +26,7 @@ import flows.retire_model  # noqa: F401  (so that no command has to)
 from moorage.adapters.files.pretrained import read_config
 from moorage.adapters.prefect import api_server
 from moorage.adapters.prefect.home_server import CLIENT_DEFAULTS
-from moorage.adapters.prefect.run_processes import LATE_IMPORTS
+from moorage.adapters.prefect.run_processes import late_imports
 from moorage.adapters.system.garbage import look_for_garbage_rarely
 from moorage.cli import output
 from moorage.cli.app import TARGETS, app
@@ -56,7 +56,7 @@ def main(number: int) -> None:
         number: Of the socket on which orders come, each with a socket for answers and two files.
     """
     look_for_garbage_rarely()
-    for name in ("flows.rollback_model", "prefect.server.api.server", "uvicorn", *LATE_IMPORTS):
+    for name in ("flows.rollback_model", "prefect.server.api.server", "uvicorn", *late_imports()):
         import_module(name)
     for name, target in TARGETS.items():
         target.load(name)

@@ -7,7 +7,7 @@ import logging
 import os
 import signal
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
 from importlib import import_module
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
+RESOLVING = frozenset(("flows.apply_models", "flows.deploy_model"))
+"""Flows that may read the configuration of a model for the first time."""
+
 
 def call_flow(
     name: str,
@@ -39,27 +42,34 @@ def call_flow(
     failed_too: bool = False,
 ) -> FlowResult[Any]:
     """Run the flow `flows.NAME.NAME` with its parameters; see `run_flow`."""
+    module = f"flows.{name}"
 
     def start() -> Awaitable[Any]:
-        flow = getattr(import_module(f"flows.{name}"), name)
+        flow = getattr(import_module(module), name)
         return cast("Awaitable[Any]", flow(*parameters, return_state=True))
 
-    return run_flow(start, as_json=as_json, failed_too=failed_too)
+    return run_flow(start, module, as_json=as_json, failed_too=failed_too)
 
 
 def run_flow(
-    start: Callable[[], Awaitable[State[R]]], *, as_json: bool, failed_too: bool = False
+    start: Callable[[], Awaitable[State[R]]],
+    module: str,
+    *,
+    as_json: bool,
+    failed_too: bool = False,
 ) -> FlowResult[R]:
     """Run a flow in this process, on the server of PREFECT_API_URL or on this home's own.
 
     Args:
         start: Called after Prefect's settings are in place; returns the flow's final state.
+        module: Where the flow is.
         as_json: Whether the output is for a program: then progress goes nowhere.
         failed_too: Whether a run that failed has a result too, which is not raised.
     """
     environment = dict(os.environ)
     _prepare_prefect()
-    with nothing_begun(as_json=as_json), _shown_start(as_json=as_json), _server() as elsewhere:
+    shown = _shown_start(as_json=as_json)
+    with nothing_begun(as_json=as_json), shown, _server(module) as elsewhere:
         # Importing Prefect takes longer than refusing a bad spec should.
         from flows.flow_context import with_result  # noqa: PLC0415
         from tasks.journal import listening  # noqa: PLC0415
@@ -114,7 +124,7 @@ def _shown_start(*, as_json: bool) -> Iterator[None]:
 
 
 @contextmanager
-def _server() -> Iterator[bool]:
+def _server(module: str) -> Iterator[bool]:
     """Sign in to the server once the block has imported the flow; it may start meanwhile.
 
     It starts before Prefect is imported, which takes as long, unless Prefect may know another;
@@ -135,9 +145,23 @@ def _server() -> Iterator[bool]:
             return sign_in()
         starting = starting or start()
         yield False
+        _import_meanwhile(starting, module)
         from moorage.adapters.prefect.api_login import use_kept_server  # noqa: PLC0415  (as above)
 
         use_kept_server(starting.result())
+
+
+def _import_meanwhile(starting: Future[Any], module: str) -> None:
+    """Import what a flow needs, as long as its server is not there yet."""
+    from moorage.adapters.files.pretrained import import_transformers  # noqa: PLC0415  (as above)
+    from moorage.adapters.prefect.run_processes import late_imports  # noqa: PLC0415  (as above)
+
+    for name in (module, *late_imports()):
+        if starting.done():
+            return
+        import_module(name)
+    if module in RESOLVING and not starting.done():
+        import_transformers()
 
 
 @contextmanager

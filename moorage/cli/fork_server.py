@@ -40,7 +40,7 @@ MODULES = (
     *("moorage.adapters.prefect.api_login", "moorage.adapters.prefect.run_processes"),
     *("rich.progress", "rich.table", "typer.rich_utils"),
 )
-"""What commands import, besides `LATE_IMPORTS` of flows."""
+"""What commands import, besides the `late_imports` of flows."""
 
 OURS = [Path(__file__).parents[2] / name for name in ("moorage", "flows", "tasks")]
 LOCK, LOG = "commands.lock", "commands.log"
@@ -253,7 +253,7 @@ def _import_all() -> None:
         os.environ.setdefault(name, value)
     for name in MODULES:
         import_module(name)
-    for name in import_module("moorage.adapters.prefect.run_processes").LATE_IMPORTS:
+    for name in import_module("moorage.adapters.prefect.run_processes").late_imports():
         import_module(name)
     import_transformers()
     prepare_to_fork()

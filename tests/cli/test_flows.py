@@ -28,6 +28,7 @@ from moorage.cli.step_printer import StepPrinter
 from moorage.common.failures import Failure
 from moorage.operations.redeploy.intent import Answer, Question
 
+FLOW = "flows.deploy_model"
 QUESTION = Question(models=("tiny",), plan="It would replace tiny.v1.", seconds=60)
 
 
@@ -46,7 +47,7 @@ def test_a_flow_that_loses_prefect_ends_at_once_with_a_clear_cause(
 ) -> None:
     monkeypatch.setattr(os, "_exit", sys.exit)
     with pytest.raises(SystemExit) as ended:
-        exit_on_failure(lambda: run_flow(losing_its_api, as_json=True), as_json=True)
+        exit_on_failure(lambda: run_flow(losing_its_api, FLOW, as_json=True), as_json=True)
     error = json.loads(capsys.readouterr().out)["error"]
     assert ended.value.code == error["exit_code"]
     assert error["cause"] == "server-unavailable"
@@ -65,7 +66,7 @@ def test_whatever_a_library_makes_of_a_signal_it_is_an_interruption(
             raise became("odd") from None
 
     with pytest.raises(KeyboardInterrupt):
-        run_flow(interrupted, as_json=True)
+        run_flow(interrupted, FLOW, as_json=True)
 
 
 @pytest.mark.usefixtures("folder")

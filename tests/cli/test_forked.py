@@ -36,6 +36,9 @@ IMPORT = "typer"
 """What a command imports that is not forked."""
 
 
+OF_EXTRAS = ("boto3", "gguf", "gpustack_runner", "opentelemetry.sdk", "ray", "transformers")
+"""Packages that not every installation has."""
+
 WITHOUT_IMPORTS = """
 import sys
 from moorage.cli import fork_server
@@ -262,6 +265,16 @@ def test_one_for_a_server_elsewhere_ends_when_nobody_comes(tmp_path: Path) -> No
         assert not forked.is_running()
     finally:
         home.close()
+
+
+def test_it_needs_nothing_but_what_every_installation_has() -> None:
+    program = f"""
+import sys
+sys.modules.update(dict.fromkeys({OF_EXTRAS}))
+from moorage.cli import fork_server
+fork_server._import_all()
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_one_whose_code_has_changed_since_ends(tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ async def ask():
         await client.read_flows()
         return refused.status_code, refused.headers.get("access-control-allow-origin")
 
-print(run_flow(lambda: ask(return_state=True), as_json=True).result)
+print(run_flow(lambda: ask(return_state=True), 'flows.retire_model', as_json=True).result)
 """
 
 

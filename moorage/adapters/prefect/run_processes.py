@@ -5,11 +5,13 @@ Prefect itself starts an interpreter for each run, which imports for seconds bef
 
 import multiprocessing
 from collections.abc import Iterable
+from importlib.util import find_spec
 from multiprocessing import forkserver
 from types import SimpleNamespace
 
 from prefect import flow_engine
 
+EXTRA = "gpustack_runner"
 LATE_IMPORTS = (
     "moorage.adapters.docker.containers",
     "moorage.adapters.hosts.processes",
@@ -21,9 +23,13 @@ LATE_IMPORTS = (
     "prefect.utilities.visualization",
     "anyio._backends._asyncio",
     "fastapi",
-    "gpustack_runner",
+    EXTRA,
 )
-"""Modules that flows import once they need them."""
+
+
+def late_imports() -> list[str]:
+    """Modules that flows import once they need them; of an extra only where it is installed."""
+    return [name for name in LATE_IMPORTS if name != EXTRA or find_spec(name)]
 
 
 def fork_runs(modules: Iterable[str]) -> None:
@@ -32,6 +38,6 @@ def fork_runs(modules: Iterable[str]) -> None:
     Prefect has no setting for it: its engine asks `multiprocessing` for a context, here for ours.
     """
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([*modules, *LATE_IMPORTS])
+    context.set_forkserver_preload([*modules, *late_imports()])
     forkserver.ensure_running()
     flow_engine.multiprocessing = SimpleNamespace(get_context=lambda _: context)  # type: ignore[attr-defined,assignment]

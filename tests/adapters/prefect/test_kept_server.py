@@ -95,7 +95,7 @@ def test_where_it_cannot_start_its_last_line_says_why(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PREFECT_API_DATABASE_CONNECTION_URL", "nonsense://")
-    with pytest.raises(Exception, match="did not start: .*nonsense"):
+    with pytest.raises(Exception, match=r"did not start: .*nonsense"):
         kept_server(home, 3600)
     assert "nonsense" in (home / "api" / "log").read_text()
     assert running_server(home) is None
