@@ -82,8 +82,9 @@ class Bench:
             time.sleep(0.1)
 
     def stop(self) -> None:
-        """End both."""
-        self._moorage("server", "stop", env=self.kept)
+        """End what commands have started."""
+        for environment in (self.kept, self.served):
+            self._moorage("server", "stop", env=environment)
 
     def round(self) -> dict[str, float]:
         """Each variant once, in seconds."""
