@@ -150,7 +150,7 @@ def test_what_needs_lines_and_other_scripts_may_have_them(content: dict[str, Any
         ("engine.application.args.deep", {"engine": {"application": {"args": {"deep": 0}}}}),
     ],
 )
-def test_a_number_that_nothing_can_be_counted_with_is_wrong_its_field(
+def test_a_number_that_nothing_can_be_counted_with_is_refused_at_its_field(
     path: str, content: dict[str, Any], number: float
 ) -> None:
     filled = _with(content, number)
