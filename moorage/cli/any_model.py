@@ -9,8 +9,9 @@ from moorage.adapters.files.pretrained import CONFIG
 from moorage.adapters.files.specs import load_spec, validated_request
 from moorage.cli.completion import specs
 from moorage.cli.options import DEPLOYMENTS, ENDINGS, existing, is_file, is_folder
+from moorage.models.files import GGUF, WEIGHT_FAMILIES
 from moorage.spec import ModelSpec
-from moorage.spec.one_shot import SCHEMES, source_spec
+from moorage.spec.one_shot import LOCAL, SCHEMES, source_spec
 
 AnyModel = Annotated[
     str,
@@ -20,8 +21,6 @@ AnyModel = Annotated[
         autocompletion=specs,
     ),
 ]
-
-LOCAL, GGUF_ENDING = "file://", ".gguf"
 
 
 def spec_or_source(model: str) -> tuple[ModelSpec, Path]:
@@ -44,7 +43,11 @@ def source_named(model: str) -> str:
         return model
     path = Path(model.removeprefix(LOCAL)).expanduser()
     is_model = is_folder(path) and not _holds_specs(path)
-    if is_model or model.startswith(LOCAL) or (path.suffix == GGUF_ENDING and is_file(path)):
+    if (
+        is_model
+        or model.startswith(LOCAL)
+        or (path.suffix in WEIGHT_FAMILIES[GGUF] and is_file(path))
+    ):
         return f"{LOCAL}{path.resolve()}"
     on_hub = "/" in model and path.suffix not in ENDINGS and not is_folder(path.parent)
     return model if on_hub else ""

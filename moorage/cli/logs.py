@@ -7,12 +7,14 @@ from typing import Annotated
 import typer
 
 from moorage.adapters.hosts.runtime import runtime_for
+from moorage.adapters.secrets import learn_secrets
 from moorage.adapters.system.settings import Settings
 from moorage.cli.completion import models
 from moorage.cli.options import open_ledger, release_of
 from moorage.cli.output import err
 from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.common.printable import printable
+from moorage.engines.api_key import secrets_of
 from moorage.releases.release_row import ReleaseRow
 
 
@@ -30,9 +32,6 @@ def logs(
 ) -> None:
     """Print the engine's log, or the recorded last lines of a failed release."""
     row = release_of(open_ledger(), name)
-    from moorage.adapters.secrets import learn_secrets  # noqa: PLC0415  (`status` needs none)
-    from moorage.engines.api_key import secrets_of  # noqa: PLC0415  (as above)
-
     # Only secrets that are known can be taken out of its log.
     learn_secrets(secrets_of(row.release.plan if row.release else None))
     shown = _log_text(row, tail, container)

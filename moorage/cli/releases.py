@@ -16,6 +16,7 @@ from moorage.cli.options import (
     open_ledger,
     record_of,
     releases_of,
+    require_model,
 )
 from moorage.cli.output import dump, say, show_document
 from moorage.cli.records import show_deployment, show_record
@@ -59,7 +60,7 @@ def rollback(
 ) -> None:
     """Deploy an earlier release again, with the same revision, image and plan."""
     TypeAdapter(Name).validate_python(name)
-    releases_of(open_ledger(), name)
+    require_model(name)
     if dry_run:
         planned = call_dry_run("plan_rollback", name, to, fleet_of(fleet), as_json=as_json)
         return _show_dry_run(planned, as_json=as_json)

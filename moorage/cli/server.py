@@ -71,5 +71,9 @@ def stop(as_json: AsJson = False) -> None:
         raise Failure(Cause.BAD_SETTING, detail, suggestion="It ends with `moorage serve`.")
     stop_fork_server(home)
     content = {"stopped": found.url if found else None, "forking_pid": forking or None}
-    names = [found.url] if found else [f"process {forking}, which forked commands"] * bool(forking)
-    print_answer(content, f"ended {names[0]}" if names else "No server runs.", as_json=as_json)
+    text = "No server runs."
+    if found:
+        text = f"ended {found.url}"
+    elif forking:
+        text = f"ended process {forking}, which forked commands"
+    print_answer(content, text, as_json=as_json)

@@ -5,8 +5,8 @@ from typing import Any
 
 from moorage.spec.patterns import AUTO_FILES
 
-HUB = "hf://"
-SCHEMES = (HUB, "s3://", "file://")
+HUB, LOCAL = "hf://", "file://"
+SCHEMES = (HUB, "s3://", LOCAL)
 REPOSITORY = re.compile(r"(?:hf://)?(?P<repo>[\w.-]+/[\w.-]+)(?::(?P<files>[\w.*-]+))?")
 """`org/repo`, and which of its quantizations: `org/repo:Q4_K_M`."""
 

@@ -21,7 +21,6 @@ LOAD_SECONDS, RATE_SECONDS = 1.0, 0.4
 MOST_LOAD = 2 * MIB
 """Bytes of an answer; all are read at the same time."""
 
-
 NO_TOKENS = "its metrics name no generated tokens"
 
 

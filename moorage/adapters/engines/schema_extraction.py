@@ -5,6 +5,7 @@ import subprocess
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from pydantic import ValidationError
 
@@ -38,7 +39,7 @@ def schema_of_image(engine: EngineName, image: str) -> tuple[Schema, tuple[str, 
         Failure: `BAD_SETTING` for an engine that cannot be asked, `IMAGE_MISSING`,
             `RUNTIME_UNAVAILABLE`, or `LAUNCH_REFUSED` with its output.
     """
-    ask = _question(engine)
+    question = _question(engine)
     known = DockerImages("local").find(image)
     if known is None:
         raise Failure(
@@ -47,7 +48,7 @@ def schema_of_image(engine: EngineName, image: str) -> tuple[Schema, tuple[str, 
             suggestion=f"Pull it first: `docker pull {image}`.",
         )
     run = partial(DockerRuntime("local").output_of, image)
-    schema = _parse(ask(run, PROGRAMS_IN_IMAGES[engine]), image)
+    schema = _parse(question.ask(run, question.program), image)
     return schema, (*known.digests, known.identity)
 
 
@@ -58,14 +59,14 @@ def schema_of_installed(engine: EngineName) -> Schema:
         Failure: `BAD_SETTING` for an engine that cannot be asked, `PROGRAM_MISSING`, or
             `LAUNCH_REFUSED` with what it says.
     """
-    ask = _question(engine)
+    question = _question(engine)
     program = installed_program(ENGINES[engine])
     if program is None:
         missing = ENGINES[engine].program
         raise Failure(Cause.PROGRAM_MISSING, f"{missing} is not installed on this machine")
-    is_module = PROGRAMS_IN_IMAGES[engine] == PYTHON
+    is_module = question.program == PYTHON
     asked = _python_of(Path(program.path)) if is_module else program.path
-    return _parse(ask(partial(_output_here, program.path), asked), program.path)
+    return _parse(question.ask(partial(_output_here, program.path), asked), program.path)
 
 
 def _vllm(run: Run, python: str) -> str:
@@ -85,17 +86,26 @@ def _llama_server(run: Run, program: str) -> str:
         raise Failure(Cause.LAUNCH_REFUSED, f"{program}: no help text: {error}") from error
 
 
-QUESTIONS: dict[EngineName, Callable[[Run, str], str]] = {
-    EngineName.VLLM: _vllm,
-    EngineName.LLAMA_CPP: _llama_server,
-}
-"""How engines are asked, with the program that answers."""
+class Question(NamedTuple):
+    """How an engine is asked for its arguments.
+
+    Attributes:
+        program: What answers in an image.
+        ask: Asks a program, and returns its schema as JSON.
+    """
+
+    program: str
+    ask: Callable[[Run, str], str]
+
 
 PYTHON = "python3"
-PROGRAMS_IN_IMAGES = {EngineName.VLLM: PYTHON, EngineName.LLAMA_CPP: PROGRAM_IN_IMAGE}
+QUESTIONS = {
+    EngineName.VLLM: Question(PYTHON, _vllm),
+    EngineName.LLAMA_CPP: Question(PROGRAM_IN_IMAGE, _llama_server),
+}
 
 
-def _question(engine: EngineName) -> Callable[[Run, str], str]:
+def _question(engine: EngineName) -> Question:
     if found := QUESTIONS.get(engine):
         return found
     raise Failure(

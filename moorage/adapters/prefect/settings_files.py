@@ -31,12 +31,9 @@ def may_know_a_server(folder: Path, environment: Mapping[str, str]) -> bool:
 
 def settings_in_files(folder: Path, environment: Mapping[str, str]) -> FileSettings:
     """What files tell Prefect, for a command in this folder with these variables."""
-    profiles = Path(environment.get("PREFECT_PROFILES_PATH") or _home(environment, "profiles.toml"))
+    home = Path(environment.get("PREFECT_HOME") or "~/.prefect").expanduser()
+    profiles = Path(environment.get("PREFECT_PROFILES_PATH") or home / "profiles.toml")
     return tuple(_settings(path) for path in (*(folder / name for name in FILES), profiles))
-
-
-def _home(environment: Mapping[str, str], name: str) -> Path:
-    return Path(environment.get("PREFECT_HOME") or "~/.prefect").expanduser() / name
 
 
 def _settings(path: Path) -> str | None:
