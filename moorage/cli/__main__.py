@@ -3,10 +3,15 @@
 import io
 import os
 import sys
+import time
+from collections.abc import Mapping
 
 from moorage.adapters.system.garbage import look_for_garbage_rarely
 from moorage.cli import silently_interrupted
-from moorage.cli.forked import run_forked
+from moorage.cli.forked import SERVICES, run_forked
+
+SLOW_SECONDS = 0.5
+"""A person waits for a command that computes longer than this."""
 
 
 def main() -> None:
@@ -27,7 +32,21 @@ def run_here() -> None:
     with silently_interrupted():
         from moorage.cli.app import app  # noqa: PLC0415
 
-    app(prog_name="moorage")
+    environment = dict(os.environ)
+    try:
+        app(prog_name="moorage")
+    finally:
+        _have_slow_ones_forked(environment)
+
+
+def _have_slow_ones_forked(environment: Mapping[str, str]) -> None:
+    """Have later commands forked where a person had to wait for this one, on a terminal."""
+    if {"server", *SERVICES}.intersection(sys.argv):
+        return
+    if time.process_time() > SLOW_SECONDS and os.isatty(1):
+        from moorage.cli.fork_server import fork_later_commands  # noqa: PLC0415  (takes long)
+
+        fork_later_commands(environment, without_server=True)
 
 
 if __name__ == "__main__":

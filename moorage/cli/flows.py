@@ -8,7 +8,7 @@ import os
 import signal
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -18,7 +18,7 @@ from moorage.adapters.prefect.home_server import CLIENT_DEFAULTS, kept_server, r
 from moorage.adapters.prefect.new_database import provide_database
 from moorage.adapters.prefect.settings_files import may_know_a_server
 from moorage.adapters.system.settings import Settings
-from moorage.cli.fork_server import start_fork_server
+from moorage.cli.fork_server import fork_later_commands
 from moorage.cli.interruption import cancelled_by_sigterm, nothing_begun
 from moorage.cli.output import LostApi, err
 from moorage.cli.step_printer import StepPrinter
@@ -95,19 +95,15 @@ def run_flow(
 
 @contextmanager
 def _later_ones_forked(environment: Mapping[str, str], *, elsewhere: bool) -> Iterator[None]:
-    """Have later commands with these variables forked, where a server of this home runs.
+    """Have later commands with these variables forked, where flows run on a server that lasts.
 
     Args:
-        elsewhere: Whether flows run on another server, which lasts too.
+        elsewhere: Whether that is not the one of this home.
     """
     try:
         yield
     finally:
-        settings = Settings()
-        if settings.forked:
-            with suppress(OSError, Failure):  # it only makes them faster
-                idle_seconds = settings.server_idle_seconds if elsewhere else None
-                start_fork_server(settings.root, environment, idle_seconds)
+        fork_later_commands(environment, without_server=elsewhere)
 
 
 @contextmanager

@@ -2,8 +2,9 @@
 
     python -m moorage.cli.fork_server HOME PID LOCK IDLE_SECONDS
 
-A command that ran a flow on a lasting Prefect server starts it at its end. It ends with the server
-of this home, or, where flows run on another one, once nobody has used it for a while. It listens in
+A command that ran a flow on a lasting Prefect server starts it at its end, and so does a slow one
+on a terminal. It ends with the server of this home, or, where there is none, once nobody has used
+it for a while. It listens in
 the home's private folder, to processes of its own user in the same surroundings. One that finds
 other code than it has imported ends at once. Each fork imports the command itself, which looks at
 the terminal meanwhile.
@@ -30,9 +31,11 @@ from moorage.adapters.files.pretrained import import_transformers
 from moorage.adapters.files.safe_files import open_private, provide_private_folder
 from moorage.adapters.prefect.home_server import CLIENT_DEFAULTS, running_server
 from moorage.adapters.system.garbage import look_for_garbage_rarely
+from moorage.adapters.system.settings import Settings
 from moorage.adapters.system.surroundings import surroundings
 from moorage.cli.forked import FOLDER, SOCKET
 from moorage.cli.forked_command import EarlySettings, become, leave, prepare_to_fork
+from moorage.common.failures import Failure
 
 MODULES = (
     *("flows.apply_models", "flows.deploy_model", "flows.dry_run", "flows.redeploy_models"),
@@ -45,7 +48,7 @@ MODULES = (
 OURS = [Path(__file__).parents[2] / name for name in ("moorage", "flows", "tasks")]
 LOCK, LOG = "commands.lock", "commands.log"
 NOBODY = 0
-"""No process of this home: flows run on a server elsewhere."""
+"""No process of this home: no flow has run yet, or flows run on a server elsewhere."""
 
 LOCK_SECONDS, POLL_SECONDS = 1.0, 0.01
 SETTLED_SECONDS = 60.0
@@ -55,16 +58,28 @@ CREDENTIALS = struct.Struct("3i")
 """What Linux says of the other end of a socket: process, user, group."""
 
 
+def fork_later_commands(environment: Mapping[str, str], *, without_server: bool) -> None:
+    """Have later commands with these variables forked, unless the settings say otherwise.
+
+    Args:
+        without_server: Even where no server of this home runs.
+    """
+    settings = Settings()
+    if settings.forked and settings.server == "kept":
+        with contextlib.suppress(OSError, Failure):  # it only makes them faster
+            idle_seconds = settings.server_idle_seconds if without_server else None
+            start_fork_server(settings.root, environment, idle_seconds)
+
+
 def start_fork_server(
     home: Path, environment: Mapping[str, str], idle_seconds: float | None
 ) -> None:
-    """Start the process for commands with these variables, unless it or no Prefect server runs.
+    """Start the process for commands with these variables, unless it runs.
 
     One that did not take the command of this process is replaced.
 
     Args:
-        idle_seconds: When it ends where flows run on a server that is not of this home; None = they
-            do not.
+        idle_seconds: When it ends where no server of this home runs; None = it is not started then.
 
     Raises:
         OSError: When it cannot be started.

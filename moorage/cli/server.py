@@ -29,7 +29,7 @@ def status(as_json: AsJson = False) -> None:
     if found is None:
         text = "No server runs. The next command that changes something starts one."
         if forking:
-            text = "No server of this home runs: flows run on another one."
+            text = "No server of this home runs."
         none = {"running": False, "forking_pid": forking or None}
         return print_answer(none, text + forked, as_json=as_json)
     begun = datetime.fromtimestamp(psutil.Process(found.process.pid).create_time(), UTC)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import pty
 import resource
 import signal
 import subprocess
@@ -265,6 +266,37 @@ def test_one_for_a_server_elsewhere_ends_when_nobody_comes(tmp_path: Path) -> No
         assert not forked.is_running()
     finally:
         home.close()
+
+
+@pytest.mark.parametrize(
+    ("words", "on_terminal", "variables", "starts"),
+    [
+        (["engines"], True, {}, True),
+        (["engines"], False, {}, False),
+        (["--version"], True, {}, False),
+        (["server", "stop"], True, {}, False),
+        (["engines"], True, {"MOORAGE_FORKED": "0"}, False),
+        (["engines"], True, {"MOORAGE_SERVER": "temporary"}, False),
+    ],
+)
+def test_a_slow_command_on_a_terminal_has_later_ones_forked(
+    tmp_path: Path, words: list[str], on_terminal: bool, variables: dict[str, str], starts: bool
+) -> None:
+    own = {"MOORAGE_HOME": str(tmp_path), "MOORAGE_FORKED": "1", "MOORAGE_SERVER": "kept"}
+    terminal, theirs = pty.openpty()
+    try:
+        subprocess.run(
+            [sys.executable, "-m", "moorage.cli", *words],
+            env={**os.environ, **own, **variables},
+            stdout=theirs if on_terminal else subprocess.PIPE,
+            check=True,
+        )
+        assert bool(fork_server_process(tmp_path)) == starts
+    finally:
+        stop_fork_server(tmp_path)
+        os.close(theirs)
+        os.close(terminal)
+    until(lambda: not fork_server_process(tmp_path))
 
 
 def test_it_needs_nothing_but_what_every_installation_has() -> None:
