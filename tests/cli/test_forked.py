@@ -36,10 +36,6 @@ SPEC = "name: tiny\nsource: file://nowhere\n"
 IMPORT = "typer"
 """What a command imports that is not forked."""
 
-
-OF_EXTRAS = ("boto3", "gguf", "gpustack_runner", "opentelemetry.sdk", "ray", "transformers")
-"""Packages that not every installation has."""
-
 WITHOUT_IMPORTS = """
 import sys
 from moorage.cli import fork_server
@@ -297,16 +293,6 @@ def test_a_slow_command_on_a_terminal_has_later_ones_forked(
         os.close(theirs)
         os.close(terminal)
     until(lambda: not fork_server_process(tmp_path))
-
-
-def test_it_needs_nothing_but_what_every_installation_has() -> None:
-    program = f"""
-import sys
-sys.modules.update(dict.fromkeys({OF_EXTRAS}))
-from moorage.cli import fork_server
-fork_server._import_all()
-"""
-    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_one_whose_code_has_changed_since_ends(tmp_path: Path) -> None:
