@@ -1,4 +1,4 @@
-"""Write the schema of Prefect's database, as the migrations of the installed version make it.
+"""Write a new database of Prefect's server, as the installed version makes it.
 
 python scripts/make_prefect_schema.py
 """
@@ -12,14 +12,33 @@ from pathlib import Path
 
 from moorage.adapters.prefect import new_database
 
+COMPLETE = """
+import asyncio
+from prefect.server.database import provide_database_interface
+from prefect.server.models.block_registration import run_block_auto_registration
+
+async def main():
+    database = provide_database_interface()
+    await database.create_db()
+    async with await database.session() as session:
+        await run_block_auto_registration(session=session)
+
+asyncio.run(main())
+"""
+"""What a server does at its start."""
+
+
+def make_database(folder: Path) -> None:
+    """Have Prefect make the database of a home."""
+    # Lists of capabilities are written in the order of sets.
+    own = {"PREFECT_HOME": str(folder), "PREFECT_LOGGING_LEVEL": "ERROR", "PYTHONHASHSEED": "0"}
+    subprocess.run([sys.executable, "-c", COMPLETE], env={**os.environ, **own}, check=True)
+
 
 def main() -> None:
-    """Migrate an empty database, and write what came of it."""
+    """Write what Prefect makes of an empty database."""
     with tempfile.TemporaryDirectory() as folder:
-        upgrade = ["-m", "prefect", "server", "database", "upgrade", "--yes"]
-        subprocess.run(
-            [sys.executable, *upgrade], env={**os.environ, "PREFECT_HOME": folder}, check=True
-        )
+        make_database(Path(folder))
         schema = new_database.schema_of(Path(folder, "prefect.db"))
     target = Path(new_database.__file__).with_name(f"prefect-{version('prefect')}.sql")
     for old in target.parent.glob("prefect-*.sql"):

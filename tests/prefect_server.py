@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import random
 import secrets
-import shutil
 import signal
 import socket
 import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -32,17 +27,10 @@ from prefect.settings import (
 )
 
 from moorage.adapters.prefect.home_server import QUIET
+from moorage.adapters.prefect.new_database import provide_database
 from tests.fork_server import PREFECT_SERVER, ForkedProcess, server_for
 from tests.one_authority import one_authority
 from tests.waiting import until
-
-SERVER_SETTINGS = {
-    **QUIET,
-    # Else each state of each task run is a transaction of its own: half of what a deploy costs it.
-    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "100",
-    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL": "1",
-}
-"""Settings of every server that a test starts."""
 
 NO_EVENTS = {
     "PREFECT_SERVER_SERVICES_EVENT_PERSISTER_ENABLED": "false",
@@ -180,12 +168,12 @@ class StartedServer(PrefectServer):
         port = free_port()
         super().__init__(
             {
-                "PREFECT_HOME": str(prepared_home(folder)),
+                **prepared_home(folder),
                 "MOORAGE_HOME": str(folder / "moorage"),
                 "PREFECT_API_URL": f"http://127.0.0.1:{port}/api",
                 "PREFECT_API_AUTH_STRING": f"tests:{secrets.token_urlsafe(24)}",
                 "PREFECT_API_SSL_CERT_FILE": str(one_authority(folder)),
-                **SERVER_SETTINGS,
+                **QUIET,
                 "PREFECT_CLI_PROMPT": "false",
             }
         )
@@ -273,32 +261,10 @@ def begin_server(port: int, environment: Mapping[str, str]) -> ForkedProcess:
     return server_for(environment).begin(words, environment, program=PREFECT_SERVER)
 
 
-def prepared_home(folder: Path) -> Path:
-    """A home of Prefect in a folder, with a database in which all migrations are done.
-
-    They cost more than the rest of a server's start, so all tests of a machine share one run of
-    them. A server still does what a copy lacks.
-    """
-    home = Path.home() / ".cache" / "moorage" / f"prefect-{version('prefect')}"
-    home.parent.mkdir(parents=True, exist_ok=True)
-    with Path(home.parent, "prefect.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not home.exists():
-            with tempfile.TemporaryDirectory(dir=home.parent) as unfinished:
-                _migrate(Path(unfinished, "home")).rename(home)
-    return Path(shutil.copytree(home, folder / "prefect"))
-
-
-def _migrate(home: Path) -> Path:
-    """Have Prefect make its database in a home."""
-    home.mkdir()
-    subprocess.run(
-        [sys.executable, "-m", "prefect", "server", "database", "upgrade", "--yes"],
-        env={**os.environ, "PREFECT_HOME": str(home)},
-        check=True,
-        capture_output=True,
-    )
-    return home
+def prepared_home(folder: Path) -> dict[str, str]:
+    """Variables for a new home of Prefect in a folder, with the database that commands give it."""
+    home = {"PREFECT_HOME": str(folder / "prefect")}
+    return {**home, **provide_database(home)}
 
 
 def free_port() -> int:

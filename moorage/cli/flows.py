@@ -200,6 +200,7 @@ def _prepare_prefect() -> None:
         parents=True, exist_ok=True
     )
     if not os.environ.get("PREFECT_API_URL"):
-        provide_database()
+        for name, value in provide_database().items():
+            os.environ.setdefault(name, value)
     # It complains about events that it still sends when a command ends; they do arrive.
     logging.getLogger("EventsWorker").setLevel(logging.ERROR)

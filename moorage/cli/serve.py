@@ -158,13 +158,13 @@ def _print_address(url: str, login: str, *, is_new: bool) -> None:
 @contextmanager
 def _own_server(host: str, port: int, login: str) -> Iterator[str]:
     _require_free(host, port)
-    provide_database()
+    new = provide_database()
     names = [word for name in _names(host) for word in ("--name", name)]
     where = ["--host", host, "--port", str(port)]
     with_login = {home_server.SERVER_VARIABLE: login} if login else {}
     server = subprocess.Popen(
         [sys.executable, "-m", api_server.__name__, *where, *names],
-        env={"PREFECT_SERVER_ANALYTICS_ENABLED": "false", **os.environ, **with_login},
+        env={"PREFECT_SERVER_ANALYTICS_ENABLED": "false", **new, **os.environ, **with_login},
         stdout=subprocess.DEVNULL,
         # Ctrl-C is for us: the server stays until the runs have reported how they ended.
         start_new_session=True,

@@ -18,9 +18,9 @@ import pytest
 from sqlalchemy import create_engine, text
 from sqlalchemy.exc import OperationalError
 
+from moorage.adapters.prefect.home_server import QUIET
 from tests.fork_server import ForkedProcess
 from tests.prefect_server import (
-    SERVER_SETTINGS,
     PrefectApi,
     begin_server,
     free_port,
@@ -137,9 +137,9 @@ class Prefect(Server):
         port = free_port()
         url = f"http://127.0.0.1:{port}/api"
         self.environment = {
-            "PREFECT_HOME": str(prepared_home(folder)),
+            **prepared_home(folder),
             "PREFECT_API_URL": url,
-            **SERVER_SETTINGS,
+            **QUIET,
             "PREFECT_CLI_PROMPT": "false",
         }
         begin = partial(begin_server, port, {**os.environ, **self.environment})

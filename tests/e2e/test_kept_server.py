@@ -19,7 +19,6 @@ from moorage.cli.fork_server import fork_server_process
 from moorage.common.failures import ExitCode
 from tests.e2e.conftest import process_engine
 from tests.e2e.workplace import Workplace
-from tests.prefect_server import prepared_home
 from tests.waiting import PATIENCE_SECONDS, until
 
 SERVERS = {"moorage.adapters.prefect.api_server", "moorage.cli.fork_server"}
@@ -35,7 +34,7 @@ def alone(workplace: Workplace, tmp_path: Path) -> Iterator[Workplace]:
         for name, value in workplace.environment.items()
         if name not in ("PREFECT_API_URL", "PREFECT_API_AUTH_STRING")
     }
-    own = {"PREFECT_HOME": str(prepared_home(tmp_path)), "PREFECT_CLIENT_MAX_RETRIES": "0"}
+    own = {"PREFECT_HOME": str(tmp_path / "prefect"), "PREFECT_CLIENT_MAX_RETRIES": "0"}
     workplace.environment = {**variables, **own, "MOORAGE_SERVER": "kept", "MOORAGE_FORKED": "1"}
     yield workplace
     stop_server(workplace.home)

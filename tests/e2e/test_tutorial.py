@@ -11,7 +11,6 @@ import pytest
 from moorage.adapters.prefect.home_server import running_server, stop_server
 from tests.e2e.shell import outputs
 from tests.e2e.workplace import REPOSITORY, Workplace
-from tests.prefect_server import prepared_home
 
 pytestmark = [pytest.mark.process, pytest.mark.server]
 
@@ -34,7 +33,6 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workplace
     (tmp_path / "scripts").symlink_to(REPOSITORY / "scripts")
     place = Workplace(folder, folder / "models" / "tiny", {})
     (folder / "fleet.yaml").rename(folder / "deployments" / "fleet.yaml")
-    prepared_home(place.home)
     yield place
     stop_server(place.home)
     place.close()

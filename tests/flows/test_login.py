@@ -28,7 +28,7 @@ from playwright.sync_api import TimeoutError as NotShown
 from tests.e2e.workplace import REPOSITORY, Workplace
 from tests.flows.conftest import DEPLOYMENTS, Serving
 from tests.flows.ui.browser import WAIT_MS, chromium
-from tests.prefect_server import PrefectApi, free_port, prepared_home
+from tests.prefect_server import PrefectApi, free_port
 from tests.waiting import until
 
 pytestmark = [pytest.mark.server, pytest.mark.process]
@@ -90,7 +90,7 @@ def served(tiny_llama: Path) -> Iterator[Served]:
     folder = Path(tempfile.mkdtemp(prefix="moorage-login-"))
     folder.chmod(0o755)  # other users reach the home, as they do in most
     port = free_port()
-    own = {"PREFECT_HOME": str(prepared_home(folder)), "PREFECT_SERVER_API_PORT": str(port)}
+    own = {"PREFECT_HOME": str(folder / "prefect"), "PREFECT_SERVER_API_PORT": str(port)}
     unset = dict.fromkeys(
         ("PREFECT_API_URL", "PREFECT_API_AUTH_STRING", "PREFECT_SERVER_API_AUTH_STRING"), ""
     )

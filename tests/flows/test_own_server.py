@@ -15,7 +15,7 @@ from moorage.gateway.gateway import Gateway
 from tests.e2e.workplace import REPOSITORY, Workplace
 from tests.flows.conftest import Serving, own_workplace, without_empty
 from tests.flows.requests import ENGINE, NEVER_READY, Parameters, assert_undone, until_started
-from tests.prefect_server import PrefectApi, free_port, prepared_home
+from tests.prefect_server import PrefectApi, free_port
 from tests.waiting import until
 
 pytestmark = pytest.mark.server
@@ -27,7 +27,7 @@ def test_serve_brings_its_own_server_and_ends_everything_with_it(
     workplace: Workplace, parameters: Parameters, tmp_path: Path
 ) -> None:
     port = free_port()
-    own = {"PREFECT_SERVER_API_PORT": str(port), "PREFECT_HOME": str(prepared_home(tmp_path))}
+    own = {"PREFECT_SERVER_API_PORT": str(port), "PREFECT_HOME": str(tmp_path / "prefect")}
     workplace.ledger.gateways.put(Gateway(name="main", machine="elsewhere", epoch=1))
     with Serving(workplace, PREFECT_API_URL="", PREFECT_API_AUTH_STRING="", **own) as serving:
         login = (workplace.home / "api" / "login").read_text().strip()
@@ -99,7 +99,7 @@ print(run_flow(lambda: ask(return_state=True), 'flows.retire_model', as_json=Tru
 def test_the_temporary_server_of_a_command_asks_for_a_login_too(
     workplace: Workplace, tmp_path: Path
 ) -> None:
-    alone = {"PREFECT_HOME": str(prepared_home(tmp_path)), "PREFECT_API_URL": ""}
+    alone = {"PREFECT_HOME": str(tmp_path / "prefect"), "PREFECT_API_URL": ""}
     done = subprocess.run(
         [sys.executable, "-c", ANONYMOUS],
         env=without_empty({**workplace.environment, **alone}),

@@ -13,10 +13,11 @@ from shutil import rmtree
 import pytest
 
 from moorage.adapters.ledger import Ledger
+from moorage.adapters.prefect.home_server import QUIET
 from tests.e2e.conftest import lifecycle_program, tiny_llama
 from tests.e2e.workplace import REPOSITORY, Workplace
 from tests.policies import open_policy
-from tests.prefect_server import SERVER_SETTINGS, PrefectApi, end, free_port
+from tests.prefect_server import PrefectApi, end, free_port
 from tests.waiting import until
 
 __all__ = ["lifecycle_program", "tiny_llama"]
@@ -30,7 +31,7 @@ class Team:
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "team"
         self.port, self.postgres_port = free_port(), free_port()
-        self.environment = {"PREFECT_HOME": str(folder / "prefect"), **SERVER_SETTINGS}
+        self.environment = {"PREFECT_HOME": str(folder / "prefect"), **QUIET}
         policy = open_policy(folder / "policy.yaml")
         self.home = {"MOORAGE_HOME": str(folder / "home"), "MOORAGE_POLICY": str(policy)}
 

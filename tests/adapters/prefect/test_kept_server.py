@@ -39,7 +39,8 @@ print(kept_server(Path(sys.argv[1]), 3600).model_dump_json())
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A home whose Prefect database is made already; its server ends with the test."""
-    monkeypatch.setenv("PREFECT_HOME", str(prepared_home(tmp_path)))
+    for name, value in prepared_home(tmp_path).items():
+        monkeypatch.setenv(name, value)
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
     yield tmp_path / "home"
     stop_server(tmp_path / "home")
