@@ -13,8 +13,6 @@ import pytest
 from playwright.sync_api import Browser as Program
 from playwright.sync_api import Error, Locator, Page, Route, ViewportSize, sync_playwright
 
-from tests.e2e.workplace import REPOSITORY
-
 WAIT_MS = 60_000
 """How long a part of a page may take; it shares the machine with other tests."""
 
@@ -116,11 +114,10 @@ class Browser:
         return panel.inner_text()
 
     def picture(self, name: str, height: int = 1000) -> None:
-        """Keep a picture of the page for whoever wants to look at it."""
-        folder = Path(os.environ.get("MOORAGE_SCREENSHOTS", REPOSITORY / ".ci" / "screenshots"))
-        folder.mkdir(parents=True, exist_ok=True)
-        self.page.set_viewport_size({"width": 1400, "height": height})
-        self.page.screenshot(path=folder / f"{name}.png", full_page=True)
+        """Keep a picture of the page in `MOORAGE_SCREENSHOTS`, if somebody wants to look at it."""
+        if folder := os.environ.get("MOORAGE_SCREENSHOTS"):
+            self.page.set_viewport_size({"width": SIZE["width"], "height": height})
+            self.page.screenshot(path=Path(folder) / f"{name}.png", full_page=True)
 
     def _turned_to(self, path: str, shows: str) -> bool:
         """Go on to another path of the new UI, as its links do: loading a page takes seconds.
