@@ -58,8 +58,8 @@ def started(home: Path) -> str:
 
 
 def test_of_commands_that_begin_at_once_one_starts_it_and_all_use_it(home: Path) -> None:
-    with ThreadPoolExecutor(12) as pool:
-        answers = set(pool.map(started, [home] * 12))
+    with ThreadPoolExecutor(6) as pool:
+        answers = set(pool.map(started, [home] * 6))
     assert len(answers) == 1
     server = RunningServer.model_validate_json(answers.pop())
     assert running_server(home) == server == kept_server(home, 3600)
