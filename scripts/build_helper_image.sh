@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Build moorage/helper:1 without pulling any image: a small Debian with Python's standard library, as
-# the helper containers need it on hosts (`helper_image` of a fleet).
+# the helper containers need it on hosts (`helper_image` of a fleet). Other images stand on it.
 #
 #   scripts/build_helper_image.sh
 #
@@ -28,9 +28,10 @@ main() {
   echo "$tag built in $SECONDS s"
 }
 
-base_system() {
+base_system() { # libgomp1 and libnuma1 are vLLM's
+  # minbase leaves the standard library without .pyc files, and a container has nowhere to keep them.
   mmdebstrap --quiet --variant=minbase \
-    --include=python3-minimal,libpython3.11-stdlib,ca-certificates \
+    --include=python3-minimal,libpython3.11-stdlib,libgomp1,libnuma1,ca-certificates \
     --dpkgopt='path-exclude=/usr/share/doc/*' \
     --dpkgopt='path-exclude=/usr/share/man/*' \
     --dpkgopt='path-exclude=/usr/share/locale/*' \

@@ -28,7 +28,7 @@ main() {
   rm -rf "$context"
   mkdir -p "$context/site" "$context/app"
   packages | while read -r path; do cp -r "$path" "$context/site/"; done
-  # The base system has no C++ and no OpenMP; `ldd` shows the libraries with their paths.
+  # C++ and OpenMP of the base system may be older; `ldd` shows the libraries with their paths.
   ldd "$context"/site/xllamacpp/*.so | grep -o '/[^ ]*' | grep -E 'stdc|gomp|gcc_s' | sort -u | while read -r library; do
     install -D "$(readlink -f "$library")" "$context/lib/$(basename "$library")"
   done

