@@ -267,6 +267,15 @@ def test_one_for_a_server_elsewhere_ends_when_nobody_comes(tmp_path: Path) -> No
         home.close()
 
 
+def test_one_for_a_server_elsewhere_ends_when_its_home_is_gone(tmp_path: Path) -> None:
+    home = Home(tmp_path, "-c", WITHOUT_IMPORTS.format("None"), idle_seconds=1000)
+    try:
+        (tmp_path / "home").rename(tmp_path / "gone")
+        assert home.forking.wait(20) == 0
+    finally:
+        home.close()
+
+
 def test_it_needs_nothing_but_what_every_installation_has() -> None:
     program = f"""
 import sys

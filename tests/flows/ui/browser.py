@@ -26,6 +26,9 @@ TURN = """path => {
     dispatchEvent(new PopStateEvent("popstate", {state: history.state}))
 }"""
 
+LENGTH = """() => Math.max(
+    ...[...document.querySelectorAll("main, body, form, div")].map(part => part.scrollHeight))"""
+
 NEW_UI = "/v2/"
 BETWEEN = "/v2/concurrency-limits"
 """Shows nothing that a test waits for, so what is seen afterwards is new."""
@@ -114,6 +117,10 @@ class Browser:
         for text in shows:
             panel.get_by_text(text).first.wait_for()
         return panel.inner_text()
+
+    def length(self) -> int:
+        """Pixels from the top of the page to its end, in whatever part of it scrolls."""
+        return int(self.page.evaluate(LENGTH))
 
     def picture(self, name: str, height: int = 1000) -> None:
         """Keep a picture of the page for whoever wants to look at it."""
