@@ -177,7 +177,10 @@ def exit_on_failure(action: Callable[[], R], *, as_json: bool = False) -> R:
     except OSError as error:
         if error.errno == errno.EPIPE:
             raise  # the reader of the output has ended
-        leave(Failure(Cause.STORE_UNWRITABLE, str(error)), as_json=as_json)
+        from moorage.adapters.system.os_errors import CAUSES  # noqa: PLC0415  (only failures)
+
+        cause = CAUSES.get(error.errno or 0, Cause.STORE_UNWRITABLE)
+        leave(Failure(cause, str(error)), as_json=as_json)
     except (KeyboardInterrupt, asyncio.CancelledError):
         detail = "stopped by a signal; started work is undone"
         leave(Failure(Cause.INTERRUPTED, detail), as_json=as_json)

@@ -128,6 +128,7 @@ class Browser:
         folder.mkdir(parents=True, exist_ok=True)
         self.page.set_viewport_size({"width": 1400, "height": height})
         self.page.screenshot(path=folder / f"{name}.png", full_page=True)
+        self.page.set_viewport_size(SIZE)
 
     def _turned_to(self, path: str, shows: str) -> bool:
         """Go on to another path of the new UI, as its links do: loading a page takes seconds.

@@ -87,7 +87,7 @@ class TestForms:
     ) -> None:
         open_form(browser, served, "deploy-model/deploy", ui)
         assert browser.length() < LONGEST_FORM
-        for section, field in (("Placement", "RAM"), ("Fields", "Labels"), ("Restart", "Policy")):
+        for section, field in (("Placement", "RAM"), ("Fields", "Labels"), ("Restart", "Attempts")):
             assert f"{field} (Optional)" not in browser.labels()
             browser.page.get_by_text(section, exact=True).last.click()
             browser.page.get_by_text(f"{field} (Optional)", exact=True).first.wait_for()
