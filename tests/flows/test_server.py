@@ -54,7 +54,7 @@ class TestDeployed:
         assert "fleet" not in schema["properties"], "no form shows it"
         fleet = schema["patternProperties"]["^fleet$"]
         assert fleet == {"$ref": "#/definitions/Fleet"}, "and the API checks it"
-        assert deployed[name]["parameters"] == {"fleet": {}}
+        assert deployed[name]["parameters"] == {}
         for definition in MODELS | FLEET:
             assert schema["definitions"][definition]["additionalProperties"] is False
 
