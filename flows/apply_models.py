@@ -17,7 +17,7 @@ from moorage.adapters.system.threads import in_thread
 from moorage.inventory.fleet import Fleet
 from moorage.operations.history.desired import Applied
 from moorage.releases.requester import Claim
-from moorage.reports.form_schema import THIS_MACHINE, FleetParameter
+from moorage.reports.form_parameters import THIS_MACHINE, FleetParameter, SpecParameter
 from moorage.reports.operations_report import applied_document
 from moorage.spec import ModelSpec, Name
 from tasks.artifacts import show_markdown
@@ -34,7 +34,7 @@ Job = Callable[[], Awaitable[Applied]]
 @flow(name="apply-models", flow_run_name="apply {applied_from}", **NO_RESULT)
 @keep_result
 async def apply_models(
-    specs: list[ModelSpec],
+    specs: list[SpecParameter],
     fleet: FleetParameter = THIS_MACHINE,
     retire: list[Name] = [],  # noqa: B006
     applied_from: str = "",

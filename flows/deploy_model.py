@@ -29,8 +29,7 @@ from moorage.releases.release import Release
 from moorage.releases.release_row import ReleaseRow, replaceable
 from moorage.releases.requester import Claim
 from moorage.releases.states import ReleaseState
-from moorage.reports.form_schema import THIS_MACHINE, FleetParameter
-from moorage.spec import ModelSpec
+from moorage.reports.form_parameters import THIS_MACHINE, FleetParameter, SpecParameter
 from tasks.acceptance import acceptance, must_carry
 from tasks.compare import serving, sole_flow, superseded_since
 from tasks.image import image_drift, pull_image
@@ -70,7 +69,7 @@ PORT_ATTEMPTS = 3
 )
 @keep_result
 async def deploy_model(
-    spec: ModelSpec,
+    spec: SpecParameter,
     fleet: FleetParameter = THIS_MACHINE,
     force: bool = False,
     requested_by: Claim = "",

@@ -9,7 +9,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.engines.registry import ENGINES
 from moorage.operations.engine_installation import stand_in, way_on
 from moorage.releases.requester import Claim
-from moorage.reports.form_schema import THIS_MACHINE, FleetParameter
+from moorage.reports.form_parameters import THIS_MACHINE, FleetParameter
 from moorage.spec import EngineName, RuntimeName
 from tasks.installation import (
     host_named,

@@ -7,13 +7,12 @@ from flows.dry_run import plan_deploy
 from flows.flow_context import NO_RESULT, ending, flow_context, keep_result
 from moorage.adapters.prefect.task_runner import task_runner
 from moorage.releases.release import Release
-from moorage.reports.form_schema import THIS_MACHINE, FleetParameter
-from moorage.spec import ModelSpec
+from moorage.reports.form_parameters import THIS_MACHINE, FleetParameter, SpecParameter
 
 
 @flow(name="plan-model", flow_run_name="plan {spec.name}", **NO_RESULT, task_runner=task_runner())
 @keep_result
-async def plan_model(spec: ModelSpec, fleet: FleetParameter = THIS_MACHINE) -> State[Release]:
+async def plan_model(spec: SpecParameter, fleet: FleetParameter = THIS_MACHINE) -> State[Release]:
     """Say exactly what deploying a model would run now, and why. Nothing is claimed or started.
 
     Args:

@@ -24,7 +24,7 @@ from moorage.operations.reconcile.actions import Action, ActionKind, ActionOutco
 from moorage.operations.reconcile.cluster_state import ClusterState
 from moorage.operations.reconcile.decisions import decide
 from moorage.releases.requester import Claim
-from moorage.reports.form_schema import THIS_MACHINE, FleetParameter
+from moorage.reports.form_parameters import THIS_MACHINE, FleetParameter
 from moorage.reports.operations_report import (
     RECONCILE_COLUMNS,
     changing,

@@ -30,7 +30,7 @@ from moorage.operations.redeploy.intent import (
 )
 from moorage.operations.redeploy.selection import Selection, StopAt, WaveSize, is_over, meant, waves
 from moorage.releases.requester import Claim
-from moorage.reports.form_schema import THIS_MACHINE, FleetParameter
+from moorage.reports.form_parameters import THIS_MACHINE, FleetParameter
 from moorage.reports.operations_report import Links, Wave, redeployment_page
 from moorage.spec import OnDrift, slug
 from tasks.artifacts import LivePage

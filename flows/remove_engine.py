@@ -9,7 +9,7 @@ from moorage.adapters.system.threads import in_thread
 from moorage.engines.registry import ENGINES
 from moorage.operations.engine_installation import stand_in
 from moorage.releases.requester import Claim
-from moorage.reports.form_schema import THIS_MACHINE, FleetParameter
+from moorage.reports.form_parameters import THIS_MACHINE, FleetParameter
 from moorage.spec import EngineName, RuntimeName
 from tasks.installation import host_named, remove_installed
 from tasks.policy import require_allowed

@@ -10,7 +10,7 @@ from flows.flow_context import NO_RESULT, ending, flow_context, keep_result
 from moorage.adapters.prefect.task_runner import task_runner
 from moorage.releases.release import Release
 from moorage.releases.requester import Claim
-from moorage.reports.form_schema import THIS_MACHINE, FleetParameter
+from moorage.reports.form_parameters import THIS_MACHINE, FleetParameter
 from moorage.spec import Name
 from tasks.compare import sole_flow
 from tasks.policy import settled_fleet

@@ -9,7 +9,7 @@ from moorage.adapters.system.threads import in_thread
 from moorage.inventory.fleet import Fleet
 from moorage.releases.release_row import ReleaseRow
 from moorage.releases.requester import Claim
-from moorage.reports.form_schema import THIS_MACHINE, FleetParameter
+from moorage.reports.form_parameters import THIS_MACHINE, FleetParameter
 from moorage.spec import Name
 from tasks.compare import sole_flow
 from tasks.context import ledger

@@ -75,7 +75,7 @@ async def _have_again(image: Image, hosts: list[HostSnapshot], spec: ModelSpec) 
     except Failure as failure:
         if failure.cause != Cause.IMAGE_MISSING:
             raise
-        advice = "Deploy its spec anew: the rules of today choose an image for it."
+        advice = "Deploy its spec again: the rules of today choose an image for it."
         raise Failure(failure.cause, failure.detail, suggestion=advice) from None
     return image
 
@@ -132,7 +132,7 @@ async def image_drift(row: ReleaseRow, fleet: Fleet) -> str:
             note.say(f"{image.pinned}{'' if digest else ' (its registry does not answer)'}")
             return ""
         newer = image.model_copy(update={"digest": digest}).pinned
-        note.say(f"drift: {image.reference} stands for {digest} now, {row.id} runs {image.digest}")
+        note.say(f"drift: {image.reference} is now {digest}, {row.id} runs {image.digest}")
         return f"{image.reference} was moved since: set `engine.image: {newer}` to take it"
 
 

@@ -72,7 +72,7 @@ async def place(
         text = summary(placement)
         note.say(text)
         if placement.moved:
-            tell(f"placed anew: {placement.moved}")
+            tell(f"placed again: {placement.moved}")
         await _show(placed.spec, placement, f"Placement of {release}: {text}")
         return placed
 

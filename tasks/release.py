@@ -103,7 +103,7 @@ def announcement(release: Release) -> str:
     endpoints = ", ".join(workload.url for workload in release.serving)
     corrected = "".join(f"; second try: {one.summary}" for one in release.corrections)
     lost = release.downtime_seconds
-    gap = f"; nobody served for {human_seconds(lost)}" if lost else ""
+    gap = f"; {human_seconds(lost)} without service" if lost else ""
     return f"{release.id} serves {release.model} at {endpoints}{corrected}{gap}"
 
 

@@ -97,7 +97,7 @@ def _claim(row: ReleaseRow, release: Release, snapshot: FleetSnapshot) -> None:
             raise Refusal(Reason.TAKEN, "another program listens on its port")
     except Refusal as refusal:
         reason = move_reason(before, release.id, refusal)
-        advice = f"`moorage rollback {row.model} --to {row.id}` places it anew."
+        advice = f"`moorage rollback {row.model} --to {row.id}` places it again."
         raise Failure(Cause.NO_FIT, reason, suggestion=advice) from refusal
     ledger().claims.commit(
         row.id,
@@ -150,7 +150,7 @@ async def _wake_in_engines(row: ReleaseRow, release: Release) -> bool:
                 await verify(release.spec, release.profile, part, workloads, proven)
                 proven += workloads
     except Failure as failure:
-        tell(f"{failure}; its engines are started anew")
+        tell(f"{failure}; its engines are started again")
         return False
     return True
 

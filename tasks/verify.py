@@ -55,7 +55,7 @@ LOG_LINES = 5_000
 
 KILLED = 137
 BY_WHOM = (
-    "It was killed (SIGKILL), by a person, or by the kernel for want of RAM: not every runtime"
+    "It was killed (SIGKILL), by a person, or by the kernel because RAM ran out: not every runtime"
     " tells, but `dmesg` on the host does. Then raise `placement.ram`."
 )
 

@@ -93,7 +93,7 @@ def a_profile(**changes: Any) -> ModelProfile:
         "mode_origin": Origin.DERIVED,
         "context": 8192,
         "context_origin": Origin.DERIVED,
-        "context_reason": "the longest that the model's configuration stands for",
+        "context_reason": "the longest that the model's configuration allows",
         "layers": 32,
         "attention_heads": 32,
         "kv_heads": 8,

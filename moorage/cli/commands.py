@@ -98,6 +98,10 @@ class LazyCommand(TyperCommand):
 
 
 def _exit_on_failure(action: Callable[[], Any], context: Any) -> Any:
-    from moorage.cli.output import exit_on_failure  # noqa: PLC0415  (the list needs none of it)
+    from moorage.cli import output  # noqa: PLC0415  (the list needs none of it)
 
-    return exit_on_failure(action, as_json=bool(context.params.get("as_json")))
+    try:
+        return output.exit_on_failure(action, as_json=bool(context.params.get("as_json")))
+    except typer.BadParameter as error:
+        error.message = output.refused_argument(error.__cause__) or error.message
+        raise

@@ -3,11 +3,10 @@
     python -m moorage.cli.fork_server HOME PID LOCK IDLE_SECONDS
 
 A command that ran a flow on a lasting Prefect server starts it at its end, and so does a slow one
-on a terminal. It ends with the server of this home, or, where there is none, once nobody has used
-it for a while. It listens in
-the home's private folder, to processes of its own user in the same surroundings. One that finds
-other code than it has imported ends at once. Each fork imports the command itself, which looks at
-the terminal meanwhile.
+on a terminal. It ends with the server of this home, or, where there is none, with its home, or once
+nobody has used it for a while. It listens in the home's private folder, to processes of its own
+user in the same surroundings. One that finds other code than it has imported ends at once. Each
+fork imports the command itself, which looks at the terminal meanwhile.
 """
 
 import contextlib
@@ -49,6 +48,9 @@ OURS = [Path(__file__).parents[2] / name for name in ("moorage", "flows", "tasks
 LOCK, LOG = "commands.lock", "commands.log"
 NOBODY = 0
 """No process of this home: no flow has run yet, or flows run on a server elsewhere."""
+
+LOOK_SECONDS = 5.0
+"""How often it looks whether its home is there, where no process of the home ends it."""
 
 LOCK_SECONDS, POLL_SECONDS = 1.0, 0.01
 SETTLED_SECONDS = 60.0
@@ -174,7 +176,7 @@ class ForkServer:
         for number in filter(None, (ending, self._signals, self._listening.fileno())):
             self._events.register(number, select.EPOLLIN)
         while self._is_open or self._commands:
-            happened = self._events.poll(None if self._commands else idle_seconds)
+            happened = self._wait(None if self._commands else idle_seconds)
             if not happened:
                 self._close()
             for number, _ in happened:
@@ -189,6 +191,16 @@ class ForkServer:
                     self._reap()
                 else:
                     self._hang_up(number)
+
+    def _wait(self, seconds: float | None) -> list[tuple[int, int]]:
+        """What happens next; nothing after so long, or once the home is gone. None = for ever."""
+        if seconds is None:
+            return self._events.poll()
+        give_up = time.monotonic() + seconds
+        while (left := give_up - time.monotonic()) > 0 and self._address.exists():
+            if happened := self._events.poll(min(left, LOOK_SECONDS)):
+                return happened
+        return []
 
     @property
     def _is_open(self) -> bool:

@@ -1,9 +1,11 @@
 """Tables and text for people, JSON for programs. Failures have both, and an exit code."""
 
 import asyncio
+import difflib
 import errno
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import pairwise, zip_longest
@@ -175,7 +177,10 @@ def exit_on_failure(action: Callable[[], R], *, as_json: bool = False) -> R:
     except OSError as error:
         if error.errno == errno.EPIPE:
             raise  # the reader of the output has ended
-        leave(Failure(Cause.STORE_UNWRITABLE, str(error)), as_json=as_json)
+        from moorage.adapters.system.os_errors import CAUSES  # noqa: PLC0415  (only failures)
+
+        cause = CAUSES.get(error.errno or 0, Cause.STORE_UNWRITABLE)
+        leave(Failure(cause, str(error)), as_json=as_json)
     except (KeyboardInterrupt, asyncio.CancelledError):
         detail = "stopped by a signal; started work is undone"
         leave(Failure(Cause.INTERRUPTED, detail), as_json=as_json)
@@ -196,6 +201,21 @@ def leave(failure: Failure, *, as_json: bool, at_once: bool = False) -> NoReturn
         sys.stderr.flush()
         os._exit(code)
     raise SystemExit(code)
+
+
+def refused_argument(error: BaseException | None) -> str:
+    """What pydantic found as an argument of a command, and what is allowed; empty = it did not."""
+    if not isinstance(error, ValidationError):
+        return ""
+    from moorage.reports.problems import in_words  # noqa: PLC0415  (only failures need it)
+
+    first = error.errors(include_url=False)[0]
+    choices = re.findall("'([^']+)'", first["msg"].partition(" is not one of ")[2])
+    if not choices:
+        return in_words(first["msg"], repr(first["input"]))
+    close = difflib.get_close_matches(str(first["input"]), choices, 1)
+    hint = f" Did you mean '{close[0]}'?" if close else ""
+    return f"found {first['input']!r}; allowed: {', '.join(choices)}.{hint}"
 
 
 def _bad_setting(error: ValidationError) -> Failure:

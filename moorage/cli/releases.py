@@ -85,4 +85,4 @@ def _show_dry_run(outcome: FlowResult[Release], *, as_json: bool) -> None:
 
 def _show_move(release: Release) -> None:
     if release.placement and release.placement.moved:
-        say(f"placed anew: {release.placement.moved}", style="yellow")
+        say(f"placed again: {release.placement.moved}", style="yellow")

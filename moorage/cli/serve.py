@@ -18,7 +18,12 @@ from prefect.settings import get_current_settings
 
 import flows
 from flows.serving import deployments_of, serve_all
-from moorage.adapters.files.policy_file import PROJECT_FILE, load_policy, load_site_fleet
+from moorage.adapters.files.policy_file import (
+    POLICY_PATH,
+    PROJECT_FILE,
+    load_policy,
+    load_site_fleet,
+)
 from moorage.adapters.metrics.metrics_server import MetricsServer
 from moorage.adapters.prefect import api_login, api_server, home_server
 from moorage.adapters.prefect.new_database import provide_database
@@ -55,9 +60,9 @@ def serve_flows(
     # Whatever ends this process, the blocks below are left in order, and the server ends too.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: sys.exit(0))
-    project = project_file()
-    deployments = deployments_of(project)
-    _hand_on_policy(project.parent)
+    file = project_file()
+    deployments = deployments_of(file)
+    _hand_on_policy(served_folder(file))
     if metrics_port:
         _serve_metrics(metrics_port)
     if no_login:
@@ -92,10 +97,17 @@ def project_file() -> Path:
     )
 
 
-def _hand_on_policy(project: Path) -> None:
+def served_folder(project: Path) -> Path:
+    """Where the specs that are offered are: here if there are some, else beside prefect.yaml."""
+    has_specs = POLICY_PATH.parent.is_dir()
+    return Path.cwd() if has_specs else project.parent.absolute()
+
+
+def _hand_on_policy(folder: Path) -> None:
     """Have every run judged by the policy that counts here, wherever it is carried out."""
-    os.environ.setdefault("MOORAGE_PROJECT", str(project.absolute()))
+    os.environ.setdefault("MOORAGE_PROJECT", str(folder))
     settings = Settings()
+    say(f"specs of {settings.project}")
     policy = load_policy(settings)
     load_site_fleet(policy, settings)
     if policy.file:

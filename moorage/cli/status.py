@@ -198,9 +198,11 @@ def _seconds_since(moment: datetime) -> float:
 def _use(gateways: Sequence[Gateway], release: ReleaseOverview) -> Use:
     last = last_use(gateways, release.row.id)
     patience = keep_alive_seconds(release.keep_alive) if release.keep_alive else None
-    if last is None or patience is None:
+    if patience is None or not gateways or release.row.state != ReleaseState.RUNNING:
         return Use(last, None)
-    return Use(last, last + timedelta(seconds=patience))
+    # What nobody has asked yet falls asleep so long after it began to serve.
+    since = max(last, release.since) if last else release.since
+    return Use(last, since + timedelta(seconds=patience))
 
 
 def _details(line: Line) -> Iterator[str]:

@@ -43,6 +43,7 @@ class Idleness:
 
     def __init__(self) -> None:
         self._last: dict[str, tuple[float, int]] = {}
+        self._asked = set[str]()
         self._elsewhere: dict[str, float] = {}
         self._not_before: dict[str, float] = {}
 
@@ -51,18 +52,21 @@ class Idleness:
         before, self._last, self._elsewhere = self._last, {}, {}
         for one in loaded:
             since, total = before.get(one.release, (now, one.traffic.total))
-            used = one.traffic.active or one.traffic.total != total
+            used = bool(one.traffic.active or one.traffic.total != total)
+            if used:
+                self._asked.add(one.release)
             self._last[one.release] = (now if used else since, one.traffic.total)
             self._elsewhere[one.release] = now - one.elsewhere
+        self._asked &= self._last.keys()
+
+    def asked(self, now: float) -> dict[str, float]:
+        """Seconds since each release had a request through this gateway, of those that had one."""
+        return {release: now - self._last[release][0] for release in self._asked}
 
     def idle_seconds(self, release: str, now: float) -> float:
         """How long a release had no request through any gateway."""
-        own = self.own_idle_seconds(release, now)
+        own = now - self._last[release][0] if release in self._last else 0.0
         return min(own, now - self._elsewhere.get(release, now))
-
-    def own_idle_seconds(self, release: str, now: float) -> float:
-        """How long a release had no request through this gateway."""
-        return now - self._last[release][0] if release in self._last else 0.0
 
     def idle(self, loaded: Iterable[Loaded], now: float) -> list[Idle]:
         """The models that may be put to sleep to make room, the longest idle first."""

@@ -181,7 +181,7 @@ def _context(spec: ModelSpec, config: Config, warnings: list[str]) -> tuple[int,
     if longest:
         if scaled:
             warnings.append(f"context: {longest} tokens hold the model's yarn scaling; {scaled}")
-        return longest, Origin.DERIVED, "the longest that the model's configuration stands for"
+        return longest, Origin.DERIVED, "the longest that the model's configuration allows"
     assumed = context_length(config, CONTEXT_WHEN_UNKNOWN, rule) or CONTEXT_WHEN_UNKNOWN
     warnings.append(f"the configuration names no context length; {assumed} tokens are assumed")
     return assumed, Origin.DEFAULT, "the configuration names none"

@@ -36,7 +36,7 @@ def no_engine(name: EngineName) -> Failure:
     """Why a name is refused that stands for no engine in particular."""
     return Failure(
         Cause.BAD_SETTING,
-        f"engine: found {name}; it stands for no engine in particular",
+        f"engine: found {name}, which names no engine",
         suggestion="`moorage engines` lists them.",
     )
 

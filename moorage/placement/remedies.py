@@ -263,10 +263,14 @@ def _number(seats: Sequence[Seat]) -> int:
 
 
 def _with(view: HostView, kind: AcceleratorKind, number: int) -> HostView:
-    """The host with so many accelerators of one kind instead of its own, and nothing on it."""
-    one = Accelerator(
-        type=kind.type, index=0, name=kind.name, memory_total=kind.total, memory_free=kind.total
-    )
+    """The host with so many accelerators of one kind instead of its own, and nothing on it.
+
+    Its driver stays: one that is too old for the engine's image is too old for more of them.
+    """
+    there = view.host.first(kind.type)
+    driver = {"driver": there.driver, "runtime_version": there.runtime_version} if there else {}
+    sizes = {"memory_total": kind.total, "memory_free": kind.total}
+    one = Accelerator(type=kind.type, index=0, name=kind.name, **sizes, **driver)
     return _bare(view, (one.model_copy(update={"index": index}) for index in range(number)))
 
 

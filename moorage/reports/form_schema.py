@@ -1,83 +1,98 @@
 """The schema of a flow's parameters, shaped for the forms of the Prefect UI: few and plain inputs.
 
 A form draws each field of each section, and tabs where a field takes several kinds of value. Here
-an optional field has one kind, `auto` and sizes are texts, and a section that few people fill in is
-one field of JSON. A server accepts what it accepted before, and numbers as texts as well.
+an optional field has one kind, `auto` and sizes are texts, and a section is closed: its first tab
+draws nothing, and its second one the fields. Fields of a spec that few people need are in a section
+of the form alone, and the fleet is in none. A server accepts all of them where they belong as well,
+and numbers as texts.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any
-
-from pydantic import GetJsonSchemaHandler
-from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema
+from typing import Any
 
 from moorage.common.units import SIZE_PATTERN, exact_size
-from moorage.inventory.fleet import Fleet
 from moorage.operations.redeploy.selection import PATTERNS_IN_WORDS
 from moorage.reports.file_schema import IN_WORDS
 
-OPEN_SECTIONS = frozenset({"EngineSpec", "PlacementSpec"})
-"""Sections of a spec whose fields are drawn one by one."""
+Schema = dict[str, Any]
+
+USUAL = {
+    "ModelSpec": (
+        *("name", "source", "engine", "placement", "revision", "files"),
+        *("context", "replicas", "keep_alive", "secrets"),
+    )
+}
+"""Of a section: the fields that a form draws, in their order. The others are in `ADVANCED`."""
+
+ADVANCED = "advanced"
+"""The section of the form that holds the other fields."""
+
+SHORT_FORMS = {"Engine": "EngineName"}
+"""Sections, by their titles, that have a short form: a word that this definition allows."""
+
+CLOSED: Schema = {"title": "Default", "type": "object", "properties": {}, "maxProperties": 0}
+"""The tab of a section that is left as it is. Without `properties` it would be a field of JSON."""
 
 REFERENCE = "#/definitions/"
+NOT_DRAWN = "notDrawn"
 NUMBER = r"^[0-9]+$"
 
 WORDS = {**IN_WORDS, **PATTERNS_IN_WORDS, NUMBER: "a number"}
-
-Schema = dict[str, Any]
-
-
-class _OneField:
-    """Has a form take the fleet as JSON, instead of a field for each field of each host.
-
-    The pages look at `type` alone, and a validator at `then` too.
-    """
-
-    def __get_pydantic_json_schema__(
-        self, core: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
-        return {"type": "object", "if": True, "then": handler(core)}
-
-
-FleetParameter = Annotated[Fleet, _OneField()]
-"""The parameter `fleet` of flows."""
-
-THIS_MACHINE = Fleet()
-"""Its default: the hosts of the worker where the policy names them, else its machine."""
 
 
 def form_schema(schema: Schema) -> Schema:
     """A schema of parameters in the shape for forms; its definitions are those of the sections."""
     definitions = schema.get("definitions", {})
-    shaped = {name: _shaped_section(one, definitions) for name, one in definitions.items()}
+    shaped = {name: _shaped_section(name, definitions) for name in definitions}
     fields = {name: _plain(field) for name, field in schema.get("properties", {}).items()}
-    return {**schema, "properties": fields, "definitions": shaped}
+    # A form draws `properties`, and a validator takes these as well.
+    hidden = {name: {"$ref": one["$ref"]} for name, one in fields.items() if NOT_DRAWN in one}
+    drawn = {name: field for name, field in fields.items() if name not in hidden}
+    return _hiding(hidden, {**schema, "properties": drawn, "definitions": shaped})
 
 
-def _shaped_section(section: Schema, definitions: Mapping[str, Schema]) -> Schema:
-    fields = section.get("properties")
-    if fields is None:
+def _hiding(fields: Mapping[str, Schema], schema: Schema) -> Schema:
+    """A schema that accepts further fields, which a form does not draw."""
+    patterns = {f"^{name}$": field.get("then", field) for name, field in fields.items()}
+    return {**schema, "patternProperties": patterns} if patterns else schema
+
+
+def _shaped_section(name: str, definitions: Mapping[str, Schema]) -> Schema:
+    section = definitions[name]
+    if (fields := section.get("properties")) is None:
         return section
-    shaped = {name: _subsection(_plain(field), definitions) for name, field in fields.items()}
-    return {**section, "properties": shaped}
+    shaped = {name: _closed(_plain(field), definitions) for name, field in fields.items()}
+    if (usual := USUAL.get(name)) is None:
+        return {**section, "properties": shaped}
+    others = {field: shaped[field] for field in shaped if field not in usual}
+    drawn = {field: {**shaped[field], "position": at} for at, field in enumerate(usual)}
+    drawn[ADVANCED] = {**_advanced(others), "position": len(usual)}
+    return _hiding(others, {**section, "properties": drawn})
 
 
-def _subsection(field: Schema, definitions: Mapping[str, Schema]) -> Schema:
-    """A section whose fields have their own defaults, or one field of JSON where it is not drawn.
+def _advanced(fields: Mapping[str, Schema]) -> Schema:
+    text = {"description": f"Rarely needed: {', '.join(fields)}."}
+    inside = {"title": "Fields", "type": "object", "properties": fields, **text}
+    tabs = [{**CLOSED, **text}, {**inside, "additionalProperties": False}]
+    return {"title": "Advanced", "anyOf": tabs}
 
-    The pages look at `type` alone, and a validator at `then` too.
-    """
-    name = str(field.get("$ref", "")).removeprefix(REFERENCE)
-    inside = definitions.get(name, {}).get("properties")
-    if not inside:
+
+def _closed(field: Schema, definitions: Mapping[str, Schema]) -> Schema:
+    """A section as tabs: nothing, or its short form, and its fields; else the field as it is."""
+    reference = field.get("$ref", "")
+    section = definitions.get(reference.removeprefix(REFERENCE), {})
+    if not section.get("properties"):
         return field
-    if name in OPEN_SECTIONS:
-        return {word: value for word, value in field.items() if word != "default"}
-    kept: Schema = {word: field[word] for word in ("title", "position") if word in field}
-    text = f"{field.get('description', '')} As JSON, with the fields {', '.join(inside)}.".strip()
-    then = {"anyOf": [{"$ref": field["$ref"]}, {"type": "null"}]}
-    return {**kept, "description": text, "type": "object", "if": True, "then": then}
+    short = definitions.get(SHORT_FORMS.get(section["title"], ""))
+    first = {**short, "title": "Name", "default": short["enum"][0]} if short else CLOSED
+    # The pages draw the text of the tab that is open below that of the field.
+    text = {"description": field.get("description", section.get("description", ""))}
+    tabs = [{**first, **text}, {"$ref": reference, **text}]
+    closed = {"title": field["title"], "position": field["position"], "anyOf": tabs}
+    if "default" in field:
+        return closed
+    # Without a default it was none: a server then lets it be null, in place of the tabs it draws.
+    return {**closed, "type": "object", "if": True, "then": {"anyOf": [*tabs, {"type": "null"}]}}
 
 
 def _plain(field: Schema) -> Schema:

@@ -102,7 +102,7 @@ def check_environment(env: Mapping[str, str]) -> None:
     """Refuse variables that hold secrets or are not the user's to set, without showing values."""
     for name, value in env.items():
         if RESERVED.fullmatch(name):
-            raise ValueError(f"{name} is not to be set")
+            raise ValueError(f"{name} must not be set")
         if SECRET_NAME.search(name) and not NO_SECRET.fullmatch(value):
             raise _in_clear(name, f"secrets: {{{name}: NAME}}")
         _check_value(name, value)

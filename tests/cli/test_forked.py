@@ -295,6 +295,15 @@ def test_a_slow_command_on_a_terminal_has_later_ones_forked(
     until(lambda: not fork_server_process(tmp_path))
 
 
+def test_one_for_a_server_elsewhere_ends_when_its_home_is_gone(tmp_path: Path) -> None:
+    home = Home(tmp_path, "-c", WITHOUT_IMPORTS.format("None"), idle_seconds=1000)
+    try:
+        (tmp_path / "home").rename(tmp_path / "gone")
+        assert home.forking.wait(20) == 0
+    finally:
+        home.close()
+
+
 def test_one_whose_code_has_changed_since_ends(tmp_path: Path) -> None:
     changed = "setattr(fork_server, '_code', lambda: ())"
     home = Home(tmp_path, "-c", WITHOUT_IMPORTS.format(changed))

@@ -117,10 +117,27 @@ def test_status_tells_when_a_model_was_asked_last_and_when_it_sleeps(
     ledger.gateways.report_use("main", {release: asked})
     [row] = json.loads(run("status", "--json").stdout)
     assert datetime.fromisoformat(row["last_request"]) == asked
-    assert datetime.fromisoformat(row["sleeps_at"]) == asked + timedelta(hours=1)
+    serves = datetime.fromisoformat(row["since"])
+    assert datetime.fromisoformat(row["sleeps_at"]) == serves + timedelta(hours=1)
     shown = run("status").stdout
     assert "last request 10 min" in shown
     assert "sleeps in " in shown
+    later = serves + timedelta(seconds=30)
+    ledger.gateways.report_use("main", {release: later})
+    [row] = json.loads(run("status", "--json").stdout)
+    assert datetime.fromisoformat(row["sleeps_at"]) == later + timedelta(hours=1)
+
+
+def test_what_nobody_has_asked_has_no_last_request_and_still_falls_asleep(
+    run: Run, ledger: Ledger
+) -> None:
+    running(ledger, keep_alive="1h")
+    ledger.gateways.put(Gateway(name="main", machine="box"))
+    [row] = json.loads(run("status", "--json").stdout)
+    serves = datetime.fromisoformat(row["since"])
+    assert row["last_request"] is None
+    assert datetime.fromisoformat(row["sleeps_at"]) == serves + timedelta(hours=1)
+    assert "last request" not in run("status").stdout
 
 
 def test_the_load_of_an_engine_that_is_not_asked_is_a_dash_with_its_reason(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import closing
 from importlib.metadata import version
@@ -84,6 +85,21 @@ def test_a_model_of_the_hub_in_place_of_a_spec_is_told_how_to_get_one() -> None:
     assert (
         "`moorage init NAME Qwen/Qwen3-0.6B`" in refused("deploy", "Qwen/Qwen3-0.6B")["suggestion"]
     )
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("engines install vlm", "found 'vlm'; allowed: auto, vllm, .* Did you mean 'vllm'"),
+        ("run --engine vlm org/repo", "found 'vlm'; allowed: auto, vllm, .* Did you mean 'vllm'"),
+        ("serve --limit 0", "found '0'; allowed: at least 1"),
+        ("serve --port x", "found 'x'; allowed: a whole number"),
+    ],
+)
+def test_an_argument_is_refused_in_the_words_of_a_spec(words: str, told: str) -> None:
+    done = CliRunner().invoke(app, words.split())
+    assert done.exit_code == ExitCode.BAD_INPUT
+    assert re.search(told, " ".join(done.output.replace("│", "").split())), done.output
 
 
 def refused(*arguments: str) -> dict[str, Any]:

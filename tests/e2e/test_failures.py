@@ -22,7 +22,7 @@ HURRY = {"deadlines": {"load_seconds": 2, "warm_up_seconds": 2}}
     ("behaviour", "cause", "tells"),
     [
         ("die", "engine-unsupported-model", "FooForCausalLM"),
-        ("exit0", "engine-exited", "exit code 0"),
+        ("exit0", "engine-exited", "exited with code 0"),
         ("unhealthy", "load-timeout", "HTTP 503"),
         ("deaf", "load-timeout", "not listening within 2 s"),
         ("unlisted", "warm-up-timeout", "is not listed"),

@@ -170,7 +170,7 @@ def test_an_engine_that_died_is_shown_as_dead_though_it_ended_with_0(
         if process.name() == "vllm":
             process.terminate()  # it ends with 0, as vLLM does when its engine has died
     (dead,) = workplace.json("status")
-    assert dead["observed"] == "dead: the process has ended, exit code 0"
+    assert dead["observed"] == "dead: the process exited with code 0"
     workplace.run("retire", workplace.named("tiny"))
     assert workplace.is_clean()
 

@@ -62,7 +62,7 @@ def test_stop_first_is_obeyed_though_there_is_room_and_its_downtime_is_what_clie
     assert release["downtime_seconds"] == pytest.approx(gap, abs=TOLERANCE_SECONDS)
     assert release["downtime_seconds"] > 2
     assert release["replacement"] == f"{name}.v1 stops first: `replace.strategy` says so"
-    assert "nobody served for" in outcome["message"]
+    assert "without service" in outcome["message"]
     shown = workplace.run("show", name).stdout
     assert "Downtime" in shown
     assert "nobody served for" in workplace.run("diff", name).stdout

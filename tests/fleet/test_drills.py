@@ -123,7 +123,7 @@ def test_a_container_that_is_killed_while_the_engine_starts(
     spec = a_spec(place, lifecycle_image, "slow:120")
     code, output = ended(befalls(place, spec, starting(host), kill))
     assert code == 6, output
-    assert "exit code 137" in output
+    assert "code 137" in output
     deploys_again_and_leaves_nothing(place, equipped, lifecycle_image)
 
 

@@ -144,7 +144,7 @@ def test_a_model_is_deployed_seen_and_retired(
 @pytest.mark.parametrize(
     ("behaviour", "output"),
     # Podman 4.3 does not tell that it was the kernel, at least with the first version of cgroups.
-    [("die", "exit code 1"), ("oom", "for want of RAM")],
+    [("die", "exited with code 1"), ("oom", "because RAM ran out")],
 )
 def test_an_engine_that_ends_is_told_with_its_cause(
     place: Workplace, lifecycle_image: str, behaviour: str, output: str

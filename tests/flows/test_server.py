@@ -51,10 +51,10 @@ class TestDeployed:
         assert set(schema["definitions"]) == MODELS | FLEET | ENUMS
         assert schema["required"] == ["spec"]
         assert schema["properties"]["spec"]["$ref"] == "#/definitions/ModelSpec"
-        fleet = schema["properties"]["fleet"]
-        assert fleet["type"] == "object", "a form shows it as one field"
-        assert fleet["then"] == {"$ref": "#/definitions/Fleet"}, "and the API checks it"
-        assert deployed[name]["parameters"] == {"fleet": {}}
+        assert "fleet" not in schema["properties"], "no form shows it"
+        fleet = schema["patternProperties"]["^fleet$"]
+        assert fleet == {"$ref": "#/definitions/Fleet"}, "and the API checks it"
+        assert deployed[name]["parameters"] == {}
         for definition in MODELS | FLEET:
             assert schema["definitions"][definition]["additionalProperties"] is False
 

@@ -20,7 +20,7 @@ from ruamel.yaml import YAML
 
 from flows.serving import deployments_of
 from moorage.adapters.files.specs import load_spec
-from moorage.cli.serve import project_file
+from moorage.cli.serve import project_file, served_folder
 from moorage.spec import ModelSpec
 from tests.e2e.workplace import REPOSITORY
 
@@ -165,6 +165,15 @@ def test_the_file_of_this_folder_goes_before_that_of_the_checkout(
     assert project_file() == FILE
     (tmp_path / "prefect.yaml").touch()
     assert project_file() == tmp_path / "prefect.yaml"
+
+
+def test_a_folder_with_specs_offers_its_own_though_the_flows_are_those_of_the_checkout(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert served_folder(project_file()) == FILE.parent
+    (tmp_path / "deployments").mkdir()
+    assert (project_file(), served_folder(project_file())) == (FILE, tmp_path)
 
 
 def test_no_file_at_all_is_a_clear_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

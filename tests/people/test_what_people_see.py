@@ -57,7 +57,10 @@ def test_every_picture_on_the_page_is_taken() -> None:
     assert len(pictures) > 8
     for name in pictures:
         deployment = name.removeprefix("form-").rpartition("-")[0]
-        names = (f'picture("{name}"', f'("{name}", "', f'/{deployment}"', f'f"{name}-')
+        names = (
+            *(f'picture("{name}"', f'("{name}", "', f'/{deployment}"', f'f"{name}-'),
+            f'f"form-{deployment}{{',
+        )
         assert any(one in taken for one in names), name
 
 

@@ -41,6 +41,11 @@ def host(name: str, *free: int, total: int = 80, **changes: Any) -> HostSnapshot
     return a_host(name, accelerators=tuple(items), **changes)
 
 
+def with_driver(version: str, of: HostSnapshot) -> HostSnapshot:
+    items = (one.model_copy(update={"runtime_version": version}) for one in of.accelerators)
+    return of.model_copy(update={"accelerators": tuple(items)})
+
+
 def held(gib: int, release: str, name: str = "a", index: int = 0) -> Any:
     return a_claim(Resource.ACCELERATOR, gib * GIB, index, release=release, host=name)
 
@@ -199,8 +204,12 @@ def test_every_way_that_is_named_lets_all_replicas_fit(
         (model(70), [host("a", 80, unreachable="no route")]),
         (model(70), [a_host(accelerators=(an_accelerator(type="cann"),), runtimes=())]),
         (model(100, placement=on(["a:cuda:0"])), [host("a", 80)]),
+        (model(100), [with_driver("11.0", host("a", 80, 80))]),
     ],
-    ids=["no hosts", "on CPU", "no accelerators", "labels", "unreachable", "kind", "by hand"],
+    ids=[
+        *("no hosts", "on CPU", "no accelerators", "labels", "unreachable", "kind", "by hand"),
+        "driver",
+    ],
 )
 def test_no_way_is_named_where_none_is_known(request_: Request, hosts: list[HostSnapshot]) -> None:
     fleet = FleetSnapshot(hosts=tuple(hosts))

@@ -8,17 +8,24 @@ import pytest
 from jsonschema.validators import Draft202012Validator
 from prefect.utilities.callables import parameter_schema
 from prefect.utilities.schema_tools.validation import is_valid
+from pydantic import TypeAdapter
 
 from flows.deploy_model import deploy_model
-from moorage.reports.form_schema import OPEN_SECTIONS
+from moorage.reports.form_parameters import SpecParameter
+from moorage.reports.form_schema import ADVANCED, CLOSED
 from moorage.spec import ModelSpec
 
 SCHEMA: dict[str, Any] = parameter_schema(deploy_model).model_dump()
 SECTIONS = SCHEMA["definitions"]
 DRAWN = {
     f"{name}.{field}": content
-    for name in ("ModelSpec", *sorted(OPEN_SECTIONS))
+    for name in ("ModelSpec", "EngineSpec", "PlacementSpec")
     for field, content in SECTIONS[name]["properties"].items()
+} | {
+    f"advanced.{field}": content
+    for field, content in SECTIONS["ModelSpec"]["properties"][ADVANCED]["anyOf"][1][
+        "properties"
+    ].items()
 }
 """Fields that a form draws."""
 
@@ -42,16 +49,39 @@ def test_what_takes_a_text_and_a_number_starts_with_the_text() -> None:
     assert (shm["anyOf"][0]["type"], shm["default"]) == ("string", "10GiB")
 
 
-def test_few_sections_are_drawn_and_the_others_are_one_field() -> None:
-    drawn = {one["$ref"].rpartition("/")[2] for one in DRAWN.values() if "$ref" in one}
-    sections = {name for name in drawn if "properties" in SECTIONS[name]}
-    assert sections == OPEN_SECTIONS
-    assert not [
-        one for one in DRAWN.values() if "$ref" in one and isinstance(one.get("default"), dict)
-    ]
-    closed = DRAWN["EngineSpec.container"]
-    assert (closed["type"], "properties" in closed) == ("object", False)
-    assert "As JSON, with the fields user, " in closed["description"]
+def test_each_section_is_closed_until_its_tab_is_opened() -> None:
+    for name, field in DRAWN.items():
+        kinds = field.get("anyOf", [field])
+        if "properties" in SECTIONS.get(kinds[-1].get("$ref", "").rpartition("/")[2], {}):
+            first = {**kinds[0], "description": ""}
+            assert first == {**CLOSED, "description": ""} or first["enum"][0] == "auto", name
+            assert kinds[0]["description"] == kinds[-1]["description"] != "", name
+            assert "default" not in field, name
+
+
+def test_a_form_of_a_spec_draws_the_usual_fields_and_one_section_of_the_others() -> None:
+    spec = SECTIONS["ModelSpec"]
+    drawn = sorted(spec["properties"], key=lambda name: spec["properties"][name]["position"])
+    assert drawn[:4] == ["name", "source", "engine", "placement"]
+    assert drawn[-1] == ADVANCED
+    others = spec["properties"][ADVANCED]["anyOf"][1]["properties"]
+    assert {*drawn[:-1], *others} == set(ModelSpec.model_fields)
+    assert len(drawn) < 12
+
+
+def test_advanced_fields_of_a_form_are_fields_of_the_spec() -> None:
+    given = {**BASE, ADVANCED: {"port": "29720", "restart": {"policy": "never"}}}
+    assert is_valid({"spec": given}, SCHEMA)
+    spec = TypeAdapter(SpecParameter).validate_python(given)
+    assert (spec.port, spec.restart.policy) == (29720, "never")
+    assert spec == TypeAdapter(SpecParameter).validate_python(spec)
+
+
+def test_the_fleet_is_in_no_form_and_the_api_checks_it() -> None:
+    assert set(SCHEMA["properties"]) == {"spec", "force", "requested_by"}
+    assert is_valid({"spec": BASE, "fleet": {"hosts": [{"name": "a"}]}}, SCHEMA)
+    assert not is_valid({"spec": BASE, "fleet": {"hsts": []}}, SCHEMA)
+    assert not is_valid({"spec": BASE, "flet": {}}, SCHEMA)
 
 
 @pytest.mark.parametrize(
@@ -62,6 +92,7 @@ def test_few_sections_are_drawn_and_the_others_are_one_field() -> None:
         {"revision": None, "speculative": None, "schedule": None},
         {"placement": {"accelerators": "2", "ram": "3GiB", "hosts": "auto"}},
         {"placement": {"accelerators": ["local:cuda:0"], "ram": 4096}},
+        {"engine": "vllm", "placement": {}},
         {"memory": {"claim": "2GiB", "nccl": None}, "engine": {"container": {"cores": 2}}},
     ],
 )
@@ -76,7 +107,9 @@ def test_a_server_and_the_spec_accept_the_same(more: dict[str, Any]) -> None:
     [
         {"context": "long"},
         {"engine": {"container": {"cores": "many"}}},
+        {"engine": "vlm"},
         {"restart": {"polcy": "always"}},
+        {ADVANCED: {"restart": {"polcy": "always"}}},
         {"revision": ""},
     ],
 )

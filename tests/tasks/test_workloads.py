@@ -129,7 +129,7 @@ def test_a_container_that_listens_is_not_asked_anything(
 @pytest.mark.parametrize(
     ("runtime", "cause", "detail"),
     [
-        (Runtime(running=False), Cause.ENGINE_EXITED, "exit code 1"),
+        (Runtime(running=False), Cause.ENGINE_EXITED, "exited with code 1"),
         (
             Runtime(running=False, log="moorage-prepare: error: ray is not in the image"),
             Cause.PROGRAM_MISSING,

@@ -12,7 +12,7 @@ from docker.types import Mount
 from moorage.adapters.docker.client import daemon_failures
 from moorage.adapters.docker.helper import HelperJob, run_helper
 from moorage.adapters.sources.store import verify
-from moorage.adapters.system.os_errors import disk_failures
+from moorage.adapters.system.os_errors import disk_failures, unwritten
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import ContainerSpec
 from moorage.inventory.access import parse_access
@@ -50,7 +50,7 @@ def make_cache_folders(spec: ContainerSpec) -> None:
             if folder.stat().st_mode & ANYONE != mode:
                 folder.chmod(mode)
         except OSError as error:
-            raise Failure(Cause.STORE_UNWRITABLE, f"{path}: {error.strerror or error}") from error
+            raise unwritten(path, error) from error
 
 
 def has_caches(spec: ContainerSpec) -> bool:

@@ -9,6 +9,7 @@ from errno import EFBIG, EINVAL
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
+from moorage.adapters.system.os_errors import unwritten
 from moorage.common.failures import Cause, Failure
 from moorage.common.printable import short
 from moorage.common.strict_json import LIMITS, JsonError, JsonLimits, decode
@@ -158,7 +159,7 @@ def write_private(path: Path, text: str, *, over: bool) -> bool:
             Path(draft).unlink(missing_ok=True)
         return True
     except OSError as error:
-        raise Failure(Cause.STORE_UNWRITABLE, f"{path}: {error.strerror}") from None
+        raise unwritten(path, error) from None
 
 
 def provide_private_folder(path: Path) -> None:

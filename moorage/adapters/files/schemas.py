@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from moorage.common.failures import Cause, Failure
+from moorage.adapters.system.os_errors import unwritten
 from moorage.reports.field_reference import FILES
 from moorage.reports.file_schema import SCHEMAS, file_schema
 
@@ -19,4 +19,4 @@ def write_schemas(folder: Path) -> None:
         for file in FILES:
             (place / f"{file}.json").write_text(file_schema(file))
     except OSError as error:
-        raise Failure(Cause.STORE_UNWRITABLE, f"{place}: {error.strerror}") from error
+        raise unwritten(place, error) from error

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 from ruamel.yaml import YAML
 
 from moorage.adapters.files.safe_files import read_small
+from moorage.adapters.system.os_errors import unwritten
 from moorage.common.failures import Cause, Failure
 from moorage.common.strict_yaml import LARGEST_TEXT, YamlError, decode, places
 from moorage.inventory.fleet import Fleet
@@ -241,7 +242,7 @@ def write_new(path: Path, text: str) -> None:
         advice = f"Edit it, or choose another name; `moorage plan {path.stem}` shows what it means."
         raise Failure(Cause.BAD_SETTING, f"{path} exists", suggestion=advice) from None
     except OSError as error:
-        raise Failure(Cause.STORE_UNWRITABLE, f"{path}: {error.strerror}") from error
+        raise unwritten(path, error) from error
 
 
 def spec_text(spec: ModelSpec) -> str:

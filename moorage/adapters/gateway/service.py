@@ -68,7 +68,7 @@ class GatewayService:
         self._doorman = Doorman(self._sleepers.wake)
         self._doorman_server = DoormanServer(self._doorman, folder / DOORMAN_SOCKET)
         self._log = AccessLog(self._envoy.folder)
-        self._used: dict[str, datetime] = {}
+        self._used: dict[str, datetime] | None = None
         self._counted: LogPosition | None = None
         self._next_count = self._next_look = 0.0
         self._usage_counts = False
@@ -216,13 +216,15 @@ class GatewayService:
 
         What other gateways report is left out, or two of them would keep a model awake for ever.
         """
-        clock = datetime.now(UTC)
-        used = {
-            release: clock - timedelta(seconds=self._idleness.own_idle_seconds(release, now))
-            for release in releases
-        }
-        known = used.keys() == self._used.keys()
-        if not known or any(abs(at - self._used[one]) > USE_STEP for one, at in used.items()):
+        if self._used is None:
+            row = self._ledger.gateways.get(self._name)
+            self._used = row.used if row else {}
+        clock, asked = datetime.now(UTC), self._idleness.asked(now)
+        found = {one: clock - timedelta(seconds=seconds) for one, seconds in asked.items()}
+        before, kept = self._used, set(releases)
+        used = {one: at for one, at in {**before, **found}.items() if one in kept}
+        known = used.keys() == before.keys()
+        if not known or any(abs(at - before[one]) > USE_STEP for one, at in used.items()):
             self._ledger.gateways.report_use(self._name, used)
             self._used = used
 

@@ -49,9 +49,11 @@ class Observation(Value):
     @property
     def with_exit_code(self) -> str:
         """The state in words, and the exit code where it is known."""
-        return (
-            self.detail if self.exit_code is None else f"{self.detail}, exit code {self.exit_code}"
-        )
+        if self.exit_code is None:
+            return self.detail
+        text = self.detail.replace("has ended", "exited")
+        joint = " with" if text.endswith("exited") else ", exit"
+        return f"{text}{joint} code {self.exit_code}"
 
 
 def log_of_file(path: Path, tail: int) -> str:

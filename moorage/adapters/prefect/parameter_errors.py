@@ -23,6 +23,10 @@ CHOSEN = frozenset({"const", "enum", "pattern", "type"})
 """Keywords that say what a value may be."""
 
 
+INSIDE = frozenset({"additionalProperties", "required"})
+"""Keywords that refuse what a value has or lacks inside."""
+
+
 def tell_mistakes() -> None:
     """Have the server of this process refuse parameters in these words: its API and its forms."""
     from prefect.server.api import deployments  # noqa: PLC0415  (takes seconds)
@@ -54,7 +58,7 @@ def mistakes(errors: Iterable[Mistake]) -> Iterator[Mistake]:
     others' refusals.
     """
     for error in errors:
-        inner = [one for one in error.context or () if len(one.path) > 0]
+        inner = [one for one in error.context or () if one.path or one.validator in INSIDE]
         if error.validator == "anyOf" and inner:
             yield from mistakes(inner)
         elif error.validator == "additionalProperties":
@@ -70,7 +74,9 @@ def _line(mistake: Mistake) -> str:
 
 def _unknown_keys(error: Mistake) -> Iterator[Mistake]:
     schema, given = cast("dict[str, Any]", error.schema), cast("dict[str, Any]", error.instance)
-    allowed, patterns = sorted(schema.get("properties", ())), schema.get("patternProperties", ())
+    patterns = schema.get("patternProperties", ())
+    names = filter(str.isidentifier, (one.strip("^$") for one in patterns))
+    allowed = sorted([*schema.get("properties", ()), *names])
     for key in given:
         if key not in allowed and not any(re.search(one, key) for one in patterns):
             words = f"unknown key; allowed are {', '.join(allowed)}." if allowed else "unknown key."
@@ -97,7 +103,8 @@ def _message(error: Mistake) -> str:
     if not allowed:
         return f"{error.message}."
     words = ", or ".join(dict.fromkeys(allowed))
-    return f"found {_shown(error.instance)}; allowed: {words}.{_nearest(error)}"
+    listed = [word for kind in kinds or () for word in _words(kind)]
+    return f"found {_shown(error.instance)}; allowed: {words}.{_hint(str(error.instance), listed)}"
 
 
 def _allowed(error: Mistake) -> str:
@@ -114,9 +121,9 @@ def _allowed(error: Mistake) -> str:
     return str(wanted)
 
 
-def _nearest(error: Mistake) -> str:
-    words: Any = error.validator_value if error.validator == "enum" else ()
-    return _hint(str(error.instance), [str(word) for word in words])
+def _words(error: Mistake) -> list[str]:
+    values: Any = error.validator_value if error.validator == "enum" else ()
+    return [str(value) for value in values]
 
 
 def _hint(found: str, allowed: list[str]) -> str:

@@ -63,6 +63,8 @@ CAUSE_BY_STATUS = {
     451: Cause.SOURCE_MISSING,
 }
 
+SET_TOKEN = "set the variable HF_TOKEN, or `secrets: {HF_TOKEN: NAME}` in the spec"
+
 RATE_LIMIT = re.compile(r";\s*t=(\d+)")
 """The seconds until more requests are allowed, in the hub's `RateLimit` header."""
 
@@ -218,7 +220,25 @@ class HubClient(RemoteClient):
             detail = printable(failure.detail)
             if self._token:  # an answer may quote the request
                 detail = detail.replace(self._token, "***")
-            raise Failure(failure.cause, detail[:SHOWN]) from None
+            way_out = self._way_in(failure.cause) or failure.suggestion
+            raise Failure(failure.cause, detail[:SHOWN], suggestion=way_out) from None
+
+    def _way_in(self, cause: Cause) -> str:
+        """What to do where the hub refuses access; empty = it is something else."""
+        page = f"{self._endpoint}/{self.repo}"
+        match cause, bool(self._token):
+            case Cause.SOURCE_GATED, True:
+                return f"Request access at {page} with the account of the token, then try again."
+            case Cause.SOURCE_GATED, False:
+                return f"Request access at {page}, and send a token of that account: {SET_TOKEN}."
+            case Cause.SOURCE_UNAUTHORIZED, True:
+                return f"Replace the token that was sent: {SET_TOKEN}."
+            case Cause.SOURCE_UNAUTHORIZED, False:
+                return (
+                    "Check the name: a hub answers the same for a model that does not exist. If it"
+                    f" is private, send a token: {SET_TOKEN}."
+                )
+        return ""
 
 
 @lru_cache(maxsize=16)

@@ -81,6 +81,12 @@ REGISTRY_ERRORS = (
 _NESTING = re.compile(r""": |, '|, \"""")
 
 
+def unwritten(path: object, error: OSError) -> Failure:
+    """Why a file could not be written: `DISK_FULL`, also for a quota, or `STORE_UNWRITABLE`."""
+    cause = CAUSES.get(error.errno or 0, Cause.STORE_UNWRITABLE)
+    return Failure(cause, f"{path}: {error.strerror or error}")
+
+
 @contextmanager
 def disk_failures(folder: Path) -> Iterator[None]:
     """Turn errors of a disk into failures.

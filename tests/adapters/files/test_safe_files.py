@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
 import pytest
 
-from moorage.adapters.files.safe_files import read_small
+from moorage.adapters.files.safe_files import read_small, write_private
 from moorage.adapters.files.specs import load_fleet, load_spec
 from moorage.common.failures import Cause, Failure
 
@@ -51,3 +52,28 @@ def test_a_file_is_read_whole(tmp_path: Path) -> None:
     assert read_small(file, 5) == b"12345"
     with pytest.raises(OSError, match="larger than 4 B"):
         read_small(file, 4)
+
+
+@pytest.mark.parametrize(
+    ("number", "cause"),
+    [
+        (errno.ENOSPC, Cause.DISK_FULL),
+        (errno.EDQUOT, Cause.DISK_FULL),
+        (errno.EACCES, Cause.STORE_UNWRITABLE),
+        (errno.EIO, Cause.STORE_UNWRITABLE),
+    ],
+)
+def test_a_file_that_cannot_be_written_has_the_cause_of_its_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, cause: Cause
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "replace", refuse)
+    with pytest.raises(Failure) as refused:
+        write_private(tmp_path / "login", "user:password", over=True)
+    assert (refused.value.cause, refused.value.detail) == (
+        cause,
+        f"{tmp_path / 'login'}: {os.strerror(number)}",
+    )
+    assert list(tmp_path.iterdir()) == []

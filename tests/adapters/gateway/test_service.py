@@ -66,6 +66,11 @@ def test_a_gateway_that_is_taken_down_asks_for_keys_to_its_end(followed: Followe
     assert followed.http.post("/v1/completions", json=ASKED).status_code == 401
 
 
+def test_what_nobody_has_asked_has_no_last_request(followed: Followed) -> None:
+    followed.service.step()
+    assert followed.row().used == {}
+
+
 def test_a_problem_that_is_there_still_is_reported_again(followed: Followed) -> None:
     with socket.create_server(("0.0.0.0", 0)) as taken:
         options = GatewayOptions(port=taken.getsockname()[1])

@@ -20,7 +20,14 @@ SCHEMA = {
         "kinds": {"anyOf": [{"const": "auto"}, {"items": {"enum": ["cuda"]}, "type": "array"}]},
         "labels": {"patternProperties": {"^[a-z]$": {}}, "additionalProperties": False},
         "port": {"minimum": 1},
+        "restart": {
+            "anyOf": [
+                {"enum": ["never"], "type": "string"},
+                {"properties": {"policy": {}}, "additionalProperties": False, "type": "object"},
+            ]
+        },
     },
+    "patternProperties": {"^fleet$": {}},
 }
 
 
@@ -37,6 +44,16 @@ SCHEMA = {
         ({"kinds": ["cpu"]}, ["kinds", 0], "found 'cpu'; allowed: cuda."),
         ({"kinds": 1}, ["kinds"], "found 1; allowed: auto, or array."),
         ({"labels": {"A": 1, "b": 2}}, ["labels", "A"], "unknown key."),
+        (
+            {"restart": {"polcy": 1}},
+            ["restart", "polcy"],
+            "unknown key; allowed are policy. Did you mean 'policy'?",
+        ),
+        (
+            {"restart": "nver"},
+            ["restart"],
+            "found 'nver'; allowed: never, or object. Did you mean 'never'?",
+        ),
         ({"port": 0}, ["port"], "0 is less than the minimum of 1."),
         ({"name": "x" * 60 + "1"}, ["name"], None),
     ],
@@ -53,5 +70,6 @@ def test_a_key_that_is_nearly_right_is_named_beside_the_one_that_is_missing() ->
     found = list(mistakes(Draft202012Validator(SCHEMA).iter_errors({"nme": "a"})))
     assert {one.message for one in found} == {
         "'name' is required, but missing.",
-        "unknown key; allowed are engine, kinds, labels, name, port, ram. Did you mean 'name'?",
+        "unknown key; allowed are engine, fleet, kinds, labels, name, port, ram, restart."
+        " Did you mean 'name'?",
     }

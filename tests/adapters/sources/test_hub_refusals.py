@@ -233,3 +233,19 @@ def test_a_token_that_cannot_be_one_is_not_sent(source: Make) -> None:
         source(token=f"{TOKEN}\r\nX-Other: 1")
     assert caught.value.cause is Cause.SOURCE_UNAUTHORIZED
     assert TOKEN not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("fault", "token", "way_out"),
+    [
+        ("gated", "hf_t", "Request access at {page} with the account of the token"),
+        ("gated", "", "Request access at {page}, and send a token of that account: set the var"),
+        ("unauthorized", "hf_t", "Replace the token that was sent: set the variable HF_TOKEN"),
+        ("private", "", "Check the name: a hub answers the same for a model that does not exist."),
+    ],
+)
+def test_a_refusal_says_how_to_get_in(hub: Hub, fault: str, token: str, way_out: str) -> None:
+    hub.fail(API, Fault(refusal=fault))
+    with pytest.raises(Failure) as refused:
+        HubClient(REPO, hub.url, token).list_files("")
+    assert way_out.format(page=f"{hub.url}/{REPO}") in refused.value.suggestion

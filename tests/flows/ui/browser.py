@@ -26,6 +26,9 @@ TURN = """path => {
     dispatchEvent(new PopStateEvent("popstate", {state: history.state}))
 }"""
 
+LENGTH = """() => Math.max(
+    ...[...document.querySelectorAll("main, body, form, div")].map(part => part.scrollHeight))"""
+
 NEW_UI = "/v2/"
 BETWEEN = "/v2/concurrency-limits"
 """Shows nothing that a test waits for, so what is seen afterwards is new."""
@@ -115,12 +118,17 @@ class Browser:
             panel.get_by_text(text).first.wait_for()
         return panel.inner_text()
 
+    def length(self) -> int:
+        """Pixels from the top of the page to its end, in whatever part of it scrolls."""
+        return int(self.page.evaluate(LENGTH))
+
     def picture(self, name: str, height: int = 1000) -> None:
         """Keep a picture of the page for whoever wants to look at it."""
         folder = Path(os.environ.get("MOORAGE_SCREENSHOTS", REPOSITORY / ".ci" / "screenshots"))
         folder.mkdir(parents=True, exist_ok=True)
         self.page.set_viewport_size({"width": 1400, "height": height})
         self.page.screenshot(path=folder / f"{name}.png", full_page=True)
+        self.page.set_viewport_size(SIZE)
 
     def _turned_to(self, path: str, shows: str) -> bool:
         """Go on to another path of the new UI, as its links do: loading a page takes seconds.

@@ -30,6 +30,9 @@ FORMS = (
     *("deploy-model/deploy", "retire-model/retire", "redeploy-models/redeploy"),
     *("reconcile-fleet/reconcile", "rollback-model/rollback", "apply-models/apply"),
 )
+LONGEST_FORM = 2600
+"""Pixels of a form that nobody has opened a section of."""
+
 TOO_WIDE = """() => [...document.querySelectorAll("table, p, h1, h2")]
     .filter(part => part.scrollWidth > part.parentElement.clientWidth + 1)
     .map(part => part.innerText.slice(0, 80))"""
@@ -69,15 +72,26 @@ class TestForms:
     def test_what_must_be_filled_in_comes_first_and_the_rest_is_filled_in(
         self, browser: Browser, served: PrefectServer
     ) -> None:
-        schema = open_form(browser, served, "deploy-model/deploy")["parameter_openapi_schema"]
+        open_form(browser, served, "deploy-model/deploy")
         labels = browser.field("spec").labels()
-        assert labels[:4] == ["spec", "Name", "Source", "Revision (Optional)"]
+        assert labels[:4] == ["spec", "Name", "Source", "Engine (Optional)"]
         assert [label for label in labels[1:] if "Optional" not in label] == ["Name", "Source"]
-        for select in ("Mode (Optional)", "Engine (Optional)"):
-            assert "auto" in browser.field("spec", select).place.inner_text()
+        assert "auto" in browser.field("spec", "Engine (Optional)").place.inner_text()
         assert "is a const" not in browser.text()
         assert "type is None" not in browser.text()
-        assert browser.json_fields() <= {"fleet", *_names_and_sections(schema)}
+        assert browser.json_fields() <= {"Secrets"}, "they have names of one's own"
+
+    @pytest.mark.parametrize("ui", UIS)
+    def test_a_section_is_closed_until_its_tab_is_chosen(
+        self, browser: Browser, served: PrefectServer, ui: str
+    ) -> None:
+        open_form(browser, served, "deploy-model/deploy", ui)
+        assert browser.length() < LONGEST_FORM
+        for section, field in (("Placement", "RAM"), ("Fields", "Labels"), ("Restart", "Attempts")):
+            assert f"{field} (Optional)" not in browser.labels()
+            browser.page.get_by_text(section, exact=True).last.click()
+            browser.page.get_by_text(f"{field} (Optional)", exact=True).first.wait_for()
+        browser.picture(f"form-sections{ui.replace('/', '-') or '-v1'}", browser.length())
 
     def test_a_mistake_is_told_at_its_field(self, browser: Browser, served: PrefectServer) -> None:
         open_form(browser, served, "deploy-model/deploy")
@@ -96,8 +110,11 @@ def run(browser: Browser, served: PrefectServer, workplace: Workplace) -> dict[s
     open_form(browser, served, "deploy-model/deploy")
     browser.field("spec", "Name").write(workplace.named("shown"))
     browser.field("spec", "Source").write(f"file://{workplace.model}")
-    browser.field("spec", "Port (Optional)").write(str(workplace.first_port))
+    browser.field("spec", "Advanced (Optional)").turn_to("Fields")
+    port = browser.field("spec", "Advanced (Optional)", "Port (Optional)")
+    port.write(str(workplace.first_port))
     browser.field("spec", "Secrets (Optional)").write_json('{"PLANTED": "UI_SECRET"}')
+    browser.field("spec", "Engine (Optional)").turn_to("Engine")
     browser.field("spec", "Engine (Optional)", "Name (Optional)").choose("vllm")
     browser.field("spec", "Engine (Optional)", "Runtime (Optional)").choose("process")
     browser.picture("form-filled-in")
@@ -260,17 +277,6 @@ def open_form(
     browser.open(f"{ui}/deployments/deployment/{deployment['id']}/run", "Run Name")
     browser.page.locator("label").get_by_text(f"{last}{optional}", exact=True).first.wait_for()
     return deployment
-
-
-def _names_and_sections(schema: dict[str, Any]) -> set[str]:
-    """Fields that Prefect's forms take as JSON: names of one's own, and sections not drawn."""
-    fields = (one.get("properties", {}).values() for one in schema["definitions"].values())
-    return {
-        field["title"]
-        for section in fields
-        for field in section
-        if field.get("type") == "object" and "properties" not in field
-    }
 
 
 def assert_readable(browser: Browser, artifact: dict[str, Any], heading: str, tells: str) -> None:
