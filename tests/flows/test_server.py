@@ -85,7 +85,8 @@ class TestDeployed:
             for field, content in definitions[definition]["properties"].items():
                 # A field that is described as its model is stands for itself.
                 model = definitions.get(content.get("$ref", "").rpartition("/")[2], {})
-                assert {**model, **content}.get("description"), f"{definition}.{field}"
+                tab = content.get("anyOf", [{}])[0]
+                assert {**tab, **model, **content}.get("description"), f"{definition}.{field}"
 
     def test_the_name_to_retire_has_its_pattern(self, deployed: dict[str, dict[str, Any]]) -> None:
         name = deployed["retire-model/retire"]["parameter_openapi_schema"]["properties"]["name"]
