@@ -15,7 +15,7 @@ from rich.table import Table
 
 from moorage.cli import output
 
-TABLES = {
+TABLES: dict[str, tuple[tuple[str, ...], list[tuple[str, ...]]]] = {
     "plain": (("model", "state"), [("tiny", "running"), ("llama-3", "down")]),
     "without a head": (("", ""), [("a", "b")]),
     "cells of several lines": (
@@ -25,7 +25,7 @@ TABLES = {
     "wide characters, brackets": (("a", "b"), [("漢字", "[bold]x[/]"), ("ü", "trailing ")]),
     "without a head, too wide": (("", ""), [("what", "word " * 10)]),
     "too wide": (("a", "b"), [("word " * 10, "y" * 30)]),
-    "too wide in one row": (("a", "b", "c"), [("x", "y", "z")] * 2 + [("x", "word " * 12, "z")]),
+    "too wide in one row": (("a", "b", "c"), [("x", "y", "z"), ("x", "word " * 12, "z")]),
     "only a head": (("model", "state"), []),
 }
 
