@@ -153,7 +153,7 @@ def measure_flow_run() -> None:
         with channel_scope(Channel.CLI):
             run = partial(reconcile_fleet, return_state=True)
             twice("flow run of a reconcile, small home", lambda: asyncio.run(run()))
-        APILogHandler.flush()
+        APILogHandler().flush()
     finally:
         stop_server(root)
 
