@@ -96,9 +96,9 @@ def measure(place: Path, environment: dict[str, str]) -> Iterator[tuple[str, Cos
 
 def run(command: list[str] | tuple[str, ...], place: Path, environment: dict[str, str]) -> Cost:
     """What one command costs."""
-    begin, before = time.perf_counter(), processor_seconds(place)
+    begin, before = time.perf_counter(), processor_seconds(place / "home")
     done = subprocess.run(command, cwd=place, env=environment, capture_output=True, check=False)
-    cost = Cost(time.perf_counter() - begin, processor_seconds(place) - before)
+    cost = Cost(time.perf_counter() - begin, processor_seconds(place / "home") - before)
     if done.returncode not in (0, MISSING) and command[0] != "docker":
         raise SystemExit(f"{command}: {done.stderr.decode()}")
     return cost
@@ -116,9 +116,9 @@ def report(rounds: list[dict[str, Cost]]) -> None:
         print(f"{name:<44} {first.wall:10.2f} {wall:7.2f} {cpu:7.2f}")
 
 
-def processor_seconds(place: Path) -> float:
+def processor_seconds(home: Path) -> float:
     """Of all children that have ended, and of the process that forks commands with its own."""
-    forking = fork_server_process(place / "home")
+    forking = fork_server_process(home)
     forked = sum(psutil.Process(forking).cpu_times()[:4]) if forking else 0.0
     return children_seconds() + forked
 

@@ -41,6 +41,8 @@ MB = 1_000_000
 BLOCK = 8 * MB
 SHARDS = 64
 SMALL_BYTES = 16_000
+MOST_RSS = 200
+"""MiB that a download should take at most."""
 
 LAUNCHER = """\
 import os, sys, time
@@ -78,9 +80,9 @@ Tool = Callable[[Path], Command]
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--large", type=int, default=2000, help="MB of the only file")
-    parser.add_argument("--shard", type=int, default=64, help=f"MB of each of {SHARDS} files")
-    parser.add_argument("--small", type=int, default=2000, help="number of small files")
+    parser.add_argument("--large", type=int, default=1000, help="MB of the only file")
+    parser.add_argument("--shard", type=int, default=16, help=f"MB of each of {SHARDS} files")
+    parser.add_argument("--small", type=int, default=1000, help="number of small files")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--folder", type=Path, default=MEMORY if MEMORY.is_dir() else None)
     chosen = parser.parse_args()
@@ -117,8 +119,10 @@ def measure_case(
             stagers["scp"] = scp(ssh, repository)
         if ssh and shutil.which("rsync"):
             stagers["rsync"] = rsync(ssh, repository)
-        for tools in (downloads, stagers):
-            report(title, size, measure(tools, folder / "target", rounds))
+        costs = measure(downloads, folder / "target", rounds)
+        report(title, size, costs)
+        report_aims(costs)
+        report(title, size, measure(stagers, folder / "target", rounds))
     shutil.rmtree(folder / "hub")
 
 
@@ -257,6 +261,16 @@ def report(title: str, size: int, costs: Mapping[str, list[Cost]]) -> None:
         shown = "  ".join(f"{ratio:5.2f}" for ratio in ratios)
         print(f"  {name:<18} {size / MB / wall:7.0f} {cpu:7.2f} {rss / 2**20:8.0f}   {shown}")
     sys.stdout.flush()
+
+
+def report_aims(costs: Mapping[str, list[Cost]]) -> None:
+    """Whether the first tool is as fast as the fastest other one, and as small as it should be."""
+    first, *others = (
+        [statistics.median(values) for values in zip(*rounds, strict=True)]
+        for rounds in costs.values()
+    )
+    ratio, rss = first[0] / min(wall for wall, _, _ in others), first[2] / 2**20
+    print(f"  {ratio:.2f} of the faster one's time (aim: 1), {rss:.0f} MiB (aim: {MOST_RSS})")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 """What grows with a home: many releases, models that serve, and hosts, which are simulated.
 
-Each command also runs in an empty home; the difference is what grows. The hosts answer in a process
-of their own, which is not counted. Nothing is there to repair. What is measured in this process
-runs twice: the second time everything is loaded, as in a process that serves.
+Each command runs in a fork, as where the server of a home runs, and in a process of its own; also
+in an empty home: the difference is what grows. The hosts answer in a process of their own, which is
+not counted. Nothing is there to repair. What is measured in this process runs twice: the second
+time everything is loaded, as in a process that serves. Aims are for a machine without other work.
 
     python -m benchmarks.home [--releases 10000] [--models 1000] [--hosts 5000]
 """
@@ -21,10 +22,11 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from benchmarks.commands import MOORAGE, REPOSITORY, children_seconds
+from benchmarks.commands import MOORAGE, REPOSITORY, processor_seconds
 from benchmarks.homes import Served, make_home
 from benchmarks.large_model import write_large_model
 from flows.dry_run import RunContext, plan_reconcile
+from moorage.adapters.files.safe_files import provide_private_folder
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.prefect.home_server import (
     CLIENT_DEFAULTS,
@@ -33,6 +35,8 @@ from moorage.adapters.prefect.home_server import (
     stop_server,
 )
 from moorage.adapters.system.settings import Settings
+from moorage.cli.fork_server import fork_server_process, start_fork_server, stop_fork_server
+from moorage.cli.forked import FOLDER, SOCKET, SWITCH
 from moorage.inventory.fleet import Fleet
 from moorage.policy.request import Channel
 from moorage.releases.states import SERVING
@@ -43,6 +47,15 @@ from tests.simulated_hosts import SimulatedHosts
 COMMANDS = ("status", "status --json", "history m0000", "show m0000")
 EMPTY = ", empty home"
 IDLE_SECONDS = 300
+
+AIMS = {
+    "moorage memory": "2 CPU-s",
+    "moorage status, forked": "0.5 s",
+    "moorage history m0000, forked": "0.2 s",
+    "reconcile, again": "10 CPU-s",
+    "flow run of a reconcile, small home, again": "0.2 CPU-s",
+}
+"""By what is measured."""
 
 
 def main() -> None:
@@ -65,10 +78,10 @@ def main() -> None:
 
 
 def measure_memory(folder: Path) -> None:
-    """The memory that a model of 90,427 tensors needs."""
+    """The memory that a model of 90,427 tensors needs, once it was asked for."""
     write_large_model(folder / "model")
     (folder / "large.yaml").write_text(f"{{name: large, source: 'file://{folder}/model'}}")
-    for note in (", first", ", again"):
+    for note in (", first", ""):
         measure_command("memory", str(folder / "large.yaml"), note=note)
 
 
@@ -84,14 +97,21 @@ def measure_large(hosts: int, models: int, releases: int, empty: Path) -> None:
         for one in make_home(Settings().ledger, served, hosts):
             simulated.workloads.setdefault(one.address, []).append(one)
     with simulated.in_own_process():
-        for words in COMMANDS:
-            measure_command(*words.split())
-            with home(empty):
-                measure_command(*words.split(), note=EMPTY)
+        measure_commands()
+        with home(empty):
+            measure_commands(EMPTY)
         measure_queries()
         fleet = simulated.fleet
         with channel_scope(Channel.CLI):
             twice("reconcile", lambda: asyncio.run(reconcile(fleet)))
+
+
+def measure_commands(note: str = "") -> None:
+    """Each command, in a fork and in a process of its own."""
+    with forking(Settings().root):
+        for words in COMMANDS:
+            measure_command(*words.split(), note=f"{note}, forked", forked=True)
+            measure_command(*words.split(), note=note)
 
 
 def measure_queries() -> None:
@@ -119,6 +139,8 @@ def measure_flow_run() -> None:
     """The whole flow run of a reconcile, in a home without models and on its own server."""
     os.environ.update(CLIENT_DEFAULTS)
     # Prefect reads them as it is imported.
+    from prefect.logging.handlers import APILogHandler  # noqa: PLC0415
+
     from flows.reconcile_fleet import reconcile_fleet  # noqa: PLC0415
     from moorage.adapters.prefect.api_login import use_login  # noqa: PLC0415
     from moorage.adapters.prefect.new_database import provide_database  # noqa: PLC0415
@@ -131,6 +153,7 @@ def measure_flow_run() -> None:
         with channel_scope(Channel.CLI):
             run = partial(reconcile_fleet, return_state=True)
             twice("flow run of a reconcile, small home", lambda: asyncio.run(run()))
+        APILogHandler().flush()
     finally:
         stop_server(root)
 
@@ -144,18 +167,39 @@ def home(folder: Path) -> Iterator[None]:
     os.environ["MOORAGE_HOME"] = before
 
 
-def measure_command(*words: str, note: str = "") -> None:
+@contextmanager
+def forking(root: Path) -> Iterator[None]:
+    """Let a process wait that forks the commands of a home."""
+    provide_private_folder(root)
+    start_fork_server(root, _environment(), IDLE_SECONDS)
+    while not (root / FOLDER / SOCKET).exists():
+        time.sleep(0.1)
+    try:
+        yield
+    finally:
+        process = fork_server_process(root)
+        stop_fork_server(root)
+        os.waitpid(process, 0)  # a child whose time would count with that of the next command
+
+
+def measure_command(*words: str, note: str = "", forked: bool = False) -> None:
     """Run a command as it is typed."""
-    begin, before = time.perf_counter(), children_seconds()
+    root = Settings().root
+    begin, before = time.perf_counter(), processor_seconds(root)
     subprocess.run(
         [*MOORAGE, *words],
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        env={**_environment(), SWITCH: str(int(forked))},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        check=note != EMPTY,  # which knows no model
+        check=EMPTY not in note,  # which knows no model
     )
     shown = " ".join(word for word in words if not word.startswith("/"))
-    _print(f"moorage {shown}{note}", time.perf_counter() - begin, children_seconds() - before)
+    wall = time.perf_counter() - begin
+    _print(f"moorage {shown}{note}", wall, processor_seconds(root) - before)
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(REPOSITORY)}
 
 
 def twice(what: str, work: Callable[[], object]) -> None:
@@ -174,7 +218,8 @@ def timed(what: str) -> Iterator[None]:
 
 
 def _print(what: str, wall: float, cpu: float) -> None:
-    print(f"{what:<48} {wall:7.2f} s {cpu:7.2f} CPU-s", flush=True)
+    aim = f"   (aim: {AIMS[what]})" if what in AIMS else ""
+    print(f"{what:<48} {wall:7.2f} s {cpu:7.2f} CPU-s{aim}", flush=True)
 
 
 if __name__ == "__main__":

@@ -12,10 +12,10 @@ from pathlib import Path
 from moorage.adapters.transfer.bring_model import LENDER
 from tests.fleet.keys import make_ssh_key
 from tests.fleet.sshd import Sshd
+from tests.prefect_server import free_port
 
 TOKEN, LOOPBACK = "a-token", "127.0.0.1"
 IDLE_SECONDS = 3600
-SSH_PORT = 22_022
 SSHD = Path("/usr/sbin/sshd")
 
 
@@ -44,12 +44,12 @@ def ssh_server(folder: Path) -> Iterator[list[str]]:
     if not SSHD.exists():
         yield []
         return
-    key = make_ssh_key(folder / "key")
-    server = Sshd(LOOPBACK, folder, key.with_suffix(".pub"), port=SSH_PORT)
+    key, port = make_ssh_key(folder / "key"), free_port()
+    server = Sshd(LOOPBACK, folder, key.with_suffix(".pub"), port=port)
     try:
         server.start()
         unchecked = ("StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null")
-        options = ("LogLevel=ERROR", f"Port={SSH_PORT}", f"IdentityFile={key}", *unchecked)
+        options = ("LogLevel=ERROR", f"Port={port}", f"IdentityFile={key}", *unchecked)
         yield [word for option in options for word in ("-o", option)]
     finally:
         server.stop()

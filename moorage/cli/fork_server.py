@@ -40,7 +40,7 @@ MODULES = (
     *("flows.apply_models", "flows.deploy_model", "flows.dry_run", "flows.redeploy_models"),
     *("flows.reconcile_fleet", "flows.retire_model", "flows.rollback_model"),
     *("moorage.adapters.prefect.api_login", "moorage.adapters.prefect.run_processes"),
-    *("rich.progress", "rich.table", "typer.rich_utils"),
+    *("rich.progress", "typer.rich_utils"),
 )
 """What commands import, besides the `late_imports` of flows."""
 

@@ -16,7 +16,6 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.markup import escape
 from rich.segment import Segment, SegmentLines
-from rich.table import Table
 from rich.text import Text
 
 from moorage.common.failures import Cause, Failure
@@ -26,8 +25,8 @@ R = TypeVar("R")
 
 WIDE = 160
 """Columns where the output is no terminal, such as a file or a log."""
-NARROW_COLUMN = 9
-"""Characters that a column of a table needs to be read, with its margins."""
+MARGINS, NARROW_COLUMN = 2, 9
+"""Characters on both sides of a column of a table, and what it needs to be read with them."""
 LOG_LINES_SHOWN = 25
 LONGEST_SHOWN = 80
 """Characters of a value that is refused."""
@@ -72,44 +71,45 @@ def print_table(
     if not rows and empty:
         out.print(empty)
         return
-    shown = [(header, "bold")] * any(header) + [*zip_longest(rows, styles, fillvalue="")]
-    if text := _unfolded([line for row, style in shown for line in _lines(row, style)]):
-        out.print(text, end="", soft_wrap=True)
-        return
-    table = Table(box=None, header_style="bold", show_header=any(header))
-    for name in header:
-        kept = name in whole and _fits(header, rows, header.index(name))
-        table.add_column(name, overflow="fold", no_wrap=kept)
-    for row, style in zip_longest(rows, styles, fillvalue=""):
-        table.add_row(*(escape(str(cell)) for cell in row), style=style)
-    out.print(table)
-
-
-def _lines(row: Sequence[str], style: str) -> Iterator[tuple[tuple[str, ...], str]]:
-    """The lines of a row, whose cells may have several."""
-    cells = (str(cell).split("\n") for cell in row)
-    return ((line, style) for line in zip_longest(*cells, fillvalue=""))
-
-
-def _unfolded(lines: Sequence[tuple[Sequence[str], str]]) -> Text | None:
-    """A table as Rich draws it, which takes a millisecond a row; None = it has to be folded."""
-    widths = [
-        max(map(cell_len, column)) for column in zip(*(line for line, _ in lines), strict=True)
-    ]
-    if sum(widths) + 2 * len(widths) > out.width:
-        return None
+    table = [(header, "bold")] * any(header) + [*zip_longest(rows, styles, fillvalue="")]
+    widths = _widths(header, [row for row, _ in table], whole)
     text = Text()
-    for line, style in lines:
-        cells = zip(line, widths, strict=True)
-        padded = (f" {cell}{' ' * (width - cell_len(cell))} " for cell, width in cells)
-        text.append("".join(padded) + "\n", style or None)
-    return text
+    for row, style in table:
+        text.append("".join(_lines(row, widths)), style or None)
+    out.print(text, end="", soft_wrap=True)
 
 
-def _fits(header: Sequence[str], rows: Sequence[Sequence[str]], at: int) -> bool:
-    """Whether a column fits as wide as it is, with a few characters for each of the others."""
-    widest = max((len(line) for row in rows for line in row[at].splitlines()), default=0)
-    return widest + len(header) * NARROW_COLUMN <= out.width
+def _widths(
+    header: Sequence[str], rows: Sequence[Sequence[str]], whole: Collection[str]
+) -> list[int]:
+    """How wide each column is; the widest that may be folded share what is too much."""
+    widths = [min(out.width, max(map(_width, column))) for column in zip(*rows, strict=True)]
+    columns = range(len(widths))
+    least = NARROW_COLUMN * len(widths)
+    kept = {at for at in columns if header[at] in whole and widths[at] + least <= out.width}
+    for _ in range(sum(widths) + MARGINS * len(widths) - out.width):
+        widest = max(columns, key=lambda at: (at not in kept and widths[at] > 1, widths[at]))
+        widths[widest] = max(1, widths[widest] - 1)
+    return widths
+
+
+def _width(cell: str) -> int:
+    return max(map(cell_len, str(cell).split("\n")))
+
+
+def _lines(row: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
+    """The lines of a row as Rich would draw them, which takes a millisecond a row."""
+    cells = (_folded(str(cell), width) for cell, width in zip(row, widths, strict=True))
+    for parts in zip_longest(*cells, fillvalue=""):
+        placed = zip(parts, widths, strict=True)
+        padded = (f" {part}{' ' * (width - cell_len(part))} " for part, width in placed)
+        yield f"{''.join(padded)}\n"
+
+
+def _folded(cell: str, width: int) -> list[str]:
+    if _width(cell) <= width:
+        return cell.split("\n")
+    return [line.plain for line in Text(cell).wrap(out, width, overflow="fold")]
 
 
 def say(text: str, *, style: str | None = None, markup: bool = False) -> None:

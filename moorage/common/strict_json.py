@@ -19,6 +19,7 @@ SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 """Half of a character beyond the first 65,536: alone it can be neither printed nor stored."""
 
 OPENING, CLOSING, QUOTE = b"[{", b"]}", ord('"')
+OPENING_BYTES = (b"[", b"{")
 
 TOKENS_EACH = 4
 """Tokens that a value takes at most: a name, its text or its two brackets, and a comma."""
@@ -99,6 +100,8 @@ def _both(content: bytes | str, most: int) -> tuple[str, bytes]:
 
 def _require_shape(data: bytes, limits: JsonLimits) -> None:
     """Check depth and number of values before anything is built of them."""
+    if len(data) < limits.entries and sum(map(data.count, OPENING_BYTES)) <= limits.depth:
+        return  # so few bytes and brackets cannot hold too many, wherever they stand
     depth = tokens = 0
     entries = 1
     for match in TOKEN.finditer(data):

@@ -52,7 +52,8 @@ def workloads_of(
 def release_of(row: Row[Any], workloads: Iterable[Workload], written: Any) -> ReleaseRow:
     """A release from its row, with its workloads, and its record as it was written."""
     record = None if written is None else _record(written)
-    columns = {name: row._mapping[name] for name in _COLUMNS}
+    found = row._mapping
+    columns = {name: found[name] for name in _COLUMNS}
     return ReleaseRow(
         **{**columns, "state": ReleaseState(row.state)},
         release=record,

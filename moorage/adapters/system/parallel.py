@@ -43,7 +43,7 @@ def map_parallel(
         Result or error of each, in order; `TimeoutError` for those that have not ended.
     """
     waiting = deque(enumerate(items))
-    answers: queue.Queue[tuple[int, R | Exception]] = queue.Queue()
+    answers: queue.SimpleQueue[tuple[int, R | Exception]] = queue.SimpleQueue()
     outcome: list[R | Exception] = [TimeoutError() for _ in items]
     apply = partial(_result, contextvars.copy_context(), work)
     serve = partial(_serve, waiting, lambda at, item: answers.put((at, apply(item))))

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import ssl
 import subprocess
 import sys
 import threading
@@ -20,6 +21,7 @@ from prefect.settings import (
 
 from moorage.adapters.prefect.api_login import (
     GUARDED_PATH,
+    NO_AUTHORITY,
     current_login,
     login_of_own,
     require_login_of_other,
@@ -176,3 +178,31 @@ def test_the_login_is_shown_to_people_and_to_programs(home: Path) -> None:
     user, _, password = shown.stdout.strip().partition(":")
     as_json = json.loads(moorage(home, "serve", "--show-login", "--json").stdout)
     assert as_json == {"login": shown.stdout.strip(), "user": user, "password": password}
+
+
+SIGN_IN = """\
+import os, sys
+from prefect.context import refresh_global_settings_context
+from prefect.settings import get_current_settings
+from moorage.adapters.prefect.api_login import sign_in
+for url in sys.argv[1:]:
+    os.environ.update(PREFECT_API_URL=url, PREFECT_API_SSL_CERT_FILE="/etc/own.pem")
+    refresh_global_settings_context()
+    sign_in()
+    print(get_current_settings().api.ssl_cert_file)
+"""
+
+
+def test_clients_read_no_authorities_only_where_nothing_is_encrypted(home: Path) -> None:
+    near = ["http://127.0.0.1:1/api", "http://localhost:1/api", "http://[::1]:1/api"]
+    others = ["https://127.0.0.1/api", "http://prefect.example.com/api"]
+    done = subprocess.run(
+        [sys.executable, "-c", SIGN_IN, *near, *others],
+        env=dict(os.environ, MOORAGE_HOME=str(home), PREFECT_HOME=str(home)),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    expected = [str(NO_AUTHORITY)] * len(near) + ["/etc/own.pem"] * len(others)
+    assert done.stdout.split() == expected
+    assert len(ssl.create_default_context(cafile=NO_AUTHORITY).get_ca_certs()) == 1
