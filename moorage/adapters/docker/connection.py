@@ -1,4 +1,4 @@
-"""Connections to Docker daemons without a client, for reading: of many hosts that costs a fifth.
+"""Connections to Docker daemons without a client, for reading: of many hosts that costs a third.
 
 A path without a version is answered in the daemon's newest one, so no version is requested before.
 """
@@ -7,11 +7,12 @@ import os
 import socket
 import ssl
 from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import lru_cache
-from typing import Any, NamedTuple
+from contextlib import closing, contextmanager
+from functools import lru_cache, partial
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from typing import Any
 
-from moorage.adapters.docker.daemon_answer import AnswerReader
+from moorage.adapters.transfer.http_answer import TimedAnswer
 from moorage.common.failures import Cause, Failure
 from moorage.common.strict_json import JsonLimits, decode
 from moorage.common.units import MIB
@@ -35,16 +36,8 @@ def as_docker_would() -> Access:
     return Access(address=address, certificates=folder if address.startswith("tcp:") else "")
 
 
-class Daemon(NamedTuple):
-    """An open connection to a daemon, what it is called there, and its answers."""
-
-    connection: socket.socket
-    host: str
-    answers: AnswerReader
-
-
 @contextmanager
-def connection(address: str, seconds: int) -> Iterator[Daemon]:
+def connection(address: str, seconds: int) -> Iterator[HTTPConnection]:
     """A connection to a daemon, by its address as in the fleet; each whole answer has so long.
 
     Raises:
@@ -53,53 +46,57 @@ def connection(address: str, seconds: int) -> Iterator[Daemon]:
     """
     access = parse_access(address)
     try:
-        access = as_docker_would() if access.scheme == LOCAL else access
-        host = access.address.partition("://")[2] if access.scheme == "tcp" else "docker"
-        with _connected(access) as opened:
-            opened.settimeout(seconds)
-            yield Daemon(opened, host, AnswerReader(opened, seconds, MOST_BYTES))
-    except (OSError, ValueError) as error:
+        with closing(_opened(access)) as opened:
+            opened.connect()
+            opened.sock.settimeout(seconds)
+            opened.response_class = partial(TimedAnswer, seconds=seconds)  # type: ignore[assignment]
+            yield opened
+    except (OSError, HTTPException, ValueError) as error:
         from moorage.adapters.docker.errors import reach_failure  # noqa: PLC0415  (imports docker)
 
         raise reach_failure(error, access.address) from error
 
 
-def get(daemon: Daemon, path: str) -> Any:
+def get(daemon: HTTPConnection, path: str) -> Any:
     """The answer to a GET request; None where there is no such thing."""
-    daemon.connection.sendall(f"GET {path} HTTP/1.1\r\nHost: {daemon.host}\r\n\r\n".encode())
-    status, reason, body = daemon.answers.read()
-    if status == NOT_FOUND:
+    daemon.request("GET", path)
+    answer = daemon.getresponse()
+    body = answer.read(MOST_BYTES + 1)
+    if len(body) > MOST_BYTES:
+        raise ValueError(f"its answer has more than {MOST_BYTES:,} bytes")
+    if answer.status == NOT_FOUND:
         return None
-    if status != OK:
-        raise ValueError(f"{status} {reason}: {body[:300].decode(errors='replace')}")
+    if answer.status != OK:
+        raise ValueError(f"{answer.status} {answer.reason}: {body[:300].decode(errors='replace')}")
     return decode(body, LIMITS)
 
 
-def _connected(access: Access) -> socket.socket:
+def _opened(access: Access) -> HTTPConnection:
+    access = as_docker_would() if access.scheme == LOCAL else access
     if access.scheme == "ssh":
         from moorage.adapters.ssh import TUNNELS  # noqa: PLC0415  (few hosts need it)
 
-        return _connected_to_socket(str(TUNNELS.socket(access)))
+        return _SocketConnection(str(TUNNELS.socket(access)))
     if access.scheme == "unix":
-        return _connected_to_socket(access.socket)
-    tls = _tls(access.certificates) if access.certificates else None
-    opened = socket.create_connection((access.machine, access.port), CONNECT_SECONDS)
-    try:
-        return tls.wrap_socket(opened, server_hostname=access.machine) if tls else opened
-    except BaseException:
-        opened.close()
-        raise
+        return _SocketConnection(access.socket)
+    if not access.certificates:
+        return HTTPConnection(access.machine, access.port, timeout=CONNECT_SECONDS)
+    context = _tls(access.certificates)
+    return HTTPSConnection(access.machine, access.port, timeout=CONNECT_SECONDS, context=context)
 
 
-def _connected_to_socket(path: str) -> socket.socket:
-    opened = socket.socket(socket.AF_UNIX)
-    try:
-        opened.settimeout(CONNECT_SECONDS)
-        opened.connect(path)
-    except BaseException:
-        opened.close()
-        raise
-    return opened
+class _SocketConnection(HTTPConnection):
+    """HTTP over a Unix socket."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__("localhost", timeout=CONNECT_SECONDS)
+        self._path = path
+
+    def connect(self) -> None:
+        """Connect to the socket."""
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
 
 
 @lru_cache
