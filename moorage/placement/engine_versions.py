@@ -1,12 +1,14 @@
 """The versions of an engine that may run on the hosts of a fleet, by type of accelerator."""
 
 from collections.abc import Iterator, Mapping
+from operator import itemgetter
 
 from moorage.common.failures import Failure
 from moorage.common.refusal import Refusal
+from moorage.common.values import fields
 from moorage.inventory.snapshot import FleetSnapshot, HostSnapshot
 from moorage.placement.engine import EngineTraits
-from moorage.placement.runtime import choose_runtime, image_on, program_version
+from moorage.placement.runtime import alike, choose_runtime, image_on, program_version
 from moorage.spec import ModelSpec, RuntimeName
 
 Versions = tuple[str, ...]
@@ -34,17 +36,21 @@ def _unlike(
 
     What a fleet says about an engine is the same for all of its hosts.
     """
-    seen = set()
+    alikes, seen = set(), set()
     for host in fleet.hosts if fleet else ():
-        program = host.program(engine.name) if host.programs else None
-        shared = (host.runtimes, host.architecture, program, host.catalogue)
-        for kind in {one.type for one in host.accelerators}:
-            device = host.first(kind)
+        for kind in set(map(_type_of, map(fields, fields(host)["accelerators"]))):
+            if (key := alike(host, kind)) in alikes:  # to read a catalogue takes long
+                continue
+            alikes.add(key)
+            device, program = host.first(kind), host.program(engine.name)
             assert device is not None
-            key = (kind, device.runtime_version, device.family, shared)
-            if key not in seen:
-                seen.add(key)
+            shared = (host.runtimes, host.architecture, program, host.catalogue)
+            if (unlike := (kind, device.runtime_version, device.family, shared)) not in seen:
+                seen.add(unlike)
                 yield kind, host
+
+
+_type_of = itemgetter("type")
 
 
 def _version_on(spec: ModelSpec, engine: EngineTraits, host: HostSnapshot, kind: str) -> str:

@@ -92,10 +92,12 @@ def fleet_snapshot(
     claimed, avoided = by_host(claims), {one.host for one in fleet.avoid}
 
     def completed(host: HostSnapshot) -> HostSnapshot:
-        changes = here if machine_of(host.address) == LOCAL else given
-        if own := claimed.get(host.name):
+        there = fields(host)
+        name = there["name"]
+        changes = here if machine_of(there["address"]) == LOCAL else given
+        if own := claimed.get(name):
             changes = {**changes, "claims": tuple(own)}
-        usable = _without_avoided(host, fleet) if host.name in avoided else host
+        usable = _without_avoided(host, fleet) if name in avoided else host
         # Most of a large fleet is as the survey saw it, and need not be copied.
         return usable.model_copy(update=changes) if changes else usable
 
@@ -199,14 +201,15 @@ def runner_images(kinds: Collection[str], architecture: str) -> tuple[CatalogueR
     """The images for some accelerator types on a CPU architecture; none without the package."""
     if not kinds or importlib.util.find_spec(RUNNER_PACKAGE) is None:
         return ()
+    return _runner_rows(frozenset(kinds), architecture)
+
+
+@lru_cache(maxsize=64)
+def _runner_rows(kinds: frozenset[str], architecture: str) -> tuple[CatalogueRow, ...]:
+    """One object for all hosts alike: placement, which takes it by its address, asks once."""
+    package: Any = importlib.import_module(RUNNER_PACKAGE)
     return tuple(
         row
-        for row in _runner_rows()
+        for row in runner_rows(package.list_runners(todict=True))
         if row.accelerator_type in kinds and architecture in row.architectures
     )
-
-
-@lru_cache(maxsize=1)
-def _runner_rows() -> tuple[CatalogueRow, ...]:
-    package: Any = importlib.import_module(RUNNER_PACKAGE)
-    return runner_rows(package.list_runners(todict=True))

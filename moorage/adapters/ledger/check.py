@@ -39,7 +39,7 @@ DECODERS: Mapping[Table, Decode] = {
     tables.RELEASES: lambda row: (release_of(row, (), row.record), spec_of(row)),
     tables.VERDICTS: verdicts_of,
     tables.TRANSITION_LOG: lambda row: transition_of(row, ""),
-    tables.CLAIMS: lambda row: claim_of((*row, ReleaseState.RUNNING)),
+    tables.CLAIMS: lambda row: claim_of(row[1:], pending=False),
     tables.WORKLOADS: lambda row: workload_of(row.release, row.workload),
     tables.LOCKS: lambda row: (Owner.model_validate(row.owner), float(row.expires_at)),
     tables.REPAIRS: record_of,
