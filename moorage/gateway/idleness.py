@@ -51,7 +51,7 @@ class Idleness:
         """Note the requests of everything that serves now; what is seen first was used just now."""
         before, self._last, self._elsewhere = self._last, {}, {}
         for one in loaded:
-            since, total = before.get(one.release, (now, one.traffic.total))
+            since, total = before.get(one.release, (now, 0))
             used = bool(one.traffic.active or one.traffic.total != total)
             if used:
                 self._asked.add(one.release)

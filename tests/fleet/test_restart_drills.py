@@ -76,7 +76,7 @@ def test_a_model_that_ended_with_its_daemon_is_told_and_brought_back(
     seen = status(place)
     assert (seen["state"], seen["alive"]) == ("running", False)
     assert "the container exited" in seen["observed"]
-    assert "exit code" in seen["observed"]
+    assert "exited with code" in seen["observed"]
     again = place.json("deploy", spec)["release"]
     assert again["id"] != first["id"]
     assert status(place)["alive"]

@@ -73,8 +73,9 @@ def test_a_model_that_another_gateway_passes_requests_to_is_not_idle() -> None:
 
 def test_only_what_had_a_request_was_asked() -> None:
     idleness = Idleness()
-    idleness.observe([loaded("a"), loaded("b", total=7)], 100)
-    idleness.observe([loaded("a", total=1), loaded("b", total=7)], 102)
-    assert idleness.asked(104) == {"a.v1": 2}
-    idleness.observe([loaded("b", total=7)], 106)
+    idleness.observe([loaded("a"), loaded("b"), loaded("c", total=7)], 100)
+    assert idleness.asked(101) == {"c.v1": 1}, "its requests came before the first look"
+    idleness.observe([loaded("a", total=1), loaded("b"), loaded("c", total=7)], 102)
+    assert idleness.asked(104) == {"a.v1": 2, "c.v1": 4}
+    idleness.observe([loaded("b")], 106)
     assert idleness.asked(106) == {}
