@@ -12,7 +12,7 @@ from pathlib import Path
 
 from moorage.adapters.prefect import new_database
 
-COMPLETE = """
+START = """
 import asyncio
 from prefect.server.database import provide_database_interface
 from prefect.server.models.block_registration import run_block_auto_registration
@@ -32,7 +32,7 @@ def make_database(folder: Path) -> None:
     """Have Prefect make the database of a home."""
     # Lists of capabilities are written in the order of sets.
     own = {"PREFECT_HOME": str(folder), "PREFECT_LOGGING_LEVEL": "ERROR", "PYTHONHASHSEED": "0"}
-    subprocess.run([sys.executable, "-c", COMPLETE], env={**os.environ, **own}, check=True)
+    subprocess.run([sys.executable, "-c", START], env={**os.environ, **own}, check=True)
 
 
 def main() -> None:

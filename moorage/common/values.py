@@ -48,9 +48,6 @@ def _has_model(annotation: Any) -> bool:
     return any(map(_has_model, get_args(annotation)))
 
 
-_new, _set = object.__new__, object.__setattr__
-
-
 class Value(BaseModel):
     """A frozen value. Unknown keys are refused, so that a typo never passes silently."""
 
@@ -77,16 +74,16 @@ class Value(BaseModel):
         """A copy with other values of some fields, unchecked: faster than pydantic makes it."""
         if deep:
             return super().model_copy(update=update, deep=True)
-        values, given = self.__dict__.copy(), self.__pydantic_fields_set__
-        if update:
-            values.update(update)
-            if not given.issuperset(update):
-                given = given.union(update)
-        copy = _new(type(self))
-        _set(copy, "__dict__", values)
-        _set(copy, "__pydantic_fields_set__", given)
-        _set(copy, "__pydantic_extra__", None)
-        _set(copy, "__pydantic_private__", None)
+        values, changes = self.__dict__.copy(), update or {}
+        values.update(changes)
+        copy = object.__new__(type(self))
+        object.__setattr__(copy, "__dict__", values)
+        given = self.__pydantic_fields_set__
+        if not changes.keys() <= given:
+            given = given | changes.keys()
+        object.__setattr__(copy, "__pydantic_fields_set__", given)
+        object.__setattr__(copy, "__pydantic_extra__", None)
+        object.__setattr__(copy, "__pydantic_private__", None)
         return copy
 
 

@@ -43,7 +43,7 @@ class Idleness:
 
     def __init__(self) -> None:
         self._last: dict[str, tuple[float, int]] = {}
-        self._asked = set[str]()
+        self._requested = set[str]()
         self._elsewhere: dict[str, float] = {}
         self._not_before: dict[str, float] = {}
 
@@ -54,14 +54,14 @@ class Idleness:
             since, total = before.get(one.release, (now, 0))
             used = bool(one.traffic.active or one.traffic.total != total)
             if used:
-                self._asked.add(one.release)
+                self._requested.add(one.release)
             self._last[one.release] = (now if used else since, one.traffic.total)
             self._elsewhere[one.release] = now - one.elsewhere
-        self._asked &= self._last.keys()
+        self._requested &= self._last.keys()
 
-    def asked(self, now: float) -> dict[str, float]:
+    def since_last_request(self, now: float) -> dict[str, float]:
         """Seconds since each release had a request through this gateway, of those that had one."""
-        return {release: now - self._last[release][0] for release in self._asked}
+        return {release: now - self._last[release][0] for release in self._requested}
 
     def idle_seconds(self, release: str, now: float) -> float:
         """How long a release had no request through any gateway."""

@@ -66,16 +66,18 @@ def test_a_model_that_another_gateway_passes_requests_to_is_not_idle() -> None:
         loaded = [Loaded("llama", "llama.v1", 60.0, Traffic(), elsewhere)]
         idleness.observe(loaded, now)
     assert idleness.idle_seconds("llama.v1", 100.0) == 2.0
-    assert idleness.asked(100.0) == {}, "not through this one"
+    assert idleness.since_last_request(100.0) == {}, "not through this one"
     assert idleness.due(loaded, 100.0) == []
     assert idleness.due(loaded, 160.0) == loaded
 
 
-def test_only_what_had_a_request_was_asked() -> None:
+def test_only_what_had_a_request_has_a_last_one() -> None:
     idleness = Idleness()
     idleness.observe([loaded("a"), loaded("b"), loaded("c", total=7)], 100)
-    assert idleness.asked(101) == {"c.v1": 1}, "its requests came before the first look"
+    assert idleness.since_last_request(101) == {"c.v1": 1}, (
+        "its requests came before the first look"
+    )
     idleness.observe([loaded("a", total=1), loaded("b"), loaded("c", total=7)], 102)
-    assert idleness.asked(104) == {"a.v1": 2, "c.v1": 4}
+    assert idleness.since_last_request(104) == {"a.v1": 2, "c.v1": 4}
     idleness.observe([loaded("b")], 106)
-    assert idleness.asked(106) == {}
+    assert idleness.since_last_request(106) == {}

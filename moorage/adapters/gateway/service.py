@@ -219,8 +219,8 @@ class GatewayService:
         if self._used is None:
             row = self._ledger.gateways.get(self._name)
             self._used = row.used if row else {}
-        clock, asked = datetime.now(UTC), self._idleness.asked(now)
-        found = {one: clock - timedelta(seconds=seconds) for one, seconds in asked.items()}
+        clock, since = datetime.now(UTC), self._idleness.since_last_request(now)
+        found = {one: clock - timedelta(seconds=seconds) for one, seconds in since.items()}
         before, kept = self._used, set(releases)
         used = {one: at for one, at in {**before, **found}.items() if one in kept}
         known = used.keys() == before.keys()
