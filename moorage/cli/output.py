@@ -1,7 +1,6 @@
 """Tables and text for people, JSON for programs. Failures have both, and an exit code."""
 
 import asyncio
-import difflib
 import errno
 import json
 import os
@@ -207,14 +206,17 @@ def refused_argument(error: BaseException | None) -> str:
     """What pydantic found as an argument of a command, and what is allowed; empty = it did not."""
     if not isinstance(error, ValidationError):
         return ""
-    from moorage.reports.problems import in_words  # noqa: PLC0415  (only failures need it)
+    from moorage.reports.problems import (  # noqa: PLC0415  (only failures need it)
+        in_words,
+        nearest_of,
+    )
 
     first = error.errors(include_url=False)[0]
     choices = re.findall("'([^']+)'", first["msg"].partition(" is not one of ")[2])
     if not choices:
         return in_words(first["msg"], repr(first["input"]))
-    close = difflib.get_close_matches(str(first["input"]), choices, 1)
-    hint = f" Did you mean '{close[0]}'?" if close else ""
+    close = nearest_of(str(first["input"]), choices)
+    hint = f" Did you mean '{close}'?" if close else ""
     return f"found {first['input']!r}; allowed: {', '.join(choices)}.{hint}"
 
 

@@ -120,13 +120,13 @@ def _problem(entry: Mapping[str, Any], model: type[BaseModel], file: str) -> Pro
     if kind == "extra_forbidden":
         allowed = sorted(owner.model_fields)
         message = f"unknown key; allowed are {', '.join(allowed)}."
-        nearest = _inside(steps[-1], owner) or _nearest(steps[-1], allowed)
+        nearest = _inside(steps[-1], owner) or nearest_of(steps[-1], allowed)
     elif kind == "missing":
         found, message = "nothing", "is required, but missing."
     elif kind in ("enum", "literal_error"):
         allowed = [word.strip("' ") for word in context["expected"].replace(" or ", ",").split(",")]
         message = f"found {found}; allowed: {', '.join(allowed)}."
-        nearest = _nearest(excerpt(entry.get("input")).strip("'"), allowed)
+        nearest = nearest_of(excerpt(entry.get("input")).strip("'"), allowed)
     elif kind == IN_CLEAR:
         message = f"{entry['msg']}."
     elif kind == "string_pattern_mismatch":
@@ -160,6 +160,12 @@ def in_words(message: str, found: str) -> str:
             text = f"{words}{text.removeprefix(begins)}"
             break
     return f"found {found}; allowed: {text}."
+
+
+def nearest_of(word: str, allowed: Iterable[str]) -> str:
+    """The allowed word that was probably meant; empty = none is close."""
+    close = difflib.get_close_matches(word[:LONGEST].lower(), list(allowed), n=1, cutoff=0.55)
+    return close[0] if close else ""
 
 
 def _walk(
@@ -202,11 +208,6 @@ def _inside(word: str, owner: type[BaseModel]) -> str:
         if (inner := _inner_model(field.annotation)) and word in inner.model_fields:
             return f"{name}.{word}"
     return ""
-
-
-def _nearest(word: str, allowed: Iterable[str]) -> str:
-    close = difflib.get_close_matches(word[:LONGEST].lower(), list(allowed), n=1, cutoff=0.55)
-    return close[0] if close else ""
 
 
 def _with_scheme(source: str) -> str:

@@ -131,19 +131,28 @@ class HostStore:
     def _begin(self, name: str, model: ResolvedModel, job: str) -> bool:
         """Start the program and return True, unless another container does it already."""
         try:
-            client = connect(self._access, ASK_SECONDS)
-            container = client.containers.create(self._image, **self._options(name))
+            if not (container := self._create(name)):
+                return False
             with _removed_unless_started(container):
                 hand_over(self._access, container, model)
                 start_with_input(container, job)
         except ImageNotFound as error:
             raise Failure(Cause.IMAGE_MISSING, f"{self._image} is not on the host") from error
         except (*DAEMON_ERRORS, OSError) as error:
-            if isinstance(error, APIError) and is_name_taken(error):
-                return False
             forget_clients()
             raise reach_failure(error, self._access.address) from error
         return True
+
+    def _create(self, name: str) -> Container | None:
+        """A new container; None where another has its name."""
+        client = connect(self._access, ASK_SECONDS)
+        try:
+            return client.containers.create(self._image, **self._options(name))
+        except APIError as error:
+            # Only here: a container that a daemon cannot start is a conflict for Podman, too.
+            if is_name_taken(error):
+                return None
+            raise
 
     def _watch(
         self, name: str, model: ResolvedModel, on_progress: Report, until: float, *, at_work: bool

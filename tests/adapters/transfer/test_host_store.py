@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import httpx
 import pytest
 from docker.errors import APIError, NotFound
 
@@ -87,10 +88,13 @@ Bring = Callable[..., host_store.Staged]
 @pytest.fixture
 def bring(monkeypatch: pytest.MonkeyPatch) -> Bring:
     def bring(
-        daemon: OneContainer, source: str = "hf://org/tiny", seconds: float = 5
+        daemon: OneContainer,
+        source: str = "hf://org/tiny",
+        seconds: float = 5,
+        start: Callable[..., None] = lambda *_: None,
     ) -> host_store.Staged:
         monkeypatch.setattr(host_store, "connect", lambda *_: daemon)
-        monkeypatch.setattr(host_store, "start_with_input", lambda *_: None)
+        monkeypatch.setattr(host_store, "start_with_input", start)
         model: ResolvedModel = a_model(source=source)
         store = HostStore(Access(address="ssh://gpu-1"), "helper:1", "/store/models")
         return store.stage(model, "{}\n", lambda *_: None, seconds)
@@ -114,6 +118,18 @@ def test_what_was_brought_long_ago_is_looked_at_again(bring: Bring) -> None:
 def test_what_failed_long_ago_is_tried_again(bring: Bring) -> None:
     old = json.dumps({"cause": "hub-unavailable", "detail": "x"})
     assert bring(OneContainer(STAGED, left=old)).brought == {"hub": 5}
+
+
+def test_a_host_that_can_start_no_container_says_so_at_once(bring: Bring) -> None:
+    """Podman answers such a start with a conflict, as it does where a name is taken."""
+    daemon = OneContainer(*[STAGED] * 9)
+
+    def refuse(*_: Any) -> None:
+        raise APIError("409", httpx.Response(409), "crun: cannot set up cgroups")
+
+    with pytest.raises(Failure, match="crun: cannot set up cgroups"):
+        bring(daemon, start=refuse)
+    assert (daemon.made, daemon.log) == (1, None)
 
 
 def test_who_still_sends_a_directory_is_waited_for(
