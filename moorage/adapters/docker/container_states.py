@@ -14,6 +14,8 @@ LIST_SECONDS, OBSERVE_SECONDS = 15, 60
 """How long a whole answer may take; a daemon that unpacks an image is slow."""
 
 RUNS = {"running", "paused", "restarting"}
+ENDED = {"exited", "stopped"}
+"""The second is Podman's until it has cleaned up after a container."""
 
 
 def list_own(address: str, ledger: str) -> tuple[ObservedWorkload, ...]:
@@ -92,4 +94,4 @@ def _observation(container: dict[str, Any] | None, workload: Workload) -> Observ
 
 
 def _in_words(state: str) -> str:
-    return "the container exited" if state == "exited" else f"the container is {state}"
+    return "the container exited" if state in ENDED else f"the container is {state}"

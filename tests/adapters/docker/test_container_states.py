@@ -89,6 +89,10 @@ CASES: dict[str, tuple[object, tuple[bool, int | None, str]]] = {
         container({"Status": "restarting", "ExitCode": 3}),
         (True, 3, "the container is restarting"),
     ),
+    "ended, and Podman still cleans up after it": (
+        container({"Status": "stopped", "ExitCode": 1}),
+        (False, 1, "the container exited"),
+    ),
     "exited": (
         container({"Status": "exited", "ExitCode": 1, "Error": "no such file"}),
         (False, 1, "the container exited: no such file"),

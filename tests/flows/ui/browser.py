@@ -95,8 +95,12 @@ class Browser:
 
     def submitted(self) -> str:
         """Submit the form of a run; the id of the run that it made."""
-        with self.page.expect_response(re.compile("/create_flow_run$")) as answered:
-            self.page.get_by_role("button", name="Submit").click()
+        try:
+            with self.page.expect_response(re.compile("/create_flow_run$")) as answered:
+                self.page.get_by_role("button", name="Submit").click()
+        except Error as error:
+            self.picture("form-not-sent")
+            raise AssertionError(f"no run was made by this form:\n{self.text()}") from error
         return str(answered.value.json()["id"])
 
     def labels(self) -> list[str]:
