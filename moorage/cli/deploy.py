@@ -44,11 +44,19 @@ def deploy(
         ),
     ],
     fleet: FleetFile = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace what serves even if nothing has changed.")
+    ] = False,
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
     """Deploy a model: download, place, launch, and prove that it answers."""
     if len(specs) > 1 or is_folder(specs[0]):
+        if force:
+            raise typer.BadParameter(
+                "is for one spec; `moorage redeploy --force` is for several models",
+                param_hint="--force",
+            )
         from moorage.cli.apply import apply  # noqa: PLC0415  (one model needs none of it)
 
         files = [one if is_folder(one) else existing(one) for one in specs]
@@ -56,7 +64,7 @@ def deploy(
     path = existing(specs[0])
     wanted, hosts = load_spec(path), load_fleet(fleet, path)
     check_early(wanted, hosts, Settings().root)
-    outcome = call_flow("deploy_model", wanted, hosts, as_json=as_json)
+    outcome = call_flow("deploy_model", wanted, hosts, force, as_json=as_json)
     return show_deployment(outcome, as_json=as_json)
 
 

@@ -141,7 +141,12 @@ def human_seconds(seconds: float) -> str:
 
 def short_seconds(seconds: float) -> str:
     """A duration of a part of an answer: `12.3 ms`, or as all durations from 1 s on."""
-    return f"{seconds * 1000:.1f} ms" if seconds < 1 else human_seconds(seconds)
+    return f"{short_number(seconds * 1000)} ms" if seconds < 1 else human_seconds(seconds)
+
+
+def short_number(figure: float) -> str:
+    """A measured figure with the three digits that are worth reading, such as `2.83` or `12345`."""
+    return f"{figure:.3g}" if figure < 1000 else f"{figure:.0f}"
 
 
 def counted(number: int, noun: str) -> str:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
-from moorage.common.units import counted, short_seconds
+from moorage.common.units import counted, short_number, short_seconds
 from moorage.common.values import Value
 from moorage.readiness.protocol import generation
 from moorage.spec import ModelSpec
@@ -72,8 +72,8 @@ class LoadFigures(Value):
             for name, middle, most in times
             if middle is not None and most is not None
         ]
-        speed = f"{self.tokens_per_second:g} tokens/s, goodput {self.goodput:g} requests/s"
-        return ", ".join([*shown, speed])
+        speed, goodput = short_number(self.tokens_per_second), short_number(self.goodput)
+        return ", ".join([*shown, f"{speed} tokens/s", f"goodput {goodput} requests/s"])
 
 
 class Acceptance(Value):

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from moorage.common.units import human_seconds
+from moorage.common.units import human_seconds, short_number
 from moorage.common.values import Value
 from moorage.readiness.answers import Generation, problem_of, read_generation, shorten
 from moorage.readiness.protocol import generation
@@ -58,9 +58,9 @@ class Gate(Value):
             return self.wrong
         summary = f"{len(self.answers)} prompts, slowest {human_seconds(self.slowest)}"
         if self.tokens_per_second is not None:
-            summary += f", {self.tokens_per_second:g} tokens/s"
+            summary += f", {short_number(self.tokens_per_second)} tokens/s"
         if self.before is not None:
-            summary += f" ({self.against}: {self.before:g})"
+            summary += f" ({self.against}: {short_number(self.before)})"
         return summary
 
 
@@ -165,4 +165,7 @@ def _slow(speed: float | None, least: float, against: str, earlier: float) -> li
     if speed >= least * earlier:
         return []
     share = speed / earlier
-    return [f"{speed:g} tokens/s, {share:.2f} of the {earlier:g} of {against}; {least:g} required"]
+    return [
+        f"{short_number(speed)} tokens/s, {share:.2f} of the {short_number(earlier)} of {against};"
+        f" {least:g} required"
+    ]

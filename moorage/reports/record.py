@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from moorage.common.failures import Failure
-from moorage.common.units import human_bytes, human_seconds, short_seconds
+from moorage.common.units import human_bytes, human_seconds, short_number, short_seconds
 from moorage.engines.recovery import Correction
 from moorage.models.pin import AssetRole, Pin
 from moorage.models.profile import ModelProfile
@@ -282,8 +282,8 @@ def _load(release: Release) -> Section:
             name,
             str(figures.requests),
             *map(_short, (figures.ttft_p50, figures.ttft_p95, figures.tpot_p50, figures.tpot_p95)),
-            f"{figures.tokens_per_second:g}",
-            f"{figures.goodput:g}",
+            short_number(figures.tokens_per_second),
+            short_number(figures.goodput),
         )
         for name, figures in measured
     )

@@ -38,3 +38,10 @@ def test_labels_are_written_into_the_record_without_a_flow_run_and_told(
         assert row is not None
         assert row.as_it_runs is not None
         assert row.as_it_runs.spec.labels == {"tier": "gold"}
+
+
+def test_several_models_are_not_forced_by_deploy(tmp_path: Path) -> None:
+    write_specs(tmp_path, [a_spec()], overwrite=False)
+    done = CliRunner().invoke(app, ["deploy", str(tmp_path), "--force"])
+    assert done.exit_code == 2
+    assert "moorage redeploy --force" in done.output

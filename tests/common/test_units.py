@@ -18,6 +18,7 @@ from moorage.common.units import (
     human_bytes,
     human_seconds,
     parse_bytes,
+    short_number,
     short_seconds,
 )
 
@@ -95,8 +96,13 @@ def test_things_are_counted(number: int, expected: str) -> None:
     assert counted(number, "node") == expected
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(0.0123, "12.3 ms"), (0.5, "500.0 ms"), (2, "2.00 s")]
-)
+@pytest.mark.parametrize(("seconds", "text"), [(0.0123, "12.3 ms"), (0.5, "500 ms"), (2, "2.00 s")])
 def test_parts_of_an_answer_are_told_in_milliseconds(seconds: float, text: str) -> None:
     assert short_seconds(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("figure", "text"), [(2.8264, "2.83"), (180.847, "181"), (100.0, "100"), (12345.6, "12346")]
+)
+def test_a_measured_figure_has_three_digits(figure: float, text: str) -> None:
+    assert short_number(figure) == text

@@ -52,6 +52,7 @@ def test_a_model_of_the_hub_is_pinned_downloaded_once_and_served(
 
     sent = hub.sent(WEIGHTS)
     assert hub_workplace.json("deploy", spec)["outcome"] == "unchanged"
+    assert hub_workplace.json("deploy", spec, "--force")["release"]["replaced"] == release["id"]
     assert hub.sent(WEIGHTS) == sent
 
 

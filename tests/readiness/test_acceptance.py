@@ -95,7 +95,7 @@ def a_turn(now: float, before: float) -> Turn:
 
 
 SLOW, EQUAL = a_turn(0.12, 0.02), a_turn(0.02, 0.02)
-SLOWER = "TPOT 120.0 ms, 6.00 times the 20.0 ms of tiny.v1; at most 1.25 times allowed"
+SLOWER = "TPOT 120 ms, 6.00 times the 20 ms of tiny.v1; at most 1.25 times allowed"
 
 
 @pytest.mark.parametrize(
@@ -108,8 +108,8 @@ SLOWER = "TPOT 120.0 ms, 6.00 times the 20.0 ms of tiny.v1; at most 1.25 times a
             figures(),
             [],
             [
-                "TTFT p95 200.0 ms; at most 150.0 ms allowed",
-                "TPOT p95 30.0 ms; at most 10.0 ms allowed",
+                "TTFT p95 200 ms; at most 150 ms allowed",
+                "TPOT p95 30 ms; at most 10 ms allowed",
             ],
         ),
         (
@@ -158,8 +158,8 @@ def test_what_may_only_warn_does_not_fail() -> None:
 def test_the_summary_names_the_figures_of_both() -> None:
     outcome = Acceptance(figures=FIGURES, before=figures(tpot_p50=None), against="tiny.v1")
     assert outcome.summary == (
-        "TTFT p50 100.0 ms p95 200.0 ms, TPOT p50 20.0 ms p95 30.0 ms, 100 tokens/s, goodput"
-        " 2 requests/s (tiny.v1: TTFT p50 100.0 ms p95 200.0 ms, 100 tokens/s, goodput"
+        "TTFT p50 100 ms p95 200 ms, TPOT p50 20 ms p95 30 ms, 100 tokens/s, goodput"
+        " 2 requests/s (tiny.v1: TTFT p50 100 ms p95 200 ms, 100 tokens/s, goodput"
         " 2 requests/s)"
     )
 

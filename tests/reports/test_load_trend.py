@@ -8,7 +8,7 @@ from moorage.reports.load_trend import load_trend
 @pytest.mark.parametrize(
     ("tpots", "trend"),
     [
-        ([0.02, 0.1, None, 0.02], "TPOT p50 ▂█▂ 20.0 ms to 20.0 ms"),
+        ([0.02, 0.1, None, 0.02], "TPOT p50 ▂█▂ 20 ms to 20 ms"),
         ([0.02], ""),
         ([], ""),
     ],

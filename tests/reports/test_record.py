@@ -304,6 +304,6 @@ def test_a_record_has_the_figures_of_a_load_and_those_of_the_release_before() ->
     outcome = Acceptance(figures=now, before=now, against="tiny.v1", misses=(missed,))
     document = release_document(a_release("tiny.v2", acceptance=outcome))
     load = next(part for part in document.sections if part.title == "Load")
-    figures = ("32", "100.0 ms", "1.50 s", "unknown", "unknown", "90.5", "2")
+    figures = ("32", "100 ms", "1.50 s", "unknown", "unknown", "90.5", "2")
     assert load.text == missed
     assert load.rows == (("tiny.v2", *figures), ("tiny.v1", *figures))

@@ -1,6 +1,6 @@
 """Two releases compared: spec, image, flags, placement and measured figures."""
 
-from moorage.common.units import human_bytes, human_seconds, short_seconds
+from moorage.common.units import human_bytes, human_seconds, short_number, short_seconds
 from moorage.common.values import Value
 from moorage.operations.history.changes import (
     Change,
@@ -95,7 +95,7 @@ def _figure_text(name: str, value: float | None) -> str | None:
     if name in LOAD_TIMES.values():
         return short_seconds(value)
     if name in (FIGURES["kv_tokens"], FIGURES["concurrency"], SPEED, *LOAD_RATES.values()):
-        return f"{value:g}" if value % 1 else f"{value:.0f}"
+        return short_number(value)
     return human_bytes(int(value))
 
 
