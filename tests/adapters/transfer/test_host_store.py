@@ -7,8 +7,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import httpx
 import pytest
+import requests
 from docker.errors import APIError, NotFound
 
 from moorage.adapters.transfer import host_store
@@ -124,8 +124,11 @@ def test_a_host_that_can_start_no_container_says_so_at_once(bring: Bring) -> Non
     """Podman answers such a start with a conflict, as it does where a name is taken."""
     daemon = OneContainer(*[STAGED] * 9)
 
+    conflict = requests.Response()
+    conflict.status_code = 409
+
     def refuse(*_: Any) -> None:
-        raise APIError("409", httpx.Response(409), "crun: cannot set up cgroups")
+        raise APIError("409", conflict, "crun: cannot set up cgroups")
 
     with pytest.raises(Failure, match="crun: cannot set up cgroups"):
         bring(daemon, start=refuse)

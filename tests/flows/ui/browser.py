@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import re
 import shutil
@@ -11,7 +12,15 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser as Program
-from playwright.sync_api import Error, Locator, Page, Route, ViewportSize, sync_playwright
+from playwright.sync_api import (
+    BrowserType,
+    Error,
+    Locator,
+    Page,
+    Route,
+    ViewportSize,
+    sync_playwright,
+)
 
 from tests.e2e.workplace import REPOSITORY
 
@@ -41,6 +50,20 @@ KEPT_LOGIN = "prefect-password"
 
 SIZE: ViewportSize = {"width": 1400, "height": 1000}
 
+DRAWS = ("--use-angle=swiftshader", "--enable-unsafe-swiftshader")
+"""A GPU in software, without which there are no graphs. It is dear."""
+
+NO_GPU = ("--disable-gpu", "--disable-software-rasterizer")
+"""Else a process of its own would draw as if it were a GPU."""
+
+COLOURS = """async picture => {
+    const image = await createImageBitmap(await (await fetch(picture)).blob())
+    const copy = new OffscreenCanvas(image.width, image.height).getContext("2d")
+    copy.drawImage(image, 0, 0)
+    const pixels = new Uint32Array(copy.getImageData(0, 0, image.width, image.height).data.buffer)
+    return new Set(pixels).size
+}"""
+
 _FIELD = "xpath=ancestor::div[fieldset][1]"
 
 
@@ -58,7 +81,7 @@ class Browser:
     """
 
     def __init__(self, page: Page, url: str, login: str) -> None:
-        self.page, self._url = page, url
+        self.page, self._url, self._login = page, url, login
         page.add_init_script(f"localStorage.setItem({KEPT_LOGIN!r}, btoa({login!r}))")
         self.outside: set[str] = set()
         page.set_default_timeout(WAIT_MS)
@@ -125,6 +148,22 @@ class Browser:
     def length(self) -> int:
         """Pixels from the top of the page to its end, in whatever part of it scrolls."""
         return int(self.page.evaluate(LENGTH))
+
+    @contextmanager
+    def with_graphs(self) -> Iterator[Browser]:
+        """Another browser on the same server for a while, which draws graphs."""
+        assert self.page.context.browser
+        program = _started(self.page.context.browser.browser_type, DRAWS)
+        try:
+            page = program.new_page(viewport=SIZE, reduced_motion="reduce")
+            yield Browser(page, self._url, self._login)
+        finally:
+            program.close()
+
+    def has_drawn(self, colours: int) -> bool:
+        """Whether the graph of the page has at least so many colours; icons alone have 225."""
+        shot = base64.b64encode(self.page.locator("canvas").first.screenshot()).decode()
+        return int(self.page.evaluate(COLOURS, f"data:image/png;base64,{shot}")) >= colours
 
     def picture(self, name: str, height: int = 1000) -> None:
         """Keep a picture of the page for whoever wants to look at it."""
@@ -212,17 +251,18 @@ def browsing(url: str, login: str) -> Iterator[Browser]:
 
 @contextmanager
 def chromium(*arguments: str) -> Iterator[Program]:
-    """Chromium for a while; skips where there is none."""
-    program = shutil.which("chromium")
-    if program is None:
+    """Chromium for a while, without graphs; skips where there is none."""
+    if shutil.which("chromium") is None:
         pytest.skip("chromium is not installed")
-    # Without a GPU a process of its own would draw as if it were one, which nobody looks at.
-    more = ["--disable-gpu", "--disable-software-rasterizer"]
-    # Chromium's own sandbox does not work for root; the pages are ours.
-    more += ["--no-sandbox"] if os.getuid() == 0 else []
     with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=program, args=[*arguments, *more])
+        program = _started(playwright.chromium, (*arguments, *NO_GPU))
         try:
-            yield found
+            yield program
         finally:
-            found.close()
+            program.close()
+
+
+def _started(kind: BrowserType, arguments: tuple[str, ...]) -> Program:
+    # Chromium's own sandbox does not work for root; the pages are ours.
+    more = ("--no-sandbox",) if os.getuid() == 0 else ()
+    return kind.launch(executable_path=shutil.which("chromium"), args=[*arguments, *more])

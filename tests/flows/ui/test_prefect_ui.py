@@ -144,6 +144,13 @@ class TestDeployed:
         shown = (json.dumps(run), logs, tasks, artifacts, browser.tab("Details", "Flow Run ID"))
         assert not any(SECRET in part for part in shown)
 
+    def test_the_graph_of_the_run_is_drawn(self, browser: Browser, run: dict[str, Any]) -> None:
+        """That it is a chain is told by the tasks and what each of them waited for."""
+        with browser.with_graphs() as other:
+            other.open(f"/v2/runs/flow-run/{run['id']}", "Completed")
+            until(lambda: other.has_drawn(colours=500))
+            other.picture("run-graph")
+
     @pytest.mark.parametrize(
         ("kind", "heading", "tells"),
         [
