@@ -20,14 +20,14 @@ api:
   file_roots: [/]
   trust_remote_code: true
   own_fleet: true
-  spec_folders: [/]
+  spec_folders: [/, {folder}/deployments]
 """
 """Whoever comes through the API may do what the command line may."""
 
 
 def open_policy(path: Path) -> Path:
     """Write a policy for tests that are about something else."""
-    return written_policy(path, OPEN)
+    return written_policy(path, OPEN.replace("{folder}", str(path.parent)))
 
 
 def written_policy(path: Path, text: str) -> Path:

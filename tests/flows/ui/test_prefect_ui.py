@@ -93,6 +93,19 @@ class TestForms:
             browser.page.get_by_text(f"{field} (Optional)", exact=True).first.wait_for()
         browser.picture(f"form-sections{ui.replace('/', '-') or '-v1'}", browser.length())
 
+    def test_the_files_of_the_site_can_be_chosen(
+        self, browser: Browser, served: PrefectServer, workplace: Workplace
+    ) -> None:
+        name = "deploy-by-name/deploy-by-name"
+        (workplace.folder / "deployments").mkdir(exist_ok=True)
+        files = [workplace.spec(one, f"deployments/{one}") for one in ("llama-8b", "qwen-7b")]
+        until(lambda: "qwen-7b" in str(served.deployment(name)["parameter_openapi_schema"]))
+        open_form(browser, served, name)
+        browser.field("spec").choose("qwen-7b")
+        browser.picture("form-deploy-by-name-chosen")
+        for file in files:
+            file.unlink()
+
     def test_a_mistake_is_told_at_its_field(self, browser: Browser, served: PrefectServer) -> None:
         open_form(browser, served, "deploy-model/deploy")
         browser.field("spec", "Name").write("No Name!")
