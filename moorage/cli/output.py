@@ -9,7 +9,7 @@ import signal
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import pairwise, zip_longest
-from typing import Any, NoReturn, TypeVar
+from typing import IO, Any, NoReturn, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from rich.cells import cell_len
@@ -40,7 +40,7 @@ class _Output(Console):
     def on_broken_pipe(self) -> None:
         """Print nothing any more, and end."""
         self.quiet = True
-        _leave_unread()
+        _leave_unread(self.file)
 
 
 out = _Output(width=None if sys.stdout.isatty() else WIDE)
@@ -191,7 +191,7 @@ def exit_on_failure(action: Callable[[], R], *, as_json: bool = False) -> R:
         leave(Failure(Cause.SERVER_UNAVAILABLE, str(error)), as_json=as_json)
     except OSError as error:
         if error.errno == errno.EPIPE:
-            _leave_unread()
+            _leave_unread(sys.stdout)
         from moorage.adapters.system.os_errors import CAUSES  # noqa: PLC0415  (only failures)
 
         cause = CAUSES.get(error.errno or 0, Cause.STORE_UNWRITABLE)
@@ -201,9 +201,9 @@ def exit_on_failure(action: Callable[[], R], *, as_json: bool = False) -> R:
         leave(Failure(Cause.INTERRUPTED, detail), as_json=as_json)
 
 
-def _leave_unread() -> NoReturn:
+def _leave_unread(stream: IO[str]) -> NoReturn:
     # What is still to be written goes nowhere: the interpreter flushes once more as it ends.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     raise SystemExit(READER_GONE)
 
 
