@@ -89,7 +89,7 @@ def existing(path: Path) -> Path:
             return candidate
         names = spec_names(DEPLOYMENTS)
         near = get_close_matches(str(path), names, n=1)
-        there = f"Known specs: {', '.join(names[:10])}." if names else "Pass the file of a spec."
+        there = f"Known specs: {', '.join(names[:10])}." if names else _no_specs()
         raise Failure(
             Cause.BAD_SPEC,
             f"neither {candidate} nor {path} exists",
@@ -115,6 +115,11 @@ def folder_of_specs(path: Path) -> Path:
         f"{path} is a folder without a spec, which is a file NAME.yaml",
         suggestion=f"Name another folder. If it is a model, {_advice(path)}",
     )
+
+
+def _no_specs() -> str:
+    here = f"There is no folder {DEPLOYMENTS} in {Path.cwd()}: go to where it is, or pass"
+    return "Pass the file of a spec." if DEPLOYMENTS.is_dir() else f"{here} the file of a spec."
 
 
 def _advice(model: Path) -> str:

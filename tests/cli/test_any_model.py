@@ -75,3 +75,12 @@ def test_a_folder_without_a_spec_cannot_be_deployed(folder: Path) -> None:
         folder_of_specs(Path("bare"))
     assert "`moorage init NAME bare`" in caught.value.suggestion
     assert folder_of_specs(Path("deployments")) == Path("deployments")
+
+
+def test_a_name_in_a_folder_without_deployments_says_where_one_is(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder / "bare")
+    with pytest.raises(Failure, match="nor known exists") as caught:
+        existing(Path("known"))
+    assert f"There is no folder deployments in {folder / 'bare'}" in caught.value.suggestion
