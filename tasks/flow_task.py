@@ -13,6 +13,7 @@ from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait
 
 from moorage.adapters.prefect.current_run import flow_run_context
 from moorage.common.failures import Failure
+from tasks.journal import tell
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -75,7 +76,7 @@ class FlowTask(Generic[P, R]):
             async with asyncio.timeout(self._timeout_seconds):
                 return await self.fn(*args, **kwargs)
 
-        return await (with_retries()(attempt) if self._retried else attempt())
+        return await (_with_retries(self._name)(attempt) if self._retried else attempt())
 
     @functools.cached_property
     def _task(self) -> Task[[_Call], Coroutine[Any, Any, R]]:
@@ -121,12 +122,13 @@ def flow_task(
     return lambda fn: FlowTask(fn, name, run_name, timeout_seconds, retried=retried)
 
 
-def with_retries() -> AsyncRetrying:
-    """Retry what is called; as a task with `retried`."""
+def _with_retries(name: str) -> AsyncRetrying:
+    """Retry what is called; as a task of that name with `retried`."""
     return AsyncRetrying(
         stop=stop_after_attempt(RETRIES + 1),
         wait=wait_exponential_jitter(1),
         retry=retry_if_exception(_may_pass),
+        before_sleep=lambda _: _tell_retry(name),
         reraise=True,
     )
 
@@ -202,8 +204,16 @@ def _run_name(parameters: dict[str, Any]) -> str:
     return call.called.run_name(call.args, call.kwargs)
 
 
-def _is_retryable(_task: Task[..., Any], _run: TaskRun, state: State[Any]) -> bool:
-    return _may_pass(getattr(state.data, "result", state.data))
+def _is_retryable(task: Task[..., Any], _run: TaskRun, state: State[Any]) -> bool:
+    """Whether a task is tried again. Prefect asks only where it has not been too often."""
+    if not _may_pass(getattr(state.data, "result", state.data)):
+        return False
+    _tell_retry(task.name)
+    return True
+
+
+def _tell_retry(name: str) -> None:
+    tell(f"{name} is tried again")
 
 
 def _may_pass(error: object) -> bool:

@@ -227,7 +227,8 @@ def close_on_failure(release: str, old: ReleaseRow | None) -> Iterator[None]:
 
     def give_up(cause: str) -> None:
         try:
-            ledger().releases.give_up(release, cause, *claims_of(old))
+            if not ledger().releases.give_up(release, cause, *claims_of(old)):
+                tell(f"{release} has taken over and serves on")
         except Failure as failure:
             tell(f"could not close {release}: {failure}")
 

@@ -58,7 +58,7 @@ async def stop_for(old: ReleaseRow, release: str) -> None:
 
 def undo_stop(
     row: ReleaseRow, successor: str, *, spare: bool = True, seconds: float | None = None
-) -> None:
+) -> bool:
     """Undo of a stop-first: the old release serves again, exactly as it was planned.
 
     A replica that does not come up keeps no other from serving: reconciling sees to it.
@@ -68,13 +68,14 @@ def undo_stop(
             signalled to end.
         seconds: How long to wait until it answers; None = as long as its spec lets it load.
 
+    Returns:
+        False where it need not start: its successor serves, or it was never stopped.
+
     Raises:
         Failure: When no replica could be started.
     """
-    if ledger().releases.get(successor).state in SERVING:
-        return
-    if ledger().releases.get(row.id).state in SERVING:
-        return  # it was never stopped
+    if {ledger().releases.get(name).state for name in (successor, row.id)} & SERVING:
+        return False
     plan = plan_of(row)
     down = plan
     if spare:  # the replicas of which not everything is seen to run
@@ -91,6 +92,7 @@ def undo_stop(
     if ledger().releases.get(row.id).state == ReleaseState.STOPPING:
         lost = (f"replica {replica}: {failure}" for replica, failure in sorted(failed.items()))
         routes().reopen(row.id, "; ".join(("its successor failed", *lost)))
+    return True
 
 
 async def end_superseded(old: ReleaseRow, linger_seconds: float = 0) -> None:
@@ -122,12 +124,17 @@ def stop_sleeper(model: str) -> None:
         ledger().claims.keep_ports(row.id)
 
 
-def finish_switch(old: ReleaseRow, release: str) -> None:
-    """Undo of the switch: a transaction that was made stays, so the old release ends."""
+def finish_switch(old: ReleaseRow, release: str) -> bool:
+    """Undo of the switch: a transaction that was made stays, so the old release ends.
+
+    False: it was not made, or has ended the old one already.
+    """
     if ledger().releases.get(release).state not in SERVING:
-        return
-    if ledger().releases.get(old.id).state == ReleaseState.STOPPING:
-        _end_superseded(old.id, "")
+        return False
+    if ledger().releases.get(old.id).state != ReleaseState.STOPPING:
+        return False
+    _end_superseded(old.id, "")
+    return True
 
 
 def abandon(release: str) -> bool:
@@ -146,17 +153,18 @@ def abandon(release: str) -> bool:
     return True
 
 
-def free_claims(release: str, old: ReleaseRow | None) -> None:
+def free_claims(release: str, old: ReleaseRow | None) -> bool:
     """Undo of a claim; a release that had to make room gets its own back.
 
-    What runs, or could not be stopped, keeps its claims.
+    What runs, or could not be stopped, keeps its claims. False: it has taken over, and stays.
     """
     row = ledger().releases.get(release)
     if row.state in SERVING:
-        return
+        return False
     if row.workloads:
         raise Failure(Cause.RUNTIME_UNAVAILABLE, f"{release} may still run and keeps its claims")
     ledger().claims.hand_back(release, *claims_of(old))
+    return True
 
 
 def restore_release(row: ReleaseRow) -> None:

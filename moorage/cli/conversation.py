@@ -8,7 +8,13 @@ from typing import Any
 
 import typer
 
-from moorage.adapters.engines.engine_http import Answer, Question, ask_engine_now
+from moorage.adapters.engines.engine_http import (
+    Answer,
+    Late,
+    Question,
+    Unreachable,
+    ask_engine_now,
+)
 from moorage.adapters.engines.engine_stream import NoAnswer, stream_text
 from moorage.adapters.secrets import redact
 from moorage.cli.output import say
@@ -68,7 +74,7 @@ class Conversation:
                 answer += piece
                 yield piece
         except NoAnswer as error:
-            raise Failure(Cause.BAD_ANSWER, f"{question.url}: {redact(str(error))}") from error
+            raise _failure_of(error, question) from error
         # Only now: of an answer that breaks off, neither it nor its prompt was said.
         self._messages = [*messages, {"role": "assistant", "content": answer}]
 
@@ -79,7 +85,7 @@ class Conversation:
             back = ask_engine_now(question, WAKING_SECONDS)
             return _content(back, question.url)
         except NoAnswer as error:
-            raise Failure(Cause.BAD_ANSWER, f"{question.url}: {error}") from error
+            raise _failure_of(error, question) from error
         except JsonError as error:
             raise Failure(Cause.BAD_ANSWER, f"{question.url}: the answer {error}") from error
 
@@ -148,6 +154,12 @@ def _show_figures(stated: object, pieces: int, first: float, seconds: float) -> 
     rate = tokens / max(seconds, 0.001)
     speed = f"{counted(tokens, 'token')} in {seconds:.2f} s, {rate:.1f} tokens/s"
     typer.echo(f"{speed}, the first after {first:.2f} s", err=True)
+
+
+def _failure_of(error: NoAnswer, question: Question) -> Failure:
+    silent = isinstance(error, Unreachable | Late)
+    cause = Cause.ENGINE_UNREACHABLE if silent else Cause.BAD_ANSWER
+    return Failure(cause, f"{question.url}: {redact(str(error))}")
 
 
 def _content(back: Answer, url: str) -> Any:

@@ -19,6 +19,7 @@ from moorage.cli.options import (
     Yes,
     existing,
     fleet_of,
+    folder_of_specs,
     is_folder,
     require_model,
 )
@@ -59,7 +60,7 @@ def deploy(
             )
         from moorage.cli.apply import apply  # noqa: PLC0415  (one model needs none of it)
 
-        files = [one if is_folder(one) else existing(one) for one in specs]
+        files = [folder_of_specs(one) if is_folder(one) else existing(one) for one in specs]
         return apply(files, fleet, yes=yes, as_json=as_json)
     path = existing(specs[0])
     wanted, hosts = load_spec(path), load_fleet(fleet, path)

@@ -31,5 +31,5 @@ def call_dry_run(name: str, *parameters: Any, as_json: bool) -> FlowResult[Any]:
     with channel_scope(Channel.CLI):
         if as_json:
             return asyncio.run(main())
-        with StepPrinter(err) as printer, listening(printer):
+        with StepPrinter(err) as printer, printer.signs_of_life(), listening(printer):
             return asyncio.run(main())

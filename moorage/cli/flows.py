@@ -89,7 +89,12 @@ def run_flow(
     with forked, _prefect_failures(), channel_scope(Channel.CLI):
         if as_json:
             return asyncio.run(main())
-        with StepPrinter(err) as printer, listening(printer), asking(printer.ask):
+        with (
+            StepPrinter(err) as printer,
+            printer.signs_of_life(),
+            listening(printer),
+            asking(printer.ask),
+        ):
             return asyncio.run(main())
 
 

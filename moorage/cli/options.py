@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 DEPLOYMENTS = Path("deployments")
 ENDINGS = (".yaml", ".yml")
+WEIGHTS = (".gguf", ".safetensors")
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 FleetFile = Annotated[
     Path | None, typer.Option("--fleet", help="Fleet file; else deployments/fleet.yaml.")
@@ -76,6 +77,8 @@ def existing(path: Path) -> Path:
             f"{path} is a folder",
             suggestion="Name one of its files. `moorage deploy` and `moorage apply` take folders.",
         )
+    if path.suffix in WEIGHTS and is_file(path):
+        raise Failure(Cause.BAD_SPEC, f"{path} is a model, not a spec", suggestion=_advice(path))
     if is_file(path) or path.suffix in ENDINGS:
         return path
     if path.name == str(path):
@@ -86,18 +89,41 @@ def existing(path: Path) -> Path:
             return candidate
         names = spec_names(DEPLOYMENTS)
         near = get_close_matches(str(path), names, n=1)
-        there = f"Known specs: {', '.join(names[:10])}." if names else "Pass the file of a spec."
+        there = f"Known specs: {', '.join(names[:10])}." if names else _no_specs()
         raise Failure(
             Cause.BAD_SPEC,
             f"neither {candidate} nor {path} exists",
             suggestion=f"Did you mean '{near[0]}'?" if near else there,
         )
+    if is_folder(path.parent):
+        near = get_close_matches(path.name, [one.name for one in path.parent.iterdir()], n=1)
+        advice = f"Did you mean '{path.parent / near[0]}'?" if near else "Correct the path."
+        raise Failure(Cause.BAD_SPEC, f"{path} does not exist", suggestion=advice)
+    advice = f"Pass the file of a spec. For a model of a hub, {_advice(path)}"
+    raise Failure(Cause.BAD_SPEC, f"{path} does not exist", suggestion=advice)
+
+
+def folder_of_specs(path: Path) -> Path:
+    """The folder; raises `BAD_SPEC` where it holds no spec."""
+    from moorage.adapters.files.specs import OTHER_FILES  # noqa: PLC0415  (as above)
+
+    inside = (one for one in path.iterdir() if one.suffix in ENDINGS)
+    if any(one.name not in OTHER_FILES for one in inside):
+        return path
     raise Failure(
         Cause.BAD_SPEC,
-        f"{path} does not exist",
-        suggestion="Pass the file of a spec. For a model of a hub,"
-        f" `moorage init NAME {path}` writes one, and `moorage run {path}` tries it.",
+        f"{path} is a folder without a spec, which is a file NAME.yaml",
+        suggestion=f"Name another folder. If it is a model, {_advice(path)}",
     )
+
+
+def _no_specs() -> str:
+    here = f"There is no folder {DEPLOYMENTS} in {Path.cwd()}: go to where it is, or pass"
+    return "Pass the file of a spec." if DEPLOYMENTS.is_dir() else f"{here} the file of a spec."
+
+
+def _advice(model: Path) -> str:
+    return f"`moorage init NAME {model}` writes its spec, and `moorage run {model}` tries it."
 
 
 def is_folder(path: Path) -> bool:

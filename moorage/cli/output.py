@@ -5,10 +5,11 @@ import errno
 import json
 import os
 import re
+import signal
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import pairwise, zip_longest
-from typing import Any, NoReturn, TypeVar
+from typing import IO, Any, NoReturn, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from rich.cells import cell_len
@@ -26,12 +27,24 @@ WIDE = 160
 """Columns where the output is no terminal, such as a file or a log."""
 MARGINS, NARROW_COLUMN = 2, 9
 """Characters on both sides of a column of a table, and what it needs to be read with them."""
+READER_GONE = 128 + signal.SIGPIPE
+"""Exit code of a command whose output nobody reads any more, as shells count SIGPIPE."""
 LOG_LINES_SHOWN = 25
 LONGEST_SHOWN = 80
 """Characters of a value that is refused."""
 
-out = Console(width=None if sys.stdout.isatty() else WIDE)
-err = Console(stderr=True, width=None if sys.stderr.isatty() else WIDE)
+
+class _Output(Console):
+    """Rich's, with the exit code of a command that lost its reader."""
+
+    def on_broken_pipe(self) -> None:
+        """Print nothing any more, and end."""
+        self.quiet = True
+        _leave_unread(self.file)
+
+
+out = _Output(width=None if sys.stdout.isatty() else WIDE)
+err = _Output(stderr=True, width=None if sys.stderr.isatty() else WIDE)
 
 
 def dump(content: Any) -> None:
@@ -163,7 +176,10 @@ class LostApi(Failure):
 def exit_on_failure(action: Callable[[], R], *, as_json: bool = False) -> R:
     """Do something; a failure is shown and becomes the exit code of its class."""
     try:
-        return action()
+        try:
+            return action()
+        finally:
+            sys.stdout.flush()  # here the end of its reader, such as `head`, is still heard
     except Failure as failure:
         lost = isinstance(failure, LostApi) or isinstance(failure.__cause__, LostApi)
         leave(failure, as_json=as_json, at_once=lost)
@@ -175,14 +191,20 @@ def exit_on_failure(action: Callable[[], R], *, as_json: bool = False) -> R:
         leave(Failure(Cause.SERVER_UNAVAILABLE, str(error)), as_json=as_json)
     except OSError as error:
         if error.errno == errno.EPIPE:
-            raise  # the reader of the output has ended
+            _leave_unread(sys.stdout)
         from moorage.adapters.system.os_errors import CAUSES  # noqa: PLC0415  (only failures)
 
         cause = CAUSES.get(error.errno or 0, Cause.STORE_UNWRITABLE)
         leave(Failure(cause, str(error)), as_json=as_json)
     except (KeyboardInterrupt, asyncio.CancelledError):
-        detail = "stopped by a signal; started work is undone"
+        detail = "stopped by a signal; unfinished work is undone"
         leave(Failure(Cause.INTERRUPTED, detail), as_json=as_json)
+
+
+def _leave_unread(stream: IO[str]) -> NoReturn:
+    # What is still to be written goes nowhere: the interpreter flushes once more as it ends.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    raise SystemExit(READER_GONE)
 
 
 def leave(failure: Failure, *, as_json: bool, at_once: bool = False) -> NoReturn:

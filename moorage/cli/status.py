@@ -1,12 +1,13 @@
 """`moorage status`: what runs now, and how busy it is."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from moorage.adapters.hosts.liveness import Liveness, liveness_of
+from moorage.adapters.ledger import Ledger
 from moorage.adapters.system.settings import Settings
 from moorage.cli.completion import models
 from moorage.cli.options import AsJson, open_ledger, row_json, unknown_model
@@ -16,7 +17,7 @@ from moorage.common.units import human_seconds
 from moorage.gateway.gateway import Gateway, last_use
 from moorage.releases.overview import ReleaseOverview
 from moorage.releases.release_row import ReleaseRow
-from moorage.releases.states import DEPLOYED, SERVING, ReleaseState
+from moorage.releases.states import DEPLOYED, SERVING, UNFINISHED, ReleaseState
 from moorage.spec.keep_alive import keep_alive_seconds
 from moorage.spec.one_shot import is_one_shot
 
@@ -112,10 +113,27 @@ def _lines(name: str | None, *, every: bool) -> list[Line]:
     }
     gateways, settings = ledger.gateways.all(), Settings()
     seen = liveness_of([one.row for one in shown.values()], settings)
+    killed = _killed(ledger, [one.row for one in shown.values()])
     return [
-        Line(one, alive, _use(gateways, one))
+        Line(one, _in_words(one.row, alive, killed), _use(gateways, one))
         for one, alive in zip(shown.values(), seen, strict=True)
     ]
+
+
+def _killed(ledger: Ledger, rows: Sequence[ReleaseRow]) -> set[str]:
+    """Releases that nobody finishes: no flow holds the lock of their model any more."""
+    unfinished = [row for row in rows if row.state in UNFINISHED]
+    at_work = ledger.locks.holders([row.model for row in unfinished]) if unfinished else {}
+    left = [row.id for row in unfinished if row.model not in at_work]
+    # A flow may have finished its release since that was read.
+    return {one for one in left if ledger.releases.get(one).state in UNFINISHED}
+
+
+def _in_words(row: ReleaseRow, seen: Liveness, killed: Collection[str]) -> Liveness:
+    if row.id not in killed:
+        return seen
+    detail = f"{seen.detail}; its flow was killed: `moorage reconcile` cleans up"
+    return seen._replace(detail=detail)
 
 
 def _is_over(row: ReleaseRow) -> bool:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from textwrap import wrap
+from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 import typer
@@ -12,7 +15,7 @@ from rich.console import Console, RenderableType
 from rich.markup import escape
 
 from moorage.cli.output import err
-from moorage.common.units import human_seconds
+from moorage.common.units import human_bytes, human_seconds
 
 if TYPE_CHECKING:
     from moorage.operations.redeploy.intent import Answer, Question
@@ -21,11 +24,15 @@ if TYPE_CHECKING:
 NARROWEST = 20
 """Columns that the summary of a step has at least on a terminal."""
 
+SIGN_OF_LIFE_SECONDS = 30.0
+"""How often the steps that go on are printed where no bar can show them, such as in a log of CI."""
+
 
 class StepPrinter(progress.Progress):
     """Prints the steps of a flow and asks its questions.
 
-    On a console that is no terminal only the lines of finished steps appear.
+    On a console that is no terminal the lines of finished steps appear, and one of each that takes
+    long.
     """
 
     def __init__(self, console: Console) -> None:
@@ -34,7 +41,7 @@ class StepPrinter(progress.Progress):
             progress.TextColumn("{task.description}"),
             progress.TimeElapsedColumn(),
             _WhileTransferring(progress.BarColumn(bar_width=30)),
-            _WhileTransferring(progress.DownloadColumn()),
+            _WhileTransferring(progress.DownloadColumn(binary_units=True)),
             console=console,
             transient=True,
             disable=not console.is_terminal,
@@ -54,16 +61,41 @@ class StepPrinter(progress.Progress):
         if (task := self._steps.pop(record.name, None)) is not None:
             self.remove_task(task)
         mark = "[green]✓[/]" if error is None else "[red]✗[/]"
-        took = human_seconds(record.seconds)
-        summary = record.summary if error is None else str(error).partition("\n")[0]
-        prefix, colon, step = record.name.rpartition(": ")  # of a flow among several
-        name = f"{prefix}{colon}{step:<8}"
-        shown = escape(self._folded(summary, len(f"✓ {name} {took:>9}  ")))
-        self._print(f"{mark} {name} [dim]{took:>9}[/]  {shown}")
+        summary = record.summary if error is None else _reason(error)
+        self._print_step(mark, record.name, record.seconds, summary)
 
     def noted(self, text: str) -> None:
         """Print a line between the steps."""
         self._print(f"[yellow]•[/] {escape(self._folded(text, len('• ')))}")
+
+    @contextmanager
+    def signs_of_life(self, seconds: float = SIGN_OF_LIFE_SECONDS) -> Iterator[None]:
+        """Print from time to time what goes on, where no bar shows it."""
+        ended = Event()
+
+        def print_steps() -> None:
+            while not ended.wait(seconds):
+                for task in self.tasks:
+                    if (elapsed := task.elapsed or 0) >= seconds / 2:
+                        self._print_step("…", task.description, elapsed, _transferred(task))
+
+        if self.console.is_terminal:
+            yield
+            return
+        printing = Thread(target=print_steps, daemon=True)
+        printing.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            printing.join()
+
+    def _print_step(self, mark: str, name: str, seconds: float, summary: str) -> None:
+        took = human_seconds(seconds)
+        prefix, colon, step = name.rpartition(": ")  # of a flow among several
+        name = f"{prefix}{colon}{step:<8}"
+        shown = escape(self._folded(summary, len(f"✓ {name} {took:>9}  ")))
+        self._print(f"{mark} {name} [dim]{took:>9}[/]  {shown}")
 
     def _folded(self, summary: str, column: int) -> str:
         """A text that begins at a column of a terminal; in a file the line stays whole."""
@@ -88,6 +120,18 @@ class StepPrinter(progress.Progress):
             return Answer(approve=typer.confirm("Approve?", err=True))
         finally:
             self.start()
+
+
+def _transferred(task: progress.Task) -> str:
+    """How much of it is done; empty for a step that transfers nothing."""
+    if not task.total:
+        return ""
+    return f"{human_bytes(int(task.completed))} of {human_bytes(int(task.total))}"
+
+
+def _reason(error: BaseException) -> str:
+    """The first line of an error; a signal has none."""
+    return str(error).partition("\n")[0] or "interrupted"
 
 
 class _WhileTransferring(progress.ProgressColumn):

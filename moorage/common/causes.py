@@ -330,6 +330,11 @@ class Cause(StrEnum):
         "The engine gave a wrong kind of answer",
         "Check that `mode` matches the model's purpose.",
     )
+    ENGINE_UNREACHABLE = ExitCode.ENGINE.cause(
+        "The engine does not answer",
+        "`moorage status` shows whether it runs, and `moorage logs NAME` what it wrote last."
+        " `moorage reconcile` starts one again that has ended.",
+    )
     GATE_FAILED = ExitCode.ENGINE.cause(
         "The engine serves, but failed `readiness.prompts` or `compare`",
         "The old release still serves. Compare both with `moorage diff`, or change the test.",

@@ -1,7 +1,8 @@
 """A saga: every effect has its undo, armed before the effect happens.
 
 When the block fails, or is cancelled, the undos run, the latest first. One that fails does not keep
-the others from running. An undo must be safe to run when its effect never happened.
+the others from running. An undo must be safe to run when its effect never happened. One that
+returns `False` has found nothing to undo, or that its effect stays; it is not reported.
 
 Prefect's transactions are not used for this: a rollback hook that raises makes them skip the rest,
 and a task with retries inside rolls its siblings back on the first failed attempt.
@@ -58,7 +59,8 @@ class Saga:
         for label, undo in reversed(self._undos):
             failed: BaseException | None = None
             try:
-                undo()
+                if undo() is False:
+                    continue
             except HARMLESS as trouble:
                 failed = trouble
             with suppress(*HARMLESS):  # an undo runs even if its report fails

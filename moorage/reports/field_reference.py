@@ -82,10 +82,10 @@ def _unknown(path: str, file: str, parts: dict[str, type[BaseModel]]) -> Failure
         for name in model.model_fields
     ]
     ends = [one for one in known if one.rpartition(".")[2] == path.rpartition(".")[2]]
-    near = ends[:1] or get_close_matches(path, known, n=1)
+    near = ends[:1] or get_close_matches(path, [*known, *Cause], n=1)
     return Failure(
         Cause.BAD_SETTING,
-        f"there is no field '{clipped(path, LONGEST)}'",
+        f"there is no field and no cause '{clipped(path, LONGEST)}'",
         suggestion=f"Did you mean '{near[0]}'?" if near else "`moorage explain` lists the fields.",
     )
 

@@ -49,7 +49,7 @@ def new_spec(content: dict[str, Any]) -> str:
 def _scalar(text: str) -> str:
     """A text as YAML has it: what could be read as anything else stands in quotes."""
     is_plain = PLAIN.fullmatch(text) and text.lower() not in OTHER_TYPES
-    return text if is_plain else json.dumps(text)
+    return text if is_plain else json.dumps(text, ensure_ascii=not text.isprintable())
 
 
 def _comment(text: str) -> str:

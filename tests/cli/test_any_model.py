@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from moorage.cli.any_model import source_named, spec_or_source
+from moorage.cli.options import existing, folder_of_specs
+from moorage.common.failures import Cause, Failure
 
 
 @pytest.fixture(autouse=True)
@@ -48,3 +50,37 @@ def test_a_source_is_known_by_its_form(folder: Path, model: str, source: str) ->
 def test_a_source_is_a_spec_with_defaults(model: str, name: str, files: str | None) -> None:
     spec, path = spec_or_source(model)
     assert (spec.name, spec.files, path) == (name, files, Path(f"deployments/{name}.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("path", "detail", "advice"),
+    [
+        ("tiny.gguf", "is a model, not a spec", "`moorage init NAME tiny.gguf` writes its spec"),
+        ("model/notes", "does not exist", "Did you mean 'model/notes.yaml'?"),
+        ("org/repo", "does not exist", "`moorage run org/repo` tries it."),
+    ],
+)
+def test_what_is_no_spec_is_answered_with_what_would_do(
+    path: str, detail: str, advice: str
+) -> None:
+    with pytest.raises(Failure, match=detail) as caught:
+        existing(Path(path))
+    assert caught.value.cause is Cause.BAD_SPEC
+    assert advice in caught.value.suggestion
+
+
+def test_a_folder_without_a_spec_cannot_be_deployed(folder: Path) -> None:
+    (folder / "bare/fleet.yaml").touch()
+    with pytest.raises(Failure, match="bare is a folder without a spec") as caught:
+        folder_of_specs(Path("bare"))
+    assert "`moorage init NAME bare`" in caught.value.suggestion
+    assert folder_of_specs(Path("deployments")) == Path("deployments")
+
+
+def test_a_name_in_a_folder_without_deployments_says_where_one_is(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder / "bare")
+    with pytest.raises(Failure, match="nor known exists") as caught:
+        existing(Path("known"))
+    assert f"There is no folder deployments in {folder / 'bare'}" in caught.value.suggestion

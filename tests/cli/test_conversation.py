@@ -101,6 +101,16 @@ def test_json_is_the_whole_answer_of_the_engine(conversation: Conversation) -> N
     assert conversation.answer("hello") == {"choices": [{"message": {"content": "1"}}]}
 
 
+def test_an_engine_that_has_ended_gave_no_wrong_answer() -> None:
+    served = row(a_release(profile=a_profile()))
+    dead = Conversation(served, "http://127.0.0.1:9", "", 8)
+    for ask in (lambda: list(dead.ask("hello")), lambda: dead.answer("hello")):
+        with pytest.raises(Failure, match=r"127\.0\.0\.1:9/.*Connection refused") as caught:
+            ask()
+        assert caught.value.cause is Cause.ENGINE_UNREACHABLE
+        assert "`moorage status`" in caught.value.suggestion
+
+
 def test_a_model_that_cannot_chat_says_what_it_is_for() -> None:
     served = row(a_release(profile=a_profile(mode=Mode.EMBEDDING)))
     with pytest.raises(Failure, match="a model for embedding, which cannot chat"):

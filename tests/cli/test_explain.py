@@ -32,6 +32,15 @@ def test_fields_inside_are_told_with_type_and_default_or_where_they_are() -> Non
     assert "see below" not in found
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"), [("placement.rma", "placement.ram"), ("bad-spek", "bad-spec")]
+)
+def test_a_typing_error_is_answered_with_the_nearest_field_or_cause(name: str, meant: str) -> None:
+    done = CliRunner().invoke(app, ["explain", name])
+    assert done.exit_code == 2
+    assert f"Did you mean '{meant}'?" in done.output
+
+
 @pytest.mark.parametrize("cause", Cause)
 def test_every_cause_is_told_with_what_to_do(cause: Cause) -> None:
     found = explained(cause.value)

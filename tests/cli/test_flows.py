@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import os
 import re
 import sys
+import threading
 from importlib import import_module
 from pathlib import Path
 
@@ -27,6 +29,8 @@ from moorage.cli.output import exit_on_failure
 from moorage.cli.step_printer import StepPrinter
 from moorage.common.failures import Failure
 from moorage.operations.redeploy.intent import Answer, Question
+from moorage.releases.release import StepRecord
+from tests.waiting import PATIENCE_SECONDS
 
 FLOW = "flows.deploy_model"
 QUESTION = Question(models=("tiny",), plan="It would replace tiny.v1.", seconds=60)
@@ -137,7 +141,37 @@ def test_a_bar_is_there_only_while_something_is_transferred() -> None:
         assert "bytes" not in seen.getvalue()
         printer.progressed("stage", 512, 1024)
         printer.refresh()
-    assert "0.5/1.0 kB" in seen.getvalue()
+    assert "0.5/1.0 KiB" in seen.getvalue()
+
+
+class Log(io.StringIO):
+    """A file that tells when somebody has written what is waited for."""
+
+    def __init__(self, awaited: str) -> None:
+        super().__init__()
+        self.awaited, self.there = awaited, threading.Event()
+
+    def write(self, text: str) -> int:
+        written = super().write(text)
+        if self.awaited in self.getvalue():
+            self.there.set()
+        return written
+
+
+def test_without_a_terminal_a_step_that_takes_long_says_how_far_it_is() -> None:
+    log = Log("512 B of 1.0 KiB")
+    with StepPrinter(Console(file=log)) as printer, printer.signs_of_life(0.001):
+        printer.started("stage")
+        printer.progressed("stage", 512, 1024)
+        assert log.there.wait(PATIENCE_SECONDS)
+    assert "… stage" in log.getvalue()
+
+
+def test_a_step_that_a_signal_ends_says_so() -> None:
+    log = io.StringIO()
+    with StepPrinter(Console(file=log)) as printer:
+        printer.ended(StepRecord(name="stage", seconds=1), asyncio.CancelledError())
+    assert log.getvalue().split() == ["✗", "stage", "1.00", "s", "interrupted"]
 
 
 def test_prefect_prints_no_notice_about_usage_data(

@@ -41,6 +41,12 @@ def test_a_new_file_holds_the_source_and_is_a_spec(
     assert (spec.name, (spec.source, spec.files)) == ("tiny", written)
 
 
+def test_a_path_stays_readable(folder: Path) -> None:
+    (folder / "wörk dir").mkdir()
+    init("tiny", "wörk dir")
+    assert f'source: "file://{folder}/wörk dir"' in (folder / "deployments/tiny.yaml").read_text()
+
+
 @pytest.mark.parametrize("name", ["true", "123", "1e3", "no", "0x1f", "null"])
 def test_a_name_stays_a_text(folder: Path, name: str) -> None:
     init(name, "org/tiny")

@@ -56,6 +56,20 @@ def test_an_undo_that_fails_is_reported_and_keeps_no_other_from_running() -> Non
     assert diary.reported == [("undo 1", "daemon away"), ("undo 0", "")]
 
 
+def test_an_undo_whose_effect_stays_is_not_reported() -> None:
+    diary = Diary()
+
+    def effect() -> None:
+        with Saga(diary.report) as saga:
+            saga.arm("free", lambda: True)
+            saga.arm("stop what serves", lambda: False)
+            raise ValueError("too late")
+
+    with pytest.raises(ValueError, match="too late"):
+        effect()
+    assert diary.reported == [("free", "")]
+
+
 @pytest.mark.parametrize("trouble", [BrokenPipeError("terminal gone"), SystemExit(1)], ids=repr)
 def test_that_nobody_can_be_told_keeps_no_undo_from_running(trouble: BaseException) -> None:
     diary = Diary()

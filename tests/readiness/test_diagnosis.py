@@ -251,6 +251,18 @@ def test_an_adapter_that_does_not_fit_its_model_is_named() -> None:
     assert "The adapter /adapters/poet/p.gguf does not fit" in str(failure.suggestion)
 
 
+def test_a_model_file_that_is_gone_is_named() -> None:
+    log = (
+        "0.00.007.340 E gguf_init_from_file: failed to open GGUF file '/models/t.gguf' (No such"
+        " file or directory)\n"
+        "0.00.007.382 E cmn  common_init_: failed to load model '/models/t.gguf'\n"
+        "error: Failed to init server, please check the input params."
+    )
+    failure = diagnosed(log, EngineName.LLAMA_CPP)
+    assert failure.cause is Cause.SOURCE_MISSING
+    assert "/models/t.gguf is no longer there" in str(failure.suggestion)
+
+
 HEALTHY_START = """\
 WARNING 03-01 11:59:58 [interface.py:197] Failed to import from vllm._C: \
 ModuleNotFoundError("No module named 'vllm._C'")

@@ -82,12 +82,16 @@ def test_who_made_room_gets_its_claims_back_in_the_same_step() -> None:
     assert ledger().releases.get(new).state == S.ERROR
 
 
-def test_a_release_that_took_over_is_left_alone() -> None:
-    release = running()
+def test_a_release_that_took_over_is_left_alone_and_the_run_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    release, notes = running(), list[str]()
+    monkeypatch.setattr("tasks.release.tell", notes.append)
     with pytest.raises(Stopped), close_on_failure(release, None):
         raise Stopped
     assert ledger().releases.get(release).state == S.RUNNING
     assert holders() == {release}
+    assert notes == [f"{release} has taken over and serves on"]
 
 
 async def test_a_release_goes_from_state_to_state() -> None:

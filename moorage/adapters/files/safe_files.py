@@ -122,7 +122,7 @@ def read_private(path: Path) -> str | None:
             if facts.st_mode & 0o077:
                 raise unsafe(path, f"is open to others (mode {stat.S_IMODE(facts.st_mode):04o})")
             return file.read(LONGEST).decode("ascii", "replace")
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         raise unsafe(path, f"cannot be read: {error.strerror}") from None

@@ -236,7 +236,7 @@ def write_new(path: Path, text: str) -> None:
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("x") as file:
+        with path.open("x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
         advice = f"Edit it, or choose another name; `moorage plan {path.stem}` shows what it means."

@@ -37,6 +37,11 @@ LOG_CAUSES = (
         " deploy downloads it again.",
     ),
     LogCause(
+        pattern=r"failed to open GGUF file '(?P<file>[^']*)' \(No such file",
+        cause=Cause.SOURCE_MISSING,
+        suggestion="{file} is no longer there: bring it back, or deploy the model again.",
+    ),
+    LogCause(
         pattern=r"error: invalid argument: (?P<flag>\S+)|error while handling argument"
         r" \"(?P<option>[^\"]+)\"",
         cause=Cause.ENGINE_BAD_ARGUMENT,
