@@ -242,8 +242,11 @@ def test_it_is_started_once_and_only_where_flows_run_on_a_lasting_server(
     monkeypatch.setattr(fork_server, "running_server", lambda _: None if elsewhere else kept)
     for _ in range(3):
         start_fork_server(tmp_path, os.environ, 60 if elsewhere else None)
-    (started,) = (
-        one for one in psutil.Process().children() if str(tmp_path) in " ".join(one.cmdline())
+    # A process has no command line for a moment after its start.
+    (started,) = until(
+        lambda: [
+            one for one in psutil.Process().children() if str(tmp_path) in " ".join(one.cmdline())
+        ]
     )
     assert fork_server_process(tmp_path) == started.pid
     stop_fork_server(tmp_path)
