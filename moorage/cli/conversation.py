@@ -128,6 +128,7 @@ def show(conversation: Conversation, prompt: str, *, figures: bool = False) -> N
         sys.stdout.write(printable(piece))
         sys.stdout.flush()
     sys.stdout.write("\n")
+    sys.stdout.flush()  # what follows on standard error begins a line
     if usage is not None:
         _show_figures(usage.get("completion_tokens"), pieces, first, time.monotonic() - begun)
 

@@ -19,7 +19,7 @@ from moorage.adapters.prefect.new_database import provide_database
 from moorage.adapters.prefect.settings_files import may_know_a_server
 from moorage.adapters.system.settings import Settings
 from moorage.cli.fork_server import fork_later_commands
-from moorage.cli.interruption import cancelled_by_sigterm, nothing_begun
+from moorage.cli.interruption import cancelled_by_sigterm, ended_by_hangup, nothing_begun
 from moorage.cli.output import LostApi, err
 from moorage.cli.step_printer import StepPrinter
 from moorage.common.failures import Cause, Failure
@@ -86,7 +86,7 @@ def run_flow(
     # Prefect takes SIGTERM while a flow runs, undoes, and sends it again to whoever had it before.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     forked = _later_ones_forked(environment, elsewhere=elsewhere)
-    with forked, _prefect_failures(), channel_scope(Channel.CLI):
+    with forked, _prefect_failures(), channel_scope(Channel.CLI), ended_by_hangup():
         if as_json:
             return asyncio.run(main())
         with (

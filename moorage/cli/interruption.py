@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM while a command imports what it needs, and while it runs."""
+"""Ctrl-C, SIGTERM and a closed terminal, while a command imports and while it runs."""
 
 import asyncio
 import signal
@@ -40,3 +40,17 @@ def cancelled_by_sigterm() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def ended_by_hangup() -> Iterator[None]:
+    """Let a closed terminal end what runs as SIGTERM does, unless that is ignored (`nohup`)."""
+    before = signal.getsignal(signal.SIGHUP)
+    if before == signal.SIG_IGN:
+        yield
+        return
+    signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)

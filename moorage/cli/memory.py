@@ -117,7 +117,7 @@ def _device(text: str) -> sizing.Device:
     if device is None:
         known = ", ".join(sizing.REPORTED_MIB)
         detail = f"--accelerator {text}: neither a size such as 24GiB nor one of {known}"
-        raise Failure(Cause.BAD_SPEC, detail, suggestion="Pass its size, such as 24GiB.")
+        raise Failure(Cause.BAD_SETTING, detail, suggestion="Pass its size, such as 24GiB.")
     return device
 
 

@@ -113,14 +113,14 @@ def _lines(name: str | None, *, every: bool) -> list[Line]:
     }
     gateways, settings = ledger.gateways.all(), Settings()
     seen = liveness_of([one.row for one in shown.values()], settings)
-    killed = _killed(ledger, [one.row for one in shown.values()])
+    abandoned = _abandoned(ledger, [one.row for one in shown.values()])
     return [
-        Line(one, _in_words(one.row, alive, killed), _use(gateways, one))
+        Line(one, _in_words(one.row, alive, abandoned), _use(gateways, one))
         for one, alive in zip(shown.values(), seen, strict=True)
     ]
 
 
-def _killed(ledger: Ledger, rows: Sequence[ReleaseRow]) -> set[str]:
+def _abandoned(ledger: Ledger, rows: Sequence[ReleaseRow]) -> set[str]:
     """Releases that nobody finishes: no flow holds the lock of their model any more."""
     unfinished = [row for row in rows if row.state in UNFINISHED]
     at_work = ledger.locks.holders([row.model for row in unfinished]) if unfinished else {}
@@ -129,10 +129,10 @@ def _killed(ledger: Ledger, rows: Sequence[ReleaseRow]) -> set[str]:
     return {one for one in left if ledger.releases.get(one).state in UNFINISHED}
 
 
-def _in_words(row: ReleaseRow, seen: Liveness, killed: Collection[str]) -> Liveness:
-    if row.id not in killed:
+def _in_words(row: ReleaseRow, seen: Liveness, abandoned: Collection[str]) -> Liveness:
+    if row.id not in abandoned:
         return seen
-    detail = f"{seen.detail}; its flow was killed: `moorage reconcile` cleans up"
+    detail = f"{seen.detail}; its flow has ended: `moorage reconcile` cleans up"
     return seen._replace(detail=detail)
 
 

@@ -337,12 +337,13 @@ class Cause(StrEnum):
     )
     GATE_FAILED = ExitCode.ENGINE.cause(
         "The engine serves, but failed `readiness.prompts` or `compare`",
-        "The old release still serves. Compare both with `moorage diff`, or change the test.",
+        "What served before still serves, if anything did: compare both with `moorage diff`. Or"
+        " change the test.",
     )
     ACCEPTANCE_FAILED = ExitCode.ENGINE.cause(
         "The engine serves, but missed a limit of `readiness.acceptance` under load",
-        "The old release still serves. Read the figures of both with `moorage show`, then change"
-        " the engine's settings or the limit.",
+        "What served before still serves, if anything did. Read the figures with `moorage show`,"
+        " then change the engine's settings or the limit.",
     )
     ADAPTERS_FIXED = ExitCode.BAD_INPUT.cause(
         "The adapters of this release cannot be changed while it serves",

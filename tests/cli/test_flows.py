@@ -7,6 +7,7 @@ import io
 import json
 import os
 import re
+import signal
 import sys
 import threading
 from importlib import import_module
@@ -17,6 +18,7 @@ import pytest
 from prefect import Flow
 from prefect.client.schemas.objects import State
 from prefect.exceptions import TerminationSignal
+from prefect.states import Completed
 from rich.console import Console
 from typer.testing import CliRunner
 
@@ -71,6 +73,27 @@ def test_whatever_a_library_makes_of_a_signal_it_is_an_interruption(
 
     with pytest.raises(KeyboardInterrupt):
         run_flow(interrupted, FLOW, as_json=True)
+
+
+async def losing_its_terminal() -> State[str]:
+    signal.raise_signal(signal.SIGHUP)
+    await asyncio.sleep(0)
+    return Completed(data="done")
+
+
+def test_a_closed_terminal_ends_a_flow_as_sigterm_does() -> None:
+    before = signal.getsignal(signal.SIGHUP)
+    with pytest.raises(asyncio.CancelledError):
+        run_flow(losing_its_terminal, FLOW, as_json=True)
+    assert signal.getsignal(signal.SIGHUP) == before
+
+
+def test_a_command_that_ignores_the_end_of_its_terminal_goes_on() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as `nohup` does
+    try:
+        assert run_flow(losing_its_terminal, FLOW, as_json=True).result == "done"
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 @pytest.mark.usefixtures("folder")
