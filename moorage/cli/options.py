@@ -82,24 +82,12 @@ def existing(path: Path) -> Path:
     if is_file(path) or path.suffix in ENDINGS:
         return path
     if path.name == str(path):
-        from moorage.adapters.files.specs import spec_names  # noqa: PLC0415  (as above)
-
-        candidate = DEPLOYMENTS / f"{path}.yaml"
-        if is_file(candidate):
-            return candidate
-        names = spec_names(DEPLOYMENTS)
-        near = get_close_matches(str(path), names, n=1)
-        there = f"Known specs: {', '.join(names[:10])}." if names else _no_specs()
-        raise Failure(
-            Cause.BAD_SPEC,
-            f"neither {candidate} nor {path} exists",
-            suggestion=f"Did you mean '{near[0]}'?" if near else there,
-        )
+        return _named(path)
     if is_folder(path.parent):
         near = get_close_matches(path.name, [one.name for one in path.parent.iterdir()], n=1)
         advice = f"Did you mean '{path.parent / near[0]}'?" if near else "Correct the path."
-        raise Failure(Cause.BAD_SPEC, f"{path} does not exist", suggestion=advice)
-    advice = f"Pass the file of a spec. For a model of a hub, {_advice(path)}"
+    else:
+        advice = f"Pass the file of a spec. For a model of a hub, {_advice(path)}"
     raise Failure(Cause.BAD_SPEC, f"{path} does not exist", suggestion=advice)
 
 
@@ -114,6 +102,23 @@ def folder_of_specs(path: Path) -> Path:
         Cause.BAD_SPEC,
         f"{path} is a folder without a spec, which is a file NAME.yaml",
         suggestion=f"Name another folder. If it is a model, {_advice(path)}",
+    )
+
+
+def _named(name: Path) -> Path:
+    """The file of a model's name; raises `BAD_SPEC` with the nearest name."""
+    from moorage.adapters.files.specs import spec_names  # noqa: PLC0415  (as above)
+
+    candidate = DEPLOYMENTS / f"{name}.yaml"
+    if is_file(candidate):
+        return candidate
+    names = spec_names(DEPLOYMENTS)
+    near = get_close_matches(str(name), names, n=1)
+    there = f"Known specs: {', '.join(names[:10])}." if names else _no_specs()
+    raise Failure(
+        Cause.BAD_SPEC,
+        f"neither {candidate} nor {name} exists",
+        suggestion=f"Did you mean '{near[0]}'?" if near else there,
     )
 
 
