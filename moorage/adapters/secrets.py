@@ -36,7 +36,8 @@ def read_secrets(names: Iterable[str]) -> dict[str, str]:
     found = {name: value for name in names if (value := _read(name)) is not None}
     missing = sorted(set(names) - set(found))
     if missing:
-        raise Failure(Cause.SECRET_MISSING, ", ".join(missing))
+        where = "no environment variable, no Prefect Secret block"
+        raise Failure(Cause.SECRET_MISSING, f"{', '.join(missing)}: {where}")
     remember(found)
     return found
 
@@ -73,12 +74,13 @@ def _read(name: str) -> str | None:
 def find_key(name: str) -> str | None:
     """The key of that name; None = there is none.
 
+    Where a Prefect API is configured, an engine that was started without it still has the key that
+    is a file.
+
     Raises:
         Failure: `SERVER_UNAVAILABLE` when the configured Prefect API does not answer.
     """
-    if not has_api():
-        return _read_file(name)
-    return read_block(name)
+    return (read_block(name) if has_api() else None) or _read_file(name)
 
 
 def provide_key(name: str) -> str:
@@ -90,11 +92,15 @@ def provide_key(name: str) -> str:
     Raises:
         Failure: `SERVER_UNAVAILABLE` or `STORE_UNWRITABLE` when it cannot be stored.
     """
-    if found := find_key(name):
-        return found
-    key = _read_file(name) or secrets.token_urlsafe(KEY_BYTES)
+    with_api = has_api()
+    if with_api and (in_block := read_block(name)):
+        return in_block
+    in_file = _read_file(name)
+    if in_file and not with_api:
+        return in_file
+    key = in_file or secrets.token_urlsafe(KEY_BYTES)
     remember({name: key})
-    return _save_block(name, key) if has_api() else _save_file(name, key)
+    return _save_block(name, key) if with_api else _save_file(name, key)
 
 
 def has_api() -> bool:
@@ -110,11 +116,13 @@ def read_block(name: str) -> str | None:
     from prefect.blocks.system import Secret  # noqa: PLC0415  (takes seconds)
 
     from moorage.adapters.prefect.api_errors import server_failure  # noqa: PLC0415  (as above)
-    from moorage.adapters.prefect.api_login import sign_in  # noqa: PLC0415  (as above)
+    from moorage.adapters.prefect.api_login import readable_server  # noqa: PLC0415  (as above)
 
-    sign_in()
     try:
-        found = Secret.load(_block(name), _sync=True)  # type: ignore[call-arg]
+        with readable_server() as is_there:
+            if not is_there:
+                return None
+            found = Secret.load(_block(name), _sync=True)  # type: ignore[call-arg]
     except Exception as error:
         failure = server_failure(error)
         if failure is None and isinstance(error, ValueError):

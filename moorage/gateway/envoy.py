@@ -30,6 +30,12 @@ RATE_LIMIT = "envoy.filters.http.local_ratelimit"
 OVERLOADED = 10_000
 """Connections of clients at a time."""
 
+HEADERS_SECONDS = 30
+"""Longest time from the first byte of a request to the end of its headers."""
+
+UNUSED_SECONDS = 300
+"""How long a connection without a request is kept."""
+
 
 def bootstrap(folder: str) -> Document:
     """What Envoy starts with: everything else it reads from files that are renamed into place.
@@ -73,6 +79,9 @@ def listeners(
         stat_prefix="gateway",
         stream_idle_timeout=f"{options.idle_seconds}s",
         request_timeout="0s",
+        # Whoever sends nothing, or no whole request, has no key yet and takes up a connection.
+        request_headers_timeout=f"{HEADERS_SECONDS}s",
+        common_http_protocol_options={"idle_timeout": f"{UNUSED_SECONDS}s"},
         use_remote_address=True,
         # Engines read paths in this form, so routes must not be asked for another one.
         normalize_path=True,

@@ -64,6 +64,25 @@ def broken(name: str, found: str, fix: str) -> Check:
     return Check(name=name, state="broken", found=found, fix=fix)
 
 
+def judge_names(daemons: Mapping[str, str]) -> dict[str, Check]:
+    """A check for each host whose daemon another host of the fleet has, too.
+
+    Args:
+        daemons: What identifies the daemon of each host; hosts with an empty one are left out.
+    """
+    found = {}
+    for name, daemon in daemons.items():
+        same = [other for other, its in daemons.items() if other != name and its == daemon]
+        if daemon and same:
+            found[name] = broken(
+                "identity",
+                f"the same Docker as {', '.join(same)}, so its memory would be claimed twice",
+                "Leave one name in the fleet. If these are clones of one machine, give each a"
+                " hostname of its own.",
+            )
+    return found
+
+
 OLDEST_API = "1.41"
 """Of Docker 20.10 and Podman 4."""
 

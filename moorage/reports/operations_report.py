@@ -7,7 +7,7 @@ from moorage.common.values import Value
 from moorage.operations.history.changes import Change
 from moorage.operations.history.comparison import Comparison
 from moorage.operations.history.desired import Applied
-from moorage.operations.reconcile.actions import QUIET, ActionOutcome
+from moorage.operations.reconcile.actions import QUIET, ActionKind, ActionOutcome
 from moorage.operations.reconcile.cluster_state import ClusterState
 from moorage.operations.redeploy.intent import ModelOutcome, Redeployed, summary
 from moorage.reports.document import Document, Section
@@ -67,8 +67,12 @@ def reconcile_rows(outcomes: Iterable[ActionOutcome]) -> tuple[Row, ...]:
 
 
 def changing(outcomes: Iterable[ActionOutcome]) -> tuple[ActionOutcome, ...]:
-    """What changed something, or should have."""
-    return tuple(one for one in outcomes if one.action.kind not in QUIET)
+    """What changed something, or should have; of probes those that could not be sent."""
+    return tuple(
+        one
+        for one in outcomes
+        if one.action.kind not in QUIET or (one.action.kind == ActionKind.PROBE and not one.done)
+    )
 
 
 def reconcile_summary(cluster: ClusterState, outcomes: Iterable[ActionOutcome]) -> str:

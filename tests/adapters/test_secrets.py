@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+import os
 import threading
 from pathlib import Path
 
 import pytest
 from prefect.blocks.system import Secret
-from prefect.settings import PREFECT_API_URL, temporary_settings
+from prefect.settings import PREFECT_API_URL, get_current_settings, temporary_settings
 
+from moorage.adapters.files.safe_files import write_private
+from moorage.adapters.ledger.locks import Owner
+from moorage.adapters.prefect import api_login
+from moorage.adapters.prefect.home_server import FOLDER, LOGIN, RunningServer
 from moorage.adapters.secrets import (
     find_key,
     learn_secrets,
@@ -53,6 +58,37 @@ def test_all_that_are_missing_are_named(prefect_server: PrefectServer) -> None:
     ):
         read_secrets(["OTHER", "NO_SUCH"])
     assert caught.value.cause is Cause.SECRET_MISSING
+
+
+@pytest.mark.usefixtures("no_api")
+@pytest.mark.parametrize("has_database", [True, False])
+def test_without_a_configured_server_the_kept_one_is_asked_if_it_may_know_a_block(
+    prefect_server: PrefectServer,
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    has_database: bool,
+) -> None:
+    with temporary_settings(prefect_server.settings):
+        Secret(value="open").save("kept-token", overwrite=True, _sync=True)  # type: ignore[call-arg]
+    write_private(home / FOLDER / LOGIN, prefect_server.login, over=False)
+    monkeypatch.setenv("MOORAGE_SERVER", "kept")
+    monkeypatch.setenv("PREFECT_HOME", str(home))
+    if has_database:
+        (home / "prefect.db").touch()
+    started = []
+
+    def start(home: Path, _: float) -> RunningServer:
+        started.append(home)
+        return RunningServer(url=prefect_server.url, process=Owner.of(os.getpid()), kept=True)
+
+    monkeypatch.setattr(api_login, "kept_server", start)
+    if has_database:
+        assert read_secrets(["KEPT_TOKEN"]) == {"KEPT_TOKEN": "open"}
+    else:
+        with pytest.raises(Failure, match="KEPT_TOKEN: no environment variable"):
+            read_secrets(["KEPT_TOKEN"])
+    assert started == [home] * has_database
+    assert get_current_settings().api.url is None, "the server may end before this process does"
 
 
 @pytest.fixture(autouse=True)
@@ -141,9 +177,9 @@ def test_a_key_of_the_time_before_the_api_moves_there(prefect_server: PrefectSer
     with temporary_settings(restore_defaults={PREFECT_API_URL}):
         key = provide_key(name)
     with temporary_settings(prefect_server.settings):
-        assert find_key(name) is None
+        assert find_key(name) == key, "what was started before still asks for it"
         assert provide_key(name) == key
-        assert find_key(name) == key
+        assert Secret.load(name, _sync=True).get() == key  # type: ignore[call-arg,union-attr]
 
 
 def test_an_api_that_does_not_answer_is_no_reason_for_another_key(home: Path) -> None:

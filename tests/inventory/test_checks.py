@@ -12,6 +12,7 @@ from moorage.inventory.checks import (
     judge_clock,
     judge_disks,
     judge_docker,
+    judge_names,
     judge_neighbours,
     judge_toolkit,
     seconds_ahead,
@@ -142,3 +143,12 @@ def test_disks_need_room(images: int | None, models: int | None, states: list[st
 def test_ways_are_told_with_their_ends(check: Check, found: str) -> None:
     assert found in check.found
     assert check.broken == bool(check.fix)
+
+
+def test_a_machine_with_two_names_is_told_at_each_of_them() -> None:
+    found = judge_names({"a": "id-1", "b": "id-2", "c": "id-1", "d": "", "e": ""})
+    assert {name: check.found for name, check in found.items()} == {
+        "a": "the same Docker as c, so its memory would be claimed twice",
+        "c": "the same Docker as a, so its memory would be claimed twice",
+    }
+    assert all(check.broken for check in found.values())

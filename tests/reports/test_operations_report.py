@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from moorage.operations.history.desired import Applied
+from moorage.operations.reconcile.actions import Action, ActionKind, ActionOutcome
 from moorage.operations.redeploy.intent import ModelOutcome, Redeployed
 from moorage.operations.redeploy.selection import meant
-from moorage.reports.operations_report import Links, Wave, applied_document, redeployment_page
+from moorage.reports.operations_report import (
+    Links,
+    Wave,
+    applied_document,
+    changing,
+    redeployment_page,
+)
 
 Golden = Callable[[str, str], None]
 
@@ -119,3 +126,10 @@ def test_a_page_of_what_was_applied_has_the_failures_first() -> None:
         ("b", "deploy", "failed", "-", "no host fits"),
         ("a", "deploy", "done", "a.v1", "a.v1 serves"),
     )
+
+
+def test_a_probe_that_could_not_be_sent_is_no_quiet_end() -> None:
+    probe = Action(kind=ActionKind.PROBE, reason="its last answer is some time ago")
+    failed = ActionOutcome(action=probe, done=False, summary="failed: secret-missing")
+    wait = ActionOutcome(action=Action(kind=ActionKind.WAIT, reason="not yet"), done=False)
+    assert changing([ActionOutcome(action=probe, summary="it answers"), wait, failed]) == (failed,)

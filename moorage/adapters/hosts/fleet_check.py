@@ -21,6 +21,7 @@ from moorage.inventory.checks import (
     broken,
     broken_by,
     judge_bind,
+    judge_names,
     judge_neighbours,
 )
 from moorage.inventory.fleet import Fleet, Host
@@ -52,6 +53,9 @@ def check_fleet(fleet: Fleet, on_done: Callable[[], None] = lambda: None) -> tup
             check = broken_by("reachability", outcome, DIAGNOSIS_SECONDS, fix)
             outcome = HostDiagnosis(host, [check])
         diagnoses.append(outcome)
+    doubles = judge_names({one.host.name: one.daemon for one in diagnoses})
+    for one in diagnoses:
+        one.checks += [doubles[one.host.name]] if one.host.name in doubles else []
     able = [one for one in diagnoses if one.port and (one.image or not one.host.access.is_remote)]
     with _listening(able) as listening:
         map_parallel(_reach_locally, listening, REACH_SECONDS)

@@ -46,12 +46,14 @@ class HostDiagnosis:
     Attributes:
         image: Name of the helper's image there; empty = no helper can run.
         port: A free port of its range for a listener; 0 = there is none.
+        daemon: What identifies its Docker; empty = not known.
     """
 
     host: Host
     checks: list[Check] = field(default_factory=list)
     image: str = ""
     port: int = 0
+    daemon: str = ""
 
 
 def diagnose_host(host: Host, fleet: Fleet) -> HostDiagnosis:
@@ -99,6 +101,8 @@ def _diagnose_remote(host: Host, fleet: Fleet) -> HostDiagnosis:
     began = time.time()
     info = ask_daemon(host.access)
     ended = time.time()
+    # Clones of a machine share the ID; the others tell several daemons of one machine apart.
+    diagnosis.daemon = " ".join(str(info.get(name)) for name in ("ID", "Name", "DockerRootDir"))
     diagnosis.checks.append(
         fine("reachability", f"as {info['Name']}, through {host.access.scheme}")
     )

@@ -16,7 +16,7 @@ from sqlalchemy.exc import ArgumentError
 
 from moorage.adapters.hosts.supervisor import is_alive
 from moorage.adapters.ledger.check import problems_of_file
-from moorage.adapters.ledger.database import open_database, shown_url, trouble
+from moorage.adapters.ledger.database import PRIVATE, open_database, shown_url, trouble
 from moorage.adapters.ledger.locks import Owner, this_process
 from moorage.adapters.ledger.traces import WRITE_AHEAD, database_file
 from moorage.adapters.system.os_errors import disk_failures
@@ -74,6 +74,7 @@ def restore(url: str, source: Path, now: datetime) -> Path | None:
     with disk_failures(path.parent):
         path.parent.mkdir(parents=True, exist_ok=True)
     with _checked_copy(source, path) as copy:
+        copy.chmod(PRIVATE)
         before = _put_aside(path, kept)
         os.replace(copy, path)
     open_database(url).dispose()

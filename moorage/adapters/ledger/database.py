@@ -1,10 +1,11 @@
 """The ledger's database: connections, settings of each dialect, and exclusive transactions."""
 
 import errno
+import os
 import shutil
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from json import JSONDecodeError
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,9 @@ MALFORMED = "malformed JSON"
 
 ROOM = 256 * 1024
 """Bytes that the journal files of SQLite need before anything is written."""
+
+PRIVATE = 0o600
+"""Rights of the file of a ledger: records hold the ends of engines' logs."""
 
 MAKE_ROOM = "Free some space on the disk of the ledger; nothing was written in part."
 
@@ -192,9 +196,20 @@ def _connect(url: str) -> Engine:
     if path := database_file(parsed):
         path.parent.mkdir(parents=True, exist_ok=True)
     engine = create_engine(parsed, connect_args={"timeout": BUSY_SECONDS})
+    if path:
+        event.listen(engine, "do_connect", lambda *_: _make_private(path))
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine
+
+
+def _make_private(path: Path) -> None:
+    """Make the file of a new ledger for this user alone; SQLite's side files follow it.
+
+    If that fails, SQLite says why.
+    """
+    with suppress(OSError):
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, PRIVATE))
 
 
 def _prepare_sqlite(connection: Any, _record: object) -> None:

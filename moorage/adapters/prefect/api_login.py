@@ -2,23 +2,34 @@
 
 import os
 import secrets
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
 from prefect.context import refresh_global_settings_context
-from prefect.settings import get_current_settings
+from prefect.settings import (
+    PREFECT_API_AUTH_STRING,
+    PREFECT_API_URL,
+    get_current_settings,
+    temporary_settings,
+)
 
 from moorage.adapters.prefect.home_server import (
     SERVER_VARIABLE,
     USER,
     RunningServer,
     find_login,
+    kept_server,
     login_for,
     provide_login,
+    running_server,
 )
-from moorage.adapters.secrets import KEPT_VARIABLE, remember
+from moorage.adapters.prefect.new_database import may_have_database
+from moorage.adapters.secrets import KEPT_VARIABLE, has_api, remember
 from moorage.adapters.system.settings import Settings
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.access import is_loopback
@@ -27,8 +38,12 @@ CLIENT_VARIABLE, URL = "PREFECT_API_AUTH_STRING", "PREFECT_API_URL"
 AUTHORITIES = "PREFECT_API_SSL_CERT_FILE"
 NO_AUTHORITY = Path(__file__).with_name("no-authority.pem")
 ORIGINS = "PREFECT_SERVER_CORS_ALLOWED_ORIGINS"
+ANALYTICS = "PREFECT_SERVER_ANALYTICS_ENABLED"
 NO_ORIGIN = "http://127.0.0.1"
 """Replaces Prefect's default, every origin. No page has this one."""
+
+_starting = threading.Lock()
+"""Prefect starts one temporary server for each thread that asks for it at the same moment."""
 
 GUARDED_PATH = "/admin/version"
 """What Prefect answers only to those who log in, where it has an auth string; `/health` it always
@@ -58,12 +73,42 @@ def sign_in() -> None:
     if not api.url:
         # Never a configured login: that is for a permanent server.
         if client_login() != (login := _temporary_login()):
-            use_login(login, {SERVER_VARIABLE: login, ORIGINS: NO_ORIGIN})
+            analytics = {ANALYTICS: os.environ.get(ANALYTICS, "false")}
+            use_login(login, {SERVER_VARIABLE: login, ORIGINS: NO_ORIGIN, **analytics})
     elif not api.auth_string and not api.key and (found := login_for(Settings().root, api.url)):
         login, url = found
         use_login(login, {URL: url})
     elif api.ssl_cert_file != str(NO_AUTHORITY) and (authorities := _authorities(api.url)):
         _set(authorities)
+
+
+@contextmanager
+def readable_server() -> Iterator[bool]:
+    """Sign in to the configured server, or to the one of this home; yields whether there is one.
+
+    Left alone, each thread of a command would have Prefect start a temporary server: ten seconds
+    for a missing variable, and nobody ends all but one of them.
+
+    Raises:
+        Failure: `SERVER_UNAVAILABLE`, `BAD_SETTING`.
+    """
+    settings = Settings()
+    if has_api():
+        sign_in()
+        yield True
+    elif settings.server == "temporary":
+        with _starting:
+            sign_in()
+            yield True
+    elif may_have_database() or running_server(settings.root):
+        server = kept_server(settings.root, settings.server_idle_seconds)
+        login = find_login(settings.root) or ""
+        _remember(login)
+        # Only for this block: the server may end before this process does.
+        with temporary_settings({PREFECT_API_URL: server.url, PREFECT_API_AUTH_STRING: login}):
+            yield True
+    else:
+        yield False
 
 
 def use_kept_server(server: RunningServer) -> None:
@@ -74,7 +119,7 @@ def use_kept_server(server: RunningServer) -> None:
 
 def use_login(login: str, more: dict[str, str]) -> None:
     """Use a login in this process and in its child processes."""
-    remember({CLIENT_VARIABLE: login, "its password": login.partition(":")[2]})
+    _remember(login)
     url = more.get(URL) or get_current_settings().api.url or NO_ORIGIN
     _set({CLIENT_VARIABLE: login, **_authorities(url), **more})
 
@@ -180,6 +225,10 @@ def _require_named_origins() -> None:
             " the web use the API",
             suggestion="Unset it, or name the origins, such as https://prefect.example.com.",
         )
+
+
+def _remember(login: str) -> None:
+    remember({CLIENT_VARIABLE: login, "its password": login.partition(":")[2]})
 
 
 def _authorities(url: str) -> dict[str, str]:

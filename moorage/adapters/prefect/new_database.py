@@ -28,7 +28,7 @@ def provide_database(environment: Mapping[str, str] = os.environ) -> dict[str, s
     Returns:
         Settings of the server that uses it first: there is nothing left to do at its start.
     """
-    home = Path(environment.get("PREFECT_HOME") or "~/.prefect").expanduser()
+    home = _home(environment)
     schema = Path(__file__).with_name(f"prefect-{version('prefect')}.sql")
     if any(environment.get(name) for name in URLS) or not schema.is_file():
         return {}
@@ -39,10 +39,20 @@ def provide_database(environment: Mapping[str, str] = os.environ) -> dict[str, s
     return {}
 
 
+def may_have_database(environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether Prefect's server without an address of its own may have stored something here."""
+    configured = any(environment.get(name) for name in URLS)
+    return configured or (_home(environment) / "prefect.db").exists()
+
+
 def schema_of(database: Path) -> str:
     """The statements that make such a database."""
     with closing(sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)) as connection:
         return "".join(f"{line}\n" for line in connection.iterdump())
+
+
+def _home(environment: Mapping[str, str]) -> Path:
+    return Path(environment.get("PREFECT_HOME") or "~/.prefect").expanduser()
 
 
 def _make(database: Path, statements: str) -> None:

@@ -100,6 +100,7 @@ def test_what_is_restored_is_what_was_backed_up_and_the_rest_is_kept_beside_it(
         ledger.releases.end(held, ReleaseState.ERROR, "interrupted")
     kept = restore(url, backup, NOON)
     assert kept == path.with_name("ledger.db.before-20260301T120000")
+    assert path.stat().st_mode & 0o077 == 0
     with closing(Ledger(url)) as ledger:
         assert ledger.releases.get(held).state == ReleaseState.SCHEDULED
         assert ledger.identity == identity

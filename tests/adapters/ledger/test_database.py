@@ -42,6 +42,14 @@ def epoch(engine: Engine) -> int:
         return number
 
 
+def test_nobody_else_reads_a_ledger(path: Path, engine: Engine) -> None:
+    assert epoch(engine)
+    files = [one for one in path.parent.iterdir() if one.name.startswith(path.name)]
+    assert {one.name for one in files} >= {path.name, f"{path.name}-wal", f"{path.name}-shm"}
+    open_to_others = [one.name for one in files if one.stat().st_mode & 0o077]
+    assert open_to_others in ([], [f"{path.name}.made"]), "but for the mark, which says nothing"
+
+
 def test_whoever_waits_for_another_writer_is_served_when_that_one_has_ended(
     engine: Engine, writer: sqlite3.Connection
 ) -> None:
