@@ -54,9 +54,8 @@ def test_nobody_else_reads_a_ledger(path: Path, engine: Engine) -> None:
 
 def test_a_further_connection_takes_no_lock_from_the_first(path: Path, engine: Engine) -> None:
     look = f"import sqlite3; sqlite3.connect({str(path)!r}).execute('SELECT epoch FROM gate')"
-    with engine.connect() as one, engine.connect() as another:
+    with engine.connect(), engine.connect():
         assert epoch(engine)
-        assert not (one.closed or another.closed)
         subprocess.run([sys.executable, "-c", look], check=True)
         assert path.with_name(f"{path.name}-wal").exists(), "else writes of this process are lost"
 
