@@ -32,6 +32,7 @@ from moorage.cli.endpoint import gateway_addresses
 from moorage.cli.metrics import exporter
 from moorage.cli.options import open_ledger
 from moorage.cli.output import dump, err, out, say
+from moorage.cli.own_server import OwnServer
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import host_port
 from moorage.inventory.access import is_loopback
@@ -40,7 +41,6 @@ START_SECONDS = 120.0
 CONNECT_SECONDS = 10.0
 """How long a server that should be there already may take to answer."""
 
-STOP_SECONDS = 30.0
 LOOPBACK = "127.0.0.1"
 
 
@@ -174,26 +174,25 @@ def _own_server(host: str, port: int, login: str) -> Iterator[str]:
     names = [word for name in _names(host) for word in ("--name", name)]
     where = ["--host", host, "--port", str(port)]
     with_login = {home_server.SERVER_VARIABLE: login} if login else {}
-    server = subprocess.Popen(
-        [sys.executable, "-m", api_server.__name__, *where, *names],
-        env={"PREFECT_SERVER_ANALYTICS_ENABLED": "false", **new, **os.environ, **with_login},
-        stdout=subprocess.DEVNULL,
-        # Ctrl-C is for us: the server stays until the runs have reported how they ended.
-        start_new_session=True,
-    )
-    home, url = Settings().root, _near_url(host, port)
+    environment = {"PREFECT_SERVER_ANALYTICS_ENABLED": "false", **new, **os.environ, **with_login}
+
+    def start() -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [sys.executable, "-m", api_server.__name__, *where, *names],
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            # Ctrl-C is for us: the server stays until the runs have reported how they ended.
+            start_new_session=True,
+        )
+
+    url = _near_url(host, port)
+    server = OwnServer(Settings().root, url, start)
     try:
-        _wait(url, server)
-        home_server.record_server(home, url, server.pid)
+        _wait(url, server.process)
+        server.keep()
         yield url
     finally:
-        home_server.forget_server(home)
-        server.terminate()
-        try:
-            server.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            server.kill()
-            server.wait()
+        server.stop()
 
 
 def _near_url(host: str, port: int) -> str:

@@ -206,10 +206,11 @@ def _connect(url: str) -> Engine:
 def _make_private(path: Path) -> None:
     """Make the file of a new ledger for this user alone; SQLite's side files follow it.
 
-    If that fails, SQLite says why.
+    It is never opened here: closing it would drop the locks that SQLite holds in this process. If
+    it cannot be made, SQLite says why.
     """
     with suppress(OSError):
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR, PRIVATE))
+        os.mknod(path, PRIVATE)
 
 
 def _prepare_sqlite(connection: Any, _record: object) -> None:

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import socket
 import sqlite3
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing
@@ -48,6 +50,14 @@ def test_nobody_else_reads_a_ledger(path: Path, engine: Engine) -> None:
     assert {one.name for one in files} >= {path.name, f"{path.name}-wal", f"{path.name}-shm"}
     open_to_others = [one.name for one in files if one.stat().st_mode & 0o077]
     assert open_to_others in ([], [f"{path.name}.made"]), "but for the mark, which says nothing"
+
+
+def test_a_further_connection_takes_no_lock_from_the_first(path: Path, engine: Engine) -> None:
+    look = f"import sqlite3; sqlite3.connect({str(path)!r}).execute('SELECT epoch FROM gate')"
+    with engine.connect(), engine.connect():
+        assert epoch(engine)
+        subprocess.run([sys.executable, "-c", look], check=True)
+        assert path.with_name(f"{path.name}-wal").exists(), "else writes of this process are lost"
 
 
 def test_whoever_waits_for_another_writer_is_served_when_that_one_has_ended(
