@@ -5,8 +5,7 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from moorage.cli.interruption import cancelled_by_sigterm, nothing_begun
-from moorage.cli.output import err
-from moorage.cli.step_printer import StepPrinter
+from moorage.cli.step_printer import printed_steps
 from moorage.operations.flow_result import FlowResult
 from moorage.policy.request import Channel
 
@@ -31,5 +30,5 @@ def call_dry_run(name: str, *parameters: Any, as_json: bool) -> FlowResult[Any]:
     with channel_scope(Channel.CLI):
         if as_json:
             return asyncio.run(main())
-        with StepPrinter(err) as printer, printer.signs_of_life(), listening(printer):
+        with printed_steps() as printer, listening(printer):
             return asyncio.run(main())

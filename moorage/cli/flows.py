@@ -21,7 +21,7 @@ from moorage.adapters.system.settings import Settings
 from moorage.cli.fork_server import fork_later_commands
 from moorage.cli.interruption import cancelled_by_sigterm, ended_by_hangup, nothing_begun
 from moorage.cli.output import LostApi, err
-from moorage.cli.step_printer import StepPrinter
+from moorage.cli.step_printer import printed_steps
 from moorage.common.failures import Cause, Failure
 from moorage.operations.flow_result import FlowResult
 from moorage.policy.request import Channel
@@ -89,12 +89,7 @@ def run_flow(
     with forked, _prefect_failures(), channel_scope(Channel.CLI), ended_by_hangup():
         if as_json:
             return asyncio.run(main())
-        with (
-            StepPrinter(err) as printer,
-            printer.signs_of_life(),
-            listening(printer),
-            asking(printer.ask),
-        ):
+        with printed_steps() as printer, listening(printer), asking(printer.ask):
             return asyncio.run(main())
 
 

@@ -122,6 +122,13 @@ class StepPrinter(progress.Progress):
             self.start()
 
 
+@contextmanager
+def printed_steps() -> Iterator[StepPrinter]:
+    """Print the steps of a flow to the error output, and what goes on where no bar shows it."""
+    with StepPrinter(err) as printer, printer.signs_of_life():
+        yield printer
+
+
 def _transferred(task: progress.Task) -> str:
     """How much of it is done; empty for a step that transfers nothing."""
     if not task.total:

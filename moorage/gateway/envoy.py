@@ -73,27 +73,8 @@ def listeners(
         folder: The gateway's folder, as Envoy sees it.
         pem: Certificate chain and private key, where Envoy does not read their files.
     """
-    manager = named(
-        "envoy.filters.network.http_connection_manager",
-        "extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
-        stat_prefix="gateway",
-        stream_idle_timeout=f"{options.idle_seconds}s",
-        request_timeout="0s",
-        # Whoever sends nothing, or no whole request, has no key yet and takes up a connection.
-        request_headers_timeout=f"{HEADERS_SECONDS}s",
-        common_http_protocol_options={"idle_timeout": f"{UNUSED_SECONDS}s"},
-        use_remote_address=True,
-        # Engines read paths in this form, so routes must not be asked for another one.
-        normalize_path=True,
-        merge_slashes=True,
-        path_with_escaped_slashes_action="UNESCAPE_AND_FORWARD",
-        rds={"route_config_name": ROUTES, "config_source": source(folder, ROUTES_FILE)},
-        http_filters=_filters(),
-        access_log=[_access_log(folder)],
-        local_reply_config=_local_replies(),
-    )
     address = {"address": options.bind, "port_value": options.port}
-    chain: Document = {"filters": [manager]}
+    chain: Document = {"filters": [_connection_manager(options, folder)]}
     if options.is_encrypted:
         chain["transport_socket"] = _tls(options, pem)
     return [
@@ -129,6 +110,28 @@ def source(folder: str, file: str) -> Document:
         "path_config_source": {"path": f"{path}/{file}", "watched_directory": {"path": path}},
         "resource_api_version": "V3",
     }
+
+
+def _connection_manager(options: GatewayOptions, folder: str) -> Document:
+    return named(
+        "envoy.filters.network.http_connection_manager",
+        "extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+        stat_prefix="gateway",
+        stream_idle_timeout=f"{options.idle_seconds}s",
+        request_timeout="0s",
+        # Whoever sends nothing, or no whole request, has no key yet and takes up a connection.
+        request_headers_timeout=f"{HEADERS_SECONDS}s",
+        common_http_protocol_options={"idle_timeout": f"{UNUSED_SECONDS}s"},
+        use_remote_address=True,
+        # Engines read paths in this form, so routes must not be asked for another one.
+        normalize_path=True,
+        merge_slashes=True,
+        path_with_escaped_slashes_action="UNESCAPE_AND_FORWARD",
+        rds={"route_config_name": ROUTES, "config_source": source(folder, ROUTES_FILE)},
+        http_filters=_filters(),
+        access_log=[_access_log(folder)],
+        local_reply_config=_local_replies(),
+    )
 
 
 def _tls(options: GatewayOptions, pem: tuple[str, str] | None) -> Document:
