@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 DEPLOYMENTS = Path("deployments")
 ENDINGS = (".yaml", ".yml")
-WEIGHTS = (".gguf", ".safetensors")
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 FleetFile = Annotated[
     Path | None, typer.Option("--fleet", help="Fleet file; else deployments/fleet.yaml.")
@@ -77,9 +76,12 @@ def existing(path: Path) -> Path:
             f"{path} is a folder",
             suggestion="Name one of its files. `moorage deploy` and `moorage apply` take folders.",
         )
-    if path.suffix in WEIGHTS and is_file(path):
-        raise Failure(Cause.BAD_SPEC, f"{path} is a model, not a spec", suggestion=_advice(path))
-    if is_file(path) or path.suffix in ENDINGS:
+    if path.suffix in ENDINGS:
+        return path
+    if is_file(path):
+        if _holds_weights(path):
+            detail = f"{path} is a model, not a spec"
+            raise Failure(Cause.BAD_SPEC, detail, suggestion=_advice(path))
         return path
     if path.name == str(path):
         return _named(path)
@@ -93,16 +95,21 @@ def existing(path: Path) -> Path:
 
 def folder_of_specs(path: Path) -> Path:
     """The folder; raises `BAD_SPEC` where it holds no spec."""
-    from moorage.adapters.files.specs import OTHER_FILES  # noqa: PLC0415  (as above)
+    from moorage.adapters.files.specs import spec_files  # noqa: PLC0415  (as above)
 
-    inside = (one for one in path.iterdir() if one.suffix in ENDINGS)
-    if any(one.name not in OTHER_FILES for one in inside):
+    if spec_files(path):
         return path
     raise Failure(
         Cause.BAD_SPEC,
         f"{path} is a folder without a spec, which is a file NAME.yaml",
         suggestion=f"Name another folder. If it is a model, {_advice(path)}",
     )
+
+
+def _holds_weights(path: Path) -> bool:
+    from moorage.models.files import WEIGHT_FAMILIES  # noqa: PLC0415  (as above)
+
+    return any(path.suffix in suffixes for suffixes in WEIGHT_FAMILIES.values())
 
 
 def _named(name: Path) -> Path:

@@ -174,7 +174,7 @@ def _own_server(host: str, port: int, login: str) -> Iterator[str]:
     names = [word for name in _names(host) for word in ("--name", name)]
     where = ["--host", host, "--port", str(port)]
     with_login = {home_server.SERVER_VARIABLE: login} if login else {}
-    environment = {"PREFECT_SERVER_ANALYTICS_ENABLED": "false", **new, **os.environ, **with_login}
+    environment = {home_server.ANALYTICS: "false", **new, **os.environ, **with_login}
 
     def start() -> subprocess.Popen[bytes]:
         return subprocess.Popen(

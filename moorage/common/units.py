@@ -146,7 +146,7 @@ def short_seconds(seconds: float) -> str:
 
 def short_number(figure: float) -> str:
     """A measured figure with the three digits that are worth reading, such as `2.83` or `12345`."""
-    return f"{figure:.3g}" if figure < 1000 else f"{figure:.0f}"
+    return f"{figure:.3g}" if figure < 999.5 else f"{figure:.0f}"
 
 
 def counted(number: int, noun: str) -> str:

@@ -1,6 +1,7 @@
 """Judging a host of a fleet by what was found there: what is wrong, and how to mend it."""
 
 import re
+from collections import defaultdict
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Literal
@@ -70,16 +71,18 @@ def judge_names(daemons: Mapping[str, str]) -> dict[str, Check]:
     Args:
         daemons: What identifies the daemon of each host; hosts with an empty one are left out.
     """
+    names = defaultdict[str, list[str]](list)
+    for name, daemon in daemons.items():
+        names[daemon].append(name)
+    fix = (
+        "Leave one name in the fleet. If these are clones of one machine, give each a hostname of"
+        " its own."
+    )
     found = {}
     for name, daemon in daemons.items():
-        same = [other for other, its in daemons.items() if other != name and its == daemon]
-        if daemon and same:
-            found[name] = broken(
-                "identity",
-                f"the same Docker as {', '.join(same)}, so its memory would be claimed twice",
-                "Leave one name in the fleet. If these are clones of one machine, give each a"
-                " hostname of its own.",
-            )
+        if daemon and (same := [other for other in names[daemon] if other != name]):
+            others = f"the same Docker as {', '.join(same)}, so its memory would be claimed twice"
+            found[name] = broken("identity", others, fix)
     return found
 
 

@@ -102,7 +102,7 @@ def test_parts_of_an_answer_are_told_in_milliseconds(seconds: float, text: str) 
 
 
 @pytest.mark.parametrize(
-    ("figure", "text"), [(2.8264, "2.83"), (180.847, "181"), (100.0, "100"), (12345.6, "12346")]
+    ("figure", "text"), [(2.8264, "2.83"), (180.847, "181"), (999.7, "1000"), (12345.6, "12346")]
 )
 def test_a_measured_figure_has_three_digits(figure: float, text: str) -> None:
     assert short_number(figure) == text

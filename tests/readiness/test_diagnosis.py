@@ -239,28 +239,31 @@ def test_a_suggestion_uses_only_what_its_pattern_names(entry: LogCause) -> None:
     assert entry.suggestion or entry.cause.suggestion
 
 
-def test_an_adapter_that_does_not_fit_its_model_is_named() -> None:
-    log = (
+LLAMA_CPP = {
+    "an adapter that does not fit its model": (
         "0.00.096.274 E llama_adapter_lora_init_from_file_ptr: failed to apply lora adapter: tensor"
         " 'blk.0.attn_output.weight' has incorrect shape (hint: maybe wrong base model?)\n"
         "0.00.096.317 E cmn  common_init_: failed to load lora adapter '/adapters/poet/p.gguf'\n"
-        "0.00.096.978 E srv          init: exiting due to model loading error"
-    )
-    failure = diagnosed(log, EngineName.LLAMA_CPP)
-    assert failure.cause is Cause.ENGINE_UNSUPPORTED_MODEL
-    assert "The adapter /adapters/poet/p.gguf does not fit" in str(failure.suggestion)
-
-
-def test_a_model_file_that_is_gone_is_named() -> None:
-    log = (
+        "0.00.096.978 E srv          init: exiting due to model loading error",
+        Cause.ENGINE_UNSUPPORTED_MODEL,
+        "The adapter /adapters/poet/p.gguf does not fit",
+    ),
+    "a model file that is gone": (
         "0.00.007.340 E gguf_init_from_file: failed to open GGUF file '/models/t.gguf' (No such"
         " file or directory)\n"
         "0.00.007.382 E cmn  common_init_: failed to load model '/models/t.gguf'\n"
-        "error: Failed to init server, please check the input params."
-    )
+        "error: Failed to init server, please check the input params.",
+        Cause.SOURCE_MISSING,
+        "/models/t.gguf is no longer there",
+    ),
+}
+
+
+@pytest.mark.parametrize(("log", "cause", "advice"), LLAMA_CPP.values(), ids=LLAMA_CPP)
+def test_llama_cpp_names_the_file_that_it_cannot_load(log: str, cause: Cause, advice: str) -> None:
     failure = diagnosed(log, EngineName.LLAMA_CPP)
-    assert failure.cause is Cause.SOURCE_MISSING
-    assert "/models/t.gguf is no longer there" in str(failure.suggestion)
+    assert failure.cause is cause
+    assert advice in str(failure.suggestion)
 
 
 HEALTHY_START = """\

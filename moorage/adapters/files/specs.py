@@ -203,6 +203,12 @@ def spec_names(folder: Path) -> list[str]:
     return sorted(one.stem for one in files if one.name not in OTHER_FILES)
 
 
+def spec_files(folder: Path) -> list[Path]:
+    """The files of a folder that are specs by their names, in order."""
+    inside = (one for one in sorted(folder.iterdir()) if one.suffix in ENDINGS)
+    return [one for one in inside if one.name not in OTHER_FILES]
+
+
 def load_hosts(fleet: Path | None, paths: Sequence[Path]) -> Fleet:
     """Read the fleet: the named file, else the one in the folder of the first spec."""
     first = paths[0]
@@ -260,8 +266,7 @@ def _files(paths: Iterable[Path]) -> list[Path]:
     found: list[Path] = []
     for path in paths:
         if path.is_dir():
-            inside = (one for one in sorted(path.iterdir()) if one.suffix in ENDINGS)
-            found += [one for one in inside if one.name not in OTHER_FILES]
+            found += spec_files(path)
         else:
             found.append(path)
     return list(dict.fromkeys(found))

@@ -19,6 +19,7 @@ from prefect.settings import (
 )
 
 from moorage.adapters.prefect.home_server import (
+    ANALYTICS,
     SERVER_VARIABLE,
     USER,
     RunningServer,
@@ -38,7 +39,6 @@ CLIENT_VARIABLE, URL = "PREFECT_API_AUTH_STRING", "PREFECT_API_URL"
 AUTHORITIES = "PREFECT_API_SSL_CERT_FILE"
 NO_AUTHORITY = Path(__file__).with_name("no-authority.pem")
 ORIGINS = "PREFECT_SERVER_CORS_ALLOWED_ORIGINS"
-ANALYTICS = "PREFECT_SERVER_ANALYTICS_ENABLED"
 NO_ORIGIN = "http://127.0.0.1"
 """Replaces Prefect's default, every origin. No page has this one."""
 

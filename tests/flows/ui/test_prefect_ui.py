@@ -102,6 +102,7 @@ class TestForms:
         until(lambda: "qwen-7b" in str(served.deployment(name)["parameter_openapi_schema"]))
         open_form(browser, served, name)
         browser.field("spec").choose("qwen-7b")
+        assert "qwen-7b" in browser.field("spec").place.inner_text()
         browser.picture("form-deploy-by-name-chosen")
         for file in files:
             file.unlink()
