@@ -36,8 +36,7 @@ def read_secrets(names: Iterable[str]) -> dict[str, str]:
     found = {name: value for name in names if (value := _read(name)) is not None}
     missing = sorted(set(names) - set(found))
     if missing:
-        where = "no environment variable, no Prefect Secret block"
-        raise Failure(Cause.SECRET_MISSING, f"{', '.join(missing)}: {where}")
+        raise Failure(Cause.SECRET_MISSING, ", ".join(missing))
     remember(found)
     return found
 
