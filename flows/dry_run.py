@@ -28,7 +28,7 @@ from moorage.releases.release_row import ReleaseRow, replaceable
 from moorage.reports.operations_report import changing, reconcile_summary
 from moorage.spec import Approval, ModelSpec, OnDrift
 from moorage.spec.patterns import AUTO_FILES
-from tasks.analyze import choose_files, derive, find_quantizations, resolve
+from tasks.analyze import choose_files, derive, find_quantizations, lacking_room, resolve
 from tasks.compare import serving
 from tasks.context import ledger
 from tasks.image import choose_image, image_drift
@@ -247,6 +247,7 @@ async def _plan(
     checked = await check_placed(placed, target)
     image = target.image if target else await choose_image(placed)
     plan = plan_release(placed, image, checked, target)
+    plan = plan.with_warnings(await lacking_room(placed))
     draft.add_analysis(analyzed)
     draft.finish(placement=placement, image=image, plan=plan)
     return draft.release

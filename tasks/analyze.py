@@ -4,7 +4,7 @@ import asyncio
 from functools import cache
 
 from moorage.adapters.secrets import read_secrets
-from moorage.adapters.sources import read_keys, resolve_one, unstored_source
+from moorage.adapters.sources import read_keys, resolve_one, source_for, unstored_source
 from moorage.adapters.system.process import paused_collector
 from moorage.adapters.system.threads import in_thread
 from moorage.common.units import counted, human_bytes
@@ -16,7 +16,7 @@ from moorage.models.quantizations import FilesChoice, Quantization, quantization
 from moorage.models.source import ResolvedModel, join_companions
 from moorage.placement.file_choice import choose, offer_of
 from moorage.placement.file_trial import Trial, in_whole
-from moorage.placement.placement import Analyzed, Placement
+from moorage.placement.placement import Analyzed, Placed, Placement
 from moorage.placement.propose import NoFit, propose
 from moorage.reports.record import profile_document
 from moorage.spec import EngineName, ModelSpec, slug
@@ -111,6 +111,19 @@ async def derive(spec: ModelSpec, model: ResolvedModel) -> ModelProfile:
             f" {human_bytes(profile.weight_bytes)} of weights"
         )
         return profile
+
+
+async def lacking_room(placed: Placed) -> tuple[str, ...]:
+    """What a deploy would download to this machine without room on its disk, a line each."""
+    hosts = (placed.snapshot.host(seat.host) for seat in placed.placement.seats)
+    if placed.snapshot.clusters or all(host.store for host in hosts):
+        return ()
+    lines = []
+    for asset, found in zip(assets_of(placed.spec), placed.model.parts, strict=True):
+        source = source_for(asset, settings(), role=asset.role)
+        if lacking := await in_thread(source.lacking_room, found):
+            lines.append(f"{asset.source} could not be downloaded: {lacking}")
+    return tuple(lines)
 
 
 def _choose(

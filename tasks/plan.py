@@ -40,8 +40,8 @@ def plan_release(
     else:
         caches, known = str(settings().caches), _arguments(placed, image)
         plan = plan_launch(placed, image, ledger().identity, caches, known)
-    warnings = (*plan.warnings, *checked.warnings)
-    fresh = plan.model_copy(update={"warnings": warnings, "checked_against": checked.against})
+    fresh = plan.with_warnings(checked.warnings)
+    fresh = fresh.model_copy(update={"checked_against": checked.against})
     if target is None or target.plan is None or target.placement is None:
         return fresh
     before, recorded, then = target.placement, target.plan, None

@@ -49,7 +49,7 @@ async def stage(placed: Placed) -> ResolvedModel:
     names = dict.fromkeys(seat.host for seat in placed.placement.seats)
     hosts = [snapshot.host(name) for name in names]
     assets = assets_of(spec)
-    pairs = list(zip(assets, _every(model), strict=True))
+    pairs = list(zip(assets, model.parts, strict=True))
     here = [host for host in hosts if not host.store][:1]
     local = [_host_call(host, spec, *pair) for host in here for pair in pairs]
     remote = [
@@ -235,7 +235,7 @@ def before_fetching(placed: Placed, fleet: Fleet) -> Fetched:
     stores = tuple(one for one in stores_of(fleet, settings()) if one.host in hosts)
     stored = [one for store in stores for one in store.stored(())]
     image, daemons = wanted_image(placed)
-    models = _every(placed.model)
+    models = placed.model.parts
     return Fetched(
         wanted=frozenset((folder_name(one.source), one.revision) for one in models),
         stores=stores,
@@ -245,11 +245,6 @@ def before_fetching(placed: Placed, fleet: Fleet) -> Fetched:
         image=_last_part(image.reference) if image else "",
         images={host.address: DockerImages(host.address).names() for host in daemons},
     )
-
-
-def _every(model: ResolvedModel) -> tuple[ResolvedModel, ...]:
-    """A model, and what goes with it."""
-    return (model, *(companion.model for companion in model.companions))
 
 
 def _place(stored: Stored) -> Shelved:

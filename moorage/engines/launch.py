@@ -3,6 +3,9 @@
 `moorage plan` prints the object that `moorage deploy` executes.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterable
 from math import ceil
 from typing import Any
 
@@ -212,6 +215,10 @@ class LaunchPlan(Value):
     def on_cluster(self) -> bool:
         """Whether a Ray cluster runs it, and no host."""
         return any(spec.application for spec in self.containers)
+
+    def with_warnings(self, more: Iterable[str]) -> LaunchPlan:
+        """The same plan with further warnings at the end."""
+        return self.model_copy(update={"warnings": (*self.warnings, *more)})
 
 
 def start_groups(plan: LaunchPlan) -> tuple[LaunchPlan, ...]:

@@ -72,8 +72,8 @@ def with_correction(plan: LaunchPlan, correction: Correction, names: Collection[
         _amended(spec, correction) if spec.name in names and spec.runs_engine else spec
         for spec in plan.containers
     )
-    warning = f"second try with {correction.summary}"
-    return plan.model_copy(update={"containers": containers, "warnings": (*plan.warnings, warning)})
+    corrected = plan.model_copy(update={"containers": containers})
+    return corrected.with_warnings([f"second try with {correction.summary}"])
 
 
 def _stated(spec: ModelSpec, remedy: Remedy) -> str:

@@ -145,6 +145,11 @@ class ResolvedModel(Value):
         return sum(file.size for file in self.files)
 
     @property
+    def parts(self) -> tuple[ResolvedModel, ...]:
+        """The model, then its companions, in the order of `assets_of`."""
+        return (self, *(companion.model for companion in self.companions))
+
+    @property
     def pins(self) -> tuple[Pin, ...]:
         """What the companions were pinned to, for the record."""
         return tuple(companion.pin for companion in self.companions)

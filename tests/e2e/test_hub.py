@@ -173,6 +173,9 @@ def test_a_disk_that_is_full(
         (hub_workplace.home).mkdir()
         (hub_workplace.home / "models").symlink_to(small)
         spec = hub_workplace.spec(engine=process_engine(lifecycle_program), **SOURCE)
+        warning = hub_workplace.json("plan", spec)["plan"]["warnings"][0]
+        assert "could not be downloaded" in warning
+        assert "are free at" in warning
         error = hub_workplace.json("deploy", spec, code=8)["error"]
         assert error["cause"] == "disk-full"
         assert "KiB" in error["detail"]

@@ -85,6 +85,10 @@ class LocalSource:
             **describe(root, self._layout, parts, trust_remote_code=wanted.trust_remote_code),
         )
 
+    def lacking_room(self, model: ResolvedModel) -> str:  # noqa: ARG002
+        """Nothing is downloaded, so nothing is lacking."""
+        return ""
+
     def stage(
         self,
         model: ResolvedModel,

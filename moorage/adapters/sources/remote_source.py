@@ -180,6 +180,13 @@ class RemoteSource:
             **description,
         )
 
+    def lacking_room(self, model: ResolvedModel) -> str:
+        """Why the disk has no room for what `stage` would download; empty = it has."""
+        if model.staged:
+            return ""
+        missing = self._store.missing(model.revision, model.files)
+        return self._store.lacking_room(model.revision, missing)
+
     def stage(
         self,
         model: ResolvedModel,
@@ -283,8 +290,8 @@ class RemoteSource:
     def _download(self, commit: str, files: Iterable[ModelFile], tick: Tick) -> dict[str, str]:
         """Download what is missing; gives the checksums that were computed meanwhile, by name."""
         missing = self._store.missing(commit, files)
-        left = sum(file.size for file in missing) - self._store.bytes_present(commit, missing)
-        self._store.require_room(left)
+        if lacking := self._store.lacking_room(commit, missing):
+            raise Failure(Cause.DISK_FULL, lacking)
         largest_first = sorted(missing, key=lambda file: -file.size)
         connections = Connections(self._workers)
 

@@ -171,13 +171,14 @@ class ModelStore:
             for file in files
         )
 
-    def require_room(self, needed: int) -> None:
-        """Raise `DISK_FULL` unless the disk has room for a number of bytes, and some more."""
+    def lacking_room(self, commit: str, missing: Sequence[ModelFile]) -> str:
+        """Why the disk has no room for what is missing, and some more; empty = it has."""
+        left = sum(file.size for file in missing) - self.bytes_present(commit, missing)
         free = shutil.disk_usage(self._folder).free
-        if free < needed * MARGIN:
-            found = f"{human_bytes(free)} are free at {self._folder}"
-            needed_room = f"{human_bytes(int(needed * MARGIN))} are needed"
-            raise Failure(Cause.DISK_FULL, f"{found}, {needed_room}")
+        if free >= left * MARGIN:
+            return ""
+        found = f"{human_bytes(free)} are free at {self._folder}"
+        return f"{found}, {human_bytes(int(left * MARGIN))} are needed"
 
     def accept(self, commit: str, file: ModelFile) -> None:
         """Give a downloaded and verified file its place."""
