@@ -35,7 +35,7 @@ class Settings(BaseModel):
     hub_offline: bool = Field(
         False,
         validation_alias=AliasChoices("MOORAGE_HUB_OFFLINE", "HF_HUB_OFFLINE"),
-        description="Never ask the hub; serve what is stored.",
+        description="Whether the hub is never asked: only what is stored can be served.",
     )
     s3_endpoint: str = Field(
         "",
@@ -49,31 +49,32 @@ class Settings(BaseModel):
         8,
         ge=1,
         le=256,
-        description="Hosts on which a deploy pulls, stages or starts at the same time.",
+        description="Hosts that pull images, receive models and start engines at the same time.",
     )
     surveys_at_once: int = Field(
-        128, ge=1, le=1024, description="Hosts looked at at the same time; looking is waiting."
+        128, ge=1, le=1024, description="Hosts that are surveyed at the same time."
     )
     task_runner: Literal["here", "ray"] = Field(
         "here",
-        description="Where looking at remote hosts, pulling and staging there is carried out: in"
-        " the flow's process, or in a Ray cluster (extra `ray`).",
+        description="What surveys remote hosts, and pulls and stages there: `here` = the flow's"
+        " own process, `ray` = a Ray cluster (extra `ray`).",
     )
     keep_fetched: bool = Field(
         True,
-        description="Whether models and images that a deploy has fetched stay when it fails; else"
-        " what no release needs is removed.",
+        description="Whether a failed deploy keeps the models and images that it fetched; else it"
+        " removes what no release needs.",
     )
     server: Literal["kept", "temporary"] = Field(
         "kept",
-        description="The Prefect server of commands where PREFECT_API_URL is not set: one that is"
-        " started in the background and kept for later commands, or one for each command.",
+        description="The Prefect server of commands where PREFECT_API_URL is not set: `kept` = one"
+        " is started in the background and stays for later commands, `temporary` = each command"
+        " starts one that ends with it, as with `moorage --ephemeral`.",
     )
     server_idle_seconds: float = Field(
         3600,
         gt=0,
-        description="When the kept server ends: so long after the last request. Also when the"
-        " process ends that forks commands for a server elsewhere.",
+        description="How long after its last request the kept server ends, and the process that"
+        " commands are forked off.",
     )
     forked: bool = Field(
         True,
@@ -81,12 +82,12 @@ class Settings(BaseModel):
     )
     serve_hosts: str = Field(
         "",
-        description="Names under which clients and proxies reach the servers of `moorage serve` and"
-        " `moorage metrics serve`, with commas; they always answer to those of the loopback.",
+        description="Further host names of the servers of `moorage serve` and `moorage metrics"
+        " serve`, separated by commas. They refuse requests for any other name but the loopback's.",
     )
     site: str = Field(
         "",
-        description="Site that flows run at: hosts whose label `site` names another are left out."
+        description="Site of a worker: it leaves out hosts whose label `site` names another one."
         " Empty = all hosts are reached from here.",
     )
     policy: Path | None = Field(
@@ -96,27 +97,26 @@ class Settings(BaseModel):
     )
     project: Path | None = Field(
         None,
-        description="Project's folder, in which relative paths of a policy start. Empty = the"
-        " current one, or that of the shell which started this, where it has a prefect.yaml."
+        description="Project's folder, the base of a policy's relative paths. Empty = the current"
+        " one, or that of the shell which started this, where it has a prefect.yaml."
         " `moorage serve` sets it for its runs.",
     )
     lock_wait_seconds: float = Field(
         600, ge=0, description="How long a deploy waits for another one of the same model."
     )
     orphan_seconds: float = Field(
-        600, ge=0, description="How long reconciling leaves alone what nobody owns."
+        600, ge=0, description="How long reconciling waits before it removes what has no owner."
     )
     host_lost_seconds: float = Field(
         86_400,
         ge=0,
-        description="How long a host may be out of sight before reconciling frees what is claimed"
-        " there.",
+        description="How long a host may be unreachable before reconciling frees its claims.",
     )
     probe_seconds: float = Field(
-        60, ge=0, description="How often reconciling asks a model for one token."
+        60, ge=0, description="Interval at which reconciling asks a model for one token."
     )
     probe_timeout_seconds: float = Field(
-        30, gt=0, description="How long a model may take for that one token."
+        30, gt=0, description="How long a model may take for that token."
     )
 
     @model_validator(mode="before")
