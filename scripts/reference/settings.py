@@ -19,44 +19,62 @@ seconds.
 
 """
 
-PREFECT = """
-Prefect's own variables that matter here:
+PREFECT = (
+    (
+        "PREFECT_API_URL",
+        "none",
+        "The Prefect server. Without it, commands start one and"
+        " [keep it](prefect.md#the-server-that-commands-keep).",
+    ),
+    (
+        "PREFECT_HOME",
+        "`~/.prefect`",
+        "Prefect's own files, and the database of a server that commands start.",
+    ),
+    (
+        "PREFECT_API_AUTH_STRING",
+        "the login in the home",
+        "The login that commands and workers send, `user:password`.",
+    ),
+    (
+        "PREFECT_SERVER_API_AUTH_STRING",
+        "the login in the home",
+        "The login that a server requires.",
+    ),
+    ("HF_TOKEN", "none", "The hub's token, where the spec names no other."),
+)
+"""Variables of others: name, default, meaning."""
 
-| variable | default | meaning |
-| --- | --- | --- |
-| `PREFECT_API_URL` | none | The Prefect server. Without it, commands start one and [keep it](prefect.md#the-server-that-commands-keep). |
-| `PREFECT_HOME` | `~/.prefect` | Where Prefect keeps its own files, with the database of a server that commands start. |
-| `PREFECT_API_AUTH_STRING` | the login in the home | The login that commands and workers send, `user:password`. |
-| `PREFECT_SERVER_API_AUTH_STRING` | the login in the home | The login that a server asks for. |
+HOME = (
+    ("`ledger.db`", "[The ledger](ledger.md): releases, claims, records."),
+    ("`models/`, `adapters/`", "The [stores](sources.md) of models and of LoRA adapters."),
+    ("`loaded/`", "Adapters that are loaded into serving models."),
+    ("`cache/`", "Caches of engines for their next start, by model, such as compiled kernels."),
+    ("`configs/`", "Configurations of models, as transformers has completed them."),
+    ("`engines/`", "[Installed engines](engines.md#installing), an environment for each version."),
+    ("`schemas/`", "Arguments of engines that were asked for them."),
+    ("`run/`", "Logs of engines that run as processes."),
+    ("`keys/`", "API keys of models, where no Prefect API is configured."),
+    ("`api/`", "The login of the Prefect server, and the server that commands keep."),
+    ("`gateways/`", "Configuration and access logs of [gateways](gateway.md)."),
+    ("`locks/`", "Locks that the flows of this machine share."),
+)
+"""What the home holds."""
 
-`HF_TOKEN` is the hub's token where the spec names no other
-([who may read a model](sources.md)).
-
+HOME_HEAD = """
 ## What the home holds
 
 Ledger, logs, keys and logins can be read by their user alone.
 
-| in it | is |
-| --- | --- |
-| `ledger.db` | [The ledger](ledger.md): releases, claims, records. |
-| `models/`, `adapters/` | The stores of models and of LoRA adapters ([sources](sources.md)). |
-| `loaded/` | Adapters that are loaded into serving models. |
-| `cache/` | Caches of engines for their next start, such as compiled kernels, by model. |
-| `configs/` | Configurations of models, as transformers has completed them. |
-| `engines/` | [Installed engines](engines.md#installing), each version in an environment of its own. |
-| `schemas/` | Arguments that engines were asked for. |
-| `run/` | Logs of engines that run as processes. |
-| `keys/` | API keys of models, where no Prefect API is configured. |
-| `api/` | The login of the Prefect server, and the server that commands keep. |
-| `gateways/` | Configuration and access logs of [gateways](gateway.md). |
-| `locks/` | Locks that the flows of this machine share. |
 """
 
 
 def settings_reference() -> str:
     """docs/settings.md."""
     rows = [_row(name, field) for name, field in Settings.model_fields.items()]
-    return HEAD + table(("variable", "default", "meaning"), rows) + PREFECT
+    rows += [(f"`{name}`", default, meaning) for name, default, meaning in PREFECT]
+    variables = table(("variable", "default", "meaning"), rows)
+    return HEAD + variables + HOME_HEAD + table(("in it", "is"), HOME)
 
 
 def _row(name: str, field: FieldInfo) -> tuple[str, str, str]:
