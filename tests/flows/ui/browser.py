@@ -199,9 +199,10 @@ def _fetch(route: Route) -> None:
     It happens while the test waits for the page, so a test waits for the page before anything else.
 
     Other tests plug cables of containers all the time. A page whose files were dropped is opened
-    again; a form whose answer was dropped would be lost.
+    again; a form whose answer was dropped would be lost. A server that closes an idle connection at
+    the moment of a request has not read it, so it is sent again.
     """
-    route.fulfill(response=route.fetch(timeout=WAIT_MS))
+    route.fulfill(response=route.fetch(timeout=WAIT_MS, max_retries=2))
 
 
 class Field:
