@@ -169,7 +169,7 @@ async def require_approval(
     """Return once the deploy may begin: at once where no approval is needed, or nothing changes.
 
     The plan is made without the lock of the model's name, so that no other flow waits for a person.
-    The deploy plans anew after the approval.
+    The deploy plans again after the approval.
 
     Raises:
         Failure: When nobody agreed, or the model cannot be deployed at all.

@@ -28,7 +28,7 @@ async def load_adapter(model: Name, adapter: AdapterSpec, requested_by: Claim = 
     Args:
         model: Name of the model, as in its spec. The spec must have `lora_updates`.
         adapter: The adapter as it is meant to be served. It stays until it is unloaded or the model
-            is started anew: a deploy starts with what the spec says.
+            is restarted: a deploy starts with what the spec says.
         requested_by: Who wants it, for the record; nobody checks it.
     """
     async with flow_context(model, requested_by) as context, sole_flow(model, context.flow_run_id):

@@ -104,7 +104,7 @@ async def _observe_and_repair(
 
 
 async def _replace(action: Action, fleet: Fleet) -> ActionOutcome:
-    """Deploy a model anew, elsewhere; the release before is superseded once the new one serves."""
+    """Deploy a model again, elsewhere; the release before is superseded once the new one serves."""
     release = await in_thread(count_replacement, action)
     if release is None:
         return ActionOutcome(action=action, done=False, summary="it was moved by now")

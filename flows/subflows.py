@@ -35,7 +35,7 @@ def _as_subflow(flow: Flow[P, R]) -> Flow[P, R]:
 
     A second validation would take longer than any other part of a call. Without a storage of its
     own it takes the parent's, and Prefect makes no client for each. `with_options` would also make
-    the schema of its parameters anew, for 0.2 s.
+    the schema of its parameters again, for 0.2 s.
     """
     part = copy(flow)
     part.should_validate_parameters, part.result_storage = False, None

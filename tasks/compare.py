@@ -52,7 +52,7 @@ async def serving(
 ) -> tuple[ReleaseRow | None, bool]:
     """The release that serves the model name now, and whether it still does.
 
-    What is out of sight on an avoided host does not serve.
+    What is unreachable on an avoided host does not serve.
 
     Raises:
         Failure: Of another host that does not answer: what it runs may well serve.
@@ -108,7 +108,7 @@ def in_sight(row: ReleaseRow) -> Iterator[None]:
 
 
 def mark(row: ReleaseRow, to: ReleaseState, cause: str) -> None:
-    """Record that a release is out of sight, or seen again, unless it was moved since."""
+    """Record that a release is unreachable, or seen again, unless it was moved since."""
     try:
         ledger().releases.move(row.id, to, cause)
     except Failure as failure:

@@ -165,7 +165,7 @@ class AcceleratorStartLock:
         Nobody else checks that: reconciling leaves models alone on which a flow works.
         """
         for workload in old.serving:
-            with suppress(Failure):  # what is out of sight disturbs nobody who starts elsewhere
+            with suppress(Failure):  # what is unreachable disturbs nobody who starts elsewhere
                 runtime = runtime_for(workload, settings())
                 seen = await in_thread(runtime.observe, workload)
                 if seen.running and await answers(old, workload):

@@ -27,7 +27,7 @@ from tasks.flow_task import flow_task
 from tasks.journal import step
 
 OBSERVE_SECONDS = 20.0
-"""How long one place may take; one that is silent for so long is out of sight."""
+"""How long one place may take; one that is silent for so long is unreachable."""
 
 
 @flow_task("look", "look at ledger and hosts", timeout_seconds=120, retried=True)
@@ -42,7 +42,7 @@ async def observe_fleet(fleet: Fleet, *, keep: bool = True) -> ClusterState:
         cluster = await in_thread(_cluster_state, fleet, keep)
         places = cluster.observations
         unreachable = sorted({one.place.host for one in places if one.unreachable_since})
-        missing = f"; out of sight: {', '.join(unreachable)}" if unreachable else ""
+        missing = f"; unreachable: {', '.join(unreachable)}" if unreachable else ""
         hosts = len({one.place.host for one in cluster.observations})
         seen = f"{counted(hosts, 'host')}, {counted(len(cluster.releases), 'release')}"
         note.say(f"{seen}{missing}")

@@ -171,7 +171,7 @@ def revive_gateways() -> None:
 
 
 def end_dead_sleepers() -> None:
-    """Free what releases keep for engines that died in their sleep; waking starts them anew.
+    """Free what releases keep for engines that died in their sleep; waking starts them again.
 
     Models that somebody works on, and hosts that do not answer, are left for the next time.
     """

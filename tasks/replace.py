@@ -64,7 +64,7 @@ def undo_stop(
     A replica that does not come up keeps no other from serving: reconciling sees to it.
 
     Args:
-        spare: Leave replicas alone that were not stopped yet. False starts them anew: they were
+        spare: Leave replicas alone that were not stopped yet. False starts them again: they were
             signalled to end.
         seconds: How long to wait until it answers; None = as long as its spec lets it load.
 
@@ -86,7 +86,7 @@ def undo_stop(
         restore_image(row.release)
     if down.containers:
         tell(f"{row.id} is started again; it may take {human_seconds(wait)} to answer")
-    failed = _start_replicas(row, down, wait, anew=not spare)
+    failed = _start_replicas(row, down, wait, again=not spare)
     if failed and failed.keys() == set(map(_replica, plan.containers)):
         raise next(iter(failed.values()))
     if ledger().releases.get(row.id).state == ReleaseState.STOPPING:
@@ -116,7 +116,7 @@ async def end_superseded(old: ReleaseRow, linger_seconds: float = 0) -> None:
 def stop_sleeper(model: str) -> None:
     """Stop engines of a model that sleep without having ended, and free what they kept. Idempotent.
 
-    Its release sleeps on, and is started anew when it wakes.
+    Its release sleeps on, and is restarted when it wakes.
     """
     row = ledger().releases.asleep(model)
     if row and row.workloads:
@@ -199,7 +199,7 @@ def _end_superseded(release: str, outcome: str) -> None:
 
 
 def _start_replicas(
-    row: ReleaseRow, plan: LaunchPlan, wait: float, *, anew: bool
+    row: ReleaseRow, plan: LaunchPlan, wait: float, *, again: bool
 ) -> dict[str, Failure]:
     """Start replicas in their turns, and wait for each; those that failed, and why."""
     failed: dict[str, Failure] = {}
@@ -208,7 +208,7 @@ def _start_replicas(
         for replica in sorted(set(map(_replica, part.containers))):
             with _collect_failure(failed, replica):
                 own = _part_of(part, {replica})
-                if anew:  # a process that was signalled to end may still run for a moment
+                if again:  # a process that was signalled to end may still run for a moment
                     stop_all([planned_workload(spec) for spec in own.containers], ABORT_SECONDS)
                 started[replica] = start_part(row, own)
         for replica, workloads in started.items():

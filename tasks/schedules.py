@@ -21,7 +21,7 @@ async def end_schedule(row: ReleaseRow) -> None:
 async def restore_schedules(fleet: Fleet) -> None:
     """Make the schedules of all models of the ledger those of their specs.
 
-    Deploying `prefect.yaml` anew removes them, and so may whoever uses Prefect's pages. What is
+    Deploying `prefect.yaml` again removes them, and so may whoever uses Prefect's pages. What is
     there keeps the fleet that it has.
     """
     rows = await in_thread(ledger().releases.in_states, SERVING | {ReleaseState.ASLEEP})

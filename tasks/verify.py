@@ -260,7 +260,7 @@ class Watch:
         raise await self._failure(Cause.BAD_ANSWER, f"{probe.path}: {wrong}")
 
     async def _observed(self) -> Observation:
-        """A host that is out of sight for a moment does not make its engine a dead one."""
+        """A host that is unreachable for a moment does not make its engine a dead one."""
         give_up = time.monotonic() + OUT_OF_SIGHT_SECONDS
         while True:
             try:

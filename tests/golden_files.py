@@ -1,6 +1,6 @@
 """Golden files: whole outputs, compared with what was read and approved.
 
-`pytest --regenerate-golden` writes them anew; read the difference before it is committed.
+`pytest --regenerate-golden` writes them again; read the difference before it is committed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ GOLDEN = Path(__file__).parent / "golden"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--regenerate-golden", action="store_true", help="Write the golden files anew."
+        "--regenerate-golden", action="store_true", help="Write the golden files again."
     )
 
 

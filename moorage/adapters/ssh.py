@@ -51,7 +51,7 @@ ERRORS = (
     ErrorText(
         "REMOTE HOST IDENTIFICATION HAS CHANGED",
         Cause.HOST_UNTRUSTED,
-        "The host shows another key than the known one. If it was set up anew, replace its line"
+        "The host shows another key than the known one. If it was set up again, replace its line"
         " in the file of known hosts.",
     ),
     ErrorText(

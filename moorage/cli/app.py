@@ -32,7 +32,7 @@ COMMANDS = {
     "Change what runs": {
         "rollback": ("releases:rollback", "Deploy an earlier release again."),
         "redeploy": ("redeploy:redeploy", "Redeploy models whose branch, image or file changed."),
-        "reconcile": ("redeploy:reconcile", "Repair what is dead, left over or out of sight."),
+        "reconcile": ("redeploy:reconcile", "Repair what is dead, left over or unreachable."),
         "unload": ("deploy:unload", "Put a model to sleep; a request wakes it."),
         "load": ("deploy:load", "Wake a model that sleeps."),
         "lora": ("lora:app", "Load and unload LoRA adapters of a running model."),

@@ -1,4 +1,4 @@
-"""The Prefect server of `moorage serve`: a process that is started anew whenever it ends."""
+"""The Prefect server of `moorage serve`: a process that is restarted whenever it ends."""
 
 import subprocess
 import threading

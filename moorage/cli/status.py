@@ -33,7 +33,7 @@ class Use(NamedTuple):
 
 
 DOWN, UNSEEN = "down", "unseen"
-"""What a release that should serve is called whose engines have ended, or are out of sight."""
+"""What a release that should serve is called whose engines have ended, or are unreachable."""
 
 TROUBLE = frozenset({DOWN, UNSEEN, ReleaseState.UNREACHABLE, ReleaseState.ERROR})
 

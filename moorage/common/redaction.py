@@ -14,8 +14,8 @@ LOOKS_LIKE = re.compile(
     r"|eyJ(?:(?!-eyJ)[\w-]){10,}\.eyJ[\w-]{10,}\.[\w-]+)"
 )
 """Tokens that tell by their form what they are: of the hub, of GitHub and GitLab, of OpenAI and
-NVIDIA, of Slack, of AWS, and JSON web tokens. Each word is read once, however often it begins anew:
-an engine may write what it likes."""
+NVIDIA, of Slack, of AWS, and JSON web tokens. Each word is read once, however often one begins in
+it: an engine may write what it likes."""
 
 CREDENTIALS = re.compile(r"(?i)(\b[a-z][a-z0-9+.-]{0,20}://[^/\s@:'\"]{0,99}:)[^/\s@'\"]+@")
 """A password in a URL, and what stands before it."""

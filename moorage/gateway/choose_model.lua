@@ -77,7 +77,7 @@ local function in_form(handle)
   return body and form_field(body:getBytes(0, body:length()), boundary)
 end
 
--- Reading the body ends the life of all other objects, so each is fetched anew after it.
+-- Reading the body ends the life of all other objects, so each is fetched again after it.
 local function dynamic_metadata(handle)
   return handle:streamInfo():dynamicMetadata()
 end

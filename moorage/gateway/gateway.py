@@ -72,7 +72,7 @@ class GatewayOptions(InputValue):
     @model_validator(mode="after")
     def _check_host(self) -> Self:
         if self.host and is_loopback(self.bind):
-            raise ValueError(f"{self.bind} reaches nobody but {self.host.name} itself")
+            raise ValueError(f"only {self.host.name} itself reaches {self.bind}")
         return self
 
     @property

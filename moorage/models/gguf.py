@@ -149,7 +149,7 @@ class _Reader:
         """Pass over bytes."""
         self._at += size
         if self._at > self._file.size:
-            raise _malformed(self._file, "its header goes on beyond its end")
+            raise _malformed(self._file, "its header extends beyond its end")
         if self._at > len(self._data):
             raise NeedsMore
 

@@ -31,7 +31,7 @@ class HistoryEntry(NamedTuple):
     """A release without its record, and what of that the history of its model shows.
 
     Attributes:
-        rolled_back_to: Earlier release that it runs again; empty = it was planned anew.
+        rolled_back_to: Earlier release that it runs again; empty = it has a new plan.
         requester: None = not recorded.
         tpot: Median seconds per output token under its load; None = not measured.
     """

@@ -74,7 +74,7 @@ class Release(Value):
             = there was none to replace, or it was not measured.
         gate: Each replica's answers to the golden prompts; empty = there are none.
         acceptance: What its load measured; None = there was none.
-        rolled_back_to: Earlier release that it runs again; empty = it was planned anew.
+        rolled_back_to: Earlier release that it runs again; empty = it has a new plan.
         applied_from: Set of files that it was applied from; empty = it was deployed by itself.
         restarts: Oldest first; the newest hundred are kept.
         requester: None = an older moorage did not record it.

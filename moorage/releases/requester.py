@@ -67,4 +67,4 @@ class Requester(Value):
             ("parent task run", self.parent),
         )
         known = ", ".join(f"{what} {value}" for what, value in parts if value)
-        return f"Prefect's API: {known or 'nobody known'}"
+        return f"Prefect's API: {known or 'unknown requester'}"

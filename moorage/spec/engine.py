@@ -149,7 +149,7 @@ class EngineSpec(InputValue):
     keep_cache: bool = Field(
         True,
         description="Keep what the engine compiles in a folder of the host, so that the model's"
-        " next start with the same image is faster (vLLM). `false` compiles anew each time.",
+        " next start with the same image is faster (vLLM). `false` compiles each time.",
     )
 
     vllm: VllmSettings = Field(

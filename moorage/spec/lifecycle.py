@@ -87,9 +87,9 @@ class ReplaceSpec(InputValue):
         2,
         ge=0,
         le=600,
-        description="How long a release goes on answering once nobody is sent to it any more (its"
-        " successor has taken over or needs its place, or it is retired), before it drains and"
-        " stops: for clients that have just looked its endpoint up.",
+        description="How long a release keeps answering after its successor has taken over or"
+        " needs its place, or it is retired, before it drains and stops: for clients that have just"
+        " looked up its endpoint.",
     )
 
 
@@ -134,17 +134,16 @@ class RestartSpec(InputValue):
         ge=1,
         le=100,
         description="Starts in a row in one place, 10 s apart at first and up to 300 s, before the"
-        " model is deployed anew elsewhere.",
+        " model is deployed elsewhere.",
     )
     elsewhere: bool = Field(
         True,
-        description="Whether it may be deployed anew on other accelerators or hosts of the fleet"
-        " when it keeps failing, or its host stays out of sight.",
+        description="Whether it may be deployed on other accelerators or hosts of the fleet when it"
+        " keeps failing, or its host stays unreachable.",
     )
     unreachable_seconds: int = Field(
         600,
         ge=0,
         le=604_800,
-        description="How long its host may be out of sight before the model is deployed anew"
-        " elsewhere.",
+        description="How long its host may be unreachable before the model is deployed elsewhere.",
     )

@@ -113,7 +113,7 @@ def test_all_who_wait_for_a_dead_host_learn_it_at_once(instead: Stand, tmp_path:
         thread.join()
     assert failures == ["ssh://box: connect: timed out"] * 6
     assert (tmp_path / "tries").read_text() == "x\n"
-    ask()  # later it is tried anew
+    ask()  # later it is tried again
     assert (tmp_path / "tries").read_text() == "x\nx\n"
 
 

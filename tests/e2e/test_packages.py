@@ -71,7 +71,7 @@ def test_a_plugin_out_of_a_private_index_is_part_of_the_engine_that_answers(
     # The script has become the engine: nothing stands between it and a signal.
     running = _docker("top", release["workloads"][0]["name"], "-eo", "pid,args").splitlines()
     programs = [line.split()[1].rpartition("/")[2] for line in running[1:]]
-    assert {"docker-init", "python3"} <= set(programs)  # by number, which may have begun anew
+    assert {"docker-init", "python3"} <= set(programs)  # by number, which may have begun again
     assert "sh" not in programs
     workplace.run("retire", name)
     assert workplace.is_clean()

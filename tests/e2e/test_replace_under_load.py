@@ -65,7 +65,7 @@ def test_stop_first_is_obeyed_though_there_is_room_and_its_downtime_is_what_clie
     assert "without service" in outcome["message"]
     shown = workplace.run("show", name).stdout
     assert "Downtime" in shown
-    assert "nobody served for" in workplace.run("diff", name).stdout
+    assert "no release served for" in workplace.run("diff", name).stdout
     print(f"recorded {release['downtime_seconds']} s, seen {gap:.3f} s")
 
 

@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.docker, pytest.mark.fleet]
 
 
 @pytest.fixture(autouse=True)
-def anew(monkeypatch: pytest.MonkeyPatch, fleet: TestFleet) -> Iterator[None]:
+def again(monkeypatch: pytest.MonkeyPatch, fleet: TestFleet) -> Iterator[None]:
     monkeypatch.setenv("FLEET_KEY", fleet.key.read_text())
     yield
     forget_clients()

@@ -3,7 +3,7 @@
 Its containers outlive it (`live-restore`), so that the old release answers throughout. Those of a
 daemon without that setting are ended when it starts again: reconciling starts the old one again.
 
-The engines use the host's network. A daemon that starts writes its rules for published ports anew,
+The engines use the host's network. A daemon that starts writes its rules for published ports again,
 and refuses connections to them for 0.1 to 0.2 s meanwhile.
 """
 

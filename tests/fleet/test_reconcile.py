@@ -1,4 +1,4 @@
-"""Reconciling hosts that go out of sight, and come back."""
+"""Reconciling hosts that become unreachable, and come back."""
 
 from __future__ import annotations
 

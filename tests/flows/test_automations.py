@@ -125,7 +125,7 @@ def test_a_release_that_ran_is_redeployed_and_one_that_never_ran_is_not(
     served: PrefectServer,
 ) -> None:
     died = until(lambda: automations(served).get(DIED))
-    # One of our own, for that of the file is made anew while serving begins.
+    # One of our own, for that of the file is made again while serving begins.
     own = {key: died[key] for key in ("description", "trigger", "actions")}
     switched_on = served.post("/automations/", {**own, "name": "switched-on", "enabled": True})
 

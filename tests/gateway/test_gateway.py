@@ -40,7 +40,7 @@ def test_the_options_tell_the_address_and_whether_callers_need_a_key(
         ({"bind": "example.org"}, "does not appear to be an IPv4 or IPv6 address"),
         ({"tls_certificate": "/a.crt"}, "give both, or neither"),
         ({"tls_certificate": "/a.crt", "tls_key": "/a.key", "tls_secret": "A"}, "not in both"),
-        ({"bind": "127.0.0.1", "host": HOST}, "reaches nobody but gpu-1"),
+        ({"bind": "127.0.0.1", "host": HOST}, "only gpu-1 itself reaches 127.0.0.1"),
         ({"bind": "10.1.2.3", "host": HOST | {"name": "a/b"}}, "String should match pattern"),
         ({"port": 0}, "greater than or equal to 1"),
     ],

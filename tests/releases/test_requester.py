@@ -11,12 +11,12 @@ CLAIMS: TypeAdapter[str] = TypeAdapter(Claim)
 
 KNOWN = {
     "ann@build, command line": Requester(user="ann", host="build"),
-    "Prefect's API: nobody known": Requester(),
+    "Prefect's API: unknown requester": Requester(),
     "Prefect's API: created by AUTOMATION nightly, deployment 12": Requester(
         created_by="AUTOMATION nightly", deployment="12"
     ),
     "Prefect's API: a schedule, parent task run 7": Requester(scheduled=True, parent="7"),
-    "Prefect's API: nobody known; claimed: ann, command line": Requester(
+    "Prefect's API: unknown requester; claimed: ann, command line": Requester(
         claimed="ann, command line"
     ),
 }

@@ -7,7 +7,7 @@ The layout, below the folder `engines` of the home:
     NAME/current                   a link to the version that deploys start
 
 An installation holds the lock of its engine, and so does the pip that it starts: where moorage is
-killed, the next installation waits until that pip has ended, and begins anew.
+killed, the next installation waits until that pip has ended, and begins again.
 """
 
 from __future__ import annotations

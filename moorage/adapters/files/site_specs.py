@@ -64,7 +64,7 @@ def _is_spec(file: Path) -> bool:
 
 @lru_cache(maxsize=10_000)
 def _holds_spec(file: Path, changed_ns: int, size: int) -> bool:  # noqa: ARG001  (both date it)
-    """Read anew only what has changed: a form is compared with its files every few seconds."""
+    """Read again only what has changed: a form is compared with its files every few seconds."""
     try:
         content = decode(read_small(file, LARGEST_TEXT))
     except (OSError, YamlError):

@@ -15,7 +15,7 @@ from moorage.releases.release_row import ReleaseRow
 from moorage.releases.states import ReleaseState
 
 OBSERVE_SECONDS = 20.0
-"""How long all hosts together may take; those that are silent for so long are out of sight."""
+"""How long all hosts together may take; those that are silent for so long are unreachable."""
 
 Seen = Observation | Failure
 
@@ -23,7 +23,7 @@ Seen = Observation | Failure
 class Liveness(NamedTuple):
     """Whether all workloads of a release are alive, and the state of each in words.
 
-    `ended` says whether one was seen to have ended: one that is out of sight may be alive.
+    `ended` says whether one was seen to have ended: one that is unreachable may be alive.
     """
 
     alive: bool
@@ -38,7 +38,7 @@ def liveness_of(rows: Sequence[ReleaseRow], settings: Settings) -> list[Liveness
 
 
 def _observe(workloads: Sequence[Workload], settings: Settings) -> dict[str, Seen]:
-    """The state of each workload by name, or why it is out of sight."""
+    """The state of each workload by name, or why it is unreachable."""
     places = defaultdict[Place, list[Workload]](list)
     for one in workloads:
         places[place_of(one)].append(one)

@@ -234,7 +234,7 @@ def _remember(login: str) -> None:
 def _authorities(url: str) -> dict[str, str]:
     """The setting that spares Prefect's clients the authorities of the web, where none is needed.
 
-    Each client reads them anew: half of the processor time of a flow run that finds nothing to do.
+    Each client reads them again: half of the processor time of a flow run that finds nothing to do.
     A server elsewhere may lead from HTTP to HTTPS; one of this machine does not.
     """
     parts = urlsplit(url)

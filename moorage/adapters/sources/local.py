@@ -188,7 +188,7 @@ def _model_of_files(source: str, root: Path) -> ResolvedModel:
         staged=True,
         files=files,
         config={},
-        config_origin="nobody: there is no config.json",
+        config_origin="none: there is no config.json",
         weights=WeightSummary(family="files", bytes=size),
     )
 

@@ -48,7 +48,7 @@ class Manifest(Value):
     """What a complete directory holds; the fields are those of `ResolvedModel`."""
 
     rules: Literal[1] = 1
-    """Raised when the choice of files changes: what was chosen before is chosen anew then."""
+    """Raised when the choice of files changes: what was chosen before is chosen again then."""
 
     source: str
     revision: str
@@ -67,7 +67,7 @@ def _read_manifest(path: Path) -> Manifest | None:
     try:
         return Manifest.model_validate_json(path.read_bytes())
     except (OSError, ValidationError):
-        return None  # it is being removed, or of other rules: it will be staged anew
+        return None  # it is being removed, or of other rules: it will be staged again
 
 
 REFS = "refs.json"

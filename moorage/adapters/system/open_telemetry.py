@@ -23,7 +23,7 @@ NANOSECONDS = 10**9
 def send_trace(run: Span, steps: Sequence[Span]) -> bool:
     """Send one trace in one request: a run, and its steps below it.
 
-    Whoever calls it limits the time: `OTEL_EXPORTER_OTLP_TIMEOUT`, by default 10 s, begins anew
+    Whoever calls it limits the time: `OTEL_EXPORTER_OTLP_TIMEOUT`, by default 10 s, begins again
     with each piece of an answer. The body of an answer is not read.
 
     Returns:

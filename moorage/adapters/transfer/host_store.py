@@ -59,7 +59,7 @@ ASK_SECONDS = 10
 LOST_SECONDS = 30.0
 """How long a host may not answer before it counts as lost."""
 
-LOST = "What is fetched there goes on; deploy again once it can be reached."
+LOST = "The download there continues; deploy again once the host can be reached."
 
 FED_SECONDS = 60.0
 """Age at which a container counts as forgotten that was not started and receives no files."""

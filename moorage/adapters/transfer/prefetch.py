@@ -78,7 +78,7 @@ class Prefetch:
         """An answer with bytes from an offset on, to be read inside the block.
 
         Raises:
-            DownloadError: As the request; the next one begins anew where it ended.
+            DownloadError: As the request; the next one continues where it ended.
         """
         for passed in [at for at in self._pieces if at < start]:
             self._drop(passed)

@@ -1,7 +1,7 @@
 """The resumable, verified download of a file; standard library only.
 
 The sources run it here, the staging program runs it on hosts: each hands over what opens a range.
-`hf_hub_download` and boto3's own transfer start a file anew in the next process; this resumes it.
+`hf_hub_download` and boto3's own transfer start a file again in the next process; this resumes it.
 The file grows in order, so its size alone tells where; its checksum is computed meanwhile.
 """
 

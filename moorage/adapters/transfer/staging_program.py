@@ -72,7 +72,7 @@ class Job:
         if os.path.isdir(self.place) and not os.path.isdir(self.workspace):
             os.rename(self.place, self.workspace)
         os.makedirs(self.growing, exist_ok=True)
-        for file in damaged_files(self.workspace, self.files):  # so that they are downloaded anew
+        for file in damaged_files(self.workspace, self.files):  # so that they are downloaded again
             if os.path.exists(self._at(file)):
                 os.unlink(self._at(file))
                 self.dropped.add(file["name"])

@@ -152,7 +152,7 @@ def prune(
 ) -> tuple[Stored, ...]:
     """Remove models from a store; one that a release needs by now stays. Gives what was removed.
 
-    What goes is hidden first. Who begins to need it after that finds nothing and fetches it anew;
+    What goes is hidden first. Who begins to need it after that finds nothing and fetches it again;
     who began before is seen by the second look.
     """
     base = {one.path.removesuffix(keeper.GOING): one for one in going}

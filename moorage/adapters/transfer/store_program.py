@@ -70,7 +70,7 @@ def list_caches(store: str, _: list[str]) -> list[dict[str, Any]]:
 def verify(store: str, paths: list[str]) -> dict[str, list[str]]:
     """Read models completely; gives the names of damaged files by path.
 
-    What is damaged is marked, so that the next deploy fetches it anew.
+    What is damaged is marked, so that the next deploy fetches it again.
     """
     found = {}
     for path in paths:
@@ -89,7 +89,7 @@ def hide(store: str, paths: list[str]) -> list[str]:
 
 
 def restore(store: str, paths: list[str]) -> list[str]:
-    """Unhide models, unless they were staged anew meanwhile."""
+    """Unhide models, unless they were staged again meanwhile."""
     return [path for path in paths if _rename(store, path + GOING, path)]
 
 

@@ -35,7 +35,7 @@ UNCLAIMED = "it would take memory, or machines, that nobody has claimed"
 REFUSED: tuple[tuple[str, str, str], ...] = (
     ("source", "the spec's source is what is served", "--model"),
     ("source", "it comes with the model's source", "--mmproj"),
-    ("name", "the model is asked by the spec's name", "--alias"),
+    ("name", "requests name the model as the spec does", "--alias"),
     ("port", ADDRESS, "--port --api-prefix"),
     ("hosts[].bind", ADDRESS, "--host"),
     ("gateway", PLAIN_HTTP, "--ssl-key-file --ssl-cert-file"),

@@ -27,7 +27,7 @@ def frontend_command(request: LaunchRequest, repository: str) -> tuple[Flag, ...
     return (
         spec_flag("engine.triton.openai", "python3", PROGRAM, f"--model-repository={repository}"),
         derived_flag("the model's directory as the engine sees it", *tokenizer),
-        derived_flag("how the model is asked", "--backend", "vllm"),
+        derived_flag("the backend that runs the model", "--backend", "vllm"),
         *([named] if request.companions and request.spec.lora else []),
     )
 

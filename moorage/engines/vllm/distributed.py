@@ -40,7 +40,7 @@ def link_ports(request: LaunchRequest, uses: Sequence[str]) -> dict[str, int]:
             Cause.BAD_SPEC,
             f"engine.args: a replica over {len(request.peers)} hosts needs ports that are not"
             f" claimed: {', '.join(missing)}",
-            suggestion="Widen `ports` of the hosts in the fleet file, and deploy anew.",
+            suggestion="Widen `ports` of the hosts in the fleet file, and deploy again.",
         )
     return ports
 

@@ -132,7 +132,7 @@ def with_nodes(found: Found, shown: Found) -> Found:
 
 
 def _found(cards: Any) -> Found:
-    """Numbered anew: a processor's own graphics have no place among the indexes."""
+    """Renumbered: a processor's own graphics have no place among the indexes."""
     large = [card for card in cards if card.memory_total >= LEAST_MEMORY]
     return Found(
         accelerators=tuple(card.model_copy(update={"index": at}) for at, card in enumerate(large))

@@ -28,7 +28,7 @@ FIGURES = {
 """What engines log about memory, and what it is called."""
 
 LOADED, FIRST_TOKEN, WHOLE = "until it was healthy", "first answer", "whole deployment"
-DOWNTIME, SPEED = "nobody served for", "tokens per second"
+DOWNTIME, SPEED = "no release served for", "tokens per second"
 SLOWEST = "slowest golden prompt"
 LOAD_TIMES = {
     "ttft_p50": "TTFT p50 under load",

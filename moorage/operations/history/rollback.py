@@ -169,7 +169,7 @@ def replanned(
 
 
 def _container(old: ContainerSpec, base: ContainerSpec, fresh: ContainerSpec) -> ContainerSpec:
-    # The old targets of mounts get their current sources: files may have been staged anew.
+    # The old targets of mounts get their current sources: files may have been staged again.
     targets = {mount.target for mount in old.mounts}
     others = [mount for mount in base.mounts if mount.target not in targets]
     variables = (old.environment, base.environment, fresh.environment)

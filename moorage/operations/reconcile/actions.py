@@ -20,7 +20,7 @@ class ActionKind(StrEnum):
     MARK_REACHABLE = "mark seen"  # its host answers again
     ADOPT = "adopt"  # add to the ledger what runs as planned and is not in it
     RESTART = "restart"  # in its place, exactly as it was planned
-    REPLACE = "replace"  # deploy its model anew, elsewhere
+    REPLACE = "replace"  # deploy its model again, elsewhere
     GIVE_UP = "give up"  # close it and free its claims
     PROBE = "probe"  # find out whether it answers
     FORGET = "forget"  # its failures, because it has been healthy for long

@@ -44,7 +44,7 @@ def release_actions(status: ReleaseStatus) -> tuple[Action, ...]:
     if status.unreachable and status.unreachable_seconds >= status.cluster.patience.lost_seconds:
         # When the host comes back, what runs there has no owner and is removed.
         names = ", ".join(one.place.host for one in status.unreachable)
-        reason = f"{names} has been out of sight for {human_seconds(status.unreachable_seconds)}"
+        reason = f"{names} has been unreachable for {human_seconds(status.unreachable_seconds)}"
         return (_action(status, ActionKind.GIVE_UP, reason),)
     if own.state == ReleaseState.STOPPING:
         return (_stopping(status),)
@@ -89,7 +89,7 @@ def _undo(status: ReleaseStatus, reason: str) -> Action:
 
 
 def _wait_for_host(status: ReleaseStatus) -> Action:
-    reason = f"it is {status.own.state}, and its host is out of sight: {_why_unreachable(status)}"
+    reason = f"it is {status.own.state}, and its host is unreachable: {_why_unreachable(status)}"
     return _action(status, ActionKind.WAIT, reason)
 
 
@@ -111,8 +111,8 @@ def _unreachable(status: ReleaseStatus) -> Action:
         return _action(status, ActionKind.WAIT, f"{why}; the fleet has no other host in sight")
     if when := status.delayed_until:
         return _action(status, ActionKind.WAIT, f"it is placed elsewhere, not before {when}")
-    reason = f"{why}; out of sight for {human_seconds(status.unreachable_seconds)}"
-    avoid = tuple(Avoided(host=host, reason="out of sight") for host in sorted(hosts))
+    reason = f"{why}; unreachable for {human_seconds(status.unreachable_seconds)}"
+    avoid = tuple(Avoided(host=host, reason="unreachable") for host in sorted(hosts))
     return _action(status, ActionKind.REPLACE, reason, avoid=avoid)
 
 

@@ -143,7 +143,7 @@ def test_killed_at_any_moment_it_is_whole_or_not_there(tmp_path: Path) -> None:
         running.communicate()
         if found := installed.current(EngineName.LLAMA_CPP):
             assert Path(found.path).is_file(), f"killed after {moment:.2f} of {length:.2f} s"
-            assert installed.remove(EngineName.LLAMA_CPP, found.version)  # the next begins anew
+            assert installed.remove(EngineName.LLAMA_CPP, found.version)  # the next begins again
     lines = install(tmp_path)  # it waits for what a killed one has left running
     (there,) = installed.versions(EngineName.LLAMA_CPP)
     assert installed.current(EngineName.LLAMA_CPP) == there

@@ -95,7 +95,7 @@ CASES: dict[str, tuple[str, str, Use]] = {
         lambda ledger: ledger.releases.transitions(RELEASE),
     ),
     "no tokens": ("repairs SET tokens = 'x'", RELEASE, lambda ledger: ledger.repairs.all()),
-    "out of sight, some time": (
+    "unreachable, some time": (
         "sightings SET unseen_since = 'noon'",
         "gpu-1",
         lambda ledger: ledger.sightings.unseen(),

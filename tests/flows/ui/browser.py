@@ -222,7 +222,7 @@ class Field:
         self.place.page.keyboard.insert_text(text)
 
     def choose(self, option: str) -> None:
-        """Choose from a list, which may close under one's hands when the form is drawn anew."""
+        """Choose from a list, which may close under one's hands when the form is drawn again."""
         button = self.place.locator("button[aria-haspopup=listbox]").first
         listed = self.place.page.get_by_role("option", name=option, exact=True)
         for _ in range(OPENINGS):

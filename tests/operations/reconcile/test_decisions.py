@@ -111,21 +111,21 @@ CASES: dict[str, tuple[ClusterState, list[str]]] = {
         a_world(a_standing(planned=()), **DIED),
         ["wait"],
     ),
-    "what is out of sight": (a_world(a_standing(), **AWAY), ["mark unreachable"]),
-    "what stays out of sight": (a_world(a_standing(S.UNREACHABLE), **AWAY), ["wait"]),
-    "what is out of sight for long": (
+    "what is unreachable": (a_world(a_standing(), **AWAY), ["mark unreachable"]),
+    "what stays unreachable": (a_world(a_standing(S.UNREACHABLE), **AWAY), ["wait"]),
+    "what is unreachable for long": (
         a_world(a_standing(S.UNREACHABLE), **LONG_AWAY),
         ["replace"],
     ),
-    "what is out of sight for long, and is to stay": (
+    "what is unreachable for long, and is to stay": (
         a_world(a_standing(S.UNREACHABLE, restart=STAYS), **LONG_AWAY),
         ["wait"],
     ),
-    "what is out of sight for long, without another host": (
+    "what is unreachable for long, without another host": (
         a_world(a_standing(S.UNREACHABLE), **LONG_AWAY, hosts=frozenset({"gpu-1"})),
         ["wait"],
     ),
-    "what is out of sight for good": (
+    "what is unreachable for good": (
         a_world(a_standing(S.UNREACHABLE), observations=(unreachable(90_000),)),
         ["give up"],
     ),
@@ -140,7 +140,10 @@ CASES: dict[str, tuple[ClusterState, list[str]]] = {
         ["adopt"],
     ),
     "what a dead flow began": (a_world(a_standing(S.STARTING)), ["undo"]),
-    "what a dead flow began out of sight": (a_world(a_standing(S.STARTING), **AWAY), ["wait"]),
+    "what a dead flow began on an unreachable host": (
+        a_world(a_standing(S.STARTING), **AWAY),
+        ["wait"],
+    ),
     "what a dead flow began before anything was started": (
         a_world(a_standing(S.PENDING, workloads=()), observations=(observed(),)),
         ["undo"],
@@ -167,7 +170,7 @@ CASES: dict[str, tuple[ClusterState, list[str]]] = {
         ),
         ["finish"],
     ),
-    "what stops out of sight": (a_world(a_standing(S.STOPPING), **AWAY), ["wait"]),
+    "what stops on an unreachable host": (a_world(a_standing(S.STOPPING), **AWAY), ["wait"]),
     "what a living flow works on": (a_world(a_standing(S.STARTING), busy=AT_WORK), []),
     "what a living flow works on, dead": (
         a_world(a_standing(), **DIED, busy=AT_WORK),

@@ -16,5 +16,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    # Not in a batch, which would make the table anew below the trigger that reads it.
+    # Not in a batch, which would recreate the table below the trigger that reads it.
     op.drop_column("transitions", "requested_by")
