@@ -13,12 +13,12 @@ to meet the same disturbances."""
 
 
 class AcceptanceSpec(InputValue):
-    """A short load on every replica. What it measures is recorded, and may have limits."""
+    """A short load on every replica. Its figures are recorded, and may have limits."""
 
     ttft_p95: Duration | None = Field(
         None,
-        description="Longest time to first token (TTFT) that 95 % of the requests may take, such as"
-        " `500ms`. Empty = no limit.",
+        description="Longest time to first token (TTFT) for 95 % of the requests, such as `500ms`."
+        " Empty = no limit.",
     )
     tpot_p95: Duration | None = Field(
         None,
@@ -29,14 +29,15 @@ class AcceptanceSpec(InputValue):
         None,
         ge=1,
         le=100,
-        description="How many times the median TTFT and TPOT of the release before may be reached:"
-        " 1.25 = a quarter more. Both get the same load in turns, so that other work on the"
-        " machines counts for both; a release is slower if it is so in three of four turns. Not"
-        " compared where the release before has stopped. Empty = figures of both are recorded.",
+        description="Highest median TTFT and TPOT as a multiple of those of the release before:"
+        " 1.25 = a quarter more. Both releases get the same load in turns, so that other work on"
+        " the machines affects both; a release is slower if it is slower in three of four turns."
+        " Not compared if the release before has stopped. Empty = the figures of both are"
+        " recorded.",
     )
     warn_only: bool = Field(
         False,
-        description="A release that misses a limit serves all the same; its record has a warning.",
+        description="Let a release that misses a limit serve, with a warning in its record.",
     )
     requests: int = Field(
         32,
@@ -45,7 +46,7 @@ class AcceptanceSpec(InputValue):
         description="Requests to each replica, at least four times `concurrency`.",
     )
     concurrency: int = Field(
-        4, ge=1, le=256, description="Requests of these that each replica gets at the same time."
+        4, ge=1, le=256, description="Requests that each replica gets at the same time."
     )
     prompt_words: int = Field(
         128,
@@ -56,8 +57,8 @@ class AcceptanceSpec(InputValue):
     max_tokens: int = Field(64, ge=2, le=8192, description="Longest answer in tokens.")
     deadline: Duration = Field(
         300.0,
-        description="How long the load of a release may take in one round; what is not answered by"
-        " then has failed. A round that misses a limit is repeated, three rounds in all.",
+        description="How long the load of a release may take in one round; later answers count as"
+        " failures. A round that misses a limit is repeated, up to three rounds in all.",
     )
 
     @model_validator(mode="after")

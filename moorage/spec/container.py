@@ -44,14 +44,14 @@ class ContainerSettings(InputValue):
     its devices and one port."""
 
     user: int | None = Field(
-        None, ge=0, description="User id that the engine runs as. Empty = as the image says."
+        None, ge=0, description="User id that the engine runs as. Empty = the image's own."
     )
     group: int | None = Field(
-        None, ge=0, description="Group id that goes with `user`. Empty = as Docker decides."
+        None, ge=0, description="Group id that goes with `user`. Empty = Docker decides."
     )
     groups: tuple[Group, ...] = Field(
         (),
-        description="More groups, by id, or by name where the image knows it; such as the host's"
+        description="Further groups, by id, or by name if the image knows it, such as the host's"
         " `render` for a user that is not root.",
     )
     ulimits: dict[UlimitName, Limit] = Field(
@@ -66,19 +66,20 @@ class ContainerSettings(InputValue):
     )
     network: NetworkMode = Field(
         NetworkMode.PUBLISHED,
-        description="`published`: a network of its own, of which one port is published on the"
-        " host's `bind`. `host`: the host's network; the engine itself listens on `bind`.",
+        description="`published`: a network of its own, with one port published on the host's"
+        " `bind`. `host`: the host's network; the engine itself listens on `bind`.",
     )
     restart: RestartPolicy = Field(
         RestartPolicy.NONE,
-        description="What Docker does when the engine ends after it was ready. `on-failure` is not"
-        " enough for vLLM, which ends with status 0 when its engine has died: take `always` or"
-        " `unless-stopped`. An engine that ends before it is ready has failed, whatever is set.",
+        description="What Docker does when the engine exits after it was ready. `on-failure` is"
+        " not enough for vLLM, which exits with status 0 when its engine has died: take `always`"
+        " or `unless-stopped`. An engine that exits before it is ready has failed under any"
+        " policy.",
     )
     privileged: bool = Field(
         False,
-        description="Every right and every device of the host. Whoever breaks out of the engine"
-        " then owns the host; leave it off.",
+        description="All rights and all devices of the host. Whoever takes over the engine then"
+        " owns the host; leave it off.",
     )
     capabilities: tuple[Capability, ...] = Field(
         (), description="Capabilities to add, such as `SYS_NICE`. No container gets any by default."
@@ -88,7 +89,7 @@ class ContainerSettings(InputValue):
         description="Limit of RAM on accelerators. Empty = none. On CPU the claim is the limit.",
     )
     cores: int | None = Field(
-        None, ge=1, description="Limit of processor cores. Empty = what was claimed, or none."
+        None, ge=1, description="Limit of processor cores. Empty = the claimed cores, or no limit."
     )
 
     @field_validator("group")

@@ -47,28 +47,28 @@ class ApiKey(StrEnum):
 
 
 class EngineSpec(InputValue):
-    """Which engine serves the model, and how it is started."""
+    """Which engine serves the model, and how it starts."""
 
     multiline: ClassVar[frozenset[str]] = frozenset({"args", "command", "entrypoint", "env"})
 
     name: EngineName = Field(
         EngineName.AUTO,
-        description="Inference engine. `auto` takes llama.cpp for GGUF weights, vLLM where there"
-        " are accelerators that it supports (SGLang where only that is installed), and"
-        " transformers elsewhere; `command` and `image` without a name are `custom`. `custom` is"
-        " any other server: `command` and `image` say what is run, `readiness.probe.path` where it"
-        " tells its health.",
+        description="Inference engine. `auto` takes llama.cpp for GGUF weights, vLLM if there are"
+        " accelerators that it supports (SGLang if only that is installed), otherwise"
+        " transformers; `command` and `image` without a name are `custom`. `custom` is any other"
+        " server: `command` and `image` say what runs, `readiness.probe.path` where it reports its"
+        " health.",
     )
     custom: Name | None = Field(
         None,
-        description="Name of a custom engine in `engines` of the fleet file, which then says image"
-        " and command (`name: custom`).",
+        description="Name of a custom engine in `engines` of the fleet file, which then gives"
+        " image and command (`name: custom`).",
     )
     runtime: RuntimeName = Field(
         RuntimeName.AUTO,
-        description="What starts the engine: a container (`docker`) or a program installed on the"
-        " host (`process`). `auto` prefers a container where an image is known. `ray` is what"
-        " `placement.cluster` means.",
+        description="How the engine runs: in a container (`docker`) or as a program installed on"
+        " the host (`process`). `auto` prefers a container if an image is known."
+        " `placement.cluster` implies `ray`.",
     )
     version: str | None = Field(
         None,
@@ -98,9 +98,9 @@ class EngineSpec(InputValue):
     )
     api_key: ApiKey = Field(
         ApiKey.AUTO,
-        description="Key that the engine asks for where the host's `bind` is not loopback and"
-        " `secrets` names none: `auto` makes one, which `moorage key show NAME` prints; `none` lets"
-        " everybody in who reaches it (vLLM; other engines know no key).",
+        description="API key that the engine requires if the host's `bind` is not loopback and"
+        " `secrets` names none: `auto` makes one, which `moorage key show NAME` prints; `none`"
+        " admits everybody who reaches the engine (vLLM and llama.cpp; other engines have no key).",
     )
     command: tuple[str, ...] | None = Field(
         None,
@@ -116,26 +116,27 @@ class EngineSpec(InputValue):
         None,
         min_length=1,
         max_length=1000,
-        description="Program and words that stand in place of the engine's own (`vllm serve`); its"
-        " arguments follow. The placeholders of `command` are filled in.",
+        description="Program and words that replace the engine's own (`vllm serve`); its arguments"
+        " follow. The placeholders of `command` are filled in.",
     )
     packages: tuple[PackageName, ...] = Field(
         (),
         max_length=64,
-        description="Python packages that are installed in the container before the engine starts,"
-        " such as `name==1.2`, with uv or pip. `PIP_INDEX_URL` and its like in `env` or `secrets`"
-        " say where from.",
+        description="Python packages, such as `name==1.2`, that uv or pip installs in the"
+        " container before the engine starts. Variables such as `PIP_INDEX_URL` in `env` or"
+        " `secrets` name the index.",
     )
     keep_cuda_compat: bool = Field(
         False,
-        description="Keep the libraries for newer drivers in an image whose CUDA is newer than the"
-        " driver's. They are taken away before the start because consumer cards fail with them.",
+        description="Keep the forward-compatibility libraries of an image whose CUDA is newer than"
+        " the driver's. By default they are removed before the start, because consumer cards fail"
+        " with them.",
     )
     shm: Bytes = Field(
         DEFAULT_SHM, description="Shared memory of the container, in bytes or as `10GiB`."
     )
     container: ContainerSettings = Field(
-        ContainerSettings.defaults(), description="How far the container is shut off from its host."
+        ContainerSettings.defaults(), description="How the container is isolated from its host."
     )
     application: ApplicationSpec | None = Field(
         None, description="How the model runs on a Ray cluster (`placement.cluster`)."
@@ -143,13 +144,13 @@ class EngineSpec(InputValue):
     distributed: Distributed = Field(
         Distributed.AUTO,
         description="What joins the hosts of a replica that spans several: the engine itself"
-        " (`native`), or a `ray` cluster that is started for it and needs an image with Ray."
-        " `auto` is native where the version can.",
+        " (`native`), or a `ray` cluster that moorage starts for it, which needs an image with"
+        " Ray. `auto` is `native` if the engine's version can do that.",
     )
     keep_cache: bool = Field(
         True,
-        description="Keep what the engine compiles in a folder of the host, so that the model's"
-        " next start with the same image is faster (vLLM). `false` compiles each time.",
+        description="Keep compiled code in a folder of the host, so that the model's next start"
+        " with the same image is faster (vLLM). `false` compiles at every start.",
     )
 
     vllm: VllmSettings = Field(
@@ -160,7 +161,8 @@ class EngineSpec(InputValue):
     )
     triton: TritonSettings = Field(
         TritonSettings.defaults(),
-        description="Settings of Triton (`name: triton`). `args` are those of vLLM in it.",
+        description="Settings of Triton (`name: triton`). `engine.args` are those of vLLM inside"
+        " it.",
     )
 
     @field_validator("args")

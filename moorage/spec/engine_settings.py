@@ -21,8 +21,8 @@ class VllmSettings(InputValue):
     hf_overrides: dict[str, Any] = Field(
         {},
         max_length=1000,
-        description="Fields of the model's configuration that get another value, such as"
-        ' `{"num_labels": 2}` (`--hf-overrides`).',
+        description='Fields of the model\'s configuration to override, such as `{"num_labels": 2}`'
+        " (`--hf-overrides`).",
     )
     gpu_memory_utilization: float | None = Field(
         None,
@@ -57,7 +57,7 @@ class LlamaCppSettings(InputValue):
     reasoning_budget: int | None = Field(
         None,
         ge=-1,
-        description="Tokens that a model may think for: -1 = as many as it likes, 0 = none.",
+        description="Most tokens of a model's reasoning: -1 = no limit, 0 = no reasoning.",
     )
 
     @property
@@ -80,21 +80,21 @@ class TritonSettings(InputValue):
     instance: TritonInstance = Field(
         TritonInstance.MODEL,
         description="Kind of the model's instance: `KIND_MODEL` leaves the accelerators to vLLM,"
-        " which several need; `KIND_GPU` pins one.",
+        " as a model on several requires; `KIND_GPU` pins one.",
     )
     metrics: bool = Field(
         True, description="Report vLLM's metrics on Triton's port for metrics (24.08 or newer)."
     )
     health_check: bool = Field(
         False,
-        description="Have the backend look at its engine before each request: where it is dead the"
-        " model is unloaded, and requests are refused as unavailable. moorage itself asks for a"
-        " token from outside either way. Not together with `grpc`.",
+        description="Let the backend check its engine before each request: if it is dead, the"
+        " model is unloaded, and requests are refused as unavailable. moorage requests a token"
+        " from outside either way. Not together with `grpc`.",
     )
     grpc: bool = Field(
         False,
         description="Open the port for gRPC, on which answers stream. Whoever reaches it can also"
-        " administer the server, so keep it where only those who may can reach it.",
+        " administer the server, so restrict access to it.",
     )
     openai: bool = Field(
         False,

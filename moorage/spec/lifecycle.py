@@ -23,27 +23,27 @@ class Approval(StrEnum):
 
 
 class RedeploySpec(InputValue):
-    """When a model that serves is deployed again by itself. It does not change what runs."""
+    """When a serving model is redeployed automatically. It does not change what runs."""
 
     on_moved_branch: OnDrift = Field(
         OnDrift.NOTIFY,
         description="What `watch-drift` does when `revision`, or that of an adapter or the draft"
-        " model, stands for another commit than what serves. A redeploy for any reason takes"
-        " everything that has moved: give a commit as `revision` to keep it.",
+        " model, names another commit than the one that serves. A redeploy for any reason takes"
+        " everything that has moved: to pin it, give a commit as `revision`.",
     )
     on_moved_image: OnDrift = Field(
         OnDrift.NOTIFY,
-        description="What it does when the tag of the image stands for another digest.",
+        description="What it does when the tag of the image names another digest.",
     )
     on_changed_file: OnDrift = Field(
         OnDrift.NOTIFY,
-        description="What it does when the model's file in the folder that is watched says"
-        " something else than what serves.",
+        description="What it does when the model's file in the watched folder differs from the"
+        " spec that serves.",
     )
     approval: Approval = Field(
         Approval.NONE,
-        description="`required` shows what would be deployed and waits until a person agrees, in"
-        " the Prefect UI or with `moorage approve`.",
+        description="`required` shows the plan and waits until a person approves it, in the"
+        " Prefect UI or with `moorage approve`.",
     )
     approval_seconds: int = Field(
         3600, ge=1, le=604_800, description="How long it waits; then the deployment is refused."
@@ -60,28 +60,28 @@ class ReplaceStrategy(StrEnum):
 
 
 class ReplaceSpec(InputValue):
-    """How a new release takes over from the one that serves."""
+    """How a new release takes over from the serving one."""
 
     strategy: ReplaceStrategy = Field(
         ReplaceStrategy.AUTO,
-        description="`surge`: the new release starts while the old one serves, is proven, takes"
-        " over in one step, and only then the old one stops. `stop-first`: the old one stops"
-        " before the new one starts; how long nobody served is measured. `canary`: like `surge`,"
-        " but only a share of the replicas starts at first and is watched before the rest starts."
-        " `auto`: `surge` where both fit, else `stop-first`.",
+        description="`surge`: the new release starts and is verified while the old one serves,"
+        " takes over in one step, and only then the old one stops. `stop-first`: the old one stops"
+        " before the new one starts, and the downtime is measured. `canary`: like `surge`, but"
+        " only a share of the replicas starts at first and is watched before the rest starts."
+        " `auto`: `surge` if both fit, else `stop-first`.",
     )
     canary_share: float = Field(
         0.25,
         gt=0,
         le=1,
-        description="Share of the replicas that `canary` starts first, rounded up: at least one."
-        " While they are watched, gateways send them the same share of the requests.",
+        description="Share of the replicas that `canary` starts first, rounded up. While they are"
+        " watched, gateways send them the same share of the requests.",
     )
     canary_seconds: int = Field(
         60,
         ge=0,
         le=86_400,
-        description="How long these have to live and answer before the rest starts.",
+        description="How long these must run and answer before the rest starts.",
     )
     linger_seconds: int = Field(
         2,
@@ -94,23 +94,22 @@ class ReplaceSpec(InputValue):
 
 
 class StoppingSpec(InputValue):
-    """How a model that serves is stopped; a start that failed is ended at once."""
+    """How a serving model is stopped; a failed start is ended at once."""
 
     drain_seconds: int = Field(
         30,
         ge=0,
         le=3600,
-        description="How long requests in flight may take to end before the engine gets SIGTERM."
-        " An idle engine is not waited for, nor one that does not tell what it has in flight"
-        " (transformers).",
+        description="How long requests in flight may take before the engine gets SIGTERM. An"
+        " engine that is idle, or does not report its requests (transformers), gets it at once.",
     )
     grace_seconds: int = Field(
         30,
         ge=1,
         le=3600,
-        description="How long the engine may take to end after that, then it is killed. vLLM from"
-        " 0.18 on still finishes requests in this time (`--shutdown-timeout`), but needs about 10"
-        " of these seconds for its own end; it is killed 15 seconds later.",
+        description="How long the engine may take to exit after that before it is killed. vLLM"
+        " from 0.18 on still finishes requests in this time (`--shutdown-timeout`), but needs"
+        " about 10 of these seconds for its own shutdown; it is killed 15 seconds later.",
     )
 
 
@@ -122,12 +121,12 @@ class WhenDead(StrEnum):
 
 
 class RestartSpec(InputValue):
-    """What reconciling does about a model that served and does not any more."""
+    """What reconciling does about a model that has stopped serving."""
 
     policy: WhenDead = Field(
         WhenDead.ALWAYS,
-        description="`always` starts it again where it was, exactly as it was planned; `never`"
-        " closes the release and frees what it holds.",
+        description="`always` starts it again in the same place with the same plan; `never` closes"
+        " the release and frees its claims.",
     )
     attempts: int = Field(
         3,

@@ -60,13 +60,13 @@ class AdapterSpec(InputValue):
     rank: int | None = Field(
         None,
         ge=1,
-        description="Rank to make room for; it is rounded up to one that the engine takes."
-        " Empty = the adapter's own, which is the least that is taken.",
+        description="Rank to reserve memory for; it is rounded up to one that the engine takes."
+        " Empty = the adapter's own, which is also the smallest allowed.",
     )
     files: FilesPattern | None = Field(
         None,
-        description="Pattern of the GGUF file that is taken. Empty = the adapter as PEFT saves it,"
-        " else the only GGUF file.",
+        description="Pattern of the GGUF file to use. Empty = the adapter as PEFT saves it, else"
+        " the only GGUF file.",
     )
 
 
@@ -99,14 +99,14 @@ class DraftMethod(StrEnum):
 
 
 class SpeculativeSpec(InputValue):
-    """Speculative decoding: drafts of several tokens are made cheaply and checked in one step."""
+    """Speculative decoding: a cheap draft of several tokens is checked in one step."""
 
     method: DraftMethod = Field(
         description="How drafts are made: `ngram` looks them up in the prompt, `mtp` uses layers of"
         " the model itself, `eagle3` and `draft_model` a model of their own."
     )
     tokens: int | None = Field(
-        None, ge=1, le=64, description="Tokens of a draft. Only `mtp` can do without."
+        None, ge=1, le=64, description="Tokens of a draft. Only `mtp` does not require it."
     )
     ngram_min: int | None = Field(
         None, ge=1, description="Fewest tokens that must match in the prompt (`ngram`)."
@@ -216,7 +216,8 @@ class ModelSpec(InputValue):
     )
     replicas: int = Field(1, ge=1, le=256, description="How many copies of the model are served.")
     mode: Mode = Field(
-        Mode.AUTO, description="What the model is served for. `auto` reads it from the model."
+        Mode.AUTO,
+        description="Kind of requests that the model serves. `auto` reads it from the model.",
     )
     port: Literal["auto"] | Port = Field(
         "auto",
@@ -227,53 +228,55 @@ class ModelSpec(InputValue):
         ReadinessSpec.defaults(), description="When the model counts as deployed."
     )
     stopping: StoppingSpec = Field(
-        StoppingSpec.defaults(), description="How the model is stopped while it serves."
+        StoppingSpec.defaults(), description="How a serving model is stopped."
     )
     restart: RestartSpec = Field(
-        RestartSpec.defaults(), description="What happens when its engine dies while it serves."
+        RestartSpec.defaults(), description="What happens when the engine of a serving model dies."
     )
     replace: ReplaceSpec = Field(
-        ReplaceSpec.defaults(), description="How a new release takes over from the one that serves."
+        ReplaceSpec.defaults(), description="How a new release takes over from the serving one."
     )
     keep_alive: KeepAlive = Field(
         NEVER,
         max_length=32,
         description="How long the model stays loaded without a request through the gateway, such"
         " as `5m` or `1h30m`. Then it sleeps: it holds no memory, and the next request wakes it."
-        " `0` = until its last request has ended, `never` (or anything negative) = for ever.",
+        " `0` = it sleeps as soon as its last request has ended, `never` (or a negative time) = it"
+        " always stays loaded.",
     )
     sleep_level: Literal[0, 1, 2] = Field(
         0,
-        description="How the model sleeps: 0 = its engine stops. vLLM on `cuda` and `rocm` can stay"
-        " instead, and wakes in seconds: 1 = it keeps the weights in RAM, which is claimed all"
-        " along, 2 = it reads them again. The host's `bind` must be 127.0.0.1.",
+        description="How the model sleeps: 0 = its engine stops. vLLM on `cuda` and `rocm` can"
+        " keep running instead, and wakes in seconds: 1 = it keeps the weights in RAM, which stays"
+        " claimed, 2 = it reads them again. The host's `bind` must be 127.0.0.1.",
     )
     routing: Routing = Field(
         Routing.LEAST_REQUEST,
-        description="How the gateway chooses among replicas: `least-request` takes the one with the"
-        " fewest requests in flight; `prefix-aware` sends prompts that begin alike, such as the"
-        " turns of a conversation, to the same one, which has their beginning in its cache, unless"
-        " it has 25 % more requests in flight than the others on average.",
+        description="How the gateway chooses among replicas. `least-request` takes the replica"
+        " with the fewest requests in flight. `prefix-aware` sends prompts that begin alike, such"
+        " as the turns of a conversation, to the replica that has their beginning in its cache,"
+        " unless it has 25 % more requests in flight than the others on average.",
     )
     schedule: ScheduleSpec | None = Field(
-        None, description="Times at which the model is woken and put to sleep."
+        None, description="When the model wakes and sleeps by the clock."
     )
     timeout_seconds: int = Field(
         0,
         ge=0,
         le=86_400,
-        description="Longest time for a whole answer through the gateway, streams included; what"
-        " takes longer is ended, with 504 where nothing was sent yet. 0 = no limit.",
+        description="Longest time for a whole answer through the gateway, streams included. A"
+        " longer answer is cut off, or becomes 504 if nothing was sent yet. 0 = no limit.",
     )
     labels: dict[Name, Annotated[str, Field(max_length=63)]] = Field(
         {},
         max_length=64,
-        description="Labels by which models are chosen, such as those to be redeployed:"
-        ' `{"tier": "batch"}`. They do not change what runs.',
+        description='Labels that select models, for example for a redeployment: `{"tier":'
+        ' "batch"}`. They do not change what runs.',
     )
     redeploy: RedeploySpec = Field(
         RedeploySpec.defaults(),
-        description="When the model is deployed again by itself, and who has to agree.",
+        description="When the model is redeployed automatically, and whether a person has to"
+        " approve.",
     )
     secrets: dict[SecretVariable, SecretName] = Field(
         {},

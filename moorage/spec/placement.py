@@ -46,13 +46,12 @@ class PlacementSpec(InputValue):
     )
     accelerators_per_replica: Annotated[int, Field(ge=1, le=1024)] | None = Field(
         None,
-        description="How many of the accelerators that are listed each replica takes. Empty = all"
-        " of them.",
+        description="How many of the listed accelerators each replica takes. Empty = all of them.",
     )
     accelerator_kinds: tuple[Kind, ...] = Field(
         (),
-        description="Only accelerators of one of these kinds are used: a type (`cuda`), a vendor"
-        " (`nvidia`), or a product name with `*` for any text (`*H100*`). Empty = any.",
+        description="Use only accelerators of these kinds: a type (`cuda`), a vendor (`nvidia`),"
+        " or a product name with `*` for any text (`*H100*`). Empty = any.",
     )
     policy: Policy = Field(
         Policy.FITTED,
@@ -69,27 +68,26 @@ class PlacementSpec(InputValue):
     )
     host_labels: dict[str, str] = Field(
         {},
-        description="Only hosts that carry all these labels are considered, such as"
-        ' `{"site": "site-a"}`.',
+        description='Use only hosts with all these labels, such as `{"site": "site-a"}`.',
     )
     across_hosts: bool = Field(
         False,
-        description="Allow one replica to span several hosts when no single host fits, where the"
-        " engine can.",
+        description="Allow one replica to span several hosts if no single host fits and the engine"
+        " can do it.",
     )
     hosts: Literal["auto"] | Annotated[int, Field(ge=1, le=64)] = Field(
         "auto",
-        description="Hosts that each replica spans together. `auto` is one; with `across_hosts`,"
-        " as few as it takes. On CPU every host is a rank of its own.",
+        description="Hosts that each replica spans. `auto` = one, or with `across_hosts` as few as"
+        " possible. On CPU every host is a rank of its own.",
     )
     overcommit: bool = Field(
         False,
-        description="Take accelerators that are listed by hand even when they are too full. The"
-        " engine may then fail to start.",
+        description="Take listed accelerators even if they are too full. The engine may then fail"
+        " to start.",
     )
     partial_offload: bool = Field(
         False,
-        description="Let some layers stay in RAM where a model does not fit on accelerators whole"
+        description="Let some layers stay in RAM if the whole model does not fit on accelerators"
         " (llama.cpp). It then answers several times slower.",
     )
     cores: Literal["auto"] | Annotated[int, Field(ge=1, le=4096)] = Field(
@@ -117,7 +115,7 @@ class PlacementSpec(InputValue):
 
 
 class ExtendedCacheSpec(InputValue):
-    """Blocks of the KV cache that leave the accelerator are kept in RAM (LMCache)."""
+    """Keep blocks of the KV cache that leave the accelerator in RAM (LMCache)."""
 
     ram: Bytes | None = Field(
         None, gt=0, description="RAM on each host, in bytes or as `64GiB`; it wins over `ratio`."
@@ -129,27 +127,28 @@ class ExtendedCacheSpec(InputValue):
 
 
 class MemorySpec(InputValue):
-    """Accelerator memory that you know better; the bytes of one accelerator each."""
+    """Known sizes that replace predicted ones, in bytes of one accelerator."""
 
     claim: Bytes | None = Field(
         None,
         gt=0,
-        description="Bytes that the model takes of each accelerator in all. It wins over what is"
-        " computed; needed where nothing can be computed.",
+        description="Bytes that the model takes of each accelerator in all. It wins over the"
+        " prediction, and is required where nothing can be predicted.",
     )
     activation: Bytes | None = Field(
         None, description="Bytes for the intermediate results of the largest batch."
     )
     cuda_graphs: Bytes | None = Field(None, description="Bytes for captured CUDA graphs.")
     draft: Bytes | None = Field(
-        None, description="Bytes for the draft model of speculative decoding, its cache included."
+        None, description="Bytes for the draft model of speculative decoding, with its cache."
     )
     context: Bytes | None = Field(
         None,
-        description="Bytes that the driver takes for each process, outside the engine's budget.",
+        description="Bytes that the driver takes for each process, in addition to the engine's"
+        " budget.",
     )
     nccl: Bytes | None = Field(
         None,
-        description="Bytes for the communication between accelerators, outside the engine's"
+        description="Bytes for the communication between accelerators, in addition to the engine's"
         " budget.",
     )

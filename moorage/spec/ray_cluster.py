@@ -12,14 +12,14 @@ from moorage.spec.patterns import IMPORT_PATTERN
 
 
 class AutoscalingSpec(InputValue):
-    """Between which numbers of replicas Ray Serve decides by itself."""
+    """The limits between which Ray Serve chooses the number of replicas."""
 
-    min_replicas: int = Field(1, ge=1, le=1024, description="Replicas that are always there.")
-    max_replicas: int = Field(ge=1, le=1024, description="Replicas under the highest load.")
+    min_replicas: int = Field(1, ge=1, le=1024, description="Replicas at the lowest load.")
+    max_replicas: int = Field(ge=1, le=1024, description="Replicas at the highest load.")
     target_ongoing_requests: float | None = Field(
         None,
         gt=0,
-        description="Requests in flight that a replica is meant to have. Empty = Ray's own number.",
+        description="Requests in flight that Ray aims at for each replica. Empty = Ray's default.",
     )
 
     @model_validator(mode="after")
@@ -37,15 +37,14 @@ class ApplicationSpec(InputValue):
     import_path: str | None = Field(
         None,
         pattern=IMPORT_PATTERN,
-        description="What Ray Serve builds the application from, `module:attribute`; it must be"
-        " importable on the cluster. Belongs to `engine.name: custom`; vLLM is built by Ray Serve"
-        " LLM.",
+        description="Where Ray Serve finds the application, `module:attribute`; it must be"
+        " importable on the cluster. Only for `engine.name: custom`; Ray Serve LLM builds vLLM's.",
     )
     args: dict[str, Any] = Field(
         {},
-        description="Arguments of that builder; `{{model_path}}` and `{{model_name}}` are filled"
-        " in. For vLLM: further keys of its `LLMConfig`, such as `placement_group_config`; they win"
-        " over derived ones. Ray's dashboard shows them: never put a secret here.",
+        description="Arguments of the application; `{{model_path}}` and `{{model_name}}` are"
+        " filled in. For vLLM: further keys of its `LLMConfig`, such as `placement_group_config`;"
+        " they win over derived ones. Ray's dashboard shows them: never put a secret here.",
     )
     accelerator_type: str | None = Field(
         None,

@@ -18,13 +18,13 @@ class MessageSpec(InputValue):
     multiline: ClassVar[frozenset[str]] = frozenset({"content"})
 
     role: Literal["system", "user", "assistant"] = Field(
-        "user", description="Who says it: `system`, `user` or `assistant`."
+        "user", description="Who speaks: `system`, `user` or `assistant`."
     )
     content: str = Field(min_length=1, max_length=100_000, description="Its text.")
 
 
 class PromptSpec(InputValue):
-    """A golden prompt: what a good release answers to it is known."""
+    """A golden prompt: a request whose good answer is known."""
 
     multiline: ClassVar[frozenset[str]] = frozenset({"expect", "prompt"})
 
@@ -35,13 +35,13 @@ class PromptSpec(InputValue):
         " template. Either this or `messages`.",
     )
     messages: tuple[MessageSpec, ...] = Field(
-        (), max_length=64, description="A whole conversation that is to be continued."
+        (), max_length=64, description="A whole conversation for the model to continue."
     )
     expect: str = Field(
         "",
         max_length=1000,
-        description="Regular expression (of Python) that has to be found in the answer. Empty ="
-        " any answer of at least one token.",
+        description="Regular expression (Python's) that the answer must contain. Empty = any"
+        " answer of at least one token.",
     )
     max_seconds: float | None = Field(
         None,
@@ -68,14 +68,14 @@ class PromptSpec(InputValue):
 
 
 class CompareSpec(InputValue):
-    """How a new release has to compare with the one that it replaces."""
+    """How a new release must compare with the one that it replaces."""
 
     min_tokens_per_second_ratio: float | None = Field(
         None,
         gt=0,
         le=100,
-        description="Least tokens per second over all `prompts`, of each replica, as a share of"
-        " what the release before reached with the same prompts: 0.8 allows a fifth less. Empty ="
+        description="Least tokens per second of each replica over all `prompts`, as a share of the"
+        " speed of the release before with the same prompts: 0.8 allows a fifth less. Empty ="
         " speeds are recorded, not compared.",
     )
 
@@ -92,11 +92,9 @@ class Deadlines(InputValue):
     )
     image_seconds: Seconds = Field(1800, description="Pulling the image.")
     load_seconds: Seconds = Field(
-        900, description="From the start of the engine until it calls itself healthy."
+        900, description="From the start of the engine until it reports healthy."
     )
-    warm_up_seconds: Seconds = Field(
-        120, description="From healthy until the first answer is there."
-    )
+    warm_up_seconds: Seconds = Field(120, description="From healthy until the first answer.")
 
     @property
     def on_cluster_seconds(self) -> int:
@@ -110,7 +108,7 @@ class ProbeSpec(InputValue):
     multiline: ClassVar[frozenset[str]] = frozenset({"prompt"})
 
     path: UrlPath = Field(
-        "/health", description="Path that answers 200 once the engine calls itself healthy."
+        "/health", description="Path that answers 200 once the engine is healthy."
     )
     request: bool = Field(
         True,
@@ -118,7 +116,7 @@ class ProbeSpec(InputValue):
         " a picture) and check the answer. Health alone does not prove that an engine serves.",
     )
     prompt: str = Field(
-        "Say hello.", min_length=1, description="Text of that request, where it has one."
+        "Say hello.", min_length=1, description="Text of that request, if it has one."
     )
 
 
@@ -129,27 +127,28 @@ class ReadinessSpec(InputValue):
         Deadlines.defaults(),
         description="Deadline of each phase; a phase that misses it ends the deploy.",
     )
-    probe: ProbeSpec = Field(ProbeSpec.defaults(), description="The request that proves it.")
+    probe: ProbeSpec = Field(ProbeSpec.defaults(), description="The requests that prove readiness.")
     second_try: bool = Field(
         True,
-        description="Where the engine refuses to start and names what it could do (the context"
-        " that fits, the model's longest, the memory that is free), start it once more with that"
-        " number. It counts for stated values too, and the release says what was changed.",
+        description="If the engine refuses to start and its error names a value that works (the"
+        " context that fits, the model's longest, the free memory), start it once more with that"
+        " value. It also replaces stated values, and the release records the change.",
     )
     prompts: tuple[PromptSpec, ...] = Field(
         (),
         max_length=32,
-        description="Golden prompts that every replica has to answer well before the release takes"
-        " over. If one does not, the deploy fails (`gate-failed`) and the old one serves on.",
+        description="Golden prompts that every replica must answer well before the release takes"
+        " over. If one does not, the deploy fails (`gate-failed`) and the old release keeps"
+        " serving.",
     )
     compare: CompareSpec = Field(
-        CompareSpec.defaults(), description="How it has to compare with the release before."
+        CompareSpec.defaults(), description="How it must compare with the release before."
     )
     acceptance: AcceptanceSpec | None = Field(
         None,
-        description="A short load that every replica has to carry after that; if it misses a"
-        " limit, the deploy fails (`acceptance-failed`) and the old release serves on. Empty ="
-        " no load. A rollback is not loaded.",
+        description="A short load that every replica must carry after that; if it misses a limit,"
+        " the deploy fails (`acceptance-failed`) and the old release keeps serving. Empty = no"
+        " load. A rollback gets no load.",
     )
 
     @model_validator(mode="after")

@@ -40,15 +40,17 @@ TimeZone = Annotated[str, Field(max_length=LONGEST), AfterValidator(_check_timez
 
 
 class ScheduleSpec(InputValue):
-    """When the clock wakes a model and puts it to sleep, as schedules of Prefect."""
+    """When a model wakes and sleeps by the clock, as schedules of Prefect."""
 
     awake: Cron | None = Field(
         None,
-        description="When the model is woken, as a cron expression such as `0 7 * * 1-5`. Empty ="
+        description="When the model wakes, as a cron expression such as `0 7 * * 1-5`. Empty ="
         " only requests and `moorage load` wake it.",
     )
     asleep: Cron | None = Field(
-        None, description="When the model is put to sleep, such as `0 20 * * *`. Empty = never."
+        None,
+        description="When the model goes to sleep, such as `0 20 * * *`. Empty = never by"
+        " the clock.",
     )
     timezone: TimeZone = Field(
         "UTC", description="Time zone of both, by its IANA name such as `Europe/Berlin`."
