@@ -104,7 +104,7 @@ ADDRESS_IN_WORDS = (
 
 
 class SshWay(InputValue):
-    """How SSH logs in, beyond what its own configuration on this machine says."""
+    """The login over SSH, in addition to SSH's own configuration on this machine."""
 
     key: SecretName | None = Field(
         None,
@@ -119,11 +119,11 @@ class SshWay(InputValue):
 
 
 class TlsWay(InputValue):
-    """How both sides prove who they are over TCP."""
+    """The certificates with which both sides prove their identity over TCP."""
 
     certificates: FilePath = Field(
-        description="Directory with `ca.pem`, `cert.pem` and `key.pem`, as Docker's own clients"
-        " want it."
+        description="Directory with `ca.pem`, `cert.pem` and `key.pem`, as for Docker's own"
+        " clients."
     )
 
 

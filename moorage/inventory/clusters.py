@@ -64,7 +64,7 @@ URL_IN_WORDS = "an address such as http://head:8265"
 
 
 class RayCluster(InputValue):
-    """A Ray cluster that runs already; models are served there by Ray Serve."""
+    """A running Ray cluster, on which Ray Serve serves models."""
 
     dashboard: str = Field(
         pattern=URL_PATTERN,
@@ -77,13 +77,13 @@ class RayCluster(InputValue):
     )
     token: SecretName | None = Field(
         None,
-        description="Name of the secret with the token that the dashboard asks for"
+        description="Name of the secret with the token that the dashboard requires"
         " (`RAY_AUTH_MODE=token`, Ray 2.52 or newer, or a proxy in front of it).",
     )
     autoscales: bool = Field(
         False,
-        description="Whether nodes are added when they are needed. What the cluster lacks now is"
-        " then no reason to refuse a model.",
+        description="Whether the cluster adds nodes when they are needed. A model is then not"
+        " refused for what the cluster lacks now.",
     )
 
     @field_validator("dashboard", "serve")

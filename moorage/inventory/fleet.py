@@ -50,7 +50,7 @@ PATTERNS_IN_WORDS = {
 
 
 class StaticAccelerator(InputValue):
-    """An accelerator that is written down instead of detected."""
+    """An accelerator that is listed instead of detected."""
 
     type: str = Field(
         "cuda", pattern=TYPE_PATTERN, description="Kind of accelerator: `cuda`, `rocm`, `cann`, ..."
@@ -61,22 +61,23 @@ class StaticAccelerator(InputValue):
     runtime_version: str | None = Field(
         None,
         pattern=VERSION_PATTERN,
-        description="Newest version of its runtime that the driver runs, such as `12.9` of CUDA;"
-        " it selects the image. Empty = not known.",
+        description="Newest version of its runtime that the driver supports, such as `12.9` of"
+        " CUDA; it selects the image. Empty = unknown.",
     )
     family: str = Field(
-        "", description="Chip family where images differ by it, such as `Ascend910B3`."
+        "", description="Chip family, such as `Ascend910B3`, if images differ by it."
     )
     node: str | None = Field(
         None,
         pattern=NODE_PATTERN,
-        description="Its render node (`rocm`, `dcu`, `maca`, `xpu`), such as `/dev/dri/renderD128`:"
-        " a container gets this one alone. Empty = it gets `/dev/dri`, a variable names its own.",
+        description="Its render node (`rocm`, `dcu`, `maca`, `xpu`), such as"
+        " `/dev/dri/renderD128`: a container gets only this one. Empty = it gets all of"
+        " `/dev/dri`, and a variable names its own.",
     )
 
 
 class Reserve(InputValue):
-    """What is left alone on a host."""
+    """Memory of a host that is never claimed."""
 
     ram: Bytes = Field(ByteSize(0), description="RAM that is never claimed.")
     accelerator_memory: Bytes = Field(
@@ -85,13 +86,13 @@ class Reserve(InputValue):
 
 
 class Avoided(InputValue):
-    """Where nothing new is placed; what runs there goes on."""
+    """A host, or some of its accelerators, that gets no new models. Running models stay."""
 
     host: Name = Field(description="Name of the host.")
     accelerators: tuple[Annotated[int, Field(ge=0)], ...] = Field(
         (), description="Indexes of its accelerators. Empty = the whole host."
     )
-    reason: str = Field("", description="Why, as refusals of the placement tell it.")
+    reason: str = Field("", description="The reason, which refusals show.")
 
 
 class Host(InputValue):
@@ -104,13 +105,13 @@ class Host(InputValue):
         description="How its Docker daemon is reached: `local`, `unix:///var/run/docker.sock`,"
         " `ssh://user@host` or `tcp://host:2376`. A remote host needs `bind` too.",
     )
-    ssh: SshWay | None = Field(None, description="How `ssh://` logs in.")
+    ssh: SshWay | None = Field(None, description="The login over `ssh://`.")
     tls: TlsWay | None = Field(None, description="Certificates for `tcp://`.")
     labels: dict[str, str] = Field(
         {}, description='Labels that `placement.host_labels` matches, such as `{"site": "site-a"}`.'
     )
     runtimes: Literal["auto"] | tuple[Literal["docker", "process"], ...] = Field(
-        "auto", description="Runtimes that may be used; `auto` takes all that are there."
+        "auto", description="Runtimes that may be used; `auto` = all that the host has."
     )
     accelerators: Literal["auto"] | tuple[StaticAccelerator, ...] = Field(
         "auto", description="Accelerators; `auto` detects them."
@@ -121,25 +122,26 @@ class Host(InputValue):
     )
     unified_memory: bool = Field(
         False,
-        description="Whether the accelerators use the host's RAM as their memory: what one takes is"
-        " gone for the other.",
+        description="Whether accelerators and host share the same memory.",
     )
-    reserve: Reserve = Field(Reserve.defaults(), description="What is never claimed on this host.")
+    reserve: Reserve = Field(
+        Reserve.defaults(), description="Memory of this host that is never claimed."
+    )
     ports: Annotated[str, StringConstraints(pattern=PORTS_PATTERN)] = Field(
-        "40000-40063", description="Range from which ports are taken, both ends included."
+        "40000-40063", description="Range of the engines' ports, both ends included."
     )
     bind: str = Field(
         "127.0.0.1",
         pattern=BIND_PATTERN,
-        description="Address of the host on which engines listen. The default is for this machine"
-        " only; a remote host names one that can be reached from here. Hosts of one replica reach"
-        " each other at theirs.",
+        description="Address of the host on which engines listen. The default is only for this"
+        " machine; for a remote host, name an address that this machine can reach. The hosts of a"
+        " replica reach each other at these addresses.",
     )
     interface: str | None = Field(
         None,
         pattern=INTERFACE_PATTERN,
         description="Network interface to the other hosts, such as `eth0`, for replicas over"
-        " several hosts. Empty = the one that has `bind`, as far as a look at the host tells.",
+        " several hosts. Empty = the one that has `bind`, if the survey finds it.",
     )
     ray_ports: Annotated[str, StringConstraints(pattern=PORTS_PATTERN)] = Field(
         "41000-41999",
@@ -148,8 +150,8 @@ class Host(InputValue):
     )
     store: Folder = Field(
         "/var/lib/moorage",
-        description="Directory of a remote host in which models are kept; it is made where it is"
-        " not there. This machine keeps them in `MOORAGE_HOME`.",
+        description="Directory of a remote host that keeps models; it is created if missing. This"
+        " machine keeps them in `MOORAGE_HOME`.",
     )
 
     @field_validator("bind")
@@ -213,27 +215,27 @@ class Fleet(InputValue):
     )
     engines: dict[Name, EngineVersions] = Field(
         {},
-        description="Versions of engines with an image or a command of their own, by engine"
-        " (`vllm`, `transformers`), or by a name of your choice for a custom engine"
-        ' (`engine.custom` of a spec): `{"vllm": {"default_version": "0.32.0"}}`.',
+        description="Versions of engines with their own image or command, by engine (`vllm`,"
+        " `transformers`), or by a name of your choice for a custom engine (`engine.custom` of a"
+        ' spec): `{"vllm": {"default_version": "0.32.0"}}`.',
     )
     registries: Registries = Field(
-        Registries.defaults(), description="Where container images are taken from."
+        Registries.defaults(), description="Registries of container images."
     )
     helper_image: ImageName = Field(
         "python:3.12-slim",
-        description="Image of the small containers that look at remote hosts and bring models"
+        description="Image of the small containers that survey remote hosts and stage models"
         " there; it needs a shell and Python's standard library.",
     )
     avoid: tuple[Avoided, ...] = Field(
         (),
-        description="Hosts and accelerators on which nothing new is placed, such as before they are"
-        " taken out of service.",
+        description="Hosts and accelerators that get no new models, for example before"
+        " maintenance.",
     )
     share_models: bool = Field(
         True,
-        description="Whether a model that one remote host has complete is copied from there to"
-        " others, on a port of its range at its `bind`; else each fetches it from its source.",
+        description="Whether a remote host that has a complete model sends it to other hosts, on a"
+        " port of its range at its `bind`; otherwise each downloads it from its source.",
     )
 
     @model_validator(mode="after")

@@ -35,9 +35,9 @@ class EngineVersion(InputValue):
     )
     run_command: str = Field(
         "",
-        description="What follows the entrypoint in place of the model, with the placeholders of"
-        " `engine.command`, such as `{{model_path}} --quick`. One that starts with a program of"
-        " its own, and no entrypoint, is the whole line. Derived arguments follow it.",
+        description="Arguments after the entrypoint in place of the model, with the placeholders"
+        " of `engine.command`, such as `{{model_path}} --quick`. Without an entrypoint it begins"
+        " with the program. Derived arguments follow.",
     )
 
     @field_validator("entrypoint", "run_command")
@@ -63,11 +63,11 @@ class EngineVersions(InputValue):
 
     default_version: VersionName | None = Field(
         None,
-        description="Version that is taken where a spec names none. Empty = the one that this"
-        " release of moorage was tested with; of a custom engine the newest.",
+        description="Version for specs that name none. Empty = the one that this release of"
+        " moorage was tested with; for a custom engine the newest.",
     )
     versions: dict[VersionName, EngineVersion] = Field(
-        {}, description="Versions with an image or a command of their own."
+        {}, description="Versions with their own image or command."
     )
 
     def find(self, version: str) -> tuple[str, EngineVersion] | None:

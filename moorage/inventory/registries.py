@@ -21,7 +21,7 @@ RegistryHost = Annotated[str, StringConstraints(pattern=HOST_PATTERN)]
 
 
 class RegistryLogin(InputValue):
-    """How one registry is logged in to."""
+    """The login of one registry."""
 
     registry: RegistryHost = Field(
         description="Host and port of the registry, such as `registry.example.com:5000`;"
@@ -35,25 +35,25 @@ class RegistryLogin(InputValue):
 
 
 class Registries(InputValue):
-    """Where images are taken from. One that names its registry in its reference stays there."""
+    """Registries for images whose reference names none."""
 
     default: RegistryName | None = Field(
         None,
-        description="Registry that is put in front of images that name none, such as"
-        " `mirror.example.com` or `mirror.example.com/hub`. Empty = Docker Hub.",
+        description="Registry of images whose reference names none, such as `mirror.example.com`"
+        " or `mirror.example.com/hub`. Empty = Docker Hub.",
     )
     fallback: RegistryName | None = Field(
-        None, description="Registry that is used for those images when the first one is down."
+        None, description="Registry of those images while the first one is down."
     )
     logins: tuple[RegistryLogin, ...] = Field(
         (),
-        description="Logins. A registry that is not listed is used without one, and pulled from"
-        " with what Docker itself was logged in with.",
+        description="Logins of registries. moorage queries other registries without a login;"
+        " Docker pulls from them with its own.",
     )
     insecure: tuple[RegistryHost, ...] = Field(
         (),
-        description="Registries whose certificate does not count, or that speak plain HTTP, as in"
-        " the Docker daemon's `insecure-registries`. Those on this machine may do so anyway.",
+        description="Registries with plain HTTP or an untrusted certificate, as in the Docker"
+        " daemon's `insecure-registries`. Registries on this machine need no entry.",
     )
 
     def places(self, reference: str) -> tuple[str, ...]:

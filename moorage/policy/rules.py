@@ -27,7 +27,7 @@ class Rules(InputValue):
 
     runtimes: tuple[RuntimeName, ...] = Field(
         (RuntimeName.DOCKER, RuntimeName.PROCESS, RuntimeName.RAY),
-        description="What may start an engine. `auto` in a spec needs `docker` and `process`.",
+        description="Allowed runtimes. `auto` in a spec requires `docker` and `process`.",
     )
     registries: tuple[Images, ...] = Field(
         (OFFICIAL,),
@@ -36,7 +36,7 @@ class Rules(InputValue):
         " and those of the worker's fleet; `*` for any. An image is code that runs in a container.",
     )
     digests: bool = Field(
-        False, description="Whether `engine.image` has to name its digest (`@sha256:...`)."
+        False, description="Whether `engine.image` must name its digest (`@sha256:...`)."
     )
     commands: bool = Field(
         False,
@@ -64,7 +64,7 @@ class Rules(InputValue):
     privileged: bool = Field(False, description="Whether a container may be privileged.")
     host_network: bool = Field(False, description="Whether a container may use the host's network.")
     ipc: tuple[IpcMode, ...] = Field(
-        (IpcMode.PRIVATE,), description="Whose shared memory a container may use."
+        (IpcMode.PRIVATE,), description="Allowed values of `engine.container.ipc`."
     )
     capabilities: tuple[Entry, ...] = Field(
         (), description="Capabilities that a container may get."
