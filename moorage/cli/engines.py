@@ -73,7 +73,7 @@ def install(
     fleet: FleetFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Have an engine on a host before a model needs it. Repeating it changes nothing."""
+    """Install an engine on a host before a model needs it. Repeating it changes nothing."""
     outcome = call_flow(
         "install_engine", engine, version, host, runtime, fleet_of(fleet), as_json=as_json
     )

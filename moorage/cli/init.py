@@ -25,7 +25,7 @@ def init(
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Write deployments/NAME.yaml with the source, and what else can be said as comments.
+    """Write deployments/NAME.yaml with the source, and the other common fields as comments.
 
     The schemas by which editors check such files are written beside it.
     """

@@ -36,7 +36,7 @@ KeyName = Annotated[str, typer.Argument(help="Name of the key, such as a person 
 def create(
     name: KeyName,
     models: Annotated[
-        str, typer.Option(help="Models that it may ask, with commas. Default: all.")
+        str, typer.Option(help="Models that it may use, separated by commas. Default: all.")
     ] = "",
     rate: Annotated[
         str, typer.Option(help="Requests that it may make: 60/min, 5/s or 1000/h. Default: any.")

@@ -63,7 +63,7 @@ def logs(
 
 @app.command()
 def stop(as_json: AsJson = False) -> None:
-    """End it, and what forks commands. Flows end as in an outage; the next command starts it."""
+    """Stop it, and the process that commands are forked off. Running flows end as in an outage."""
     home = Settings().root
     found, forking = stop_server(home), fork_server_process(home)
     if found and not found.kept:

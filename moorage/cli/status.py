@@ -72,7 +72,7 @@ def status(
     ] = False,
     load: Annotated[
         bool,
-        typer.Option("--load", "-l", help="How busy the engines are; asking them takes a second."),
+        typer.Option("--load", "-l", help="How busy the engines are; it takes a second."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
