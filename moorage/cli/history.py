@@ -14,22 +14,27 @@ def history(name: ModelName, as_json: AsJson = False) -> None:
     if as_json:
         return dump(
             [
-                {**row_json(row), "rolled_back_to": source, "requester": requester}
-                for row, source, requester, _ in entries
+                {
+                    **row_json(one.row),
+                    "rolled_back_to": one.rolled_back_to,
+                    "requester": one.requester,
+                    "requested_by": one.requested_by,
+                }
+                for one in entries
             ]
         )
     print_table(
         ("release", "state", "created", "revision", "requested by", "why"),
         [
             (
-                row.id,
-                row.state,
-                f"{row.created_at:%Y-%m-%d %H:%M}",
-                row.revision[:18],
-                requester.summary if requester else "",
-                row.cause or (f"runs {source} again" if source else ""),
+                one.row.id,
+                one.row.state,
+                f"{one.row.created_at:%Y-%m-%d %H:%M}",
+                one.row.revision[:18],
+                one.requested_by,
+                one.row.cause or (one.rolled_back_to and f"runs {one.rolled_back_to} again"),
             )
-            for row, source, requester, _ in entries
+            for one in entries
         ],
     )
     if trend := load_trend(one.tpot for one in reversed(entries)):

@@ -32,14 +32,16 @@ class HistoryEntry(NamedTuple):
 
     Attributes:
         rolled_back_to: Earlier release that it runs again; empty = it has a new plan.
-        requester: None = not recorded.
+        requester: None = not recorded, or not yet.
         tpot: Median seconds per output token under its load; None = not measured.
+        requested_by: The requester in one line, also of a release in progress; empty = unknown.
     """
 
     row: ReleaseRow
     rolled_back_to: str = ""
     requester: Requester | None = None
     tpot: float | None = None
+    requested_by: str = ""
 
 
 def place_of_seat(host: str, accelerator_type: str, accelerators: Iterable[int]) -> str:
