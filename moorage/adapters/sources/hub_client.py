@@ -63,6 +63,10 @@ CAUSE_BY_STATUS = {
     451: Cause.SOURCE_MISSING,
 }
 
+UNTRUSTED = (
+    "This machine does not trust the certificate of the hub, or of a proxy on the way: name the"
+    " file of its authority in SSL_CERT_FILE."
+)
 SET_TOKEN = "set the variable HF_TOKEN, or `secrets: {HF_TOKEN: NAME}` in the spec"
 
 RATE_LIMIT = re.compile(r";\s*t=(\d+)")
@@ -278,7 +282,9 @@ def failure_of(error: Exception, *, repo: str, revision: str, name: str = "") ->
     if isinstance(error, errors.OfflineModeIsEnabled):
         return Failure(Cause.SOURCE_OFFLINE, f"HF_HUB_OFFLINE is set and {subject} is not stored")
     if not isinstance(error, errors.HfHubHTTPError):
-        return Failure(Cause.HUB_UNAVAILABLE, f"{subject}: {type(error).__name__} {error}".rstrip())
+        detail = f"{subject}: {type(error).__name__} {error}".rstrip()
+        untrusted = "CERTIFICATE_VERIFY_FAILED" in detail
+        return Failure(Cause.HUB_UNAVAILABLE, detail, suggestion=UNTRUSTED if untrusted else None)
     if isinstance(error, errors.RevisionNotFoundError):
         return Failure(Cause.SOURCE_MISSING, f"{repo} has no revision {revision!r}")
     if isinstance(error, errors.RemoteEntryNotFoundError):

@@ -320,7 +320,9 @@ def with_retries(attempt: Callable[[], T], waits: tuple[float, ...]) -> T:
         except DownloadError as error:
             wait = next(left, None)
             if wait is None or not error.transient:
-                raise Failure(Cause(error.cause), error.detail) from None
+                known = error.__cause__
+                failure = Failure(Cause(error.cause), error.detail)
+                raise (known if isinstance(known, Failure) else failure) from None
         time.sleep(wait)
 
 
