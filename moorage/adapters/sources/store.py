@@ -148,7 +148,7 @@ class ModelStore:
         return FileLock(locks / f"{commit}.{purpose}")
 
     def open_workspace(self, commit: str) -> Path:
-        """Create the workspace. A damaged directory becomes the workspace, with its intact files."""
+        """Create the workspace. A damaged directory becomes it, with the intact files."""
         workspace, directory = self.workspace(commit), self.directory(commit)
         if directory.exists() and not workspace.exists():
             directory.rename(workspace)
