@@ -173,7 +173,7 @@ def _path(name: str) -> Path:
 
 
 _names: dict[str, str] = {}
-"""Names by value, of all secrets that this process has read. A changed secret has two values."""
+"""Names by value of all secrets that this process has read; a changed one has several values."""
 
 _redactor = Redactor({})
 _LOCK = threading.Lock()

@@ -74,7 +74,7 @@ def log_of_container(container: Container, tail: int | None = None, **streams: b
         streams: Whether to include `stdout` and `stderr`.
     """
     stream = container.logs(stream=True, follow=False, tail=tail or "all", **streams)
-    # The library sets no time-out for a stream, so a timer closes the stream to stop the reading.
+    # The library removes the time-out of a stream, so a timer closes it to stop the reading.
     watchdog = threading.Timer(READ_SECONDS, stream.close)
     watchdog.start()
     try:

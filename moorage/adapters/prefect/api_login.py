@@ -1,4 +1,4 @@
-"""Logins at Prefect APIs: the login that this process uses, and that a server requires."""
+"""Logins at Prefect APIs: those that this process uses, and those that servers require."""
 
 import os
 import secrets

@@ -175,8 +175,8 @@ def serve(host: str, port: int, names: Collection[str], idle_seconds: float = 0)
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Serve with these arguments; None = the arguments of this process."""
-    # The modules imported from here on stay. Collecting garbage among them takes a tenth of the
-    # start.
+    # The modules imported from here on stay. Collecting garbage among them as often as by default
+    # would take a tenth of the start.
     gc.set_threshold(10_000, 20, 20)
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--host", default="127.0.0.1")

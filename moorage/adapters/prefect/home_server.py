@@ -1,6 +1,6 @@
 """The Prefect server of a home: its login, its address, and the server that commands start.
 
-`MOORAGE_HOME/api` has two files that only this user can read: `login` contains `user:password`, and
+Only this user can read the files in `MOORAGE_HOME/api`: `login` contains `user:password`, and
 `server` the process and its address. A client sends the login only if that process listens at the
 address, so that a later owner of the port does not get it.
 
@@ -53,7 +53,7 @@ QUIET = {
     "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "100",
     "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL": "1",
 }
-"""Defaults of the kept server, for settings that the user has not set. It is idle mostly."""
+"""Defaults of the kept server, for settings that the user has not set. It is mostly idle."""
 
 CLIENT_DEFAULTS = {
     # The command line shows the steps itself. The run's log still goes to the server.
@@ -128,7 +128,7 @@ def forget_server(home: Path) -> None:
 
 
 def login_for(home: Path, url: str) -> tuple[str, str] | None:
-    """The login for an address, and the address of the server; None = another server's address.
+    """The login for an address, and the address of the server; None = no login is for it.
 
     Raises:
         Failure: `BAD_SETTING`.

@@ -19,7 +19,7 @@ FILE_BYTES = 1 << 20
 """Size limit of a file. The content of a longer or unreadable file counts as unknown."""
 
 FileSettings = tuple[str | None, ...]
-"""The content of each file; None = the file is missing, or does not mention Prefect."""
+"""The content of each file; None = missing, or a `pyproject.toml` without Prefect's settings."""
 
 
 def may_know_a_server(folder: Path, environment: Mapping[str, str]) -> bool:

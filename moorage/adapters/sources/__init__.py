@@ -73,7 +73,7 @@ def resolve_all(spec: ModelSpec, settings: Settings, keys: Keys = NO_KEYS) -> Re
     """Resolve a spec's model and its companions, one after the other.
 
     Raises:
-        Failure: As `resolve` of each source; `BAD_SPEC` when an adapter exceeds its stated rank.
+        Failure: As `resolve` of each source; `BAD_SPEC` as `require_rank`.
     """
     assets = assets_of(spec)
     return join_companions(assets, [resolve_one(asset, settings, keys) for asset in assets])
@@ -83,7 +83,7 @@ def resolve_one(asset: Asset, settings: Settings, keys: Keys = NO_KEYS) -> Resol
     """Resolve one asset.
 
     Raises:
-        Failure: As `resolve` of its source; `BAD_SPEC` when an adapter exceeds its stated rank.
+        Failure: As `resolve` of its source; `BAD_SPEC` as `require_rank`.
     """
     found = source_for(asset, settings, keys, asset.role, anything=asset.anything).resolve(asset)
     if asset.role == AssetRole.ADAPTER:
@@ -102,7 +102,7 @@ def source_for(
     """The source that a spec, or one of its assets, names.
 
     Args:
-        keys: The only keys that the source uses; no other token of the hub is read.
+        keys: Keys for the source. Only this token is sent to the hub.
         anything: Whether a directory without a configuration is accepted.
     """
     layout = layout_of(role)

@@ -249,7 +249,7 @@ def session(endpoint: str) -> Any:
 
 @lru_cache(maxsize=1)
 def authorities() -> Any:
-    """What TLS trusts, as the hub client does; reading it takes 40 ms."""
+    """The TLS context with the hub client's certificate authorities; loading them takes 40 ms."""
     return http.create_ssl_context()
 
 
