@@ -1,7 +1,7 @@
 """Secrets by name: an environment variable of this process, else a Prefect Secret block.
 
-Every value that is read is registered. From then on it is removed from engines' logs, answers and
-failures.
+Every value that is read is registered. From then on, engines' logs, answers and failures are shown
+without it.
 """
 
 import contextlib
@@ -19,8 +19,8 @@ from moorage.common.redaction import Redactor
 from moorage.engines.api_key import is_generated
 
 KEPT_VARIABLE = "MOORAGE_KEPT_SERVER"
-"""Holds the address of the Prefect API that this process took without being told to: the server
-that commands keep. It may be gone tomorrow, so keys are files all the same."""
+"""Variable with the address of the kept Prefect server, if this process uses it without a
+configured API. That server may be gone tomorrow, so keys are still stored in files."""
 
 KEY_BYTES = 32
 FOLDER = "keys"
@@ -31,7 +31,7 @@ def read_secrets(names: Iterable[str]) -> dict[str, str]:
     """The values of secrets, by name. Call it outside the event loop.
 
     Raises:
-        Failure: `SECRET_MISSING`, naming all that are not there.
+        Failure: `SECRET_MISSING`, with the names of all missing secrets.
     """
     found = {name: value for name in names if (value := _read(name)) is not None}
     missing = sorted(set(names) - set(found))
@@ -42,7 +42,7 @@ def read_secrets(names: Iterable[str]) -> dict[str, str]:
 
 
 def provide_secrets(names: Iterable[str]) -> dict[str, str]:
-    """The values of secrets by name; a missing key of moorage's own is made.
+    """The values of secrets by name; a missing key of moorage's own is generated.
 
     Raises:
         Failure: `SECRET_MISSING`, or the failure of storing a key.
@@ -54,7 +54,7 @@ def provide_secrets(names: Iterable[str]) -> dict[str, str]:
 
 
 def learn_secrets(names: Iterable[str]) -> None:
-    """Register the secrets that can be read here at once, so that text is redacted."""
+    """Register, for redaction, the secrets that can be read without starting a Prefect server."""
     for name in names:
         with contextlib.suppress(Failure):
             if name in os.environ or is_generated(name) or has_api():
@@ -66,15 +66,15 @@ def _read(name: str) -> str | None:
         return find_key(name)
     if (value := os.environ.get(name)) is not None:
         return value
-    # Prefect takes seconds to import, and a bad spec is refused before that.
+    # Last, because the import of Prefect takes seconds.
     return read_block(name)
 
 
 def find_key(name: str) -> str | None:
-    """The key of that name; None = there is none.
+    """The generated key of a name; None = missing.
 
-    Where a Prefect API is configured, an engine that was started without it still has the key that
-    is a file.
+    If a Prefect API is configured, the key file is still read: an engine that was started before
+    has that key.
 
     Raises:
         Failure: `SERVER_UNAVAILABLE` when the configured Prefect API does not answer.
@@ -83,10 +83,10 @@ def find_key(name: str) -> str | None:
 
 
 def provide_key(name: str) -> str:
-    """The key of that name, made where there is none.
+    """The key of a name, generated if it is missing.
 
-    A key that this machine made before it had a Prefect API is moved there, because serving
-    engines already require it.
+    A key file from before a Prefect API was configured is copied to the API, because serving
+    engines already require that key.
 
     Raises:
         Failure: `SERVER_UNAVAILABLE` or `STORE_UNWRITABLE` when it cannot be stored.
@@ -103,7 +103,7 @@ def provide_key(name: str) -> str:
 
 
 def has_api() -> bool:
-    """Whether a Prefect API is configured. One that commands start by themselves stores nothing."""
+    """Whether a Prefect API is configured. The kept server does not count: it stores no keys."""
     from prefect.settings import get_current_settings  # noqa: PLC0415  (takes seconds)
 
     url = get_current_settings().api.url
@@ -111,7 +111,7 @@ def has_api() -> bool:
 
 
 def read_block(name: str) -> str | None:
-    """The Prefect Secret block of a name; None = there is none. Raises `SERVER_UNAVAILABLE`."""
+    """The Prefect Secret block of a name; None = missing. Raises `SERVER_UNAVAILABLE`."""
     from prefect.blocks.system import Secret  # noqa: PLC0415  (takes seconds)
 
     from moorage.adapters.prefect.api_errors import server_failure  # noqa: PLC0415  (as above)
@@ -131,7 +131,7 @@ def read_block(name: str) -> str | None:
 
 
 def _save_block(name: str, key: str) -> str:
-    """Store a key. If another process stored one first, that one is returned."""
+    """Store a key as a block; returns the key of another process that was faster, if any."""
     import httpx  # noqa: PLC0415  (Prefect needs it)
     from prefect.blocks.system import Secret  # noqa: PLC0415  (takes seconds)
 
@@ -163,7 +163,7 @@ def _read_file(name: str) -> str | None:
 
 
 def _save_file(name: str, key: str) -> str:
-    """Store a key in a file. If another process stored one first, that one counts."""
+    """Store a key in a file; returns the key of another process that was faster, if any."""
     write_private(_path(name), key, over=False)
     return _read_file(name) or key
 
@@ -173,7 +173,7 @@ def _path(name: str) -> Path:
 
 
 _names: dict[str, str] = {}
-"""Names by value, of all secrets that this process has read. A changed one has several values."""
+"""Names by value of all secrets that this process has read; a changed one has several values."""
 
 _redactor = Redactor({})
 _LOCK = threading.Lock()
@@ -190,7 +190,7 @@ def remember(values: Mapping[str, str]) -> None:
 
 
 def redact(text: str) -> str:
-    """A text without the secrets that this process knows."""
+    """A text without the values of secrets that this process knows."""
     return _redactor(text)
 
 

@@ -1,7 +1,7 @@
 """Tunnels to remote Docker sockets through the `ssh` program of this machine.
 
 The user's SSH configuration, agent and jump hosts apply. One connection carries any number of
-requests: a forwarded socket is not a session, of which servers allow few.
+requests: servers allow few sessions, but a forwarded socket is not a session.
 """
 
 import atexit
@@ -25,11 +25,11 @@ from moorage.inventory.access import Access
 
 CONNECT_SECONDS = 10
 OPEN_SECONDS = 30.0
-"""Limit for the login and the remote shell, which may hang on a network home."""
+"""Limit for the login and the remote shell, which may hang if the home is on the network."""
 
 ALIVE_SECONDS = 5
 ALIVE_MISSES = 2
-"""A lost connection is noticed after about `ALIVE_SECONDS * ALIVE_MISSES`; requests then end."""
+"""A lost connection is noticed after about `ALIVE_SECONDS * ALIVE_MISSES`; its requests fail."""
 
 OPTIONS = {
     "BatchMode": "yes",
@@ -37,7 +37,7 @@ OPTIONS = {
     "ConnectTimeout": str(CONNECT_SECONDS),
     "ServerAliveInterval": str(ALIVE_SECONDS),
     "ServerAliveCountMax": str(ALIVE_MISSES),
-    # The user's configuration may forward ports that another session holds already. The tunnel does
+    # The user's configuration may forward ports that another session already uses. The tunnel does
     # not need them, and its own socket is checked.
     "ExitOnForwardFailure": "no",
     "ControlPath": "none",
@@ -45,7 +45,7 @@ OPTIONS = {
 }
 
 OPEN = b"open"
-"""Output of the remote shell once it is ready; start-up files may print more before."""
+"""Output of the remote shell when it is ready; its start-up files may print other text before."""
 
 ERRORS = (
     ErrorText(
@@ -80,7 +80,7 @@ ERRORS = (
 
 
 class Tunnel:
-    """A local socket that is forwarded to a remote daemon's socket, at an `ssh://` address.
+    """A local socket, forwarded to a remote daemon's socket at an `ssh://` address.
 
     Raises:
         Failure: `HOST_UNTRUSTED`, `HOST_UNAUTHORIZED` or `RUNTIME_UNAVAILABLE`.
@@ -98,11 +98,11 @@ class Tunnel:
 
     @property
     def is_open(self) -> bool:
-        """Whether the tunnel works."""
+        """Whether the `ssh` process of the tunnel runs."""
         return self._process.poll() is None
 
     def close(self) -> None:
-        """Close the tunnel, and with it all its requests."""
+        """Close the tunnel, and abort all its requests."""
         self._process.kill()
         self._process.wait()
         for stream in (self._process.stdin, self._process.stdout):
@@ -146,7 +146,7 @@ class Tunnels:
         atexit.register(self.close)
 
     def socket(self, access: Access) -> Path:
-        """The local socket of a daemon's tunnel. Only callers for the same host wait.
+        """The local socket of a daemon's tunnel. Only callers for the same daemon wait.
 
         Raises:
             Failure: As `Tunnel`. Callers that waited for a failed attempt share its failure.
@@ -180,7 +180,7 @@ class Tunnels:
 
 
 TUNNELS = Tunnels()
-"""Those of this process."""
+"""The tunnels of this process."""
 
 
 def _command(access: Access, socket: Path, key: str) -> list[str]:
@@ -190,7 +190,7 @@ def _command(access: Access, socket: Path, key: str) -> list[str]:
     if key:
         options |= {"IdentityFile": key, "IdentitiesOnly": "yes"}
     there = shlex.quote(access.socket)
-    # The shell ends with this process, even a killed one, because its input ends.
+    # When this process exits, even killed, the input of the shell ends, and the shell exits.
     script = (
         f"[ -w {there} ] || {{ echo {there} is not there or not writable >&2; exit 1; }};"
         f" echo {OPEN.decode()}; exec cat >/dev/null"
@@ -206,7 +206,7 @@ def _command(access: Access, socket: Path, key: str) -> list[str]:
 
 
 def _wait_for_shell(process: subprocess.Popen[bytes], seconds: float) -> str | None:
-    """Wait for the remote shell; None = it is ready, else the reason, if it is known here."""
+    """Wait for the remote shell; None = ready, else the reason, empty if `ssh` reports it."""
     assert process.stdout
     out, output, until = process.stdout.fileno(), b"", time.monotonic() + seconds
     with selectors.DefaultSelector() as waiting:
@@ -223,7 +223,7 @@ def _wait_for_shell(process: subprocess.Popen[bytes], seconds: float) -> str | N
 
 @contextlib.contextmanager
 def _private_key(access: Access) -> Iterator[str]:
-    """A file with the key of a named secret, in memory on Linux; empty without a secret."""
+    """The path of a file with the private key, in memory on Linux; empty without a secret."""
     if not access.key:
         yield ""
         return

@@ -21,13 +21,13 @@ from moorage.inventory.access import LOCAL, Access, parse_access
 from moorage.inventory.checks import OLDEST_API
 
 READ_SECONDS = 60
-"""How long a daemon may be silent; creating a container from a large image takes a while."""
+"""How long a daemon may be silent: it creates a container from a large image slowly."""
 
 ASK_SECONDS = 10
 """Limit for a daemon's first answer, its version."""
 
 DAEMON_ERRORS = (DockerException, requests.exceptions.RequestException)
-"""Raised for a daemon that is lost, or that refuses something."""
+"""Errors for a daemon that is lost, or that refuses a request."""
 
 _OWN = threading.local()
 
@@ -36,23 +36,23 @@ CONFLICT = 409
 """Status for a name, image or volume that is in use."""
 
 NAME_IN_USE = "already in use"
-"""Podman's message for a container's name; its status is that of an internal error."""
+"""Podman's message for a container's name. The status of its answer is an internal error."""
 
 SILENCE_SECONDS = 10.0
 """How long a stream may be silent before the other side is checked."""
 
 MISSES = 3
-"""Failed checks in a row before giving up. A daemon that unpacks a large layer is slow too."""
+"""Failed checks in a row before giving up: a daemon that unpacks a large layer is also slow."""
 
 T = TypeVar("T")
 Event = tuple[str, T | BaseException | None]
 
 
 def connect(access: Access, read_seconds: int = READ_SECONDS) -> docker.DockerClient:
-    """A client for this thread: the underlying sessions are not safe for several threads.
+    """A client for this thread: the underlying sessions are not thread-safe.
 
     Raises:
-        Failure: When an SSH tunnel cannot be made.
+        Failure: When an SSH tunnel cannot be opened.
         DockerException: When the daemon does not answer.
     """
     clients: dict[tuple[str, int], docker.DockerClient] = _OWN.__dict__.setdefault("clients", {})
@@ -104,10 +104,10 @@ def _client(arguments: dict[str, Any], version: str, read_seconds: int) -> docke
 
 
 def _connecting_quickly(send: Callable[..., Any]) -> Callable[..., Any]:
-    """A short time-out for connecting; the library would use the long one of slow answers.
+    """Set a short time-out for connecting; the library would use the long one for slow answers.
 
-    Chunked requests, such as a model's files, keep the long one: the time-out for connecting also
-    applies to each chunk, and the disk there may be slow.
+    Chunked requests, such as a model's files, keep the long time-out: the time-out for connecting
+    also applies to each chunk, and the disk of the daemon may be slow.
     """
 
     def send_quickly(request: Any, **options: Any) -> Any:
@@ -123,11 +123,11 @@ def daemon(address: str, read_seconds: int = READ_SECONDS) -> Iterator[docker.Do
     """A client of a daemon.
 
     Args:
-        address: As in the fleet; `local` means what the Docker client itself would use.
+        address: As in the fleet; `local` means the daemon that Docker's own client would use.
 
     Raises:
-        Failure: By the daemon's message: `RUNTIME_UNAVAILABLE`, `HOST_UNTRUSTED`,
-            `HOST_UNAUTHORIZED`; `LAUNCH_REFUSED` for an unexpected answer.
+        Failure: `RUNTIME_UNAVAILABLE`, `HOST_UNTRUSTED` or `HOST_UNAUTHORIZED`, by the daemon's
+            message; `LAUNCH_REFUSED` for an unexpected answer.
     """
     access = parse_access(address)
     with daemon_failures(access, Cause.LAUNCH_REFUSED):
@@ -136,9 +136,10 @@ def daemon(address: str, read_seconds: int = READ_SECONDS) -> Iterator[docker.Do
 
 @contextmanager
 def daemon_failures(access: Access, refused: Cause = Cause.RUNTIME_UNAVAILABLE) -> Iterator[None]:
-    """Raise the errors of a daemon as failures, by its message, as `daemon`.
+    """Raise the errors of a daemon as failures, as `daemon` does.
 
-    `refused` is the cause of an unexpected answer. The clients of a lost daemon are dropped.
+    `refused` is the cause for an unexpected answer. When the daemon is lost, this
+    thread's clients are dropped.
     """
     try:
         yield
@@ -150,13 +151,13 @@ def daemon_failures(access: Access, refused: Cause = Cause.RUNTIME_UNAVAILABLE) 
 
 
 def is_podman(client: docker.DockerClient) -> bool:
-    """Whether it is Podman that answers."""
+    """Whether the daemon is Podman."""
     components = client.version().get("Components") or ()
     return any(component.get("Name") == PODMAN for component in components)
 
 
 def require_device_requests(client: docker.DockerClient, host: str) -> None:
-    """Raise `ACCELERATOR_RUNTIME_MISSING` for a daemon that would start without accelerators.
+    """Raise `ACCELERATOR_RUNTIME_MISSING` for a daemon that would ignore requests for accelerators.
 
     Podman (4.3 to 5.1 at least) silently ignores `DeviceRequests`:
     https://github.com/podman-container-tools/podman/issues/22645
@@ -181,16 +182,16 @@ def follow(
     silence: float = SILENCE_SECONDS,
     misses: int = MISSES,
 ) -> Iterator[T]:
-    """The items of a stream as they come.
+    """The items of a stream as they arrive.
 
     Args:
-        stream: Opens it. It is read in a daemon thread, abandoned if the other side is lost.
-        ask: Checks that the other side is alive, and raises when it is not.
+        stream: Opens the stream. A daemon thread reads it, abandoned if the other side is lost.
+        ask: Checks that the other side is alive, and raises otherwise.
         silence: Seconds without an item before a check.
         misses: How many checks in a row may fail.
 
     Raises:
-        BaseException: What the stream raises, or what `ask` raised last.
+        BaseException: The exception of the stream, or the last one of `ask`.
     """
     events: queue.Queue[Event[T]] = queue.Queue()
     threading.Thread(target=_read, args=(stream, events), daemon=True).start()

@@ -1,6 +1,6 @@
-"""Connections to Docker daemons without a client, for reading: of many hosts that costs a third.
+"""Connections to Docker daemons without a client, for reading: a third of a client's time.
 
-A path without a version is answered in the daemon's newest one, so no version is requested before.
+A daemon answers a path without a version in its newest version, so no version is requested first.
 """
 
 import os
@@ -20,7 +20,7 @@ from moorage.inventory.access import DOCKER_SOCKET, LOCAL, Access, parse_access
 
 CONNECT_SECONDS = 5
 MOST_BYTES = 16 * MIB
-"""Of an answer. A container takes a few KiB."""
+"""Size limit of an answer. A container takes a few KiB."""
 
 LIMITS = JsonLimits(size=MOST_BYTES, entries=1_000_000)
 
@@ -38,7 +38,7 @@ def as_docker_would() -> Access:
 
 @contextmanager
 def connection(address: str, seconds: int) -> Iterator[HTTPConnection]:
-    """A connection to a daemon, by its address as in the fleet; each whole answer has so long.
+    """A connection to a daemon, by its address as in the fleet; `seconds` limits each whole answer.
 
     Raises:
         Failure: `RUNTIME_UNAVAILABLE`, `HOST_UNTRUSTED` or `HOST_UNAUTHORIZED`, as
@@ -58,7 +58,7 @@ def connection(address: str, seconds: int) -> Iterator[HTTPConnection]:
 
 
 def get(daemon: HTTPConnection, path: str) -> Any:
-    """The answer to a GET request; None where there is no such thing."""
+    """The answer to a GET request; None for status 404."""
     daemon.request("GET", path)
     answer = daemon.getresponse()
     body = answer.read(MOST_BYTES + 1)

@@ -23,14 +23,14 @@ NANO = 10**9
 """Docker counts cores in billionths."""
 
 SECRETS_FILE = "/run/moorage/secrets"
-"""In the container's own layer, which outlives restarts. A memory file system would not."""
+"""Path in the container's own layer, which survives restarts, unlike a memory file system."""
 
 SHELL = "/bin/sh"
 USERS_FILE = "/etc/passwd"
 
 
 def container_arguments(spec: ContainerSpec) -> dict[str, Any]:
-    """The arguments of a container: exactly what its plan says, without secrets."""
+    """The arguments for a planned container, without secrets."""
     argv = _prepared(spec)
     return {
         "image": spec.image,
@@ -57,12 +57,12 @@ def container_arguments(spec: ContainerSpec) -> dict[str, Any]:
         "shm_size": spec.shm_bytes or None,
         "mem_limit": spec.memory_bytes or None,
         "nano_cpus": spec.cores * NANO or None,
-        # Without this the limit is doubled by swap, and a container that outgrows its claim crawls.
+        # Otherwise swap doubles the limit, and a container that outgrows its claim becomes slow.
         "memswap_limit": spec.memory_bytes or None,
         "working_dir": spec.working_directory or None,
         "labels": spec.labels,
         "security_opt": ["no-new-privileges"],
-        # Readiness is ours to judge; an image's own check would only take processor time.
+        # moorage checks readiness itself; an image's own check would only take processor time.
         "healthcheck": {"test": ["NONE"]},
         "init": True,
         "detach": True,
@@ -76,9 +76,9 @@ def _ports(spec: ContainerSpec) -> dict[str, tuple[str, int]]:
 
 
 def _prepared(spec: ContainerSpec) -> tuple[str, ...]:
-    """The command line, behind `prepare.sh` if the container needs preparation or has secrets.
+    """The command line, run by `prepare.sh` if the container needs preparation or has secrets.
 
-    The script itself is an argument, because a remote host has no file of ours.
+    The script itself is an argument, because a remote host has none of moorage's files.
     """
     secrets = ("--secrets", SECRETS_FILE) if any(v.secret for v in spec.environment) else ()
     if spec.preparation is None and not secrets:
@@ -89,7 +89,7 @@ def _prepared(spec: ContainerSpec) -> tuple[str, ...]:
 
 
 def _isolation(isolation: Isolation) -> dict[str, Any]:
-    """Options for isolation; what the plan leaves open keeps Docker's default."""
+    """Docker's options for isolation; options that the plan leaves open keep Docker's default."""
     found: dict[str, Any] = {
         "ipc_mode": isolation.ipc.value,
         "privileged": isolation.privileged,
@@ -124,10 +124,10 @@ def _device_requests(spec: ContainerSpec) -> list[DeviceRequest]:
 
 
 def deliver(container: Container, spec: ContainerSpec, secrets: Mapping[str, str]) -> None:
-    """Put generated files and secrets into a container that is created, and not started yet.
+    """Put generated files and secrets into a container that is created, but not started yet.
 
-    It never starts with a part of them: what is interrupted here leaves a container that nobody
-    starts. Nothing lies on the host, and nothing remains when the container is removed.
+    It never starts with only some of them: after an interruption here, nobody starts the container.
+    The files are not on the host, and vanish when the container is removed.
 
     Raises:
         Failure: `LAUNCH_REFUSED` when the image has no shell that could read the secrets.
@@ -141,9 +141,9 @@ def deliver(container: Container, spec: ContainerSpec, secrets: Mapping[str, str
 def _deliver_secrets(container: Container, spec: ContainerSpec, secrets: Mapping[str, str]) -> None:
     """Put the secrets of a container into it as a file.
 
-    As configuration they would be shown by `docker inspect` to all users of the daemon, and copied
-    into logs and tickets. Only the engine's user can read the file. `prepare.sh` exports its values
-    before it becomes the engine.
+    `docker inspect` would show secrets in the configuration to all users of the daemon, and from
+    there they would get into logs and tickets. Only the engine's user can read the file.
+    `prepare.sh` exports its values, and then replaces itself by the engine.
     """
     values = {v.name: secrets[v.secret] for v in spec.environment if v.secret}
     if not values:
@@ -164,7 +164,7 @@ def _deliver_secrets(container: Container, spec: ContainerSpec, secrets: Mapping
 def _packed(
     files: Mapping[str, str], owner: tuple[int, int] = (0, 0), *, for_others: bool = True
 ) -> bytes:
-    """Files, by their absolute paths, and their folders; nobody may write them."""
+    """A tar archive of read-only files, by their absolute paths, and of their folders."""
     packed, rights = io.BytesIO(), 0o555 if for_others else 0o500
     with tarfile.open(fileobj=packed, mode="w") as archive:
         for folder in _folders(files):
@@ -178,12 +178,12 @@ def _packed(
             entry.uid, entry.gid = owner
             archive.addfile(entry, io.BytesIO(data))
         length = archive.offset + 2 * tarfile.BLOCKSIZE
-    # Podman's reader ends at the two empty blocks: what came after them would break its pipe.
+    # Podman's reader stops at the two empty blocks: further bytes would break its pipe.
     return packed.getvalue()[:length]
 
 
 def _folders(files: Iterable[str]) -> list[str]:
-    """The folders of moorage's own that hold them, outer ones first; an image's keep its rights."""
+    """The folders of the files, outer ones first, without top-level folders, the image's own."""
     found = {
         str(folder).lstrip("/")
         for path in files
@@ -221,6 +221,6 @@ def _has(container: Container, path: str) -> bool:
         packed, _ = container.get_archive(path)
     except NotFound:
         return False
-    for _ in packed:  # else the connection could not be used again
+    for _ in packed:  # otherwise the connection could not be reused
         pass
     return True

@@ -1,4 +1,4 @@
-"""Containers as their daemon shows them: those of a ledger, and the states of workloads."""
+"""Containers as their daemon reports them: those of a ledger, and the states of workloads."""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
@@ -15,7 +15,7 @@ LIST_SECONDS, OBSERVE_SECONDS = 15, 60
 
 RUNS = {"running", "paused", "restarting"}
 ENDED = {"exited", "stopped"}
-"""The second is Podman's until it has cleaned up after a container."""
+"""Podman reports `stopped` until it has cleaned up after a container."""
 
 
 def list_own(address: str, ledger: str) -> tuple[ObservedWorkload, ...]:
@@ -28,7 +28,7 @@ def list_own(address: str, ledger: str) -> tuple[ObservedWorkload, ...]:
 
 
 def list_containers(address: str) -> list[dict[str, Any]]:
-    """All containers of a daemon, as it lists them; raises as `connection`."""
+    """All containers in the daemon's own listing; raises as `connection`."""
     with connection(address, LIST_SECONDS) as daemon:
         listed: list[dict[str, Any]] = get(daemon, "/containers/json?all=1")
         return listed
@@ -41,7 +41,7 @@ def observe_containers(address: str, workloads: Iterable[Workload]) -> list[Obse
 
 
 def belongs(labels: Mapping[str, str], workload: Workload) -> bool:
-    """Whether a container with these labels is that of a workload; another may have its name."""
+    """Whether a container's labels are those of a workload: a foreign one may have its name."""
     return (labels.get(LABEL_RELEASE), labels.get(LABEL_LEDGER)) == (
         workload.release,
         workload.ledger,
@@ -69,9 +69,9 @@ def _listed(listed: dict[str, Any]) -> ObservedWorkload:
 
 
 def _observation(container: dict[str, Any] | None, workload: Workload) -> Observation:
-    """A container that waits for its restart counts as running, and shows how it ended.
+    """The state of a workload's container. A foreign container of the same name does not count.
 
-    A foreign one of the same name does not count.
+    A container that waits for its restart counts as running, with the exit code of its last run.
     """
     labels = (container or {}).get("Config", {}).get("Labels") or {}
     if container is None or not belongs(labels, workload):

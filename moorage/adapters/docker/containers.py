@@ -33,12 +33,12 @@ class DockerRuntime:
         self.address = address
 
     def version(self) -> str:
-        """The daemon's version; raises `RUNTIME_UNAVAILABLE` where it does not answer."""
+        """The daemon's version; raises `RUNTIME_UNAVAILABLE` if it does not answer."""
         with daemon(self.address) as client:
             return str(client.version()["Version"])
 
     def start(self, spec: ContainerSpec, secrets: Mapping[str, str]) -> Workload:
-        """Create and start a container. One that remains from the same release is replaced."""
+        """Create and start a container. It replaces a leftover container of the same release."""
         with daemon(self.address) as client:
             self._clear(client, spec)
             if not parse_access(self.address).is_remote:
@@ -72,7 +72,7 @@ class DockerRuntime:
             return redact(log_of_container(container, tail)) if container else ""
 
     def stop(self, workload: Workload, grace_seconds: float) -> None:
-        """SIGTERM, SIGKILL after the grace period, then removal. A foreign container stays."""
+        """Send SIGTERM, SIGKILL after the grace period, then remove. A foreign container stays."""
         with daemon(self.address) as client:
             with suppress(NotFound):
                 if container := _find(client, workload):
@@ -81,7 +81,7 @@ class DockerRuntime:
             remove_volumes(client, workload.release, workload.ledger)
 
     def output_of(self, image: str, program: str, arguments: list[str]) -> str:
-        """Output of a program in a temporary container without a network; else its errors.
+        """Output of a program in a temporary container without a network; if empty, its errors.
 
         Raises:
             Failure: `IMAGE_MISSING` when the host does not have the image, `LAUNCH_REFUSED` when
@@ -121,7 +121,7 @@ class DockerRuntime:
 
 
 def _find(client: docker.DockerClient, workload: Workload) -> Container | None:
-    """The container of a workload. A foreign one of the same name does not count."""
+    """The container of a workload; None also for a foreign container of the same name."""
     try:
         container = client.containers.get(workload.name)
     except NotFound:
@@ -132,11 +132,11 @@ def _find(client: docker.DockerClient, workload: Workload) -> Container | None:
 def remove_container(container: Container) -> None:
     """Remove a container with its anonymous volumes, whether it runs or not.
 
-    Docker answers 409 while another removal is in progress. This waits for the end of that one, so
-    that the name and ports are free afterwards.
+    Docker answers 409 while another removal is in progress. Then this waits for the end of that
+    removal, so that the name and ports are free afterwards.
 
     Raises:
-        NotFound: When it is removed already.
+        NotFound: When the container has already been removed.
         APIError: When the daemon refuses for another reason.
     """
     try:
@@ -151,8 +151,8 @@ def remove_container(container: Container) -> None:
 def remove_volumes(client: docker.DockerClient, release: str, ledger: str) -> None:
     """Remove the volumes of a release. A volume that a container still uses stays.
 
-    Volumes are found by label, because the process that removed the last container may have been
-    killed.
+    Volumes are found by label, because the process that removed the container may have been killed
+    before it removed the volumes.
     """
     own = [f"{LABEL_RELEASE}={release}", f"{LABEL_LEDGER}={ledger}"]
     for volume in client.volumes.list(filters={"label": own}):

@@ -26,14 +26,14 @@ START_ERRORS: tuple[tuple[str, Cause], ...] = (
     ("nvidia-container-cli", Cause.ACCELERATOR_RUNTIME_MISSING),
     ("nvidia-container-runtime", Cause.ACCELERATOR_RUNTIME_MISSING),
     ("error gathering device information", Cause.ACCELERATOR_RUNTIME_MISSING),
-    # Podman's messages first, then those of both.
+    # From here on: Podman's messages, then messages of both.
     ("container create: stat /dev/", Cause.ACCELERATOR_RUNTIME_MISSING),
     (NO_INIT, Cause.LAUNCH_REFUSED),
     ("no space left on device", Cause.DISK_FULL),
     ("executable file not found", Cause.PROGRAM_MISSING),
     ("no such file or directory", Cause.PROGRAM_MISSING),
 )
-"""Texts of the daemon when a start fails, and what they mean; the first that matches counts."""
+"""Texts of the daemon when a start fails, with causes; the first match counts."""
 
 NO_MOUNT = "bind source path does not exist"
 """Message for a missing directory on the host; the text ends with its path."""
@@ -72,7 +72,7 @@ REACH_ERRORS = (
     ErrorText("Invalid CA certificate", Cause.HOST_UNAUTHORIZED, NO_CERTIFICATES),
     *NETWORK_ERRORS,
 )
-"""Texts when a daemon cannot be talked to, and what they mean."""
+"""Texts when a daemon cannot be reached, with causes."""
 
 DOCKER_DISK = (
     "Free some space where Docker keeps its images: `docker system df` shows what is used."
@@ -89,7 +89,7 @@ PULL_ERRORS = (
     ErrorText("not found", Cause.IMAGE_MISSING),
     ErrorText("manifest unknown", Cause.IMAGE_MISSING),
     ErrorText("does not exist", Cause.IMAGE_MISSING),
-    # Also the message for missing images: a registry shows nothing without a login.
+    # Also the message for missing images: a registry does not reveal them without a login.
     ErrorText("denied", Cause.IMAGE_MISSING),
     ErrorText("unauthorized", Cause.IMAGE_MISSING),
     ErrorText("invalid reference", Cause.IMAGE_MISSING),

@@ -30,10 +30,10 @@ from moorage.inventory.survey.vendors import NOTHING, Handed
 MEMORY = 512 * MIB
 
 ASK_SECONDS = 30
-"""How long a daemon may be silent, though the program may work for hours."""
+"""How long a daemon may be silent, although the program may run for hours."""
 
 PYTHON = ("python3", "-I", "-c")
-"""Runs a program of Python's standard library alone."""
+"""Runs a program that needs only Python's standard library."""
 
 PULL_SECONDS = 300.0
 """How long a pull may take; the image is small."""
@@ -45,8 +45,8 @@ class HelperJob(NamedTuple):
     Attributes:
         image: An image that the host has.
         seconds: Limit for the program. A lost daemon is noticed much earlier.
-        handed: Devices and directories of the host that it needs to query accelerators.
-        writes: Whether it has root's usual capabilities, to change files of other users.
+        handed: Devices and directories of the host that the program needs for accelerators.
+        writes: Whether the program has root's usual capabilities, to change other users' files.
     """
 
     image: str
@@ -59,13 +59,13 @@ class HelperJob(NamedTuple):
 
 
 def run_helper(access: Access, job: HelperJob) -> str:
-    """Output of a program that is run on a host to its end.
+    """Run a program on a host to its end, and return its output.
 
     The program uses the host's network, has no privileges, and can write to its mounts only.
 
     Raises:
-        Failure: `IMAGE_MISSING` without the image, `ACCELERATOR_RUNTIME_MISSING` where the host
-            cannot hand that over, `RUNTIME_UNAVAILABLE` when it fails.
+        Failure: `IMAGE_MISSING` without the image, `ACCELERATOR_RUNTIME_MISSING` when the host
+            cannot provide `handed`, `RUNTIME_UNAVAILABLE` when the program fails.
         DockerException: When the daemon does not answer.
     """
     client = connect(access, min(job.seconds, ASK_SECONDS))
@@ -82,7 +82,7 @@ def run_helper(access: Access, job: HelperJob) -> str:
         cause = Cause.ACCELERATOR_RUNTIME_MISSING if lacking else Cause.RUNTIME_UNAVAILABLE
         raise Failure(cause, f"{job.purpose}: {error.explanation or error}") from error
     finally:
-        # A container that remains is removed later by its label. Its output is what counts here.
+        # A leftover container is removed later by its label. Only its output matters here.
         with contextlib.suppress(*DAEMON_ERRORS):
             container.remove(force=True)
 
@@ -97,7 +97,7 @@ def start_with_input(container: Container, line: str) -> None:
 
 
 def helper_options(purpose: str, command: Sequence[str], *, writes: bool = False) -> dict[str, Any]:
-    """What all helper containers share, as arguments of Docker's API; fields as of `HelperJob`."""
+    """Docker arguments that all helper containers share; the parameters are as in `HelperJob`."""
     return {
         "entrypoint": list(command[:1]),
         "command": list(command[1:]),
@@ -137,7 +137,7 @@ def _run_to_end(container: Container, seconds: int) -> str:
 
 
 def _exit_code(container: Container, seconds: float) -> int:
-    """Wait for the end in short requests, so that a lost daemon is noticed.
+    """Wait for the container's exit in short requests, so that a lost daemon is noticed.
 
     Raises:
         RequestException: When the daemon is lost, or the program takes too long.
@@ -154,16 +154,16 @@ def _exit_code(container: Container, seconds: float) -> int:
 
 
 def ensure_helper_image(host: HostSnapshot, reference: str, seconds: float) -> str:
-    """The reference of the helper's image on a host, with its digest where there is one.
+    """The reference of the helper's image on a host, with its digest if it has one.
 
     A present image is used without a request to the registry, because surveys are frequent.
-    A missing one is pulled like an engine's image.
+    A missing image is pulled like an engine's image.
 
     Args:
-        seconds: How long to wait. A longer pull goes on, and the next caller waits for it.
+        seconds: How long to wait. A longer pull continues, and the next caller waits for it.
 
     Raises:
-        Failure: `IMAGE_PULL_TIMEOUT`, or what a pull fails with.
+        Failure: `IMAGE_PULL_TIMEOUT`, or the failure of the pull.
     """
     if found := _present_image(host, reference):
         return found

@@ -1,4 +1,4 @@
-"""The images of a Docker daemon: which it has, and how it gets others."""
+"""The images of a Docker daemon: list, find, pull, tag and remove them."""
 
 import hashlib
 from collections.abc import Callable, Mapping
@@ -23,7 +23,7 @@ ANSWER_SECONDS = 10
 """Limit for the answer of a daemon that is pulling."""
 
 LABEL_LACKS = "moorage.lacks"
-"""Label of an image: what it lacks, separated by commas."""
+"""Label of an image: words of `LACKABLE` for its missing parts, separated by commas."""
 
 
 class LocalImage(NamedTuple):
@@ -32,8 +32,8 @@ class LocalImage(NamedTuple):
     Attributes:
         digests: Its digests in the repository of the reference; empty when it was never pulled
             from there.
-        architecture: CPU architecture that it is built for, such as `amd64`; empty = not known.
-        lacks: Of `LACKABLE`, what its label says.
+        architecture: CPU architecture of the image, such as `amd64`; empty = unknown.
+        lacks: The words of `LACKABLE` in its label.
     """
 
     identity: str
@@ -49,14 +49,14 @@ class DockerImages:
         self.address = address
 
     def names(self) -> frozenset[str]:
-        """References and digests of all images that are there; raises `RUNTIME_UNAVAILABLE`."""
+        """References and digests of all present images; raises `RUNTIME_UNAVAILABLE`."""
         with daemon(self.address) as client:
             return frozenset().union(*map(_names, client.api.images()))
 
     def sizes(self) -> tuple[ImageSize, ...]:
         """The sizes of all images; raises `RUNTIME_UNAVAILABLE`."""
         with daemon(self.address) as client:
-            # Older daemons ignore the type, and measure containers and volumes too.
+            # Older daemons ignore the type, and also measure containers and volumes.
             answer = client.api.get(
                 f"{client.api.base_url}/v{client.api.api_version}/system/df",
                 params={"type": "image"},
@@ -68,13 +68,13 @@ class DockerImages:
                 identity=image["Id"],
                 names=_names(image),
                 bytes=max(0, image["Size"]),
-                shared=max(0, image["SharedSize"]),  # -1 where it was not worked out
+                shared=max(0, image["SharedSize"]),  # -1 = not computed
             )
             for image in answer.json()["Images"] or ()
         )
 
     def find(self, reference: str) -> LocalImage | None:
-        """An image by tag, digest or id; None when it is not there."""
+        """An image by tag, digest or id; None when it is missing."""
         with daemon(self.address) as client:
             try:
                 attributes = client.images.get(reference).attrs
@@ -105,7 +105,7 @@ class DockerImages:
 
         Args:
             on_progress: Called with the bytes done and the total known so far.
-            credentials: Account of the registry; None = what Docker was logged in with.
+            credentials: Account of the registry; None = the account of `docker login`.
         """
         login = credentials.model_dump() if credentials else None
         layers = _Layers()
@@ -126,7 +126,7 @@ class DockerImages:
     def remove(self, reference: str) -> None:
         """Remove an image by one of its names. An image of any existing container stays.
 
-        A missing image is no error.
+        A missing image is not an error.
         """
         with daemon(self.address) as client:
             try:
@@ -145,15 +145,15 @@ class DockerImages:
 
 
 def _names(image: Mapping[str, Any]) -> frozenset[str]:
-    """References and digests of an image as a daemon lists it, each also as people write it."""
+    """References and digests of a listed image, as the daemon and as people write them."""
     names = [name for key in ("RepoTags", "RepoDigests") for name in image.get(key) or ()]
-    # Podman names an image that was never in a registry `localhost/...`.
+    # Podman gives an image that was never in a registry the name `localhost/...`.
     own = (name.removeprefix("localhost/") for name in names)
     return frozenset((*names, *map(familiar, names), *own))
 
 
 class _Layers:
-    """Bytes of each layer that have arrived, from a daemon's progress events."""
+    """Arrived and total bytes of each layer, from a daemon's progress events."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[int, int]] = {}
@@ -167,7 +167,7 @@ class _Layers:
         return sum(total for _, total in self._known.values())
 
     def update(self, event: dict[str, Any]) -> bool:
-        """Take an event; returns whether it changed the numbers."""
+        """Process an event; returns whether it changed the numbers."""
         layer, status = event.get("id", ""), event.get("status", "")
         detail = event.get("progressDetail") or {}
         if status == "Downloading" and detail.get("total"):
@@ -196,7 +196,7 @@ def ensure_image(
     A concurrent call for the same image and host waits for the pull, then finds the image.
 
     Args:
-        image: The image, by digest where that is known, so that every host gets the same.
+        image: The image. Its digest, if known, selects it, so that every host gets the same image.
         locks: Folder that all flows of this machine share.
         credentials: Returns the account of the registry, if any; called before a pull.
         wait_seconds: How long to wait for the pull of another process.
@@ -222,5 +222,5 @@ def ensure_image(
 
 
 def _lacks(labels: Mapping[str, str]) -> tuple[str, ...]:
-    """What an image says that it lacks; words that mean nothing here are left out."""
+    """The words of `LACKABLE` in an image's label, without unknown words."""
     return tuple(sorted(LACKABLE.intersection(labels.get(LABEL_LACKS, "").split(","))))

@@ -1,1 +1,1 @@
-"""Hosts: what is on them, and the processes that run there."""
+"""Hosts: surveys, diagnoses, and runtimes with their workloads."""

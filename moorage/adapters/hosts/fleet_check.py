@@ -31,7 +31,7 @@ DIAGNOSIS_SECONDS = 60.0
 
 REACH_SECONDS = 45.0
 NEIGHBOURS = 16
-"""Limit of other hosts that a host connects to: the next ones of the fleet, in a circle."""
+"""Limit of the hosts that a host connects to: the next ones in the fleet, in a circle."""
 
 STOP_SECONDS = 20
 PROGRAM = (*PYTHON, inspect.getsource(greeting))
@@ -40,8 +40,8 @@ PROGRAM = (*PYTHON, inspect.getsource(greeting))
 def check_fleet(fleet: Fleet, on_done: Callable[[], None] = lambda: None) -> tuple[HostChecks, ...]:
     """Check every host, and the connections between hosts.
 
-    Helper containers are removed, or end by themselves where that fails. A port at the end of each
-    host's range, where claims are fewest, is used briefly.
+    Helper containers are removed, or exit by themselves if the removal fails. The check briefly
+    uses a port at the end of each host's range, where claims are fewest.
     """
     outcomes = map_parallel(
         lambda host: diagnose_host(host, fleet), fleet.hosts, DIAGNOSIS_SECONDS, on_done
@@ -68,7 +68,7 @@ def check_fleet(fleet: Fleet, on_done: Callable[[], None] = lambda: None) -> tup
 
 @contextlib.contextmanager
 def _listening(diagnoses: Sequence[HostDiagnosis]) -> Iterator[list[HostDiagnosis]]:
-    """Start listeners on all hosts. Yields those that listen; the others get a failed check."""
+    """Start listeners on all hosts. Yields the hosts that listen; others get a failed check."""
     listeners = [
         _listen_remotely(one.host, one.image, one.port)
         if one.host.access.is_remote
@@ -123,14 +123,14 @@ def _reach_neighbours(diagnosis: HostDiagnosis, listening: Sequence[HostDiagnosi
 
 @contextlib.contextmanager
 def listen_locally(bind: str, port: int) -> Iterator[None]:
-    """Listen on this machine."""
+    """Listen on this machine during the block."""
     server = greeting.listen(bind, port)
     threading.Thread(target=greeting.greet, args=(server,), daemon=True).start()
     try:
         yield
     finally:
         with contextlib.suppress(OSError):
-            server.shutdown(socket.SHUT_RDWR)  # closing alone would not wake the thread that waits
+            server.shutdown(socket.SHUT_RDWR)  # `close` alone would not wake the waiting thread
         server.close()
 
 
@@ -138,7 +138,7 @@ def listen_locally(bind: str, port: int) -> Iterator[None]:
 def _listen_remotely(host: Host, image: str, port: int) -> Iterator[None]:
     """Listen on a remote host, on a port that Docker publishes like an engine's.
 
-    The container ends and is removed by itself if this machine loses the host.
+    If this machine loses the host, the container exits by itself and Docker removes it.
     """
     options = helper_options("check", (*PROGRAM, "listen", str(port)))
     published = {"network_mode": None, "ports": {f"{port}/tcp": (host.bind, port)}}

@@ -1,4 +1,4 @@
-"""The diagnosis of one host: what works, and what has to be repaired."""
+"""The diagnosis of one host: checks, with remedies for those that fail."""
 
 import contextlib
 import shutil
@@ -36,7 +36,7 @@ ERRORS = (*DAEMON_ERRORS, OSError, ValueError)
 """Errors of a host that is lost during its diagnosis."""
 
 HELPER_SECONDS = 45.0
-"""How long a diagnosis waits for the helper's image; part of its whole time."""
+"""How long a diagnosis waits for the helper's image; part of the limit of the diagnosis."""
 
 
 @dataclass(eq=False)
@@ -44,9 +44,9 @@ class HostDiagnosis:
     """Findings about one host.
 
     Attributes:
-        image: Name of the helper's image there; empty = no helper can run.
-        port: A free port of its range for a listener; 0 = there is none.
-        daemon: What identifies its Docker; empty = not known.
+        image: Reference of the helper's image there; empty = no helper can run.
+        port: A free port of the host's range, for a listener; 0 = none is free.
+        daemon: Identity of its Docker daemon; empty = unknown.
     """
 
     host: Host
@@ -57,7 +57,7 @@ class HostDiagnosis:
 
 
 def diagnose_host(host: Host, fleet: Fleet) -> HostDiagnosis:
-    """Check everything that concerns the host alone."""
+    """Check the host itself, without its connections to other hosts."""
     return _diagnose_remote(host, fleet) if host.access.is_remote else _diagnose_local(host)
 
 
@@ -101,7 +101,7 @@ def _diagnose_remote(host: Host, fleet: Fleet) -> HostDiagnosis:
     began = time.time()
     info = ask_daemon(host.access)
     ended = time.time()
-    # Clones of a machine share the ID; the others tell several daemons of one machine apart.
+    # Cloned machines share the ID. The other fields distinguish several daemons of one machine.
     diagnosis.daemon = " ".join(str(info.get(name)) for name in ("ID", "Name", "DockerRootDir"))
     diagnosis.checks.append(
         fine("reachability", f"as {info['Name']}, through {host.access.scheme}")

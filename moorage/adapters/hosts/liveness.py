@@ -1,4 +1,4 @@
-"""Whether the workloads of releases are alive: all their hosts are asked at the same time."""
+"""Whether the workloads of releases are alive: all their hosts are queried in parallel."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from moorage.releases.release_row import ReleaseRow
 from moorage.releases.states import ReleaseState
 
 OBSERVE_SECONDS = 20.0
-"""How long all hosts together may take; those that are silent for so long are unreachable."""
+"""Limit for all hosts together. Hosts that do not answer in this time are unreachable."""
 
 Seen = Observation | Failure
 
@@ -23,7 +23,7 @@ Seen = Observation | Failure
 class Liveness(NamedTuple):
     """Whether all workloads of a release are alive, and the state of each in words.
 
-    `ended` says whether one was seen to have ended: one that is unreachable may be alive.
+    `ended` tells whether a workload is known to have ended. An unreachable workload may be alive.
     """
 
     alive: bool
@@ -32,7 +32,7 @@ class Liveness(NamedTuple):
 
 
 def liveness_of(rows: Sequence[ReleaseRow], settings: Settings) -> list[Liveness]:
-    """The actual state of each release's workloads."""
+    """Query the actual state of each release's workloads."""
     seen = _observe([one for row in rows for one in row.workloads], settings)
     return [_liveness(row, seen) for row in rows]
 
@@ -76,7 +76,7 @@ def _liveness(row: ReleaseRow, observed: Mapping[str, Seen]) -> Liveness:
         else:
             alive, ended = alive and seen.running, ended or not seen.running
             part = "" if workload.serves else f"{workload.role} on {workload.host}: "
-            # An engine that has ended is dead, whatever it ended with: vLLM dies with 0.
+            # An engine that has exited is dead, whatever its exit code: vLLM dies with 0.
             detail = part + (seen.detail if seen.running else f"dead: {seen.with_exit_code}")
         left = row.state == ReleaseState.ERROR
         states.append(f"left behind on {workload.host}: {detail}" if left else detail)

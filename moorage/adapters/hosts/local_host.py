@@ -32,16 +32,17 @@ NEEDED_MODULES = {
     "transformers": ("torch", "uvicorn", "fastapi", "requests"),
     "moorage-llama-server": ("xllamacpp",),
 }
-"""Modules that an engine's program needs besides its own package."""
+"""Modules that an engine's program needs in addition to its own package."""
 
 PROBE_SECONDS = 20
 TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 
 
 def installed_program(engine: Engine) -> Program | None:
-    """An engine that is installed on this machine.
+    """The program of an engine on this machine; None = not installed.
 
-    First the one that `moorage engines install` made, then next to this Python, then on the path.
+    The search order: an installation by `moorage engines install`, the folder of this Python, and
+    `PATH`.
     """
     if not engine.program:
         return None
@@ -55,7 +56,7 @@ def installed_program(engine: Engine) -> Program | None:
         try:
             version = importlib.metadata.version(packages_of(engine.name).name)
         except (importlib.metadata.PackageNotFoundError, Failure):
-            # The program needs its version too (vLLM 0.32, `entrypoints/cli/main.py`).
+            # The program itself also needs this metadata (vLLM 0.32, `entrypoints/cli/main.py`).
             return None
         return Program(engine=engine.name, path=str(own), version=version)
     elsewhere = shutil.which(engine.program)
@@ -68,7 +69,7 @@ def installed_programs() -> tuple[Program, ...]:
 
 
 def interface_with(bind: str) -> str:
-    """The interface of this machine with an address; empty for a daemon in another network."""
+    """The network interface of this machine with an address; empty = none has it."""
     for name, addresses in psutil.net_if_addrs().items():
         if any(item.address == bind for item in addresses):
             return str(name)
@@ -78,7 +79,7 @@ def interface_with(bind: str) -> str:
 def local_accelerators() -> Found:
     """The accelerators of this machine: NVIDIA's through NVML, others through vendors' tools.
 
-    When a driver's tool hangs there are no accelerators, and the reason is in `troubles`.
+    If a driver's tool hangs, the result has no accelerators, and the reason is in `troubles`.
     """
     found = nvidia_accelerators()
     if found.accelerators:
@@ -121,14 +122,14 @@ def nvidia_accelerators(nvml: ModuleType | Any = pynvml) -> Found:
 
 
 def _describe(nvml: Any, index: int, driver: str, cuda: int) -> Accelerator | str:
-    """One GPU, or why it is unusable: it fell off the bus, or is split by MIG."""
+    """One GPU, or the reason why it is unusable: it fell off the bus, or MIG splits it."""
     try:
         handle = nvml.nvmlDeviceGetHandleByIndex(index)
         total, free = _memory(nvml, handle)
         name, uuid = nvml.nvmlDeviceGetName(handle), nvml.nvmlDeviceGetUUID(handle)
     except nvml.NVMLError as error:
         return f"GPU {index} cannot be used: {error}"
-    with suppress(nvml.NVMLError):  # most GPUs do not support it
+    with suppress(nvml.NVMLError):  # most GPUs do not support MIG
         if nvml.nvmlDeviceGetMigMode(handle)[0]:
             return split_by_mig(index, name)
     return Accelerator(
@@ -144,9 +145,9 @@ def _describe(nvml: Any, index: int, driver: str, cuda: int) -> Accelerator | st
 
 
 def _memory(nvml: Any, handle: Any) -> tuple[int, int]:
-    """Bytes that CUDA sees of a GPU, in total and free: not what the driver reserves for itself.
+    """Total and free bytes of a GPU for CUDA, without the driver's own reserve.
 
-    Drivers before 510 do not tell the reserve apart.
+    With drivers before 510 the total includes the reserve, because they do not report it.
     """
     try:
         memory = nvml.nvmlDeviceGetMemoryInfo(handle, version=nvml.nvmlMemory_v2)
@@ -157,11 +158,11 @@ def _memory(nvml: Any, handle: Any) -> tuple[int, int]:
 
 
 def ports_in_use(address: str, low: int, high: int) -> set[int]:
-    """Ports with a listener, and those from `low` to `high` that are bound at an address.
+    """Ports with a listener, and ports from `low` to `high` that are bound at an address.
 
-    A server that starts binds its port before it listens. A port with closed connections only is
-    free. Linux keeps these for a minute (TIME_WAIT), and servers can bind the port because they set
-    SO_REUSEADDR.
+    A server that starts binds its port before it listens. A port with only closed connections
+    is free: Linux keeps these connections for a minute (TIME_WAIT), but servers can bind the port
+    because they set SO_REUSEADDR.
     """
     listening, lingering = set[int](), set[int]()
     for port, listens in _connections():
@@ -175,8 +176,8 @@ def ports_in_use(address: str, low: int, high: int) -> set[int]:
 def _connections() -> Iterator[tuple[int, bool]]:
     """The local port of each connection, and whether it is a listener.
 
-    The tables are read here directly. psutil would also read the files of every process to find
-    the owners: with many engines that takes longer than the rest of a survey.
+    This reads the kernel's tables directly. psutil would also read the files of every process to
+    find the owners: with many engines that takes longer than the rest of a survey.
     """
     for table in filter(Path.exists, TABLES):  # not every kernel has IPv6
         for row in table.read_text().splitlines()[1:]:

@@ -1,4 +1,4 @@
-"""What a runtime shows of a workload: its state, and the end of its log."""
+"""A runtime's view of a workload: its state, and the end of its log."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from docker.models.containers import Container
 
 MOST_BYTES = 4 * MIB
-"""More than any engine writes at its start. Of a larger log the end is used."""
+"""Limit of the read part of a log, its end. No engine writes so much at its start."""
 
 MOST_LINE = 8192
-"""Characters of a line. Lines that show a cause have some hundred."""
+"""Limit of the characters of a line. Lines that show a cause have some hundred."""
 
 READ_SECONDS = 15.0
 """Limit for reading a log from a daemon."""
@@ -32,10 +32,10 @@ class Observation(Value):
     """The state of a container or process.
 
     Attributes:
-        exit_code: Exit status once it has ended; None = unknown or still running.
-        out_of_memory: Whether the kernel killed it for memory.
-        restarts: How often it ended and was started again by its runtime.
-        ready: Whether its runtime says that it serves; None = the runtime cannot tell.
+        exit_code: Exit status of the last run; None = unknown or still running.
+        out_of_memory: Whether the kernel killed it because memory ran out.
+        restarts: How often its runtime has restarted it after an exit.
+        ready: Whether its runtime reports that it serves; None = the runtime cannot tell.
         detail: The state in words.
     """
 
@@ -48,7 +48,7 @@ class Observation(Value):
 
     @property
     def with_exit_code(self) -> str:
-        """The state in words, and the exit code where it is known."""
+        """The state in words, and the exit code if it is known."""
         if self.exit_code is None:
             return self.detail
         text = self.detail.replace("has ended", "exited")
@@ -57,7 +57,7 @@ class Observation(Value):
 
 
 def log_of_file(path: Path, tail: int) -> str:
-    """The last lines of a file; empty when there is none."""
+    """The last lines of a file; empty if it is missing or unreadable."""
     try:
         with path.open("rb") as log:
             log.seek(max(0, log.seek(0, os.SEEK_END) - MOST_BYTES))
@@ -67,14 +67,14 @@ def log_of_file(path: Path, tail: int) -> str:
 
 
 def log_of_container(container: Container, tail: int | None = None, **streams: bool) -> str:
-    """The last lines of what a container wrote.
+    """The last lines of a container's output.
 
     Args:
         tail: Number of lines; None = up to `MOST_BYTES`.
         streams: Whether to include `stdout` and `stderr`.
     """
     stream = container.logs(stream=True, follow=False, tail=tail or "all", **streams)
-    # The library removes its time-out from a stream. Closing the stream ends the reading.
+    # The library removes the time-out of a stream, so a timer closes it to stop the reading.
     watchdog = threading.Timer(READ_SECONDS, stream.close)
     watchdog.start()
     try:

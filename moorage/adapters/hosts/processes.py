@@ -32,15 +32,15 @@ if TYPE_CHECKING:
     from moorage.engines.launch import ContainerSpec
 
 MARK = "MOORAGE_WORKLOAD"
-"""Environment variable of every process of a workload: the workload's folder. It identifies the
-processes, also those of a workload of the same name in another home."""
+"""Environment variable of every process of a workload: the workload's folder. It also
+distinguishes workloads of the same name in different homes."""
 
 STATE_FILE = "state.json"
 LABELS_FILE = "labels.json"
 """Files in a workload's folder: the state, written by the supervisor, and the labels."""
 
 INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
-"""Variables of this process that are passed on; no others are."""
+"""The only variables of this process that an engine inherits."""
 
 APPEAR_SECONDS = 10.0
 KILL_SECONDS = 5.0
@@ -53,20 +53,20 @@ class ProcessRuntime:
     """Processes of this machine.
 
     Args:
-        root: Folder that gets one folder a workload: log, state, working directory.
+        root: Folder with a folder for each workload: log, state, working directory.
     """
 
     def __init__(self, root: Path) -> None:
         self._root = root.absolute()
 
     def start(self, spec: ContainerSpec, secrets: Mapping[str, str]) -> Workload:
-        """Start a process, or return the one that already runs.
+        """Start a process, or return the running one.
 
         Raises:
-            Failure: `PROGRAM_MISSING`, or `LAUNCH_REFUSED` when it does not come up at all.
+            Failure: `PROGRAM_MISSING`, or `LAUNCH_REFUSED` when the process does not start.
         """
         if not _lives(state := self._state(spec.name)):
-            # A process of this name without a state file must not run twice.
+            # Processes of this name without a state file may still run: end them first.
             _end(self._processes(spec.name), 0)
             with disk_failures(self._root):
                 state = self._spawn(spec, secrets)
@@ -82,7 +82,7 @@ class ProcessRuntime:
             return Observation(running=False, detail="the process is gone")
         if _lives(state):
             return Observation(running=True, detail=f"process {state['pid']} runs")
-        # The supervisor may need a moment to record it.
+        # The supervisor may need a moment to record the exit code.
         code = _poll(lambda: self._state(workload.name).get("exit_code"), EXIT_SECONDS)
         return Observation(
             running=False,
@@ -94,14 +94,14 @@ class ProcessRuntime:
         )
 
     def logs(self, workload: Workload, tail: int) -> str:
-        """The last lines of its log, redacted."""
+        """The last lines of a workload's log, redacted."""
         return redact(log_of_file(self._root / workload.name / "log", tail))
 
     def stop(self, workload: Workload, grace_seconds: float) -> None:
-        """SIGTERM, SIGKILL after the grace period; its folder is removed.
+        """Send SIGTERM, SIGKILL after the grace period; then remove the workload's folder.
 
-        Only the engine gets the first signal, as in a container: vLLM's workers end at once on
-        SIGTERM, and its requests could not finish.
+        Only the engine gets the first signal, as in a container: vLLM's workers would exit at once
+        on SIGTERM, and its requests could not finish.
         """
         give_up = time.monotonic() + grace_seconds
         if grace_seconds and _lives(state := self._state(workload.name)):
@@ -120,7 +120,7 @@ class ProcessRuntime:
             if labels.get(LABEL_LEDGER) != ledger:
                 continue
             pid, alive = state.get("pid", 0), _lives(state)
-            with suppress(OSError):  # it was removed meanwhile
+            with suppress(OSError):  # another process has removed it
                 yield ObservedWorkload(
                     name=folder.name,
                     identity=f"{pid}@{state.get('started_at', 0)}",
@@ -169,7 +169,7 @@ class ProcessRuntime:
         return read_json(str(self._root / name / STATE_FILE))
 
     def _processes(self, name: str) -> list[psutil.Process]:
-        """All processes of a workload by their mark, including those of a killed flow."""
+        """All processes of a workload, found by `MARK`, including those of a killed flow."""
         found = []
         for pid in processes_with_variable(MARK, str(self._root / name)):
             with suppress(psutil.Error):
@@ -178,7 +178,7 @@ class ProcessRuntime:
 
 
 def _poll(read: Callable[[], T | None], seconds: float) -> T | None:
-    """What `read` returns as soon as that is not None; None when time is up."""
+    """Call `read` until it returns a value; None when the time is up."""
     give_up = time.monotonic() + seconds
     while (found := read()) is None and time.monotonic() <= give_up:
         time.sleep(POLL_SECONDS)
@@ -210,11 +210,11 @@ def _end(processes: list[psutil.Process], grace_seconds: float) -> None:
 
 
 def _wait(processes: list[psutil.Process], seconds: float) -> list[psutil.Process]:
-    """Wait for processes to end; returns those that run on. A zombie counts as ended."""
+    """Wait for processes to exit; returns those that still run. A zombie counts as exited."""
     give_up = time.monotonic() + seconds
     while (left := list(filter(_runs, processes))) and time.monotonic() < give_up:
         time.sleep(POLL_SECONDS)
-    psutil.wait_procs(processes, timeout=0)  # reaps those that this process started
+    psutil.wait_procs(processes, timeout=0)  # reaps children of this process
     return left
 
 
@@ -234,13 +234,13 @@ def _signal(processes: list[psutil.Process], number: signal.Signals) -> None:
 def processes_with_variable(name: str, value: str) -> list[int]:
     """Ids of the processes whose environment has a variable with a value.
 
-    The bytes of `environ` are searched directly. That takes a tenth of psutil's time to parse all
-    variables, which with many engines is most of the time of a stop.
+    This searches the bytes of `environ` directly, in a tenth of the time that psutil needs to parse
+    all variables. With many engines that would be most of the time of a stop.
     """
     sought = f"\0{name}={value}\0".encode()
     found = []
     for pid in psutil.pids():
-        with suppress(OSError):  # it has ended, or is another user's
+        with suppress(OSError):  # it has exited, or belongs to another user
             if sought in b"\0" + Path(f"/proc/{pid}/environ").read_bytes():
                 found.append(pid)
     return found

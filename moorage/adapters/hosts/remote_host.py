@@ -49,7 +49,7 @@ def describe(host: Host) -> HostSnapshot:
 
 
 def survey_remote_host(host: Host, fleet: Fleet) -> HostFacts:
-    """Facts about a host from its daemon, which has to answer, and from a probe."""
+    """Facts about a host from its daemon, which has to answer, and from a probe, which may fail."""
     info, image = ask_daemon(host.access), ""
     try:
         image = helper_image_on(host, fleet, info, PULL_SECONDS)
@@ -70,7 +70,7 @@ def survey_remote_host(host: Host, fleet: Fleet) -> HostFacts:
 
 
 def helper_image_on(host: Host, fleet: Fleet, info: dict[str, Any], seconds: float) -> str:
-    """Name of the fleet's helper image on a remote host; raises as `ensure_helper_image`."""
+    """The reference of the fleet's helper image on a host; raises as `ensure_helper_image`."""
     machine = info["Architecture"]
     known = {"registries": fleet.registries, "architecture": ARCHITECTURES.get(machine, machine)}
     there = describe(host).model_copy(update=known)
@@ -78,7 +78,7 @@ def helper_image_on(host: Host, fleet: Fleet, info: dict[str, Any], seconds: flo
 
 
 def ask_daemon(access: Access) -> dict[str, Any]:
-    """A daemon's information about itself and its host; raises `Failure` when it is silent."""
+    """A daemon's information about itself and its host; raises `Failure` if it does not answer."""
     with daemon_failures(access):
         return dict(connect(access, ASK_SECONDS).info())
 
@@ -88,7 +88,7 @@ def run_probe(host: Host, image: str, handed: Handed) -> HostFacts:
 
     Raises:
         Failure: As `run_helper`.
-        ValueError: When its answer cannot be read.
+        ValueError: When the output of the probe cannot be parsed.
     """
     mount = Mount(STORE, host.store, type="bind", read_only=True)
     job = HelperJob(image, ("sh", "-c", SCRIPT), "probe", PROBE_SECONDS, handed, [mount])
@@ -97,18 +97,18 @@ def run_probe(host: Host, image: str, handed: Handed) -> HostFacts:
     except APIError as error:
         if NO_MOUNT not in str(error.explanation):
             raise
-        output = run_helper(host.access, job._replace(mounts=()))  # no model was brought there yet
+        output = run_helper(host.access, job._replace(mounts=()))  # no model is staged there yet
     return read_probe(output)
 
 
 def probe_host(probe: Callable[[Handed], HostFacts], info: dict[str, Any], gpus: bool) -> HostFacts:
     """Facts that probes on a host find.
 
-    Most hosts need one probe; accelerators that need more than `/sys` take another.
+    Most hosts need one probe. Accelerators that need more than `/sys` need a second probe.
 
     Raises:
         Failure: As `run_helper`.
-        ValueError: When a probe's answer cannot be read.
+        ValueError: When the output of a probe cannot be parsed.
     """
     if gpus and NVIDIA.lower() in info.get("Runtimes", {}):
         try:
@@ -120,14 +120,14 @@ def probe_host(probe: Callable[[Handed], HostFacts], info: dict[str, Any], gpus:
     if not gpus:
         return facts.model_copy(update=dict(Found()))
     for vendor in facts.vendors:
-        # A probe with AMD's devices shows more only where the image has AMD's tools.
+        # A probe with AMD's devices finds more only if the image has AMD's tools.
         if vendor in HANDED and (vendor != AMD or AMD_TOOLS & set(facts.tools)):
             facts = _with_vendor(facts, probe, vendor)
     return _with_silent_vendors(facts)
 
 
 def _with_vendor(facts: HostFacts, probe: Callable[[Handed], HostFacts], vendor: str) -> HostFacts:
-    """The facts, completed by a vendor's tool, which shows more than the kernel."""
+    """The facts of a probe with a vendor's tool, which shows more than the kernel."""
     try:
         found = probe(handed_to(vendor, facts.vendors[vendor]))
     except Failure as failure:
@@ -139,7 +139,7 @@ def _with_vendor(facts: HostFacts, probe: Callable[[Handed], HostFacts], vendor:
 
 
 def _with_silent_vendors(facts: HostFacts) -> HostFacts:
-    """Adds a trouble for present accelerators that report nothing."""
+    """Add a trouble for present accelerators that report nothing."""
     silent = silent_vendors(facts.vendors, facts.accelerators)
     if not silent or facts.troubles:
         return facts

@@ -1,7 +1,6 @@
 """Runtimes of hosts: start, observe, read logs, stop, and list the workloads of a ledger.
 
-Each kind is imported when something of it is there: a command that looks at one process needs no
-Docker client.
+Each kind of runtime is imported at its first use: a command for a process needs no Docker client.
 """
 
 from __future__ import annotations
@@ -24,18 +23,18 @@ if TYPE_CHECKING:
     from moorage.engines.launch import ContainerSpec
 
     Runtime = DockerRuntime | ProcessRuntime | RayRuntime
-    """Starts and stops engines on one host or cluster. Every method is idempotent: `start` returns
-    what already runs for the same release, and to `stop` a missing workload is no error."""
+    """Starts and stops engines on one host or cluster. Every method is idempotent: `start` keeps,
+    updates or replaces a workload of the same release, and `stop` accepts a missing workload."""
 
 CONFIG_WAIT_SECONDS = 180.0
-"""How long to wait for another change of a cluster's config. It takes a second or two; the first
-change may wait for Serve itself."""
+"""How long to wait for another change of a cluster's config. A change takes a second or two; the
+first change may wait for the start of Ray Serve."""
 
 REMOVE_SECONDS, STOP_SECONDS = 15, 10.0
 
 
 def runtime_for(one: ContainerSpec | Workload | Place, settings: Settings) -> Runtime:
-    """The runtime that starts, or has started, what is there."""
+    """The runtime of a planned container, a workload, or a place."""
     if one.runtime == RuntimeName.PROCESS:
         return _processes(settings)
     if one.runtime == RuntimeName.RAY:
@@ -69,9 +68,9 @@ def _config_lock(address: str, settings: Settings) -> Iterator[None]:
 def list_workloads(
     place: Place, ledger: str, settings: Settings, known: Sequence[Workload] = ()
 ) -> tuple[ObservedWorkload, ...]:
-    """Everything there that carries the label of a ledger, and all helpers.
+    """All workloads of a place that carry the label of a ledger, and all helpers.
 
-    A Ray cluster has no labels: only the known workloads, which should run there, are queried.
+    A Ray cluster has no labels: only the `known` workloads, which should run there, are queried.
     """
     if place.runtime == RuntimeName.PROCESS:
         return tuple(_processes(settings).workloads(ledger))
@@ -96,7 +95,7 @@ def observe_workloads(workloads: Sequence[Workload], settings: Settings) -> list
 
 
 def remove_workload(place: Place, found: ObservedWorkload, ledger: str, settings: Settings) -> None:
-    """Remove an observed workload, unless another one has its name now."""
+    """Remove an observed workload, unless a foreign workload now has its name."""
     if found.helper:
         return _remove_helper(place, found)
     workload = Workload(

@@ -34,12 +34,12 @@ from moorage.inventory.survey.facts import ARCHITECTURES, Found, HostFacts, inte
 from moorage.spec import RuntimeName
 
 HOST_SECONDS = 20.0
-"""Limit for one host, and so for the whole fleet."""
+"""Limit for the whole fleet, whose hosts are surveyed in parallel."""
 
 RUNNER_PACKAGE = "gpustack_runner"
 
 UNSEEN = fields(HostSnapshot.model_construct(name=""))
-"""What a survey says of a host where it finds nothing, by field."""
+"""The defaults of a host's fields, which a survey leaves if it finds nothing."""
 
 
 def survey_hosts(
@@ -48,8 +48,8 @@ def survey_hosts(
     """The resources of every host and their use.
 
     Args:
-        seconds: A host that does not answer in this time is unreachable. Its requests end by their
-            own time-outs.
+        seconds: A host that does not answer in this time is unreachable. Its requests continue
+            until their own time-outs.
     """
     outcomes = map_parallel(lambda host: survey_host(host, fleet), fleet.hosts, seconds, on_done)
     hosts = []
@@ -63,10 +63,10 @@ def survey_hosts(
 
 
 def _without_avoided(host: HostSnapshot, fleet: Fleet) -> HostSnapshot:
-    """The host without what the fleet avoids there: nothing new is placed on it."""
+    """The host without the accelerators that the fleet avoids, or unreachable if wholly avoided."""
     own = [one for one in fleet.avoid if one.host == host.name]
     if whole := next((one for one in own if not one.accelerators), None):
-        # A host that does not answer says so first: that is what a person has to mend.
+        # If the host does not answer, that reason has precedence: a person has to repair it.
         why = f"avoided: {whole.reason or 'the fleet says so'}"
         return host.model_copy(update={"unreachable": host.unreachable or why})
     avoided = {index for one in own for index in one.accelerators}
@@ -98,14 +98,14 @@ def fleet_snapshot(
         if own := claimed.get(name):
             changes = {**changes, "claims": tuple(own)}
         usable = _without_avoided(host, fleet) if name in avoided else host
-        # Most of a large fleet is as the survey saw it, and need not be copied.
+        # In a large fleet most hosts have no changes, and need not be copied.
         return usable.model_copy(update=changes) if changes else usable
 
     return FleetSnapshot(hosts=tuple(map(completed, hosts)))
 
 
 def survey_host(host: Host, fleet: Fleet | None = None) -> HostSnapshot:
-    """The resources of a host and their use, without claims. A fleet matters to remote hosts."""
+    """The resources of a host and their use, without claims. Only remote hosts need the fleet."""
     remote = host.access.is_remote
     facts = _remote_facts(host, fleet or Fleet()) if remote else _local_facts(host)
     return describe(host).model_copy(update=facts)
@@ -117,7 +117,7 @@ def _local_facts(host: Host) -> dict[str, Any]:
     images = frozenset[str]()
     if "docker" in allowed:
         docker, trouble = docker_version(host.access.url)
-        with suppress(Failure):  # one that does not answer now gets no bonus for images
+        with suppress(Failure):  # without an answer the host gets no bonus for images
             images = DockerImages(host.access.url).names() if docker else images
     processes = "process" in allowed and host.address == "local"
     memory = psutil.virtual_memory()
@@ -144,7 +144,7 @@ def _local_facts(host: Host) -> dict[str, Any]:
 
 
 def docker_version(address: str) -> tuple[str, str]:
-    """The version of the Docker daemon of a host, or why it does not answer."""
+    """The version of a Docker daemon, and the reason if it does not answer; one is empty."""
     try:
         return DockerRuntime(address).version(), ""
     except Failure as failure:
@@ -170,7 +170,7 @@ def _remote_facts(host: Host, fleet: Fleet) -> dict[str, Any]:
 
 
 def _merge(host: Host, facts: HostFacts) -> dict[str, Any]:
-    """Entries of the fleet file take precedence over surveyed facts."""
+    """Fields of a snapshot: entries of the fleet file take precedence over surveyed facts."""
     architecture = ARCHITECTURES.get(facts.machine, facts.machine)
     total = facts.ram_total if host.ram == "auto" else int(host.ram)
     accelerators = facts.accelerators
@@ -198,7 +198,7 @@ def _accelerator(item: StaticAccelerator) -> Accelerator:
 
 
 def runner_images(kinds: Collection[str], architecture: str) -> tuple[CatalogueRow, ...]:
-    """The images for some accelerator types on a CPU architecture; none without the package."""
+    """Catalogue rows for accelerator types on a CPU architecture; none without the package."""
     if not kinds or importlib.util.find_spec(RUNNER_PACKAGE) is None:
         return ()
     return _runner_rows(frozenset(kinds), architecture)
@@ -206,7 +206,7 @@ def runner_images(kinds: Collection[str], architecture: str) -> tuple[CatalogueR
 
 @lru_cache(maxsize=64)
 def _runner_rows(kinds: frozenset[str], architecture: str) -> tuple[CatalogueRow, ...]:
-    """One object for all hosts alike: placement, which takes it by its address, asks once."""
+    """Cached, so that equal hosts share one object: placement recognises it by its `id`."""
     package: Any = importlib.import_module(RUNNER_PACKAGE)
     return tuple(
         row

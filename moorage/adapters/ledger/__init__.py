@@ -1,6 +1,6 @@
 """The ledger in SQLite or PostgreSQL: releases, claims, workloads, gateways, locks and more.
 
-Each part is imported when it is first used: who reads what callers have used needs no releases.
+Each part is imported at its first use: a reader of callers' usage need not import releases.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ PARTS = {
     "api_keys": "gateways:ApiKeys",
     "usage": "gateways:Usages",
 }
-"""Where the class of each part is in this folder."""
+"""Module and class of each part, in this folder."""
 
 
 class Ledger:
@@ -72,7 +72,7 @@ class Ledger:
         self._engine = open_database(url)
 
     def __getattr__(self, name: str) -> LedgerPart:
-        """A part, when it is first used."""
+        """Import and return a part at its first use."""
         if name not in PARTS:
             raise AttributeError(name)
         module, _, kind = PARTS[name].partition(":")

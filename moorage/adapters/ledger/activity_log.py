@@ -1,4 +1,4 @@
-"""What happened to releases, read in the order in which it was written, each part once."""
+"""The activity of releases for metrics: transitions in the order of the log, and outcomes."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -13,16 +13,16 @@ from moorage.operations.metrics.activity import Outcome
 from moorage.releases.states import SERVING, ReleaseState, Transition
 
 AT_ONCE = 500
-"""Rows that are read at once."""
+"""Limit of rows of one query."""
 
 _RECORD = RELEASES.c.record
 
 
 class ActivityLog(LedgerPart):
-    """The transitions of all releases, and those parts of their records that are counted."""
+    """Reads the transitions of all releases, and the parts of records that metrics count."""
 
     def transitions_after(self, last: int) -> list[tuple[int, Transition]]:
-        """The next transitions after one, by their numbers in the log; at most `AT_ONCE`."""
+        """The transitions after number `last` of the log, with their numbers; at most `AT_ONCE`."""
         query = select(TRANSITION_LOG, RELEASES.c.model).join(
             RELEASES, RELEASES.c.id == TRANSITION_LOG.c.release
         )
@@ -32,9 +32,9 @@ class ActivityLog(LedgerPart):
             return [(row.id, transition_of(row, row.model)) for row in rows]
 
     def outcomes(self, releases: Iterable[str]) -> dict[str, Outcome]:
-        """The outcomes of at most `AT_ONCE` releases, of those whose record is written.
+        """The outcomes of those releases that have a record; pass at most `AT_ONCE` ids.
 
-        The database takes these parts out of the records, so that the rest need not be decoded.
+        The database extracts these parts of a record, so the rest need not be decoded.
         """
         query = (
             select(
@@ -66,7 +66,7 @@ class ActivityLog(LedgerPart):
 
 
 def _outcome(row: Row[Any]) -> Outcome:
-    # Another version may have written a record in another shape: then it is not counted.
+    # A record of another version may have another shape. Such a record is not counted.
     with suppress(*UNDECODABLE):
         return Outcome(
             model=row.model,

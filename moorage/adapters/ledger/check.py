@@ -28,10 +28,10 @@ from moorage.adapters.ledger.verdicts import verdicts_of
 from moorage.releases.states import ReleaseState
 
 MOST = 20
-"""Limit of listed problems of one kind."""
+"""Limit of the listed problems of one kind."""
 
 LONGEST = 200
-"""Characters of a reason."""
+"""Limit of the characters of a reason."""
 
 Decode = Callable[[Row[Any]], object]
 
@@ -48,7 +48,7 @@ DECODERS: Mapping[Table, Decode] = {
     tables.RECONCILE_COUNTS: count_of,
     tables.MEASUREMENTS: lambda row: measurement_of(row, key_of(row)),
 }
-"""Decoders of the rows of each table, as commands use them."""
+"""The decoder of each table's rows: the functions that commands use."""
 
 
 def problems_of_file(path: Path) -> tuple[str, ...]:
@@ -71,7 +71,7 @@ def problems_of_file(path: Path) -> tuple[str, ...]:
 
 
 def problems_of_content(url: str) -> tuple[str, ...]:
-    """Contradictions in a ledger that can be read. Its schema is migrated."""
+    """Contradictions and undecodable rows of a readable ledger. Its schema is migrated."""
     engine = open_database(url)
     try:
         with reading(engine) as connection:
@@ -95,7 +95,7 @@ def _unknown_schema(revisions: list[str]) -> list[str]:
 
 
 def _unlogged_states(connection: Connection) -> list[str]:
-    """Releases in another state than the last of their log."""
+    """Releases whose state differs from the last state in their log."""
     release, log = tables.RELEASES.c, tables.TRANSITION_LOG.c
     last = select(log.to_state).where(log.release == release.id).order_by(log.sequence.desc())
     logged = func.coalesce(last.limit(1).scalar_subquery(), ReleaseState.PENDING.value)
@@ -114,7 +114,7 @@ def _ended_with_claims(connection: Connection) -> list[str]:
 
 
 def undecodable(connection: Connection, most: int) -> tuple[str, ...]:
-    """Rows that commands cannot read, with the reason of each; at most so many of each table."""
+    """Rows that commands cannot decode, each with its reason; at most `most` of each table."""
     return tuple(
         reason
         for table, decode in DECODERS.items()

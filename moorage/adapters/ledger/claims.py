@@ -1,8 +1,8 @@
-"""Claims in the ledger, committed through one gate: all of a release, or none.
+"""Claims in the ledger, committed through one gate: all claims of a release, or none.
 
-A claim is kept under the name of its host. So the machine behind each name is recorded while
-something is claimed there: with a second name one machine would be assigned twice, and with one
-name two machines would share their room.
+The ledger keeps a claim under the name of its host. It also records the machine behind each name
+that has claims: a machine with a second name would be assigned twice, and two machines under one
+name would share one capacity.
 """
 
 from collections.abc import Sequence
@@ -22,14 +22,14 @@ from moorage.placement.fit import misfits
 from moorage.releases.states import FINAL, SERVING, ReleaseState
 
 PROVEN = SERVING | {ReleaseState.STOPPING}
-"""States in which a release really uses what it claims."""
+"""States in which a release really uses its claims."""
 
 
 class Claims(LedgerPart):
     """The claims of all releases."""
 
     def all(self) -> tuple[Claim, ...]:
-        """Every claim of every release."""
+        """All claims of all releases."""
         with reading(self._engine) as connection:
             return _read_claims(connection)
 
@@ -45,38 +45,38 @@ class Claims(LedgerPart):
     ) -> None:
         """Reserve all claims of a release and move it to another state, or change nothing.
 
-        The placement's own arithmetic runs again, on fresh rows, inside the transaction.
+        The arithmetic of placement runs again, on fresh rows, inside the transaction.
 
         Args:
-            fleet: The snapshot of the proposal; its claims are replaced by fresh ones.
-            instead_of: Release that will stop for this one, and makes room in the same transaction.
+            fleet: The snapshot of the proposal. Fresh claims replace the claims in it.
+            instead_of: Release that will stop for this one, and gives up its claims now.
             overcommit: Whether accelerators may be claimed beyond their memory.
 
         Raises:
-            Failure: `CLAIM_CONFLICT` when others were faster, `BAD_FLEET` when the fleet has
-                another name for a machine with claims.
+            Failure: `CLAIM_CONFLICT` when other claims took the room first, `BAD_FLEET` when the
+                fleet has another name for a machine with claims.
         """
         with changing(self._engine) as change:
             connection = change.connection
             _require_same_machines(connection, fleet)
             held = _read_claims(connection, CLAIMS.c.release == instead_of)
             free(connection, instead_of)
-            free(connection, release)  # one that wakes has kept its ports
+            free(connection, release)  # a release that wakes has kept its ports
             _require_fit(connection, wanted, fleet, overcommit)
             insert_claims(connection, release, wanted)
             record_machines(connection, fleet, {claim.host for claim in wanted})
-            # The old release keeps the remainder of its claims until it has ended. It still runs,
-            # and it must fit again if this release fails.
+            # The old release keeps the remainder of its claims until it has stopped. It still
+            # runs, and it must fit again if this release fails.
             insert_claims(connection, instead_of, remainder(held, wanted))
             change.move(release, to)
 
     def keep_ports(self, release: str) -> None:
-        """Free all that a release claims but its ports."""
+        """Free all claims of a release except its ports."""
         with gate(self._engine) as connection:
             free(connection, release, but_ports=True)
 
     def hand_back(self, release: str, to: str, claims: Sequence[Claim]) -> None:
-        """Undo of `commit(instead_of=...)`: free a release and give the old one its claims."""
+        """Undo `commit(instead_of=...)`: free a release and give the old one its claims back."""
         with gate(self._engine) as connection:
             hand_back(connection, release, to, claims)
 
@@ -90,7 +90,7 @@ def free(connection: Connection, release: str, *, but_ports: bool = False) -> No
 
 
 def hand_back(connection: Connection, release: str, to: str, claims: Sequence[Claim]) -> None:
-    """Free a release, and give another exactly these claims, inside a transaction.
+    """Free a release, and give the release `to` exactly these claims, inside a transaction.
 
     A release that has ended gets none, because they would never be freed.
     """
@@ -104,7 +104,7 @@ def hand_back(connection: Connection, release: str, to: str, claims: Sequence[Cl
 def _require_fit(
     connection: Connection, wanted: Sequence[Claim], fleet: FleetSnapshot, overcommit: bool
 ) -> None:
-    """Only the hosts of the claims are read, so that a large fleet does not delay others."""
+    """Check claims against fresh rows of their own hosts only: others wait for the gate."""
     needs = by_host(wanted)
     fresh = by_host(_read_claims(connection, CLAIMS.c.host.in_(needs)))
     for name, own in needs.items():
@@ -114,7 +114,7 @@ def _require_fit(
 
 
 def _read_claims(connection: Connection, *where: ColumnElement[bool]) -> tuple[Claim, ...]:
-    """Releases are many times fewer than claims, so a claim's state is not looked up by a join."""
+    """Claims in order. A separate query of releases replaces a join: claims are far more."""
     proven = select(RELEASES.c.id).where(RELEASES.c.state.in_(PROVEN))
     if where:
         proven = proven.where(RELEASES.c.id.in_(select(CLAIMS.c.release).where(*where)))
@@ -129,14 +129,14 @@ _RESOURCES = {str(one): one for one in Resource}
 
 
 def claim_of(row: Sequence[Any], *, pending: bool) -> Claim:
-    """A claim from its row, without the key; made for ten thousands of rows."""
+    """A claim from its row without the key. It must be fast, for tens of thousands of rows."""
     release, host, resource, index, amount = row
-    # What SQLite kept as a text is no number.
+    # The sums raise `TypeError` where SQLite stored a text instead of a number.
     return Claim(host, _RESOURCES[resource], amount + 0, index + 0, release, pending)
 
 
 def insert_claims(connection: Connection, release: str, claims: Sequence[Claim]) -> None:
-    """Write claims of a release, inside a transaction that knows that there is room for them."""
+    """Write claims of a release, inside a transaction that has checked that they fit."""
     if claims:
         rows = [
             {
@@ -152,7 +152,7 @@ def insert_claims(connection: Connection, release: str, claims: Sequence[Claim])
 
 
 def _require_same_machines(connection: Connection, fleet: FleetSnapshot) -> None:
-    """Compare the names of a fleet with the names of hosts that have claims."""
+    """Refuse a fleet that names machines with claims otherwise than the ledger does."""
     if connection.scalar(select(CLAIMS.c.id).limit(1)) is None:
         return
     known = dict(connection.execute(select(HOSTS.c.name, HOSTS.c.machine)).tuples().all())
@@ -161,7 +161,7 @@ def _require_same_machines(connection: Connection, fleet: FleetSnapshot) -> None
     facts = list(map(fields, fleet.hosts))
     now = {host["name"]: machine_of(host["address"]) for host in facts}
     machines = set(now.values())
-    # Nearly all hosts of a large fleet are where they were, and are not looked at one by one.
+    # Nearly all hosts of a large fleet have not moved, so only the differences are compared.
     for name, before in sorted(known.items() - now.items()):
         if name in now:
             found = f" at {before}; this fleet has it at {now[name]}"
@@ -181,7 +181,7 @@ def _require_same_machines(connection: Connection, fleet: FleetSnapshot) -> None
 
 
 def record_machines(connection: Connection, fleet: FleetSnapshot, names: set[str]) -> None:
-    """Write which machines some hosts of a fleet are, and how much of them can be claimed."""
+    """Write the machine, the address and the capacities of some hosts of a fleet."""
     rows = [_machine(host) for host in fleet.hosts if host.name in names]
     replace_rows(connection, HOSTS, HOSTS.c.name.in_(names), rows)
 

@@ -24,16 +24,16 @@ from moorage.common.failures import Cause, Failure
 
 NO_BACKUP = "The ledger was not changed. Name a file that `moorage ledger backup` has written."
 STEP_PAGES = 2048
-"""Pages that are copied in one step. A copy can be interrupted between steps."""
+"""Pages of one step of a copy. A signal can interrupt it between steps."""
 
 SIDE_FILES = ("-wal", "-shm", "-journal")
-"""Suffixes of the files of an SQLite database."""
+"""Suffixes of the side files of an SQLite database."""
 
 NAME = re.compile(r"\.part-([0-9a-f]{8})-(\d+)-(\d+)(-wal|-shm|-journal)?$")
-"""Suffix of an unfinished copy: machine, number and start of its process."""
+"""Suffix of an unfinished copy: machine, pid and start time of its process."""
 
 ABANDONED_SECONDS = 3600
-"""A copy of another machine is abandoned after this time without a write."""
+"""A copy by another machine counts as abandoned after this time without a write."""
 
 
 def back_up(url: str, target: Path) -> None:
@@ -58,7 +58,7 @@ def back_up(url: str, target: Path) -> None:
 
 
 def restore(url: str, source: Path, now: datetime) -> Path | None:
-    """Replace a ledger by a backup. The former file is kept in the same folder, with a time.
+    """Replace a ledger by a backup. The former file stays in the folder, with the time in its name.
 
     Returns:
         The former file; None when there was none.
@@ -82,7 +82,7 @@ def restore(url: str, source: Path, now: datetime) -> Path | None:
 
 
 def file_of(url: str, instead: str) -> Path:
-    """The file of a ledger; without one a failure names the command of PostgreSQL `instead`."""
+    """The file of a ledger. A ledger without a file fails and suggests the command `instead`."""
     try:
         parsed = make_url(url)
     except ArgumentError as error:
@@ -98,7 +98,7 @@ def file_of(url: str, instead: str) -> Path:
 
 @contextmanager
 def _checked_copy(source: Path, target: Path) -> Iterator[Path]:
-    """A checked copy in the folder of its target; removed at the end of the block."""
+    """A checked copy next to its target; removed at the end of the block."""
     copy = part_for(target)
     remove_leftovers(target.parent)
     try:
@@ -119,19 +119,19 @@ def _copy(source: Path, target: Path) -> None:
             closing(sqlite3.connect(readable, uri=True)) as original,
             closing(sqlite3.connect(target)) as copy,
         ):
-            # Without a reader's transaction, concurrent writes would restart the copy.
+            # Without a read transaction, concurrent writes would restart the copy.
             original.execute("BEGIN")
             original.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            # Python handles signals between two steps only.
+            # With steps and a callback, Python can handle signals between steps.
             original.backup(copy, pages=STEP_PAGES, progress=lambda *_: None)
-            # One file, so that it can be moved without side files.
+            # This mode needs no side files, so the one file can be moved.
             copy.execute("PRAGMA journal_mode=DELETE")
     except sqlite3.Error as error:
         raise trouble(error, str(source)) from error
 
 
 def _put_aside(path: Path, kept: Path) -> Path | None:
-    """Link a ledger under another name. It also stays in its place until it is replaced."""
+    """Link a ledger under another name. The file also keeps its own name until it is replaced."""
     if not path.exists():
         return None
     os.link(path, kept)
@@ -156,10 +156,10 @@ def _must_be_sound(path: Path, advice: str | None = None) -> None:
 
 
 def _must_not_be_in_use(path: Path) -> None:
-    """Processes that have the file open would continue with the former one."""
+    """Refuse a file that processes have open: they would continue with the former file."""
     users = []
     for process in psutil.process_iter(["name"]):
-        with suppress(psutil.Error):  # it has ended, or belongs to another user
+        with suppress(psutil.Error):  # the process has exited, or belongs to another user
             if any(Path(file.path) == path.absolute() for file in process.open_files()):
                 users.append(f"process {process.pid} ({process.info['name']})")
     if users:
@@ -191,10 +191,10 @@ def remove_part(part: Path) -> None:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove unfinished copies of processes that have ended.
+    """Remove unfinished copies whose processes have exited.
 
     The processes of another machine are not visible here, so its copies are removed after an hour
-    without a write. After a reboot a machine counts as another one.
+    without a write. After a reboot a machine counts as another machine.
     """
     machine = _machine(this_process())
     with suppress(OSError):

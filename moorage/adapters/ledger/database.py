@@ -19,13 +19,13 @@ from moorage.adapters.ledger.traces import database_file, mark, must_be_there
 from moorage.common.failures import Cause, Failure
 
 BUSY_SECONDS = 30
-"""How long a writer waits for others."""
+"""How long a writer waits for other writers."""
 
 POLL_SECONDS = (0.001, 0.01)
-"""Minimum and maximum between two attempts of a writer."""
+"""Minimum and maximum pause between two attempts of a writer."""
 
 MOST_ROWS = 3
-"""How many rows of a table that cannot be decoded are named."""
+"""How many undecodable rows of a table a failure names."""
 
 NEWER = (
     "Use the newer moorage that has opened this ledger, or restore a backup from before with"
@@ -39,18 +39,18 @@ SILENT = {
     "keepalives_interval": 5,
     "keepalives_count": 4,
 }
-"""Limits for a silent PostgreSQL server, half a minute in all. They are in seconds, but
-`tcp_user_timeout` in ms. By default Linux waits for at least a quarter of an hour, and the leases
-of locks run out meanwhile. https://www.postgresql.org/docs/current/libpq-connect.html"""
+"""Limits for a silent PostgreSQL server, half a minute in all, in seconds (`tcp_user_timeout` in
+ms). By default Linux waits for at least a quarter of an hour; meanwhile the leases of locks would
+run out. https://www.postgresql.org/docs/current/libpq-connect.html"""
 
 IN_USE = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_PROTOCOL}
-"""SQLite's codes for a transaction that other processes keep from beginning. `PROTOCOL` means that
-too many of them began one at the same moment. `LOCKED` is a conflict of a connection with itself,
-so waiting does not help. https://www.sqlite.org/rescode.html"""
+"""SQLite's codes for a transaction that cannot begin because of other processes. `PROTOCOL`: too
+many processes began a transaction at the same moment. `LOCKED` is not among them: it is a conflict
+of a connection with itself, so waiting does not help. https://www.sqlite.org/rescode.html"""
 
 DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 NO_ROOM_PERHAPS = {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN}
-"""SQLite's codes that may mean that its journal files have no room."""
+"""SQLite's codes that may mean that the disk has no space for its journal files."""
 
 STATES = {
     # https://www.postgresql.org/docs/current/errcodes-appendix.html
@@ -61,16 +61,16 @@ STATES = {
 """PostgreSQL's own codes: disk full, data corrupted, index corrupted."""
 
 UNDECODABLE = (ValueError, TypeError, AttributeError, LookupError, RecursionError)
-"""Raised by decoding a row that moorage has not written."""
+"""Errors of decoding a row that moorage has not written."""
 
 MALFORMED = "malformed JSON"
-"""SQLite's message where a query takes a part out of a text that is no JSON."""
+"""SQLite's message when a query extracts a part of a text that is not JSON."""
 
 ROOM = 256 * 1024
 """Bytes that the journal files of SQLite need before anything is written."""
 
 PRIVATE = 0o600
-"""Rights of the file of a ledger: records hold the ends of engines' logs."""
+"""Mode of a ledger's file: its records contain the last lines of engines' logs."""
 
 MAKE_ROOM = "Free some space on the disk of the ledger; nothing was written in part."
 
@@ -79,7 +79,7 @@ def open_database(url: str) -> Engine:
     """Connect, and migrate the schema. Several processes may do so at the same time.
 
     Args:
-        url: SQLAlchemy URL; the folder of an SQLite file is made.
+        url: SQLAlchemy URL. The folder of an SQLite file is created.
 
     Raises:
         Failure: `LEDGER_UNAVAILABLE`, `LEDGER_DAMAGED` or `DISK_FULL` with the reason, without the
@@ -100,7 +100,7 @@ def open_database(url: str) -> Engine:
     except ImportError as error:
         advice = "Install the driver, for PostgreSQL: pip install 'moorage[postgres]'."
         raise Failure(Cause.LEDGER_UNAVAILABLE, f"{shown}: {error}", suggestion=advice) from error
-    except UnicodeDecodeError as error:  # SQLite's message about a damaged file
+    except UnicodeDecodeError as error:  # from SQLite's message about a damaged file
         raise unreadable(error, shown) from error
     except (SQLAlchemyError, sqlite3.Error, OSError) as error:
         raise trouble(error, shown) from error
@@ -108,7 +108,7 @@ def open_database(url: str) -> Engine:
 
 
 def _is_newest(engine: Engine) -> bool:
-    """Whether the schema is the newest. Alembic would import for 0.15 s to tell that."""
+    """Whether the schema is the newest. The import of Alembic for this would take 0.15 s."""
     with engine.connect().execution_options(writes=False) as connection:
         try:
             found = connection.scalar(text("SELECT version_num FROM alembic_version"))
@@ -128,7 +128,7 @@ def _migrate(engine: Engine, shown: str) -> None:
 
 
 class LedgerPart:
-    """What one part of the ledger has in common with the others: the database."""
+    """Base of the parts of the ledger: they share one database."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -136,7 +136,7 @@ class LedgerPart:
 
 @contextmanager
 def gate(engine: Engine) -> Iterator[Connection]:
-    """An exclusive transaction: others that use the gate wait for its end."""
+    """An exclusive transaction: other users of the gate wait for its end."""
     with _failures(engine, only_reads=False), engine.begin() as connection:
         connection.execute(update(GATE).values(epoch=GATE.c.epoch + 1))
         yield connection
@@ -144,7 +144,7 @@ def gate(engine: Engine) -> Iterator[Connection]:
 
 @contextmanager
 def ungated(engine: Engine) -> Iterator[Connection]:
-    """A transaction for what no decision depends on: the epoch stays."""
+    """A transaction for data that no decision depends on: the epoch stays."""
     with _failures(engine, only_reads=False), engine.begin() as connection:
         yield connection
 
@@ -164,7 +164,7 @@ def _failures(engine: Engine, *, only_reads: bool) -> Iterator[None]:
     try:
         yield
     except SQLAlchemyError as error:
-        if MALFORMED in str(getattr(error, "orig", "")):  # not in what was to be written
+        if MALFORMED in str(getattr(error, "orig", "")):  # in a stored row, not in a new one
             raise unreadable(error, shown_url(engine.url), _undecodable(engine)) from error
         raise trouble(error, shown_url(engine.url)) from error
     except UNDECODABLE as error:
@@ -175,7 +175,7 @@ def _failures(engine: Engine, *, only_reads: bool) -> Iterator[None]:
 
 
 def _undecodable(engine: Engine) -> tuple[str, ...]:
-    # That module imports this one.
+    # `check` imports this module.
     from moorage.adapters.ledger.check import undecodable  # noqa: PLC0415
 
     try:
@@ -204,10 +204,10 @@ def _connect(url: str) -> Engine:
 
 
 def _make_private(path: Path) -> None:
-    """Make the file of a new ledger for this user alone; SQLite's side files follow it.
+    """Create the file of a new ledger for this user alone; SQLite's side files get the same mode.
 
-    It is never opened here: closing it would drop the locks that SQLite holds in this process. If
-    it cannot be made, SQLite says why.
+    The file is never opened here: closing it would drop the locks that SQLite holds in this
+    process. If it cannot be created, SQLite gives the reason afterwards.
     """
     with suppress(OSError):
         os.mknod(path, PRIVATE)
@@ -215,9 +215,9 @@ def _make_private(path: Path) -> None:
 
 def _prepare_sqlite(connection: Any, _record: object) -> None:
     # The driver would begin its own transactions as readers. Two readers that both become writers
-    # cannot wait for each other.
+    # would wait for each other, so SQLite refuses one of them.
     connection.isolation_level = None
-    # SQLite does not wait for other processes in this one statement.
+    # This is the only statement in which SQLite does not wait for other processes.
     _when_free()(connection.execute, "PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA foreign_keys=ON")
 
@@ -226,8 +226,8 @@ def _begin_sqlite(connection: Connection) -> None:
     if not connection.get_execution_options().get("writes", True):
         connection.exec_driver_sql("BEGIN")
         return
-    # SQLite's own wait polls less and less often, so the writer that has waited longest is served
-    # last: of eight writers one waited 2 s, and 0.3 s when all poll at the same rate.
+    # SQLite's own wait polls less and less often, so the writer that has waited longest gets its
+    # turn last. Of eight writers one waited 2 s; with equal rates of polling, 0.3 s.
     connection.exec_driver_sql("PRAGMA busy_timeout=0")
     try:
         _when_free()(connection.exec_driver_sql, "BEGIN IMMEDIATE")
@@ -236,7 +236,7 @@ def _begin_sqlite(connection: Connection) -> None:
 
 
 def _when_free() -> Retrying:
-    """Repeats a statement while other processes use the file."""
+    """Retries a statement while other processes use the file."""
     return Retrying(
         retry=retry_if_exception(_is_busy),
         wait=wait_random(*POLL_SECONDS),
@@ -259,7 +259,7 @@ def trouble(error: Exception, where: str) -> Failure:
 
 
 def unreadable(error: Exception, where: str, rows: Sequence[str] = ()) -> Failure:
-    """The failure for an error while rows were decoded; `rows` are those that were found."""
+    """The failure for an error of decoding; `rows` are the undecodable rows that were found."""
     reason = " ".join(str(error).split())[:300]
     found = "; ".join(rows) or f"a row cannot be read: {reason}"
     return Failure(Cause.LEDGER_DAMAGED, f"{where}: {found}")

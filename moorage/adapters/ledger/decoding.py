@@ -1,4 +1,4 @@
-"""Rows of releases and workloads decoded. What a record consists of is imported with a record."""
+"""Decodes rows of releases and workloads. The types of a record are imported for a record only."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from moorage.releases.release import Release
 
 MOST_PARAMETERS = 10_000
-"""Of one query; SQLite takes 32,766."""
+"""Limit of one query; SQLite accepts 32,766."""
 
 NOT_UNDONE = and_(
     RELEASES.c.state == ReleaseState.ERROR,
@@ -37,7 +37,7 @@ def workloads_of(
 ) -> defaultdict[str, list[Workload]]:
     """The workloads of releases, by release.
 
-    Those that serve come first, and are stopped first: the others support them.
+    Workloads that serve come first and are stopped first: the others support them.
     """
     found = defaultdict[str, list[Workload]](list)
     for start in range(0, len(releases), MOST_PARAMETERS):
@@ -50,7 +50,7 @@ def workloads_of(
 
 
 def release_of(row: Row[Any], workloads: Iterable[Workload], written: Any) -> ReleaseRow:
-    """A release from its row, with its workloads, and its record as it was written."""
+    """A release from its row, its workloads, and the JSON of its record."""
     record = None if written is None else _record(written)
     found = row._mapping
     columns = {name: found[name] for name in _COLUMNS}
@@ -63,12 +63,12 @@ def release_of(row: Row[Any], workloads: Iterable[Workload], written: Any) -> Re
 
 
 def _record(written: Any) -> Release | None:
-    """A record; None where another version has written it in another shape.
+    """A record from its JSON; None where another version has written it in another shape.
 
-    That is no failure, because releases must stay manageable after an upgrade.
+    Another shape is not a failure, because releases must stay manageable after an upgrade.
 
     Raises:
-        TypeError: It is no mapping: no version has written it.
+        TypeError: It is not a mapping, so no version has written it.
     """
     if not isinstance(written, dict):
         raise TypeError(f"its record is a {type(written).__name__}, no mapping")
@@ -80,7 +80,7 @@ def _record(written: Any) -> Release | None:
 
 
 def workload_of(release: str, written: dict[str, Any]) -> Workload:
-    """A workload of a release from its JSON. Unknown fields are left out."""
+    """A workload of a release from its JSON, without unknown fields."""
     known = Workload.model_fields.keys()
     return Workload.model_validate(
         {"release": release} | {name: value for name, value in written.items() if name in known}

@@ -1,4 +1,4 @@
-"""Gateways in the ledger, the API keys of callers, and what these have used."""
+"""Gateways in the ledger, the API keys of callers, and the usage of callers."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -23,13 +23,13 @@ class Gateways(LedgerPart):
             replace_rows(connection, GATEWAYS, GATEWAYS.c.name == gateway.name, [row])
 
     def change(self, name: str, options: GatewayOptions) -> None:
-        """Give a gateway other options; its problem may be over then."""
+        """Give a gateway other options, and clear its problem, which they may solve."""
         with gate(self._engine) as connection:
             own = update(GATEWAYS).where(GATEWAYS.c.name == name)
             connection.execute(own.values(options=options.model_dump(mode="json"), problem=""))
 
     def drop(self, name: str) -> None:
-        """Delete a gateway, if it is there."""
+        """Delete a gateway, if it exists."""
         with gate(self._engine) as connection:
             connection.execute(delete(GATEWAYS).where(GATEWAYS.c.name == name))
 
@@ -40,36 +40,36 @@ class Gateways(LedgerPart):
             return tuple(Gateway.model_validate(dict(row)) for row in rows)
 
     def get(self, name: str) -> Gateway | None:
-        """A gateway; None = there is none of that name."""
+        """The gateway of a name; None = it does not exist."""
         return next((one for one in self.all() if one.name == name), None)
 
     def epoch(self) -> int:
-        """The ledger's epoch: it grows with every change."""
+        """The ledger's epoch: it grows with every transaction of the gate."""
         with reading(self._engine) as connection:
             return int(connection.scalar(select(GATE.c.epoch)) or 0)
 
     def draining(self, release: str) -> int:
-        """Requests that all gateways have in flight on a release that gets no new ones."""
+        """The requests in flight, over all gateways, on a release that gets no new requests."""
         return sum(one.draining.get(release, 0) for one in self.all())
 
     def report(self, name: str, epoch: int, draining: Mapping[str, int], problem: str) -> None:
-        """Write how far a gateway follows. The epoch stays, for this changes no route."""
+        """Write the report of a gateway. The ledger's epoch stays, because no route changes."""
         with ungated(self._engine) as connection:
             values = {"epoch": epoch, "draining": dict(draining), "problem": problem}
             connection.execute(update(GATEWAYS).where(GATEWAYS.c.name == name).values(**values))
 
     def report_use(self, name: str, used: Mapping[str, datetime]) -> None:
-        """Write when releases were asked last. The epoch stays."""
+        """Write when each release got its last request. The epoch stays."""
         with ungated(self._engine) as connection:
             values = {"used": {release: at.isoformat() for release, at in used.items()}}
             connection.execute(update(GATEWAYS).where(GATEWAYS.c.name == name).values(**values))
 
 
 class Usages(LedgerPart):
-    """What callers have used, by model and day."""
+    """The usage of callers, by model and day."""
 
     def add(self, gateway: str, used: Iterable[Usage], counted: LogPosition) -> None:
-        """Add what a gateway has counted, and how far, in one transaction: nothing counts twice."""
+        """Add a gateway's counts and its log position in one transaction: nothing counts twice."""
         with ungated(self._engine) as connection:
             for one in used:
                 same = [USAGE.c[name] == getattr(one, name) for name in ("caller", "model", "day")]
@@ -80,7 +80,7 @@ class Usages(LedgerPart):
             connection.execute(own.values(counted=counted.model_dump()))
 
     def since(self, day: str) -> tuple[Usage, ...]:
-        """What was used from a day on, newest day first, by model and caller."""
+        """The usage since a day, newest day first, by model and caller."""
         order = (USAGE.c.day.desc(), USAGE.c.model, USAGE.c.caller)
         with reading(self._engine) as connection:
             rows = connection.execute(select(USAGE).where(USAGE.c.day >= day).order_by(*order))
@@ -91,10 +91,10 @@ _NUMBERS = ("requests", "failed", "prompt_tokens", "completion_tokens")
 
 
 class ApiKeys(LedgerPart):
-    """The keys of callers, by their digests."""
+    """The keys of callers, kept as digests."""
 
     def add(self, key: ApiKey) -> None:
-        """Add a key; raises `BAD_SETTING` when there is one of that name."""
+        """Add a key; raises `BAD_SETTING` when a key of that name exists."""
         row = {**key.model_dump(mode="json"), "created_at": key.created_at, "expires": key.expires}
         with gate(self._engine) as connection:
             named = select(API_KEYS.c.name).where(API_KEYS.c.name == key.name)
@@ -104,7 +104,7 @@ class ApiKeys(LedgerPart):
             connection.execute(insert(API_KEYS).values(**row))
 
     def revoke(self, name: str) -> bool:
-        """Delete a key; whether there was one."""
+        """Delete a key; returns whether it existed."""
         with gate(self._engine) as connection:
             return connection.execute(delete(API_KEYS).where(API_KEYS.c.name == name)).rowcount > 0
 

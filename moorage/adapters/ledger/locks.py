@@ -1,8 +1,8 @@
 """Locks of model names and accelerators, for one flow at a time.
 
-The holder of a lock renews its lease. Others take the lock over once the lease has run out, or at
-once if the holder was a process of this machine and has ended. Prefect's concurrency limits do not
-serve: a killed holder keeps its slot, for ever if the server restarts.
+The holder of a lock renews its lease. Others take the lock over when the lease has run out, or at
+once if the holder was a process of this machine and has exited. Prefect's concurrency limits are
+unsuitable: a killed holder keeps its slot, and keeps it forever if the server restarts.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ POLL_SECONDS = 0.2
 
 
 class Owner(Value):
-    """A process, distinct from any later one with the same number.
+    """A process, distinct from any later process with the same pid.
 
     Attributes:
-        machine: Boot of the machine and namespace of process numbers; empty = unknown.
+        machine: Boot id of the machine and namespace of pids; empty = unknown.
         started_at: Start of the process in clock ticks since the boot. Unlike a time of day it
             stays the same when the clock is set.
-        note: What it is, for people.
+        note: Description of the process, for people.
     """
 
     machine: str
@@ -50,17 +50,17 @@ class Owner(Value):
 
     @property
     def is_here(self) -> bool:
-        """Whether it is, or was, a process of this machine. Nothing is known of the others."""
+        """Whether it is, or was, a process of this machine. Others are unknown."""
         return bool(self.machine) and self.machine == _machine()
 
     @property
     def is_running(self) -> bool:
-        """Whether it surely runs; False when this machine cannot know."""
+        """Whether it certainly runs; False when this machine cannot know."""
         return self.is_here and is_alive(self.pid, self.started_at)
 
     @property
     def has_ended(self) -> bool:
-        """Whether it has surely ended; False when this machine cannot know."""
+        """Whether it has certainly exited; False when this machine cannot know."""
         return self.is_here and not is_alive(self.pid, self.started_at)
 
 
@@ -107,11 +107,11 @@ class Locks:
 
         Args:
             wait_seconds: How long to wait for another holder.
-            note: Shown to those who wait, such as the flow run.
+            note: Shown to processes that wait for the lock, such as the name of the flow run.
             on_wait: Called with a description of the holder, again for each new holder.
 
         Raises:
-            LockHeld: When the other holder keeps it for longer.
+            LockHeld: When another holder keeps the lock for longer.
         """
         token = uuid.uuid4().hex
         owner = this_process(note)
@@ -128,13 +128,13 @@ class Locks:
             yield
 
     def take(self, name: str, token: str, owner: Owner) -> Owner | None:
-        """Take a lock if it is free; else its holder."""
+        """Take a lock if it is free; else return its holder."""
         return self.take_all([name], token, owner).get(name)
 
     def take_all(
         self, names: Sequence[str], token: str, owner: Owner, lease_seconds: float = LEASE_SECONDS
     ) -> dict[str, Owner]:
-        """Take several locks in one step, or none and return who holds those that are not free."""
+        """Take all of these locks in one step; else take none and return the holders by lock."""
         with gate(self._engine) as connection:
             if held := self._owners(connection, LOCKS.c.name.in_(names), LOCKS.c.token != token):
                 return held
@@ -150,7 +150,7 @@ class Locks:
 
     @contextmanager
     def renewal(self, token: str, lease_seconds: float = LEASE_SECONDS) -> Iterator[None]:
-        """Renew the leases of a token in the background, and drop its locks at the end."""
+        """Renew the leases of a token in the background, and free its locks at the end."""
         ended = threading.Event()
         parameters = (token, lease_seconds, ended)
         renewer = threading.Thread(target=self._renew, args=parameters, daemon=True)
@@ -160,18 +160,18 @@ class Locks:
         finally:
             ended.set()
             renewer.join()
-            # The work under the lock is done, even if the ledger does not answer now. The lease
-            # runs out by itself.
+            # The work under the lock is done. If the ledger does not answer now, the lease runs
+            # out by itself.
             with suppress(Failure):
                 self.drop(token)
 
     def holders(self, names: Sequence[str]) -> dict[str, Owner]:
-        """The holder of each lock that is not free."""
+        """The holder of each of these locks that is held."""
         with reading(self._engine) as connection:
             return self._owners(connection, LOCKS.c.name.in_(names))
 
     def is_held(self, name: str) -> bool:
-        """Whether a lock is not free."""
+        """Whether a lock is held."""
         return name in self.holders([name])
 
     def drop(self, token: str) -> None:
@@ -188,7 +188,7 @@ class Locks:
 
     def _renew(self, token: str, lease_seconds: float, ended: threading.Event) -> None:
         while not ended.wait(RENEW_SECONDS):
-            # If the ledger does not answer, the next renewal still comes before the lease ends.
+            # If the ledger does not answer, the next renewal still comes before the lease runs out.
             with suppress(Failure), gate(self._engine) as connection:
                 later = {"expires_at": self._clock() + lease_seconds}
                 connection.execute(update(LOCKS).where(LOCKS.c.token == token).values(later))

@@ -1,4 +1,4 @@
-"""What flows observe: the memory of starts, repairs of releases, hosts that do not answer."""
+"""Observations of flows: measured memory, repairs of releases, hosts that do not answer."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -28,13 +28,13 @@ class Measurements(LedgerPart):
     """The measurements of all releases."""
 
     def record(self, release: str, measurements: Sequence[Measurement]) -> None:
-        """Write the measurements of a release; they replace its earlier ones."""
+        """Write the measurements of a release; they replace its earlier measurements."""
         with gate(self._engine) as connection:
             own = MEASUREMENTS.c.release == release
             replace_rows(connection, MEASUREMENTS, own, [_values(one) for one in measurements])
 
     def latest(self, key: CalibrationKey) -> Measurement | None:
-        """The newest release with these settings; of its workloads the most."""
+        """The measurement of the newest release with these settings: the most of its workloads."""
         same = [MEASUREMENTS.c[name] == value for name, value in key.model_dump().items()]
         query = select(MEASUREMENTS).where(*same).order_by(MEASUREMENTS.c.id.desc())
         with reading(self._engine) as connection:
@@ -47,7 +47,7 @@ class Measurements(LedgerPart):
         return found[-1].model_copy(update={"measured": measured})
 
     def of(self, architecture: str) -> tuple[Measurement, ...]:
-        """Measurements of an architecture: the newest of each settings, newest first."""
+        """Measurements of an architecture: the newest for each key, newest first."""
         query = select(MEASUREMENTS).where(MEASUREMENTS.c.architecture == architecture)
         with reading(self._engine) as connection:
             rows = connection.execute(query.order_by(MEASUREMENTS.c.id.desc())).all()
@@ -66,7 +66,7 @@ def _values(one: Measurement) -> dict[str, Any]:
 
 
 def measurement_of(row: Row[Any], key: CalibrationKey) -> Measurement:
-    """The measurement of a workload with some settings, from its row."""
+    """The measurement of a workload with the settings `key`, from its row."""
     known = Measured.model_fields.keys()
     facts = {name: value for name, value in row.measured.items() if name in known}
     return Measurement(
@@ -80,28 +80,28 @@ def measurement_of(row: Row[Any], key: CalibrationKey) -> Measurement:
 
 
 class Repairs(LedgerPart):
-    """Records of the reconcile flow: one for each release that was ever repaired or probed."""
+    """Records of the reconcile flow, one for each release that it repaired or probed."""
 
     def all(self) -> tuple[RepairRecord, ...]:
-        """Every record."""
+        """All records."""
         with reading(self._engine) as connection:
             rows = connection.execute(select(REPAIRS).order_by(REPAIRS.c.release))
             return tuple(record_of(row) for row in rows)
 
     def of(self, release: str) -> RepairRecord:
-        """The record of a release; an empty one where there is none."""
+        """The record of a release; an empty record if it has none."""
         with reading(self._engine) as connection:
             row = connection.execute(select(REPAIRS).where(REPAIRS.c.release == release)).first()
             return record_of(row) if row else RepairRecord(release=release)
 
     def keep(self, record: RepairRecord) -> None:
-        """Write a record; it replaces the earlier one."""
+        """Write a record; it replaces the release's earlier record."""
         with gate(self._engine) as connection:
             own = REPAIRS.c.release == record.release
             replace_rows(connection, REPAIRS, own, [record.model_dump()])
 
     def tidy(self) -> None:
-        """Drop the records of releases that have ended."""
+        """Delete the records of releases in a final state."""
         ended = select(RELEASES.c.id).where(RELEASES.c.state.in_(FINAL))
         with gate(self._engine) as connection:
             connection.execute(delete(REPAIRS).where(REPAIRS.c.release.in_(ended)))
@@ -113,10 +113,10 @@ def record_of(row: Row[Any]) -> RepairRecord:
 
 
 class ReconcileCounts(LedgerPart):
-    """How often reconciling did what, since the ledger has counted it."""
+    """How often the reconcile flow took each kind of action, since the ledger counts them."""
 
     def add(self, counts: Sequence[ReconcileCount]) -> None:
-        """Add what a run did."""
+        """Add the counts of one run."""
         with gate(self._engine) as connection:
             for one in counts:
                 sums = {name: RECONCILE_COUNTS.c[name] + getattr(one, name) for name in _SUMMED}
@@ -143,13 +143,13 @@ class Sightings(LedgerPart):
     """Hosts that did not answer, and all hosts that ever had claims."""
 
     def unseen(self) -> dict[str, datetime]:
-        """The hosts that do not answer, with the time of their last answer, UTC."""
+        """The hosts that do not answer, with the time of the first missed answer, in UTC."""
         with reading(self._engine) as connection:
             rows = connection.execute(select(SIGHTINGS))
             return {row.host: row.unseen_since for row in rows}
 
     def keep(self, unseen: Mapping[str, tuple[datetime, str]], seen: set[str]) -> None:
-        """Record the hosts that do not answer, with time and reason, and those that do again."""
+        """Record the hosts that do not answer, with time and reason; forget those in `seen`."""
         if not (unseen or self.unseen().keys() & seen):
             return
         rows = [
@@ -160,16 +160,16 @@ class Sightings(LedgerPart):
             replace_rows(connection, SIGHTINGS, SIGHTINGS.c.host.in_([*unseen, *seen]), rows)
 
     def known_hosts(self) -> dict[str, str]:
-        """Address by name, of every host that ever had claims."""
+        """The address by name of every host that ever had claims."""
         with reading(self._engine) as connection:
             return {row.name: row.address for row in connection.execute(select(HOSTS))}
 
     def capacities(self) -> dict[str, tuple[Capacity, ...]]:
-        """What each host had at the time of its last claim; an older moorage wrote down nothing."""
+        """Each host's capacities at its last claim; empty if an older moorage recorded the host."""
         with reading(self._engine) as connection:
             return {row.name: capacities_of(row) for row in connection.execute(select(HOSTS))}
 
 
 def capacities_of(row: Row[Any]) -> tuple[Capacity, ...]:
-    """What a host has, from its row."""
+    """The capacities of a host, from its row."""
     return tuple(map(Capacity.model_validate, row.capacity))

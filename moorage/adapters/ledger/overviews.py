@@ -1,4 +1,4 @@
-"""Releases as lists of all models show them: the database takes what is shown out of records."""
+"""Releases as lists of models show them: the database extracts the shown parts of records."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -50,10 +50,10 @@ _IN_HISTORY = (
 
 
 class Overviews(LedgerPart):
-    """Reads releases without their records."""
+    """Reads releases without decoding their whole records."""
 
     def current(self) -> list[ReleaseOverview]:
-        """What is deployed, and the newest release of each model; by model and number."""
+        """The deployed releases, and the newest release of each model; by model and number."""
         newest = select(_OWN.model, func.max(_OWN.number)).group_by(_OWN.model)
         chosen = union(
             select(_OWN.id).where(_OWN.state.in_(DEPLOYED)),
@@ -89,7 +89,7 @@ def _overview(row: Row[Any], workloads: Sequence[Workload]) -> ReleaseOverview:
         engine=row.engine or "",
         keep_alive=row.keep_alive or "",
     )
-    # Another version may have written a record in another shape: then nothing of it is shown.
+    # A record of another version may have another shape. Nothing of such a record is shown.
     with suppress(*UNDECODABLE):
         return found._replace(
             places=tuple(

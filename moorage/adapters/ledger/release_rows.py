@@ -1,4 +1,4 @@
-"""Releases in the ledger: queries, and their rows decoded."""
+"""Queries of the releases in the ledger."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -21,7 +21,7 @@ from moorage.spec import ModelSpec
 class ReleaseQueries(LedgerPart):
     """Reads the releases of all models.
 
-    A single release has its whole record. Those of a list have no verdicts in their placements.
+    A single release has its whole record. In a list the placements have no verdicts.
     """
 
     def next_id(self, model: str) -> str:
@@ -35,7 +35,7 @@ class ReleaseQueries(LedgerPart):
             return logged(connection, release)
 
     def get(self, identity: str) -> ReleaseRow:
-        """One release; raises `UNKNOWN_RELEASE` where there is none."""
+        """The release of an id; raises `UNKNOWN_RELEASE` if it does not exist."""
         row = self._row(select(RELEASES).where(RELEASES.c.id == identity))
         if row is None:
             raise Failure(Cause.UNKNOWN_RELEASE, identity)
@@ -47,7 +47,7 @@ class ReleaseQueries(LedgerPart):
         return self._row(select(RELEASES).where(*serving))
 
     def asleep(self, model: str) -> ReleaseRow | None:
-        """The release of a model that sleeps."""
+        """The sleeping release of a model."""
         own = (RELEASES.c.model == model, RELEASES.c.state == ReleaseState.ASLEEP)
         return self._row(select(RELEASES).where(*own))
 
@@ -73,7 +73,7 @@ class ReleaseQueries(LedgerPart):
             return {row.id: spec_of(row) for row in connection.execute(query)}
 
     def needs(self) -> tuple[Need, ...]:
-        """What releases that may be served again need of the stores."""
+        """The needs, in stored models, of releases that may be served again."""
         rows = self.in_states(KEPT)
         return needs(rows, self.specs(row.id for row in rows))
 
@@ -88,12 +88,12 @@ class ReleaseQueries(LedgerPart):
         return self.in_states(UNFINISHED)
 
     def not_undone(self) -> list[ReleaseRow]:
-        """Failed releases with claims or workloads: their undo failed too, or was killed."""
+        """Failed releases with claims or workloads: their undo also failed, or was killed."""
         query = select(RELEASES).where(NOT_UNDONE)
         return self._rows(query.order_by(RELEASES.c.created_at))
 
     def ids(self, beginning: str) -> list[str]:
-        """Ids that begin so, in order of creation."""
+        """Ids of releases with this beginning, in order of creation."""
         query = select(RELEASES.c.id).where(RELEASES.c.id.startswith(beginning, autoescape=True))
         with reading(self._engine) as connection:
             return list(connection.scalars(query.order_by(RELEASES.c.created_at)))
@@ -120,7 +120,7 @@ class ReleaseQueries(LedgerPart):
 
 
 def last_number(connection: Connection, model: str) -> int:
-    """The number of the newest release of a model; 0 = there is none."""
+    """The number of the newest release of a model; 0 = the model has no release."""
     query = select(func.max(RELEASES.c.number)).where(RELEASES.c.model == model)
     return connection.scalar(query) or 0
 

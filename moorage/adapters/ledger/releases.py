@@ -29,7 +29,7 @@ class Releases(ReleaseQueries):
     def begin(self, spec: ModelSpec, revision: str, flow_run_id: str) -> str:
         """Begin a release in state `pending` and return its id.
 
-        A revision that is not known yet is empty; see `pin`.
+        The revision is empty while it is unknown; see `pin`.
         """
         now = datetime.now(UTC)
         with gate(self._engine) as connection:
@@ -67,8 +67,8 @@ class Releases(ReleaseQueries):
     ) -> None:
         """Move a release to a state in which it serves nobody, and free its claims in one step.
 
-        One that sleeps keeps its ports: it is to wake where it ran. Where its engines sleep as
-        well, it also keeps `kept`.
+        A release that falls asleep keeps its ports, because it is to wake where it ran. If its
+        engines sleep instead of stopping, it also keeps the claims `kept`.
         """
         with changing(self._engine) as change:
             change.move(release, to, cause)
@@ -84,7 +84,7 @@ class Releases(ReleaseQueries):
         """In one transaction write the record, run the release and stop its predecessor.
 
         Returns:
-            The record as it was written: with the time without a server of the name.
+            The record as written: with the time in which no release served the name.
         """
         with changing(self._engine) as change:
             recorded = _with_downtime(change, release)
@@ -101,11 +101,11 @@ class Releases(ReleaseQueries):
     ) -> bool:
         """In one transaction fail a release and free its claims; it can no longer take over.
 
-        With a workload in the ledger it keeps its claims. Else the release that made room for it,
-        `back_to`, gets back its own.
+        A release with a workload in the ledger keeps its claims. Otherwise `back_to`, the release
+        that made room for it, gets its `claims` back.
 
         Returns:
-            False when it serves already, and must be left alone.
+            False when the release already serves, and must be left alone.
         """
         with changing(self._engine) as change:
             state = change.state_of(release)
@@ -117,7 +117,7 @@ class Releases(ReleaseQueries):
             return state not in SERVING
 
     def revise(self, row: ReleaseRow, spec: ModelSpec) -> None:
-        """Update those fields of a serving release's spec that its digest leaves out."""
+        """Update the fields of a serving release's spec that do not count for its digest."""
         if not row.release or row.release.spec == spec or row.spec_digest != spec.digest:
             return
         record = row.release.model_copy(update={"spec": spec}).model_dump(mode="json")
@@ -151,7 +151,7 @@ class Releases(ReleaseQueries):
 
 
 def _end_sleepers(change: Change, release: Release) -> None:
-    """What slept under the name serves nobody, so it has ended at once."""
+    """Supersede the sleeping release of the model. It serves nobody, so it need not stop first."""
     asleep = (RELEASES.c.model == release.model, RELEASES.c.state == ReleaseState.ASLEEP)
     for identity in change.connection.scalars(select(RELEASES.c.id).where(*asleep)).all():
         change.move(identity, ReleaseState.SUPERSEDED, f"superseded by {release.id}")
@@ -173,7 +173,7 @@ def _update(connection: Connection, release: str, **values: Any) -> None:
 
 
 def _write_record(connection: Connection, release: Release) -> None:
-    """Write the audit record, once; only `revise` touches it again."""
+    """Write the audit record, once; later only `revise` and `add_restart` change it."""
     record = take_verdicts(connection, release.id, release.model_dump(mode="json"))
     written = connection.execute(
         update(RELEASES)
@@ -191,8 +191,8 @@ class Workloads(LedgerPart):
         """Write a workload before its start.
 
         Raises:
-            Failure: `LOST_LOCK` when its release has ended: a flow that was suspended for too long
-                must not start what others have undone.
+            Failure: `LOST_LOCK` when its release is in a final state: a flow that was suspended for
+                too long must not start a release that others have undone.
         """
         with gate(self._engine) as connection:
             state = connection.scalar(select(RELEASES.c.state).where(RELEASES.c.id == release))
@@ -206,7 +206,7 @@ class Workloads(LedgerPart):
             _write_workload(connection, release, workload)
 
     def drop(self, name: str) -> None:
-        """Delete a workload, if it is there."""
+        """Delete a workload, if it exists."""
         with gate(self._engine) as connection:
             connection.execute(delete(WORKLOADS).where(WORKLOADS.c.name == name))
 

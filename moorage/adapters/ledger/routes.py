@@ -28,8 +28,8 @@ class CurrentRoutes(NamedTuple):
     Attributes:
         serving: The release of each model that serves, by name.
         canaries: Releases that get a share of the requests before they serve.
-        sleepers: Models that a request wakes, and those that fall asleep or wake now.
-        making_room: Releases that have stopped for their successors, which do not serve yet.
+        sleepers: Sleeping releases, which a request wakes, and those that fall asleep or wake now.
+        making_room: Releases that stop, or have stopped, before their successor serves.
     """
 
     serving: tuple[Route, ...]
@@ -39,17 +39,17 @@ class CurrentRoutes(NamedTuple):
 
 
 class Routes(LedgerPart):
-    """Where requests for model names go: to the release that holds the name.
+    """The routes of requests: a request for a model name goes to the release that holds the name.
 
-    The transaction in which a release takes over is the switch, so there is no second state.
+    The transaction in which a release takes over is the switch: routes have no state of their own.
     """
 
     def switch(self, release: Release) -> Release:
-        """Give the name to a verified release, and take it from its predecessor; the record."""
+        """Move the name from its holder to a verified release; returns the written record."""
         return self._releases().take_over(release)
 
     def close(self, release: str, cause: str) -> None:
-        """Send no more requests to a release, though no other one serves in its place."""
+        """Send no more requests to a release, although no other release serves in its place."""
         self._releases().move(release, ReleaseState.STOPPING, cause)
 
     def reopen(self, release: str, cause: str) -> None:
@@ -57,7 +57,7 @@ class Routes(LedgerPart):
         self._releases().move(release, ReleaseState.RUNNING, cause)
 
     def _releases(self) -> Releases:
-        # Whoever asks for routes needs no records.
+        # Readers of routes need not import records.
         from moorage.adapters.ledger.releases import Releases  # noqa: PLC0415
 
         return Releases(self._engine)
@@ -66,23 +66,23 @@ class Routes(LedgerPart):
         """Send a share of the model's requests to a release that does not serve yet.
 
         Args:
-            release: Its id; one that serves or has ended gets none, whatever is stated.
-            canary: Its share; None = it gets none any more.
+            release: Id of the release. A release that serves or has ended ignores its share.
+            canary: Its share; None = it gets no more requests.
         """
         with gate(self._engine) as connection:
             own = update(RELEASES).where(RELEASES.c.id == release)
             connection.execute(own.values(canary=canary.model_dump() if canary else None))
 
     def had_share(self, release: str) -> bool:
-        """Whether a release got requests before it served, and nobody has taken them away yet."""
+        """Whether a release has a share, from before it served, that nobody has removed yet."""
         with reading(self._engine) as connection:
             own = select(RELEASES.c.canary).where(RELEASES.c.id == release)
             return connection.scalar(own) is not None
 
     def current(self) -> CurrentRoutes:
-        """All of them, in one query: a model whose state changes meanwhile is never in none.
+        """All routes, in one query, so that a model whose state changes meanwhile is never missing.
 
-        A canary of a model that serves is in `canaries` alone.
+        A canary is in `canaries` alone.
         """
         canary = and_(RELEASES.c.state.in_(UNFINISHED), RELEASES.c.canary.is_not(None))
         anywhere = or_(RELEASES.c.state.in_(SERVING), canary, _sleeps(), _makes_room())
@@ -97,7 +97,7 @@ class Routes(LedgerPart):
         )
 
     def awaits_successor(self, model: str) -> bool:
-        """Whether nobody serves a model while the successor of its release starts."""
+        """Whether a release has stopped for its successor, and no release serves the model yet."""
         own = RELEASES.c.model == model
         found = self._read(and_(own, or_(RELEASES.c.state.in_(SERVING), _makes_room())))
         return bool(found) and all(one.makes_room for one in found)
@@ -105,7 +105,7 @@ class Routes(LedgerPart):
     def routes(self, model: str = "") -> tuple[Route, ...]:
         """The current routes, by name; at most one for a single model.
 
-        One query that reads no records, because clients may call this before each request.
+        One query without whole records, because clients may call this before each request.
         """
         serving = RELEASES.c.state.in_(SERVING)
         return self._read(and_(serving, RELEASES.c.model == model) if model else serving)
@@ -144,7 +144,7 @@ def _makes_room() -> ColumnElement[bool]:
 
 
 def _engine_of_adapters() -> ColumnElement[str | None]:
-    """The engine of a release that may serve adapters; the records of others are not read."""
+    """The engine of a release that may serve adapters; other releases' records are not read."""
     spec = RELEASES.c.spec
     adapters = or_(spec["lora"].as_string() != "[]", spec["lora_updates"].as_string().is_not(None))
     return case((adapters, RELEASES.c.record["plan"]["engine"].as_string()))

@@ -1,4 +1,4 @@
-"""The tables. Migrations are in `migrations/`; a test compares the two."""
+"""The tables of the ledger. A test compares them with the migrations in `migrations/`."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -10,8 +10,8 @@ NEWEST = "0013"
 """Revision of the last migration."""
 
 WHERE = "where"
-"""Key of the condition of a partial index, which the migrations give to the database. SQLAlchemy's
-own `postgresql_where` would import all dialects of PostgreSQL in every command."""
+"""Key of the condition of a partial index; the migrations create that index. SQLAlchemy's own
+`postgresql_where` would import all dialects of PostgreSQL in every command."""
 
 
 class Utc(sa.TypeDecorator[datetime]):
@@ -80,8 +80,8 @@ RELEASES = sa.Table(
         info={WHERE: "state IN ('running', 'unreachable')"},
     ),
 )
-"""Triggers keep `state`: it begins as `pending` and changes as the newest transition says. `canary`
-has the fields of `Canary` as long as the release gets a share of the requests."""
+"""Triggers guard `state`: it begins as `pending` and changes only to the state of the newest
+transition. `canary` has the fields of `Canary` while the release has a share of the requests."""
 
 VERDICTS = sa.Table(
     "verdicts",
@@ -90,8 +90,8 @@ VERDICTS = sa.Table(
     sa.Column("verdicts", sa.LargeBinary, nullable=False),
     sa.Column("refusals", sa.JSON, nullable=False),
 )
-"""The verdicts of each record's placement, as compressed JSON, and how many hosts were refused by
-reason. In a large fleet they are a hundred times as long as the rest of the record."""
+"""The verdicts of each record's placement, as compressed JSON, and the number of refused hosts by
+reason. In a large fleet the verdicts are a hundred times as long as the rest of the record."""
 
 ALLOWED = sa.Table(
     "allowed_transitions",
@@ -99,7 +99,7 @@ ALLOWED = sa.Table(
     sa.Column("from_state", sa.String(20), primary_key=True),
     sa.Column("to_state", sa.String(20), primary_key=True),
 )
-"""The pairs of `moorage.releases.states.EDGES`; every transition refers to one."""
+"""The pairs of `moorage.releases.states.EDGES`; every transition refers to one of them."""
 
 TRANSITION_LOG = sa.Table(
     "transitions",
@@ -190,7 +190,7 @@ RECONCILE_COUNTS = sa.Table(
     sa.Column("not_done", sa.BigInteger, nullable=False),
     sa.Column("latest", Utc, nullable=False),
 )
-"""How often reconciling did what: the fields of `ReconcileCount`."""
+"""Counts of the reconcile flow's actions by kind: the fields of `ReconcileCount`."""
 
 MEASUREMENTS = sa.Table(
     "measurements",
@@ -215,7 +215,8 @@ MEASUREMENTS = sa.Table(
     sa.Column("measured_at", Utc, nullable=False),
     sa.Index("ix_measurements_key", "architecture", "shape", "engine", "engine_version"),
 )
-"""Measured memory of starts, under the columns of `CalibrationKey`; it outlives the release."""
+"""Measured memory of starts, with the fields of `CalibrationKey` as columns. It outlives the
+release."""
 
 GATEWAYS = sa.Table(
     "gateways",
@@ -229,7 +230,7 @@ GATEWAYS = sa.Table(
     sa.Column("problem", sa.Text, nullable=False),
     sa.Column("counted", sa.JSON, nullable=False),
 )
-"""Gateways: the fields of `Gateway`. `epoch` is the gate's, as of which one follows."""
+"""Gateways: the fields of `Gateway`. `epoch` is the epoch of the gate that the gateway applies."""
 
 API_KEYS = sa.Table(
     "api_keys",
@@ -242,7 +243,7 @@ API_KEYS = sa.Table(
     sa.Column("created_at", Utc, nullable=False),
     sa.Column("expires", Utc, nullable=True),
 )
-"""Keys of callers: the fields of `ApiKey`. The keys themselves are nowhere."""
+"""Keys of callers: the fields of `ApiKey`. The keys themselves are stored nowhere."""
 
 USAGE = sa.Table(
     "usage",

@@ -1,4 +1,4 @@
-"""Traces of an earlier ledger: without its file, or with an empty one, no new ledger is made."""
+"""Traces of an earlier ledger: if they exist, no new one replaces a missing or empty file."""
 
 import logging
 import sqlite3
@@ -20,14 +20,14 @@ MARKER = ".made"
 MARKER_TEXT = "A ledger was made in this folder. Remove it and this file to begin a new one.\n"
 
 WRITE_AHEAD = ("-wal", "-shm")
-"""Suffixes of files that SQLite keeps while a database is in use, after the first write."""
+"""Suffixes of the files that SQLite keeps after the first write while a database is in use."""
 
 MOST_FILES = 1000
-"""How many files in the folder of a ledger are read."""
+"""Limit of the files that are read in the folder of a ledger."""
 
 
 def database_file(url: URL) -> Path | None:
-    """The file of an SQLite database; None = it has none."""
+    """The file of an SQLite database; None = a database without a file."""
     if url.get_backend_name() != "sqlite" or url.database in (None, "", ":memory:"):
         return None
     return None if str(url.database).startswith("file:") else Path(str(url.database))
@@ -36,10 +36,10 @@ def database_file(url: URL) -> Path | None:
 def must_be_there(path: Path) -> None:
     """Refuse a missing or empty file if there are traces of an earlier ledger.
 
-    While another process makes a ledger, its file has a page before there is any trace.
+    A process that creates a ledger writes a page of its file before it leaves any trace.
 
     Raises:
-        Failure: `LEDGER_DAMAGED` for an empty file, `LEDGER_UNAVAILABLE` for none.
+        Failure: `LEDGER_DAMAGED` for an empty file, `LEDGER_UNAVAILABLE` for a missing file.
     """
     if size_of(path) > 0:
         return
@@ -62,7 +62,7 @@ def must_be_there(path: Path) -> None:
 
 
 def mark(path: Path) -> None:
-    """Mark the folder of a new ledger, if it can be written."""
+    """Write the marker of a ledger into its folder, if the folder is writable."""
     with suppress(OSError), path.with_name(path.name + MARKER).open("x") as marker:
         marker.write(MARKER_TEXT)
 
@@ -70,7 +70,8 @@ def mark(path: Path) -> None:
 def _traces(path: Path, *, exists: bool) -> Iterator[str]:
     """Files that show an earlier ledger.
 
-    If the file itself is missing, only files of its name count: the folder may hold another ledger.
+    If the ledger's file is missing, only files whose names begin with its name count: the folder
+    may hold another ledger.
     """
     side_files = [Path(f"{path}{suffix}") for suffix in (MARKER, *WRITE_AHEAD)]
     yield from (str(one) for one in side_files if size_of(one) > 0)

@@ -1,9 +1,9 @@
-"""Changes of state of releases: allowed, guarded and logged, in one transaction.
+"""State changes of releases: checked and logged in one transaction.
 
-Three checks prevent a wrong state. The table of `moorage.releases.states` comes first, for a clear
-message. The update names the former state, so that one of two concurrent writers changes nothing.
-The database refuses transitions that are not in `allowed_transitions`, and a change of
-`releases.state` that is not the newest transition of the release.
+Three checks prevent a wrong state. The first is the table of `moorage.releases.states`, which
+gives a clear message. The second: the update names the former state, so one of two concurrent
+writers changes nothing. The third: the database refuses a transition that is not in
+`allowed_transitions`, and a `releases.state` other than that of the newest transition.
 """
 
 from collections.abc import Callable, Iterator
@@ -30,7 +30,7 @@ class Change:
         self.made: list[Transition] = []
 
     def state_of(self, release: str) -> ReleaseState:
-        """The state of a release now; raises `UNKNOWN_RELEASE` where there is none."""
+        """The current state of a release; raises `UNKNOWN_RELEASE` if it does not exist."""
         state = self.connection.scalar(select(RELEASES.c.state).where(RELEASES.c.id == release))
         if state is None:
             raise Failure(Cause.UNKNOWN_RELEASE, release)
@@ -40,7 +40,8 @@ class Change:
         """Move a release to another state.
 
         Raises:
-            Failure: `LOST_LOCK` when its state does not lead there: another process moved it.
+            Failure: `LOST_LOCK` when its state does not allow this, because another process moved
+                it, or when another release serves the model.
         """
         before = self.state_of(release)
         if to not in TRANSITIONS[before]:
@@ -86,7 +87,7 @@ class Change:
 
 @contextmanager
 def changing(engine: Engine) -> Iterator[Change]:
-    """An exclusive transaction. After the commit the author's callback gets its transitions."""
+    """An exclusive transaction. After the commit, the author's callback gets each transition."""
     with gate(engine) as connection:
         change = Change(connection)
         yield change
@@ -122,11 +123,11 @@ def transition_of(row: Row[Any], model: str) -> Transition:
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """A flow run that changes the ledger; without one the id is empty.
+    """The flow run that changes the ledger; outside of a flow run, its id is empty.
 
     Attributes:
         on_transition: Called with each transition after its commit. It must not fail.
-        requested_by: Who requested the run, in one line.
+        requested_by: The requester of the run, in one line.
     """
 
     flow_run_id: str = ""

@@ -1,4 +1,4 @@
-"""The verdicts of placements, apart from the records that they belong to, and compressed."""
+"""The verdicts of placements: compressed, and in another table than their records."""
 
 import json
 import zlib
@@ -11,11 +11,11 @@ from sqlalchemy import Connection, Row, select
 from moorage.adapters.ledger.tables import VERDICTS, replace_rows
 
 MOST_BYTES = 1 << 30
-"""Limit of what one release's verdicts are unpacked to."""
+"""Limit of the unpacked size of one release's verdicts."""
 
 
 def take_verdicts(connection: Connection, release: str, record: dict[str, Any]) -> dict[str, Any]:
-    """Write the verdicts of a record, inside a transaction; returns the record without them."""
+    """Write the verdicts of a record, inside a transaction; return the record without them."""
     columns, rest = split_verdicts(record)
     if columns:
         own = VERDICTS.c.release == release
@@ -24,7 +24,7 @@ def take_verdicts(connection: Connection, release: str, record: dict[str, Any]) 
 
 
 def split_verdicts(record: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The columns of a record's verdicts, empty where it has none, and the record without them."""
+    """The columns for a record's verdicts (empty if it has none), and the record without them."""
     placement = record["placement"]
     if not placement or not placement["verdicts"]:
         return {}, record
@@ -37,7 +37,7 @@ def split_verdicts(record: dict[str, Any]) -> tuple[dict[str, Any], dict[str, An
 
 
 def with_verdicts(connection: Connection, release: str, record: Any) -> Any:
-    """A record as it was before `take_verdicts`; one of another shape stays as it is."""
+    """A record with its verdicts, the inverse of `take_verdicts`; another shape is unchanged."""
     placement = record.get("placement") if isinstance(record, dict) else None
     if not isinstance(placement, dict):
         return record
@@ -48,7 +48,7 @@ def with_verdicts(connection: Connection, release: str, record: Any) -> Any:
 
 
 def verdicts_of(row: Row[Any]) -> list[dict[str, Any]]:
-    """Verdicts from their row; raises `ValueError` when it is damaged."""
+    """Verdicts from their row; raises `ValueError` if the row is damaged."""
     try:
         unpacked = zlib.decompressobj().decompress(row.verdicts, MOST_BYTES)
     except zlib.error as error:

@@ -1,7 +1,7 @@
 """Errors of Prefect's API and client as failures.
 
-Prefect's client raises its own errors for statuses, those of httpx, of the JSON decoder and of
-pydantic, or a `RuntimeError` where it could not connect.
+Prefect's client raises its own errors for statuses, errors of httpx, of the JSON decoder and of
+pydantic, or a `RuntimeError` when it could not connect.
 """
 
 import traceback
@@ -26,7 +26,7 @@ READERS = {"propose_state", "propose_state_sync"}
 """Functions of Prefect's engine that raise errors about answers."""
 
 LONGEST = 400
-"""Characters of a message of Prefect's client."""
+"""Limit of the characters of a message of Prefect's client."""
 
 LOG_IN = (
     "Set PREFECT_API_AUTH_STRING to what the server was started with, or PREFECT_API_KEY for"
@@ -56,14 +56,14 @@ def server_failure(error: BaseException) -> Failure | None:
 
 
 def is_login_refused(error: BaseException) -> bool:
-    """Whether Prefect's server requires a login, or another one."""
+    """Whether Prefect's server has refused a missing or wrong login."""
     return _status(error) == HTTPStatus.UNAUTHORIZED
 
 
 def is_server_trouble(error: BaseException) -> bool:
-    """Whether Prefect's server did not answer, or is temporarily unable to.
+    """Whether Prefect's server did not answer, or temporarily cannot.
 
-    Its client has retried before, for about a minute (`PREFECT_CLIENT_MAX_RETRIES`).
+    Prefect's client has already retried for about a minute (`PREFECT_CLIENT_MAX_RETRIES`).
     """
     if isinstance(error, Failure):
         return error.cause is Cause.SERVER_UNAVAILABLE
@@ -86,7 +86,7 @@ def _is_of_the_client(error: BaseException) -> bool:
 
 
 def _first_line(error: BaseException) -> str:
-    """The first line of its message, without httpx's advice to look the status up."""
+    """The first line of an error's message, without httpx's advice to look the status up."""
     lines = str(error).strip().splitlines() or [repr(error)]
     line = lines[0].partition(" - For more information check:")[0]
     plain = isinstance(error, httpx.HTTPError | RuntimeError)

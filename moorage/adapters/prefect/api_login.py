@@ -1,4 +1,4 @@
-"""Logins at Prefect APIs: which one this process uses, and what a server asks for."""
+"""Logins at Prefect APIs: those that this process uses, and those that servers require."""
 
 import os
 import secrets
@@ -40,14 +40,14 @@ AUTHORITIES = "PREFECT_API_SSL_CERT_FILE"
 NO_AUTHORITY = Path(__file__).with_name("no-authority.pem")
 ORIGINS = "PREFECT_SERVER_CORS_ALLOWED_ORIGINS"
 NO_ORIGIN = "http://127.0.0.1"
-"""Replaces Prefect's default, every origin. No page has this one."""
+"""Replaces Prefect's default, which allows every origin. No page has this origin."""
 
 _starting = threading.Lock()
-"""Prefect starts one temporary server for each thread that asks for it at the same moment."""
+"""Without it Prefect would start a temporary server for each of several concurrent threads."""
 
 GUARDED_PATH = "/admin/version"
-"""What Prefect answers only to those who log in, where it has an auth string; `/health` it always
-answers."""
+"""Path that a Prefect server with an auth string answers only after a login. It answers `/health`
+to everybody."""
 
 ASK_SECONDS = 5.0
 NO_LOGIN = (
@@ -64,14 +64,14 @@ SUGGESTION = (
 def sign_in() -> None:
     """Use the login of the configured server, unless the user has set one.
 
-    The server is this home's, or a temporary one that Prefect starts for this command.
+    The server is the one of this home, or a temporary one that Prefect starts for this command.
 
     Raises:
-        Failure: `BAD_SETTING` when the login of this home is no secret of this user.
+        Failure: `BAD_SETTING` when other users could have read or written the login of this home.
     """
     api = get_current_settings().api
     if not api.url:
-        # Never a configured login: that is for a permanent server.
+        # A configured login belongs to a permanent server, so it is never used here.
         if client_login() != (login := _temporary_login()):
             analytics = {ANALYTICS: os.environ.get(ANALYTICS, "false")}
             use_login(login, {SERVER_VARIABLE: login, ORIGINS: NO_ORIGIN, **analytics})
@@ -84,10 +84,10 @@ def sign_in() -> None:
 
 @contextmanager
 def readable_server() -> Iterator[bool]:
-    """Sign in to the configured server, or to the one of this home; yields whether there is one.
+    """Sign in to the configured server, or to the one of this home; yields whether one exists.
 
-    Left alone, each thread of a command would have Prefect start a temporary server: ten seconds
-    for a missing variable, and nobody ends all but one of them.
+    Otherwise Prefect would start a temporary server for each thread of a command: that takes ten
+    seconds to find a missing variable, and all but one of these servers would never be stopped.
 
     Raises:
         Failure: `SERVER_UNAVAILABLE`, `BAD_SETTING`.
@@ -104,7 +104,7 @@ def readable_server() -> Iterator[bool]:
         server = kept_server(settings.root, settings.server_idle_seconds)
         login = find_login(settings.root) or ""
         _remember(login)
-        # Only for this block: the server may end before this process does.
+        # Only for this block: the server may exit before this process does.
         with temporary_settings({PREFECT_API_URL: server.url, PREFECT_API_AUTH_STRING: login}):
             yield True
     else:
@@ -112,7 +112,7 @@ def readable_server() -> Iterator[bool]:
 
 
 def use_kept_server(server: RunningServer) -> None:
-    """Use the server of this home in this process, as if it were configured."""
+    """Use the server of this home, in this process, as if it were configured."""
     url, login = server.url, find_login(Settings().root) or ""
     use_login(login, {URL: url, KEPT_VARIABLE: url})
 
@@ -137,7 +137,7 @@ def client_login() -> str:
 
 
 def login_refused() -> Failure:
-    """The failure when the API requires a login, or another one than this process has."""
+    """The failure when the API requires a login that this process does not have."""
     return Failure(
         Cause.BAD_SETTING,
         f"PREFECT_API_URL: {get_current_settings().api.url} asks for a login, and"
@@ -149,9 +149,9 @@ def login_refused() -> Failure:
 
 
 def login_of_own(host: str, *, no_login: bool) -> tuple[str, bool]:
-    """The login of a server that will listen on a host, and whether it was made just now.
+    """The login of a server that will listen on a host, and whether it has just been created.
 
-    With `no_login` it is empty.
+    With `no_login` the login is empty.
 
     Raises:
         Failure: `BAD_SETTING`.
@@ -179,9 +179,9 @@ def login_of_own(host: str, *, no_login: bool) -> tuple[str, bool]:
 
 
 def require_login_of_other(url: str, *, no_login: bool) -> None:
-    """Refuse to serve through an API that answers who has not logged in, or not who has.
+    """Refuse an API that answers requests without a login, or refuses the login of this process.
 
-    With `no_login` it may answer everybody, but on this machine alone.
+    With `no_login` the API may answer everybody, but only on this machine.
 
     Raises:
         Failure: `BAD_SETTING`, or `SERVER_UNAVAILABLE`.
@@ -203,7 +203,7 @@ def require_login_of_other(url: str, *, no_login: bool) -> None:
 
 
 def current_login() -> str:
-    """The login of the server that commands of this user ask: as it is set, else this home's."""
+    """The login of the server for this user's commands: the configured one, else this home's."""
     return configured_login() or provide_login(Settings().root)[0]
 
 
@@ -232,10 +232,10 @@ def _remember(login: str) -> None:
 
 
 def _authorities(url: str) -> dict[str, str]:
-    """The setting that spares Prefect's clients the authorities of the web, where none is needed.
+    """A setting that lets Prefect's clients skip the public certificate authorities if possible.
 
-    Each client reads them again: half of the processor time of a flow run that finds nothing to do.
-    A server elsewhere may lead from HTTP to HTTPS; one of this machine does not.
+    Each client would read them: half of the processor time of a flow run that finds nothing to do.
+    A server on another machine may redirect from HTTP to HTTPS; a server on this machine does not.
     """
     parts = urlsplit(url)
     near = parts.scheme == "http" and is_loopback(parts.hostname or "")
@@ -243,7 +243,7 @@ def _authorities(url: str) -> dict[str, str]:
 
 
 def _set(variables: dict[str, str]) -> None:
-    """Set variables for this process, its Prefect and its children; that takes Prefect 40 ms."""
+    """Set variables for this process and its children, and refresh Prefect's settings (40 ms)."""
     os.environ.update(variables)
     refresh_global_settings_context()
 

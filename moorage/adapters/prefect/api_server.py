@@ -39,13 +39,13 @@ NO_FRAMES = (
     (b"x-frame-options", b"DENY"),
     (b"content-security-policy", b"frame-ancestors 'none'"),
 )
-"""No other page may show this one inside itself and have its user click there unaware."""
+"""Headers that forbid other pages to embed this page, where users would click unaware."""
 
 
 class IdleWatch:
-    """Ends the server once nobody has asked it anything for so many seconds since it can answer.
+    """Stops the server after `seconds` without a request; the count begins when it can answer.
 
-    Questions about its health do not count.
+    Health requests do not count.
     """
 
     def __init__(self, app: App, seconds: float) -> None:
@@ -85,10 +85,10 @@ class Guard:
 
     Args:
         app: The guarded application.
-        hosts: Names of this server besides those of the loopback.
-        origins: Origins of other pages that may ask, such as `https://prefect.example.com`.
-        exposed: Whether other machines reach it, by any of its addresses. An address cannot be
-            rebound as a name can.
+        hosts: Names of this server in addition to `localhost`.
+        origins: Origins of pages that may send requests, such as `https://prefect.example.com`.
+        exposed: Whether requests may name any address of the server, because other machines reach
+            it. Unlike a name, an address cannot be rebound.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Guard:
             await self._app(scope, receive, _unframed(send))
 
     def refusal(self, headers: Iterable[tuple[bytes, bytes]]) -> str:
-        """Why a request is refused; empty = it is not."""
+        """The reason to refuse a request; empty = it is accepted."""
         found: dict[bytes, list[str]] = {b"host": [], b"origin": []}
         for name, value in headers:
             if name.lower() in found:
@@ -137,11 +137,11 @@ def own_origins(port: int) -> list[str]:
 
 
 def serve(host: str, port: int, names: Collection[str], idle_seconds: float = 0) -> None:
-    """Serve Prefect's API, pages and services until a signal ends it.
+    """Serve Prefect's API, pages and services until a signal stops the server.
 
     Args:
-        names: Of this server besides those of the loopback.
-        idle_seconds: So long after the last request it ends by itself; 0 = never.
+        names: Names of this server in addition to `localhost`.
+        idle_seconds: The server stops after this time without a request; 0 = never.
     """
     import uvicorn  # noqa: PLC0415  (with Prefect it takes seconds, and Guard needs neither)
     from prefect.server.api.server import create_app  # noqa: PLC0415
@@ -174,8 +174,9 @@ def serve(host: str, port: int, names: Collection[str], idle_seconds: float = 0)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Serve as the arguments say; None = those of this process."""
-    # What is imported from here on stays; to look for garbage in it takes a tenth of the start.
+    """Serve with these arguments; None = the arguments of this process."""
+    # The modules imported from here on stay. Collecting garbage among them as often as by default
+    # would take a tenth of the start.
     gc.set_threshold(10_000, 20, 20)
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--host", default="127.0.0.1")
@@ -188,10 +189,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 @contextmanager
 def _sqlite_writers_in_turn() -> Iterator[None]:
-    """Have SQLite's writers wait for each other.
+    """Make SQLite's writers wait for each other.
 
-    Prefect begins them as readers. One that has read what another has written over meanwhile may
-    not write any more: the API answers 503 at once where several flow runs are created together.
+    Prefect begins them as readers. A reader whose data another writer has meanwhile changed may not
+    write any more: the API answers 503 at once when several flow runs are created together.
     PostgreSQL has no such rule.
     """
     from prefect.server.database.configurations import AioSqliteConfiguration  # noqa: PLC0415
@@ -220,7 +221,7 @@ def _sqlite_writers_in_turn() -> Iterator[None]:
 
 
 def _is_loopback(host: str) -> bool:
-    """As `moorage.inventory.access.is_loopback`, which this program does without."""
+    """As `moorage.inventory.access.is_loopback`, which this program cannot import."""
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:

@@ -1,4 +1,4 @@
-"""Flow runs on the Prefect server that wait for a person's approval, and their answers."""
+"""Flow runs on the Prefect server that wait for a person's approval, and the answers to them."""
 
 import asyncio
 import json
@@ -27,24 +27,24 @@ from moorage.common.values import Value
 from moorage.operations.redeploy.intent import SERVER_SECONDS, Answer, Question
 
 POLL_SECONDS = 2
-"""How often a paused run looks for its answer; Prefect's own 10 s is long for a person."""
+"""Interval at which a paused run polls for its answer. Prefect's 10 s are long for a person."""
 
 SCHEMA = "approval"
 """Part of the schema's title that identifies moorage's questions."""
 
 
 class Approval(RunInput):
-    """The form of the Prefect UI. `approve` has no default: an empty form is no answer."""
+    """The form in the Prefect UI. `approve` has no default: an empty form is not an answer."""
 
     approve: bool = Field(description="Whether the plan is approved.")
     note: str = Field("", max_length=2000, description="Why; it is kept in the run's log.")
 
 
 async def ask_on_server(question: Question, invitation: str) -> Answer:
-    """Pause this flow run until a person answers; its log says how that is done.
+    """Pause this flow run until a person answers; its log explains how to answer.
 
     Raises:
-        Failure: `APPROVAL_TIMED_OUT`; the server's own where it does not answer.
+        Failure: `APPROVAL_TIMED_OUT`, `SERVER_UNAVAILABLE` or `SERVER_REFUSED`.
     """
     get_run_logger().info("%s", invitation)
     form = Approval.with_initial_data(description=question.plan)
@@ -65,18 +65,19 @@ async def _pause(form: type[Approval], seconds: int) -> Approval:
         try:
             return await apause_flow_run(form, timeout=seconds, poll_interval=POLL_SECONDS)
         except Pause:
-            # The answer to a pause got lost. Prefect's client has sent it again, was told that the
-            # run is paused already, and takes that for the end of this process's part of the run.
+            # The response to the pause got lost. Prefect's client has retried, has learned that the
+            # run is paused already, and concludes that this process must leave the run.
             async with get_client() as client:
                 await client.set_flow_run_state(UUID(flow_run.id), Running(), force=True)
 
 
 class PendingApproval(Value):
-    """A flow run that waits for approval of a plan, which is Markdown.
+    """A flow run that waits for the approval of a plan.
 
     Attributes:
         model: Empty for several models.
-        until: Time at which it counts as refused, UTC; None = not known.
+        until: Time at which the wait ends without approval, UTC; None = unknown.
+        plan: Markdown.
     """
 
     id: str
@@ -90,7 +91,7 @@ def pending_approvals() -> list[PendingApproval]:
     """All runs that wait for approval, the earliest deadline first.
 
     Raises:
-        Failure: `SERVER_UNAVAILABLE` where no server is configured, or it does not answer;
+        Failure: `SERVER_UNAVAILABLE` when no server is configured, or it does not answer;
             `SERVER_REFUSED` for an unexpected answer.
     """
     paused = FlowRunFilter.model_validate({"state": {"type": {"any_": [StateType.PAUSED]}}})
@@ -103,7 +104,7 @@ def pending_approvals() -> list[PendingApproval]:
 
 
 def find_approval(named: str) -> PendingApproval:
-    """The waiting run of an id, the start of an id, a name, or a model.
+    """The waiting run with this id, beginning of an id, name, or model.
 
     Raises:
         Failure: `UNKNOWN_APPROVAL` when none or several match.
@@ -122,7 +123,7 @@ def answer(one: PendingApproval, reply: Answer) -> None:
     """Resume a run with an answer.
 
     Raises:
-        Failure: `UNKNOWN_APPROVAL` when it waits no longer.
+        Failure: `UNKNOWN_APPROVAL` when the run no longer waits.
     """
     with _client() as client, server_failures():
         result = client.resume_flow_run(UUID(one.id), run_input=reply.model_dump())
@@ -153,7 +154,7 @@ def _read(client: SyncPrefectClient, run: FlowRun) -> PendingApproval | None:
 
 
 def _client() -> SyncPrefectClient:
-    """A client of the configured server, else of the one of this home that runs."""
+    """A client of the configured server, else of the running server of this home."""
     if get_current_settings().api.url:
         sign_in()
     elif server := running_server(Settings().root):

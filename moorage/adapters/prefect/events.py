@@ -1,6 +1,6 @@
-"""Prefect events about releases, models and approvals, for automations and for those who watch.
+"""Prefect events about releases, models and approvals, for automations and for people.
 
-Prefect is imported when an event is emitted: without a flow run there is nothing to emit.
+Prefect is imported when an event is emitted; outside of a flow run there is nothing to emit.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from moorage.releases.release_row import ReleaseRow
 from moorage.releases.states import Transition
 
 EVENT = "moorage.release"
-"""How the names of the events begin; the state that was entered follows."""
+"""Prefix of the names of release events; the entered state follows."""
 
 DRIFTED = "moorage.model.drifted"
 STOPPED_EARLY = "moorage.redeployment.stopped"
@@ -24,7 +24,7 @@ TIMED_OUT = "moorage.approval.timed-out"
 
 
 def emit_transition(one: Transition) -> None:
-    """Emit `moorage.release.STATE`, unless no flow run made it: there may be no server then."""
+    """Emit `moorage.release.STATE` if a flow run made it: otherwise a server may be missing."""
     if one.flow_run_id:
         change = {"sequence": one.sequence, "from": one.before, "to": one.after}
         change |= {"cause": one.cause, "requested_by": one.requested_by}
@@ -32,7 +32,7 @@ def emit_transition(one: Transition) -> None:
 
 
 def emit_release_event(what: str, row: ReleaseRow, why: str) -> None:
-    """Emit `moorage.release.WHAT` for what is no transition, such as `restarted`."""
+    """Emit `moorage.release.WHAT` for an event that is not a transition, such as `restarted`."""
     if author().flow_run_id:
         hosts = tuple(dict.fromkeys(workload.host for workload in row.workloads))
         details = {"state": row.state, "cause": why}
@@ -40,9 +40,9 @@ def emit_release_event(what: str, row: ReleaseRow, why: str) -> None:
 
 
 def emit_model_event(event: str, models: Sequence[str], **payload: Any) -> None:
-    """Emit an event about models; its payload has further fields for automations.
+    """Emit an event about models. `payload` adds fields for automations.
 
-    Its resource is the model where it is one, else the flow run.
+    The resource of the event is the model if there is only one, else the flow run.
     """
     from prefect.runtime import flow_run  # noqa: PLC0415  (imports Prefect)
 
@@ -89,7 +89,7 @@ def _related(role: str, name: str) -> dict[str, str]:
 
 
 def _emit(event: str, **content: Any) -> None:
-    """Emit an event in the background. What goes wrong with it is no reason to fail.
+    """Emit an event in the background, and ignore errors.
 
     Prefect adds the flow run, its flow and its deployment.
     """

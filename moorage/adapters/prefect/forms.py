@@ -1,4 +1,4 @@
-"""Forms of runs on Prefect's server that come with some fields filled in."""
+"""Forms of runs on Prefect's server, with some fields filled in."""
 
 from collections.abc import Iterable
 
@@ -11,7 +11,7 @@ from moorage.reports.next_steps import Form
 
 
 async def form_links(forms: Iterable[Form]) -> dict[str, str]:
-    """The addresses of forms by their labels; one whose deployment is not there has none."""
+    """The addresses of forms by label, without forms whose deployment does not exist."""
     found = {}
     async with get_client() as client:
         for form in forms:
@@ -19,7 +19,7 @@ async def form_links(forms: Iterable[Form]) -> dict[str, str]:
                 deployment = await client.read_deployment_by_name(form.deployment)
             except ObjectNotFound:
                 continue
-            # A form that comes with fields leaves out what its deployment fills in.
+            # A form with parameters in its address ignores the defaults of its deployment.
             filled = {**deployment.parameters, **form.parameters}
             found[form.label] = form_page(api_url(), str(deployment.id), filled)
     return found

@@ -1,12 +1,12 @@
-"""The Prefect server of a home: its login and address, and the one that commands start and keep.
+"""The Prefect server of a home: its login, its address, and the server that commands start.
 
-Files of this user alone, in `MOORAGE_HOME/api`: `login` holds `user:password`, `server` the process
-and its address. A client uses the login only if that process listens at the address, so that a
-later owner of the port does not get it.
+Only this user can read the files in `MOORAGE_HOME/api`: `login` contains `user:password`, and
+`server` the process and its address. A client sends the login only if that process listens at the
+address, so that a later owner of the port does not get it.
 
-Where no server is configured, the first command that changes something starts one in the
-background: on the loopback, with Prefect's usual database. Later commands use it at once, and the
-UI shows every run. It ends by itself once nobody has asked it anything for a while.
+If no server is configured, the first command that changes something starts one in the background,
+the *kept* server: on the loopback, with Prefect's usual database. Later commands use it at once,
+and the UI shows every run. It exits by itself after some time without requests.
 """
 
 import contextlib
@@ -49,23 +49,23 @@ QUIET = {
     "PREFECT_SERVER_SERVICES_FOREMAN_LOOP_SECONDS": "60",
     "PREFECT_SERVER_SERVICES_LATE_RUNS_LOOP_SECONDS": "60",
     "PREFECT_SERVER_SERVICES_REPOSSESSOR_LOOP_SECONDS": "60",
-    # Else each state of each task run is a transaction of its own: half of what a deploy costs it.
+    # Otherwise each state of each task run has its own transaction: half of a deploy's load.
     "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "100",
     "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL": "1",
 }
-"""Settings of the kept server where the user has not set them: it waits most of its life."""
+"""Defaults of the kept server, for settings that the user has not set. It is mostly idle."""
 
 CLIENT_DEFAULTS = {
-    # The command line shows the steps itself; the run's log goes to the server all the same.
+    # The command line shows the steps itself. The run's log still goes to the server.
     "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",
     "PREFECT_SERVER_LOGGING_LEVEL": "CRITICAL",
     "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",
     ANALYTICS: "false",
     "PREFECT_CLI_PROMPT": "false",
-    # Besides 408, 429, 502 and 503; each is retried for about a minute.
+    # In addition to 408, 429, 502 and 503. Each is retried for about a minute.
     "PREFECT_CLIENT_RETRY_EXTRA_CODES": "500,504",
 }
-"""Settings of a command, in place before Prefect is imported, where the user has not set them."""
+"""Defaults of a command, for settings that the user has not set; set before Prefect's import."""
 
 
 class RunningServer(Value):
@@ -73,8 +73,8 @@ class RunningServer(Value):
 
     Attributes:
         url: Address of its API.
-        process: What listens there.
-        kept: Whether a command started it; else `moorage serve` did, and ends it.
+        process: The process that listens at the address.
+        kept: Whether a command started it. Otherwise `moorage serve` started it, and stops it.
     """
 
     url: str
@@ -88,10 +88,10 @@ class RunningServer(Value):
 
 
 def find_login(home: Path) -> str | None:
-    """The login of this home's server; None = none was made.
+    """The login of this home's server; None = it has not been created.
 
     Raises:
-        Failure: `BAD_SETTING` when others could have read or written it.
+        Failure: `BAD_SETTING` when other users could have read or written it.
     """
     written = read_private(home / FOLDER / LOGIN)
     if written is None:
@@ -102,10 +102,10 @@ def find_login(home: Path) -> str | None:
 
 
 def provide_login(home: Path) -> tuple[str, bool]:
-    """The login of this home's server, and whether it was made just now.
+    """The login of this home's server, and whether it has just been created.
 
     Raises:
-        Failure: `BAD_SETTING`; `STORE_UNWRITABLE` when it cannot be kept.
+        Failure: `BAD_SETTING`; `STORE_UNWRITABLE` when it cannot be written.
     """
     if found := find_login(home):
         return found, False
@@ -115,7 +115,7 @@ def provide_login(home: Path) -> tuple[str, bool]:
 
 
 def record_server(home: Path, url: str, pid: int, *, kept: bool = False) -> RunningServer:
-    """Record which process answers at an address, for clients of this home."""
+    """Record the process that answers at an address, for clients of this home."""
     server = RunningServer(url=url, process=Owner.of(pid), kept=kept)
     write_private(home / FOLDER / SERVER, server.model_dump_json(), over=True)
     return server
@@ -128,7 +128,7 @@ def forget_server(home: Path) -> None:
 
 
 def login_for(home: Path, url: str) -> tuple[str, str] | None:
-    """The login for an address, and the address to send it to; None = it is not for that one.
+    """The login for an address, and the address of the server; None = no login is for it.
 
     Raises:
         Failure: `BAD_SETTING`.
@@ -151,19 +151,19 @@ def is_listening(pid: int, port: int | None) -> bool:
 
 
 def kept_server(home: Path, idle_seconds: float) -> RunningServer:
-    """The server of this home; it is started where none runs.
+    """The server of this home; it is started if none runs.
 
-    However many commands begin at once, one of them starts it, and the others wait for that.
+    If several commands begin at once, one of them starts the server, and the others wait for it.
 
     Raises:
-        Failure: `SERVER_UNAVAILABLE` when it does not start; `BAD_SETTING` as of `find_login`.
+        Failure: `SERVER_UNAVAILABLE` when it does not start; `BAD_SETTING` as `find_login`.
     """
     if found := running_server(home):
         return found
     login, _ = provide_login(home)
     try:
         with FileLock(home / FOLDER / LOCK, timeout=START_SECONDS):
-            # One that a killed command began to start may be on its way.
+            # A killed command may have begun to start a server, which still starts.
             server = _recorded(home) or _launch(home, login, idle_seconds)
             _await(server, home)
             return server
@@ -173,13 +173,13 @@ def kept_server(home: Path, idle_seconds: float) -> RunningServer:
 
 
 def running_server(home: Path) -> RunningServer | None:
-    """The server of this home that answers now, also that of `moorage serve`; None = none does."""
+    """The server of this home that listens now, kept or of `moorage serve`; None = no server."""
     server = _recorded(home)
     return server if server and server.listens else None
 
 
 def stop_server(home: Path) -> RunningServer | None:
-    """End the kept server of this home; returns what ran, also where that is not a kept one."""
+    """Stop the server of this home if it is a kept one; returns the server, kept or not."""
     server = _recorded(home)
     if server is None or not server.kept:
         return server
@@ -196,7 +196,7 @@ def stop_server(home: Path) -> RunningServer | None:
 
 
 def server_log(home: Path) -> Path:
-    """What the kept server has written since its start."""
+    """The log file of the kept server, with its output since its start."""
     return home / FOLDER / LOG
 
 
@@ -209,7 +209,7 @@ def _place(url: str) -> tuple[str, int | None, str]:
 
 
 def _recorded(home: Path) -> RunningServer | None:
-    """The server that was recorded last, while its process runs."""
+    """The recorded server, if its process still runs."""
     try:
         server = RunningServer.model_validate_json(read_private(home / FOLDER / SERVER) or "")
     except ValidationError:
@@ -233,7 +233,7 @@ def _launch(home: Path, login: str, idle_seconds: float) -> RunningServer:
 
 
 def _await(server: RunningServer, home: Path) -> None:
-    """Wait until it listens, which it does once it can answer."""
+    """Wait until the server listens. It listens only when it can answer."""
     give_up = time.monotonic() + START_SECONDS
     while not (_answers(server) and server.listens):
         if not server.process.is_running or time.monotonic() > give_up:
@@ -255,7 +255,7 @@ def _last_line(log: Path) -> str:
 
 
 def _answers(server: RunningServer) -> bool:
-    """Whether anybody listens there; unlike `listens` it costs nothing to ask often."""
+    """Whether any process listens at the address; cheaper to poll than `listens`."""
     with contextlib.suppress(OSError):
         socket.create_connection((HOST, urlsplit(server.url).port), POLL_SECONDS).close()
         return True
@@ -263,7 +263,7 @@ def _answers(server: RunningServer) -> bool:
 
 
 def _free_port() -> int:
-    """Prefect's usual port, or any other where that is taken."""
+    """Prefect's usual port; any other if that is taken."""
     for port in (PORT, 0):
         with contextlib.suppress(OSError), socket.create_server((HOST, port)) as found:
             return int(found.getsockname()[1])

@@ -1,9 +1,9 @@
-"""A new database for Prefect's server, made at once.
+"""Creates a database for Prefect's server in one step.
 
-The server itself makes one by a hundred migrations, and writes its kinds of blocks into it, which
-takes 17 CPU-seconds at the first start of a home. `prefect-VERSION.sql` is what that version makes
-of an empty SQLite file, written by `scripts/make_prefect_schema.py`. For another version there is
-no such file, and the server does it all.
+The server itself would run a hundred migrations and register its block types, which takes 17
+CPU-seconds at the first start of a home. `prefect-VERSION.sql` is the dump of a database that this
+version has created, written by `scripts/make_prefect_schema.py`. Other versions have no such file:
+their server creates its database itself.
 """
 
 import os
@@ -23,30 +23,30 @@ COMPLETE = {
 
 
 def provide_database(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Make Prefect's usual database, unless it is there, or another one is configured.
+    """Create Prefect's usual database, unless it exists or another database is configured.
 
     Returns:
-        Settings of the server that uses it first: there is nothing left to do at its start.
+        Settings of the first server that uses a new database: it skips migrations and block types.
     """
     home = _home(environment)
     schema = Path(__file__).with_name(f"prefect-{version('prefect')}.sql")
     if any(environment.get(name) for name in URLS) or not schema.is_file():
         return {}
     if not (home / "prefect.db").exists():
-        with suppress(OSError, sqlite3.Error):  # then the server makes it, or says why it cannot
+        with suppress(OSError, sqlite3.Error):  # then the server creates it, or reports why not
             _make(home / "prefect.db", schema.read_text())
             return COMPLETE
     return {}
 
 
 def may_have_database(environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether Prefect's server without an address of its own may have stored something here."""
+    """Whether a Prefect server without an address may have stored data on this machine."""
     configured = any(environment.get(name) for name in URLS)
     return configured or (_home(environment) / "prefect.db").exists()
 
 
 def schema_of(database: Path) -> str:
-    """The statements that make such a database."""
+    """The SQL statements that create a copy of a database."""
     with closing(sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)) as connection:
         return "".join(f"{line}\n" for line in connection.iterdump())
 
@@ -62,6 +62,6 @@ def _make(database: Path, statements: str) -> None:
     try:
         with closing(sqlite3.connect(draft)) as connection:
             connection.executescript(statements)
-        os.link(draft, database)  # whoever was quicker has made the same
+        os.link(draft, database)  # a faster process has created the same
     finally:
         os.unlink(draft)

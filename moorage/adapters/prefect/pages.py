@@ -1,4 +1,4 @@
-"""Addresses of Prefect's pages, made without importing Prefect: commands print them, too."""
+"""Addresses of Prefect's pages, built without importing Prefect, because commands print them."""
 
 import json
 import os
@@ -9,10 +9,10 @@ API, NEW_PAGES = "/api", "/v2"
 
 
 def pages_of(api: str) -> str:
-    """Where the pages of a server are, without a slash at the end; empty where there is none.
+    """The base address of a server's pages, without a slash at the end; empty without a server.
 
-    `PREFECT_UI_URL` where it is set, else the newer ones, which a server shows first. One that does
-    not serve them leads their addresses to the older ones.
+    `PREFECT_UI_URL` if it is set, else the newer pages, which a server shows first. A server
+    without the newer pages redirects their addresses to the older ones.
     """
     if named := os.environ.get("PREFECT_UI_URL"):
         return named.rstrip("/")
@@ -21,7 +21,7 @@ def pages_of(api: str) -> str:
 
 
 def run_page(api: str, flow_run: str) -> str:
-    """The page of a flow run; empty where there is no server, or no run."""
+    """The page of a flow run; empty without a server or a run."""
     pages = pages_of(api)
     return f"{pages}/runs/flow-run/{flow_run}" if pages and flow_run else ""
 

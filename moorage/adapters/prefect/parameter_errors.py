@@ -1,9 +1,9 @@
-"""What Prefect's server finds wrong with parameters, all of it at once and in plain words.
+"""Rewords the errors of parameters at Prefect's server: all of them at once, in plain words.
 
-Prefect tells the first mistake alone, with the regular expression that a text should match. A
-schema may say in words what its pattern asks for: `patternErrorMessage`, as editors know it.
+Prefect itself reports the first mistake only, with the regular expression that a text should match.
+A schema may describe its pattern in words in `patternErrorMessage`, a keyword that editors know.
 
-It needs no more than Prefect, as `api_server`, which uses it.
+Like `api_server`, which uses it, this module needs Prefect only.
 """
 
 import difflib
@@ -14,21 +14,21 @@ from typing import Any, cast
 from jsonschema.exceptions import ValidationError as Mistake
 
 LONGEST = 60
-"""Characters of a value that is shown."""
+"""Limit of the characters of a shown value."""
 
 MOST = 50
-"""Mistakes that are told."""
+"""Limit of the reported mistakes."""
 
 CHOSEN = frozenset({"const", "enum", "pattern", "type"})
-"""Keywords that say what a value may be."""
+"""Keywords that restrict a value itself."""
 
 
 INSIDE = frozenset({"additionalProperties", "required"})
-"""Keywords that refuse what a value has or lacks inside."""
+"""Keywords that restrict the keys inside a value."""
 
 
 def tell_mistakes() -> None:
-    """Have the server of this process refuse parameters in these words: its API and its forms."""
+    """Make the API and the forms of the server in this process report mistakes in these words."""
     from prefect.server.api import deployments  # noqa: PLC0415  (takes seconds)
     from prefect.server.api.ui import schemas  # noqa: PLC0415
 
@@ -38,10 +38,10 @@ def tell_mistakes() -> None:
 def validate(
     obj: dict[str, Any], schema: dict[str, Any], raise_on_error: bool = False, **options: Any
 ) -> list[Mistake]:
-    """As Prefect's function of this name, which has no words of its own.
+    """Replacement of Prefect's function of this name, with reworded mistakes.
 
     Raises:
-        ValidationError: Prefect's, with a line for each mistake, where errors are to be raised.
+        ValidationError: Prefect's, with a line for each mistake, if `raise_on_error` is set.
     """
     from prefect.utilities.schema_tools import validation  # noqa: PLC0415  (as above)
 
@@ -54,8 +54,8 @@ def validate(
 def mistakes(errors: Iterable[Mistake]) -> Iterator[Mistake]:
     """The errors of a JSON Schema in plain words.
 
-    Of a field that takes several kinds of value, the mistake inside of one says more than the
-    others' refusals.
+    If a field accepts several kinds of value, a mistake inside one kind replaces the refusals of
+    the other kinds, because it says more.
     """
     for error in errors:
         inner = [one for one in error.context or () if one.path or one.validator in INSIDE]
@@ -84,7 +84,7 @@ def _unknown_keys(error: Mistake) -> Iterator[Mistake]:
 
 
 def _reworded(error: Mistake, message: str, *further: str) -> Mistake:
-    """The same mistake with other words; its path is the whole one."""
+    """The same mistake with another message and its absolute path."""
     return Mistake(
         message,
         validator=error.validator,
@@ -96,7 +96,7 @@ def _reworded(error: Mistake, message: str, *further: str) -> Mistake:
 
 def _message(error: Mistake) -> str:
     if error.validator == "required":
-        # The server's forms read the field's name out of the beginning.
+        # The server's forms parse the field's name from the beginning of the message.
         return f"{error.message.removesuffix(' is a required property')} is required, but missing."
     kinds = error.context if error.validator == "anyOf" else [error]
     allowed = [_allowed(kind) for kind in kinds or () if kind.validator in CHOSEN]

@@ -1,6 +1,6 @@
-"""Processes of served runs, forked off one that has imported everything.
+"""Processes of served runs, forked from a process that has imported everything.
 
-Prefect itself starts an interpreter for each run, which imports for seconds before the run begins.
+Prefect itself starts an interpreter for each run: its imports take seconds before the run begins.
 """
 
 import multiprocessing
@@ -28,14 +28,15 @@ LATE_IMPORTS = (
 
 
 def late_imports() -> list[str]:
-    """Modules that flows import once they need them; of an extra only where it is installed."""
+    """Modules that flows import when they need them; an extra only if it is installed."""
     return [name for name in LATE_IMPORTS if name != EXTRA or find_spec(name)]
 
 
 def fork_runs(modules: Iterable[str]) -> None:
-    """Have the runners of this process fork their runs, with these modules imported.
+    """Make the runners of this process fork their runs, with these modules imported.
 
-    Prefect has no setting for it: its engine asks `multiprocessing` for a context, here for ours.
+    Prefect has no setting for this. Its engine gets a context from `multiprocessing`, which is
+    replaced here.
     """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([*modules, *late_imports()])

@@ -20,9 +20,9 @@ class ScheduledDeployment:
 
     Attributes:
         name: `flow/deployment`.
-        identity: Prefect's.
-        schedules: Those that moorage has made.
-        identities: Prefect's, of the schedules by slug.
+        identity: Prefect's id of the deployment.
+        schedules: The schedules that moorage has created.
+        identities: Prefect's ids of these schedules, by slug.
     """
 
     name: str
@@ -32,7 +32,7 @@ class ScheduledDeployment:
 
 
 async def scheduled_deployments() -> tuple[ScheduledDeployment, ...]:
-    """The deployments for schedules that there are on the server.
+    """The deployments for schedules that exist on the server.
 
     Raises:
         Failure: The server does not answer as expected.
@@ -50,7 +50,7 @@ async def scheduled_deployments() -> tuple[ScheduledDeployment, ...]:
 
 
 async def change_schedules(deployment: ScheduledDeployment, changes: ScheduleChanges) -> None:
-    """Carry changes out. A schedule that a person has switched off stays off.
+    """Apply changes. A schedule that a person has switched off stays off.
 
     Raises:
         Failure: The server does not answer as expected.
@@ -73,7 +73,7 @@ async def change_schedules(deployment: ScheduledDeployment, changes: ScheduleCha
 
 
 def creation_of(one: ModelSchedule) -> DeploymentScheduleCreate:
-    """What Prefect makes a schedule from."""
+    """The schedule as Prefect's client creates it."""
     return DeploymentScheduleCreate(
         slug=one.slug,
         schedule=CronSchedule(cron=one.cron, timezone=one.timezone),

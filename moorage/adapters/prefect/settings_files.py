@@ -1,7 +1,7 @@
-"""Where Prefect finds its settings; to ask Prefect itself takes seconds.
+"""Reads the places of Prefect's settings without importing Prefect, which takes seconds.
 
-These are the places of Prefect 3.8 (`prefect/settings/sources.py`): variables, files of the folder
-in which a command runs, and the profiles in its home.
+These are the places of Prefect 3.8 (`prefect/settings/sources.py`): variables, files in the folder
+in which a command runs, and the profiles in Prefect's home.
 """
 
 import tomllib
@@ -12,14 +12,14 @@ from pathlib import Path
 from moorage.adapters.files.safe_files import read_small
 
 VARIABLES = ("PREFECT_API_URL", "PREFECT_PROFILE", "PREFECT_PROFILES_PATH")
-"""Those that may name the address of an API."""
+"""Variables that may set the address of an API."""
 
 FILES = (".env", "prefect.toml", "pyproject.toml")
 FILE_BYTES = 1 << 20
-"""What is read of a file; of one that is longer or cannot be read, nothing is known."""
+"""Size limit of a file. The content of a longer or unreadable file counts as unknown."""
 
 FileSettings = tuple[str | None, ...]
-"""What each file says; None = there is none, or it says nothing of Prefect."""
+"""The content of each file; None = missing, or a `pyproject.toml` without Prefect's settings."""
 
 
 def may_know_a_server(folder: Path, environment: Mapping[str, str]) -> bool:
@@ -30,7 +30,7 @@ def may_know_a_server(folder: Path, environment: Mapping[str, str]) -> bool:
 
 
 def settings_in_files(folder: Path, environment: Mapping[str, str]) -> FileSettings:
-    """What files tell Prefect, for a command in this folder with these variables."""
+    """Prefect's settings in files, for a command in this folder with these variables."""
     home = Path(environment.get("PREFECT_HOME") or "~/.prefect").expanduser()
     profiles = Path(environment.get("PREFECT_PROFILES_PATH") or home / "profiles.toml")
     return tuple(_settings(path) for path in (*(folder / name for name in FILES), profiles))

@@ -13,9 +13,9 @@ from moorage.common.failures import Cause, Failure
 
 
 def task_runner() -> TaskRunner[Any]:
-    """The task runner of a flow that touches hosts, as `MOORAGE_TASK_RUNNER` says.
+    """The task runner of a flow that touches hosts, as `MOORAGE_TASK_RUNNER` selects it.
 
-    With `ray` it is the cluster of `RAY_ADDRESS`, or one that lives as long as the flow run.
+    With `ray`, tasks run on the cluster of `RAY_ADDRESS`, or on a cluster for this flow run.
 
     Raises:
         Failure: `BAD_SETTING` when prefect-ray is not installed. Entering the runner raises
@@ -31,7 +31,7 @@ def task_runner() -> TaskRunner[Any]:
         )
     from prefect_ray import RayTaskRunner  # noqa: PLC0415  (an extra)
 
-    class RayRunner(RayTaskRunner):  # type: ignore[misc]  # an extra, so nothing is known of it
+    class RayRunner(RayTaskRunner):  # type: ignore[misc]  # an extra, without types
         def __enter__(self) -> Self:
             try:
                 super().__enter__()
@@ -55,13 +55,13 @@ def _unusable(error: Exception) -> Failure:
 
 
 def is_elsewhere(runner: TaskRunner[Any]) -> bool:
-    """Whether a task runner carries tasks out in other processes."""
+    """Whether a task runner runs tasks in other processes."""
     return not isinstance(runner, ThreadPoolTaskRunner)
 
 
 @contextmanager
 def without_processors() -> Iterator[None]:
-    """Let what is submitted take no share of a Ray worker's processors: these tasks wait."""
+    """Submit tasks that reserve no processors of a Ray worker, because they mostly wait."""
     if not find_spec("prefect_ray"):
         yield
         return

@@ -13,19 +13,19 @@ _cancel: Callable[[], None] | None = None
 """Cancels the outermost flow of the main thread."""
 
 _arrived = False
-"""Whether SIGTERM has come since the outermost flow began."""
+"""Whether SIGTERM has arrived since the outermost flow began."""
 
 
 @asynccontextmanager
 async def cancelled_by_sigterm() -> AsyncIterator[None]:
-    """Let SIGTERM cancel the task inside the block; what leaves it is Prefect's own exception.
+    """Let SIGTERM cancel the task inside the block, which then raises Prefect's own exception.
 
-    Prefect's handler raises wherever the main thread is, also right after a queue or a condition
-    took its lock. The lock stays taken then, and the undo waits for it for ever when it logs. The
-    tasks of subflows belong to the outermost flow, and are cancelled with it.
+    Prefect's handler would raise at any statement of the main thread, even right after a queue or
+    a condition took its lock. The lock would stay taken, and the undo would wait for it forever
+    when it logs. The tasks of subflows belong to the outermost flow, and are cancelled with it.
 
     Raises:
-        TerminationSignal: SIGTERM has come, and the block did not end as if it had not.
+        TerminationSignal: SIGTERM has arrived, and the block has raised an exception.
     """
     global _cancel, _arrived
     if _cancel or threading.current_thread() is not threading.main_thread():
@@ -36,7 +36,7 @@ async def cancelled_by_sigterm() -> AsyncIterator[None]:
     left, _arrived = False, False
 
     def cancel() -> None:
-        # A task that leaves meanwhile must not be cancelled in what Prefect does after it.
+        # A task that has left the block must not be cancelled during Prefect's work afterwards.
         loop.call_soon_threadsafe(lambda: left or task.cancel())
 
     _cancel = cancel
@@ -52,12 +52,12 @@ async def cancelled_by_sigterm() -> AsyncIterator[None]:
 
 
 def is_terminating() -> bool:
-    """Whether SIGTERM is what ends the flow that runs now."""
+    """Whether SIGTERM is ending the current flow."""
     return _arrived and _cancel is not None
 
 
 async def _forget_cancellation(task: asyncio.Task[object]) -> None:
-    """Ctrl-C during the undo is still due; it must not end what Prefect reports afterwards."""
+    """Drop the pending Ctrl-C of the undo: it must not interrupt Prefect's report afterwards."""
     with suppress(asyncio.CancelledError):
         await asyncio.sleep(0)
     while task.cancelling():
@@ -65,7 +65,7 @@ async def _forget_cancellation(task: asyncio.Task[object]) -> None:
 
 
 def _on_sigterm(number: int, *_: object) -> None:
-    """The first one counts: a second would cut short how the flow ends and reports it."""
+    """Handle the first SIGTERM only: a second would interrupt the flow's end and its report."""
     global _arrived
     if _arrived:
         return
@@ -75,6 +75,6 @@ def _on_sigterm(number: int, *_: object) -> None:
     _cancel()
 
 
-# By this name Prefect asks whether its handler is still in place before a runner may end a run
-# (`commit_control_intent_and_ack`), so a handler of ours has to stand under it.
+# Before a runner may end a run, Prefect checks under this name whether its handler is in place
+# (`commit_control_intent_and_ack`), so this handler must have the name.
 engine._prefect_sigterm_handler = _on_sigterm  # type: ignore[assignment]

@@ -1,6 +1,6 @@
 """Sources of models: a hub, a bucket or a directory.
 
-Clients of remote ones are imported where one is asked.
+Clients of remote sources are imported at their first use.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class Keys:
 
     Attributes:
         hub: Access token of the hub.
-        s3: Key id, secret key and session token of an object store; empty = what AWS's own tools
-            would find (environment, `~/.aws`, the machine's role), else unsigned requests.
+        s3: Key id, secret key and session token of an object store; empty = the keys that AWS's own
+            tools find (environment, `~/.aws`, the machine's role), else unsigned requests.
     """
 
     hub: str | None = field(default=None, repr=False)
@@ -56,7 +56,7 @@ NO_KEYS = Keys()
 
 
 def read_keys(spec: ModelSpec) -> Keys:
-    """The keys that a spec names as secrets; of the hub, else the environment's."""
+    """The keys that a spec names as secrets; the hub's may also come from the environment."""
     token = _secret(spec, HUB_TOKEN) or os.environ.get(HUB_TOKEN)
     if token:
         remember({HUB_TOKEN: token})
@@ -70,20 +70,20 @@ def _secret(spec: ModelSpec, variable: str) -> str | None:
 
 
 def resolve_all(spec: ModelSpec, settings: Settings, keys: Keys = NO_KEYS) -> ResolvedModel:
-    """Find a spec's model and everything that is loaded with it, one after the other.
+    """Resolve a spec's model and its companions, one after the other.
 
     Raises:
-        Failure: As each source says; `BAD_SPEC` when a stated rank does not hold its adapter.
+        Failure: As `resolve` of each source; `BAD_SPEC` as `require_rank`.
     """
     assets = assets_of(spec)
     return join_companions(assets, [resolve_one(asset, settings, keys) for asset in assets])
 
 
 def resolve_one(asset: Asset, settings: Settings, keys: Keys = NO_KEYS) -> ResolvedModel:
-    """Find one asset.
+    """Resolve one asset.
 
     Raises:
-        Failure: As its source says; `BAD_SPEC` when a stated rank does not hold the adapter.
+        Failure: As `resolve` of its source; `BAD_SPEC` as `require_rank`.
     """
     found = source_for(asset, settings, keys, asset.role, anything=asset.anything).resolve(asset)
     if asset.role == AssetRole.ADAPTER:
@@ -102,13 +102,13 @@ def source_for(
     """The source that a spec, or one of its assets, names.
 
     Args:
-        keys: What the source asks for; no other token of the hub is looked for.
-        anything: Whether a directory without a configuration will do.
+        keys: Keys for the source. Only this token is sent to the hub.
+        anything: Whether a directory without a configuration is accepted.
     """
     layout = layout_of(role)
     if is_local(wanted.source):
         return LocalSource(layout, anything=anything)
-    # A repository may hold an adapter and a model: each is chosen and stored separately.
+    # A repository may contain an adapter and a model: each is chosen and stored separately.
     folder = settings.adapters if role == AssetRole.ADAPTER else settings.models
     return _remote_source(wanted, settings, keys, folder, layout)
 
@@ -117,7 +117,7 @@ def source_for(
 def unstored_source(
     wanted: SourceRequest, settings: Settings, keys: Keys
 ) -> Iterator[RemoteSource | LocalSource]:
-    """The source of a model while several of its quantizations are read: nothing is stored."""
+    """The source of a model, for reading several quantizations of it: the block stores nothing."""
     if is_local(wanted.source):
         yield LocalSource()
         return
@@ -156,7 +156,7 @@ def mirrors_of(
 ) -> list[dict[str, Any]]:
     """Mirrors from which other machines download a model; none for a directory of this machine.
 
-    Their addresses stay valid for so many seconds. They hold the hub's token, and no key of an
+    Their addresses stay valid for `seconds`. Mirrors contain the hub's token, and never a key of an
     object store.
     """
     if is_local(model.source):

@@ -1,4 +1,4 @@
-"""Reads what a model is from its files, in a directory or at a remote source."""
+"""Reads a model's metadata from its files, in a directory or at a remote source."""
 
 import os
 from collections import Counter
@@ -39,16 +39,16 @@ from moorage.models.source import ModelFile, SkippedFile
 from moorage.models.weights import LONGEST_HEADERS, FileWeights, from_size, header_end, read_header
 
 FIRST_READ = 65_536
-"""Bytes of a weight file to read at once; most headers are shorter."""
+"""Bytes of the first read of a weight file; most headers are shorter."""
 
 GROWTH = 4
-"""How many times more is read of a GGUF file, until it is all of its header."""
+"""Factor by which the read part of a GGUF file grows until it contains the whole header."""
 
 MOST_TENSORS = 300_000
-"""Tensors of a model: 280,000 are the most that is known."""
+"""Limit of a model's tensors; the largest known number is 280,000."""
 
 TOKENIZER_LIMITS = JsonLimits(size=24 * MIB, entries=1_000_000, constants=True)
-"""It lists all tokens that were added, 65,000 in models of speech."""
+"""Limits of a tokenizer's configuration, which lists all added tokens: 65,000 for speech models."""
 
 HEADER = "GGUF header"
 CHAT_TEMPLATES = ("chat_template.jinja", "chat_template.json")
@@ -56,13 +56,13 @@ CHAT_TEMPLATES = ("chat_template.jinja", "chat_template.json")
 
 @dataclass
 class HeaderBudget:
-    """What the headers of one model may still take, over all of its weight files."""
+    """The remaining limits for the headers of one model, over all of its weight files."""
 
     size: int = LONGEST_HEADERS
     tensors: int = MOST_TENSORS
 
     def spend(self, file: ModelFile, *, size: int = 0, tensors: int = 0) -> None:
-        """Count a header; raises `SOURCE_CORRUPT` when they are more than any model has."""
+        """Count a header; raises `SOURCE_CORRUPT` when the headers exceed the limits of a model."""
         self.size -= size
         self.tensors -= tensors
         if self.size < 0 or self.tensors < 0:
@@ -78,11 +78,11 @@ def describe(
     *,
     trust_remote_code: bool,
 ) -> dict[str, Any]:
-    """Read the metadata files of a model, or of an adapter; gives fields of `ResolvedModel`.
+    """Read the metadata files of a model or adapter; returns fields of `ResolvedModel`.
 
     Raises:
         Failure: `CONFIG_UNREADABLE` when the configuration cannot be read, `SOURCE_CORRUPT` when
-            it or another file is malformed, `SOURCE_INCOMPLETE` when an adapter is no LoRA.
+            it or another file is malformed, `SOURCE_INCOMPLETE` when an adapter is not a LoRA.
     """
     if layout is not ADAPTER:
         known = _gguf_fields(weights)
@@ -110,15 +110,15 @@ def describe(
 def keep_indexed(
     directory: Path, family: str, chosen: Sequence[ModelFile], skipped: Sequence[SkippedFile]
 ) -> tuple[tuple[ModelFile, ...], tuple[SkippedFile, ...], int | None]:
-    """Read the indexes of the weights and keep what they name.
+    """Read the indexes of the weights and keep the files that they name.
 
     Returns:
-        The chosen files, the skipped ones, and the bytes of all tensors where the indexes announce
+        The chosen files, the skipped files, and the bytes of all tensors if the indexes announce
         them.
 
     Raises:
-        Failure: `SOURCE_INCOMPLETE` when they name files that are not there, `SOURCE_CORRUPT` when
-            one is malformed.
+        Failure: `SOURCE_INCOMPLETE` when an index names a missing file, `SOURCE_CORRUPT` when an
+            index is malformed.
     """
     indexes = {
         name: read_index(name, read_whole(directory / name, INDEX_LIMITS.size))
@@ -142,10 +142,10 @@ def weigh(
 ) -> FileWeights:
     """Read the summary and tensor headers of one weight file.
 
-    `read` gives its bytes from one offset up to another.
+    `read` returns the bytes between two offsets.
 
     Raises:
-        Failure: `SOURCE_CORRUPT` when its header is malformed, or too large.
+        Failure: `SOURCE_CORRUPT` when the header is malformed or too large.
     """
     if file.name.endswith(".gguf"):
         header = _read_gguf(file, read, budget)
@@ -165,7 +165,7 @@ def weigh(
 def _read_gguf(
     file: ModelFile, read: Callable[[int, int], bytes], budget: HeaderBudget
 ) -> GgufHeader:
-    """Read as much as the header takes: it has the vocabulary, and does not say how long it is."""
+    """Read growing parts of the file until they contain the header: its size is not stated."""
     data = bytearray()
     while len(data) < file.size:
         stop = min(max(FIRST_READ, GROWTH * len(data)), file.size)
@@ -180,8 +180,8 @@ def _read_gguf(
 
 
 def _gguf_fields(weights: Sequence[FileWeights]) -> dict[str, Any]:
-    """What the headers of a GGUF model tell; empty for a model of another format."""
-    # Of a split model, only the first part tells the sizes; a projector for pictures is no model.
+    """Fields of `ResolvedModel` from GGUF headers; empty for a model of another format."""
+    # In a split model only the first part has the sizes. A projector for images is not a model.
     known = [dict(part.metadata) for part in weights if part.metadata]
     headers = [one for one in known if one.get(ARCHITECTURE) not in (None, PROJECTOR)]
     if not headers:
@@ -208,7 +208,7 @@ def _has_chat_template(directory: Path) -> bool:
 
 
 def _optional(path: Path, limits: JsonLimits = LIMITS) -> Any:
-    """The content of an optional file: one that is missing or cannot be read tells nothing."""
+    """The content of an optional file; None if it is missing or cannot be read."""
     try:
         return read_json(path, limits)
     except OSError:

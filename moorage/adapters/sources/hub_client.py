@@ -32,18 +32,18 @@ from moorage.models.source import ModelFile, ResolvedModel
 
 TIMEOUT_SECONDS = 30.0
 LISTING_SECONDS = 60.0
-"""For a whole listing. A list of thousands of files comes in a second or two."""
+"""Limit for a whole listing. A listing of thousands of files arrives in a second or two."""
 
 LISTING = JsonLimits(size=32 * MIB, entries=1_000_000)
 SHOWN = 1000
-"""Characters of what went wrong; it may quote what the hub sent."""
+"""Limit of the characters of an error's detail, which may quote the hub's answer."""
 
 MOST_ERROR_BYTES = 65_536
 BODY_HEADERS = ("content-", "transfer-")
-"""How headers begin that describe the encoding of a body."""
+"""Prefixes of the headers that describe the encoding of a body."""
 
 http: Any = import_module(errors.HfHubHTTPError.__bases__[0].__module__.partition(".")[0])
-"""The hub client's HTTP library: httpx for its versions 1 and httpx2 for 2."""
+"""The hub client's HTTP library: httpx for version 1 of the client, httpx2 for version 2."""
 
 HTTP_ERRORS: tuple[type[Exception], ...] = (
     errors.HfHubHTTPError.__bases__[0],
@@ -51,7 +51,7 @@ HTTP_ERRORS: tuple[type[Exception], ...] = (
     HTTPException,
     OSError,
 )
-"""What a request may end with. The first is the base class of the HTTP library."""
+"""Errors that a request may raise. The first is the base class of the HTTP library's errors."""
 
 CAUSE_BY_STATUS = {
     401: Cause.SOURCE_UNAUTHORIZED,
@@ -74,15 +74,15 @@ RATE_LIMIT = re.compile(r";\s*t=(\d+)")
 
 
 class HubClient(RemoteClient):
-    """One repository on the hub, retried while the hub cannot be reached.
+    """One repository on the hub. Requests are retried while the hub cannot be reached.
 
     Args:
-        token: Access token. It is sent to the endpoint and appears nowhere else.
+        token: Access token. It is sent to the endpoint only, and appears in no message.
         timeout: Seconds to wait for a connection and for each next byte.
         listing_seconds: Seconds that a listing, and the headers before a file, may take in all.
 
     Raises:
-        Failure: `SOURCE_UNAUTHORIZED` when the token cannot be one.
+        Failure: `SOURCE_UNAUTHORIZED` when the token has characters that no token has.
     """
 
     def __init__(
@@ -107,12 +107,12 @@ class HubClient(RemoteClient):
         )
 
     def list_files(self, revision: str) -> tuple[str, tuple[ModelFile, ...]]:
-        """The commit that a revision stands for now, and its files; empty = the default branch.
+        """The current commit of a revision, and its files; empty = the default branch.
 
         Raises:
-            Failure: As `failure_of` says; `HUB_UNAVAILABLE` when the answer is not a hub's,
-                `SOURCE_INCOMPLETE` when a file's name leads elsewhere, `SOURCE_CORRUPT` when one
-                cannot be printed, or there are too many.
+            Failure: As `failure_of`; `HUB_UNAVAILABLE` when the answer is not a hub's,
+                `SOURCE_INCOMPLETE` when a file name leads out of the model's directory,
+                `SOURCE_CORRUPT` when a name cannot be printed, or there are too many files.
         """
         listing = with_retries(partial(self._listing, revision), self._waits)
         commit, entries = listing.get("sha"), listing.get("siblings")
@@ -130,7 +130,7 @@ class HubClient(RemoteClient):
 
     @contextmanager
     def open_range(self, commit: str, file: ModelFile, start: int, stop: int) -> Iterator[Answer]:
-        """Ask for a range; it may be repeated while the hub cannot be reached."""
+        """Request a range of a file; retryable if the hub cannot be reached."""
         url, headers = self._url(commit, file), {"Range": f"bytes={start}-{stop - 1}"}
         with ExitStack() as stack:
             with retryable_failures(), self._failures(commit, file.name):
@@ -141,7 +141,7 @@ class HubClient(RemoteClient):
             yield Answer(answer.status, headers, self._blocks(commit, file, answer))
 
     def mirror(self, model: ResolvedModel, seconds: float) -> dict[str, Any]:  # noqa: ARG002
-        """Its addresses stay valid; the token is sent to the hub alone."""
+        """The hub's own addresses, which do not expire. The token is sent to the hub only."""
         return {
             "name": "hub",
             "headers": {"Authorization": f"Bearer {self._token}"} if self._token else {},
@@ -189,12 +189,12 @@ class HubClient(RemoteClient):
         return client.send(request, stream=True)
 
     def _headers(self, own: Mapping[str, str]) -> dict[str, str]:
-        # Compressed, neither sizes nor offsets would be those of the file.
+        # In a compressed answer, sizes and offsets would differ from those of the file.
         sent = {"User-Agent": "moorage", "Accept-Encoding": "identity", **own}
         return sent | ({"Authorization": f"Bearer {self._token}"} if self._token else {})
 
     def _file(self, entry: Any) -> ModelFile:
-        """A file as it is listed; what no hub would say of one is refused."""
+        """A file from its entry in the listing; an entry that no hub would send is refused."""
         if not isinstance(entry, dict):
             raise self._not_a_hub("it lists what is no file")
         name, large = require_inside(entry.get("rfilename")), entry.get("lfs")
@@ -222,13 +222,13 @@ class HubClient(RemoteClient):
         except HTTP_ERRORS as error:
             failure = failure_of(error, repo=self.repo, revision=revision, name=name)
             detail = printable(failure.detail)
-            if self._token:  # an answer may quote the request
+            if self._token:  # the answer may quote the request
                 detail = detail.replace(self._token, "***")
             way_out = self._way_in(failure.cause) or failure.suggestion
             raise Failure(failure.cause, detail[:SHOWN], suggestion=way_out) from None
 
     def _way_in(self, cause: Cause) -> str:
-        """What to do where the hub refuses access; empty = it is something else."""
+        """Advice when the hub refuses access; empty for other causes."""
         page = f"{self._endpoint}/{self.repo}"
         match cause, bool(self._token):
             case Cause.SOURCE_GATED, True:
@@ -253,14 +253,14 @@ def session(endpoint: str) -> Any:
 
 @lru_cache(maxsize=1)
 def authorities() -> Any:
-    """What TLS trusts, as the hub client does; reading it takes 40 ms."""
+    """The TLS context with the hub client's certificate authorities; loading them takes 40 ms."""
     return http.create_ssl_context()
 
 
 def require_success(
     request: Any, status: int, headers: Iterable[tuple[str, str]], body_pieces: Iterable[bytes]
 ) -> None:
-    """Raise the hub client's error for a refusal; not more than `MOST_ERROR_BYTES` are read."""
+    """Raise the hub client's error for a refusal; reads about `MOST_ERROR_BYTES` of its body."""
     if status < 400:
         return
     body = bytearray()
@@ -277,7 +277,7 @@ def require_success(
 
 
 def failure_of(error: Exception, *, repo: str, revision: str, name: str = "") -> Failure:
-    """Translate one of `HTTP_ERRORS`, which a request for a repository or a file ended with."""
+    """The failure for one of `HTTP_ERRORS`, raised by a request for a repository or a file."""
     subject = f"{repo}/{name}" if name else repo
     if isinstance(error, errors.OfflineModeIsEnabled):
         return Failure(Cause.SOURCE_OFFLINE, f"HF_HUB_OFFLINE is set and {subject} is not stored")

@@ -1,4 +1,4 @@
-"""Models in a directory of this machine: read where they lie, never copied."""
+"""Models in a directory of this machine: read in place, never copied."""
 
 import errno
 import hashlib
@@ -23,22 +23,23 @@ SCHEME = "file://"
 MOST_NEIGHBOURS = 1000
 LONGEST_PATH = 1000
 DEEPEST = 32
-"""Folders in each other."""
+"""Limit of the depth of nested folders."""
 
 
 class LocalSource:
     """Directories named by `file://`.
 
     Args:
-        layout: What a directory is expected to hold.
-        anything: Whether one without a configuration will do: only the engine has to understand it.
+        layout: Kind of content that a directory should have.
+        anything: Whether a directory without a configuration is accepted: only the engine has to
+            understand it.
     """
 
     def __init__(self, layout: Layout = MODEL, *, anything: bool = False) -> None:
         self._layout, self._anything = layout, anything
 
     def files(self, wanted: SourceRequest) -> tuple[ModelFile, ...]:
-        """All files of a directory; none where `resolve` finds no model.
+        """All files of a directory; none if `resolve` finds no model in it.
 
         Raises:
             Failure: `SOURCE_INCOMPLETE` or `SOURCE_CORRUPT`, as `resolve`.
@@ -50,12 +51,12 @@ class LocalSource:
             raise _unreadable(error) from None
 
     def resolve(self, wanted: SourceRequest) -> ResolvedModel:
-        """Read what the model is. Its revision is a fingerprint of names, sizes and times.
+        """Read the model's metadata. Its revision is a fingerprint of names, sizes and times.
 
         Raises:
             Failure: `SOURCE_MISSING` when there is no such directory, `SOURCE_INCOMPLETE` when a
-                file is missing or unreadable, `SOURCE_CORRUPT` when one is malformed or no file,
-                `CONFIG_UNREADABLE`.
+                file is missing or unreadable, `SOURCE_CORRUPT` when a file is malformed or not
+                regular, `CONFIG_UNREADABLE`.
         """
         root = _root(wanted)
         try:
@@ -86,7 +87,7 @@ class LocalSource:
         )
 
     def lacking_room(self, model: ResolvedModel) -> str:  # noqa: ARG002
-        """Nothing is downloaded, so nothing is lacking."""
+        """Nothing is downloaded, so the disk lacks no space."""
         return ""
 
     def stage(
@@ -96,10 +97,10 @@ class LocalSource:
         *,
         deadline_seconds: float | None = None,  # noqa: ARG002
     ) -> ResolvedModel:
-        """Check that the files are still there: nothing has to be downloaded.
+        """Check that the files still exist; nothing is downloaded.
 
         Raises:
-            Failure: `SOURCE_INCOMPLETE` when a file is gone or has another size.
+            Failure: `SOURCE_INCOMPLETE` when a file is missing or has another size.
         """
         for file in model.files:
             path = Path(model.path, file.name)
@@ -125,13 +126,13 @@ def _require_config(root: Path, layout: Layout) -> None:
             f"{root} is a file, not a directory" if root.exists() else f"there is no {root}",
             suggestion=_similar(root),
         )
-    # Before the listing: a wrong path such as / would be listed for long.
+    # Before the listing, which would take long for a wrong path such as `/`.
     if not _holds_model(root, layout):
         raise Failure(Cause.SOURCE_INCOMPLETE, f"there is no {layout.config} in {root}")
 
 
 def _similar(root: Path) -> str:
-    """Suggest the sibling of the missing model whose name comes closest."""
+    """Suggest the sibling of the missing model with the most similar name."""
     try:
         entries = islice(root.parent.iterdir(), MOST_NEIGHBOURS)
         siblings = [
@@ -153,7 +154,7 @@ def _holds_model(root: Path, layout: Layout) -> bool:
 
 
 def _has(root: Path, config: str) -> bool:
-    """Whether there is a configuration; what it is shows when it is read."""
+    """Whether a configuration exists; reading it later shows if it is valid."""
     return os.path.lexists(root / config)
 
 
@@ -176,7 +177,7 @@ def _unreadable(error: OSError) -> Failure:
 
 
 def _model_of_files(source: str, root: Path) -> ResolvedModel:
-    """The model of a custom engine: all of its files, and their sizes as its weights."""
+    """The model of a custom engine: all files, with their total size as the size of weights."""
     files = _list_files(root)
     size = sum(file.size for file in files)
     if not size:
@@ -194,9 +195,9 @@ def _model_of_files(source: str, root: Path) -> ResolvedModel:
 
 
 def _parts_of(path: Path) -> tuple[ModelFile, ...]:
-    """A GGUF file with the other parts of its model, without whatever else is in its folder.
+    """A GGUF file with the other parts of its model, without other files of its folder.
 
-    Each is named with its real place, so that an engine's container gets no other.
+    Each has its real path as target, so that an engine's container gets no other files.
     """
     root, model = path.parent, SHARD.sub("", path.name)
     found = sorted(one for one in root.glob("*.gguf") if SHARD.sub("", one.name) == model)
@@ -207,7 +208,7 @@ def _parts_of(path: Path) -> tuple[ModelFile, ...]:
 
 
 def _list_files(root: Path) -> tuple[ModelFile, ...]:
-    """List regular files and links to them, such as the hub client's own cache has.
+    """List regular files and links to them, as in the hub client's own cache.
 
     Hidden files and folders are left out. A link to a file of the system is refused.
     """
@@ -217,7 +218,7 @@ def _list_files(root: Path) -> tuple[ModelFile, ...]:
 
 
 def _names(root: Path) -> Iterator[str]:
-    """Paths below the directory; what a link to a folder leads to is not its own."""
+    """Paths of files below the directory. Links to folders are not followed."""
     waiting: list[tuple[str, int]] = [("", 1)]
     seen = 0
     while waiting:
@@ -246,7 +247,7 @@ def _file(root: Path, base: Path, name: str) -> ModelFile:
     real = Path(os.path.realpath(path))
     outside = "" if real.is_relative_to(base) else str(real)
     if outside and is_of_the_system(outside):
-        # It would be mounted into the engine's container.
+        # The file would be mounted into the engine's container.
         raise Failure(Cause.SOURCE_INCOMPLETE, f"{path} is a link to {real}, which is no model's")
     return ModelFile(name=name, size=found.st_size, target=require_name(outside) if outside else "")
 

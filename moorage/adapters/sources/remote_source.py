@@ -36,7 +36,7 @@ from moorage.models.source import ModelFile, ResolvedModel
 from moorage.models.weights import FileWeights, join_headers, summarize
 
 METADATA_SECONDS = 300.0
-"""How long the small files may take, and another process's turn at them."""
+"""Limit for the small files, with the wait for another process that reads them."""
 
 WAITS = (0.5, 1.0, 2.0, 4.0)
 """Seconds to wait before each further attempt."""
@@ -45,10 +45,10 @@ T = TypeVar("T")
 
 
 class RemoteClient(ABC):
-    """Client of one place: a repository of a hub, or what is below a prefix of a bucket.
+    """Client of one place: a repository of a hub, or a prefix of a bucket.
 
     Args:
-        repo: The place, as messages name it.
+        repo: Name of the place, also in messages.
         waits: Seconds to wait before each further attempt; empty = only one attempt.
     """
 
@@ -57,29 +57,29 @@ class RemoteClient(ABC):
 
     @abstractmethod
     def list_files(self, revision: str) -> tuple[str, tuple[ModelFile, ...]]:
-        """The commit that a revision stands for now, and its files; empty = the default one."""
+        """The current commit of a revision, and its files; empty = the default revision."""
 
     @abstractmethod
     def open_range(
         self, commit: str, file: ModelFile, start: int, stop: int
     ) -> AbstractContextManager[Answer]:
-        """Ask for a file from one offset up to another, and read the answer inside the block.
+        """Request the bytes `start` to `stop` of a file; read the answer inside the block.
 
         Raises:
-            Failure: The cause names the refusal.
-            DownloadError: The request may be repeated.
+            Failure: The source refuses; the cause names the reason.
+            DownloadError: The request may be retried.
         """
 
     @abstractmethod
     def mirror(self, model: ResolvedModel, seconds: float) -> dict[str, Any]:
-        """Addresses for the staging program on hosts, valid for as long as a download may take."""
+        """Addresses for the staging program on hosts; they stay valid for `seconds`."""
 
     def read(self, commit: str, file: ModelFile, stopped: Event, start: int, stop: int) -> bytes:
-        """A file from one offset up to another.
+        """The bytes `start` to `stop` of a file.
 
         Raises:
             Failure: As `open_range`; `DOWNLOAD_CORRUPT` when the file is too short, `INTERRUPTED`
-                when stopped.
+                when `stopped` is set.
         """
         open_range = partial(self.open_range, commit, file)
         attempt = partial(read_range, open_range, file.name, start, stop, stopped)
@@ -93,30 +93,30 @@ class RemoteClient(ABC):
         stopped: Event,
         connections: Connections | None = None,
     ) -> str:
-        """Download a file, or what is missing of it, and verify it.
+        """Download the missing bytes of a file, and verify it.
 
-        It grows at the target, and stays there when the connection breaks for good.
+        The file grows at the target. A partial file stays there after the last failed attempt.
 
         Returns:
             As `Download.run`.
 
         Raises:
-            Failure: As `open_range`; `DOWNLOAD_CORRUPT` when it is not what was announced,
-                `INTERRUPTED` when stopped.
+            Failure: As `open_range`; `DOWNLOAD_CORRUPT` when the file differs from its
+                announcement, `INTERRUPTED` when `stopped` is set.
         """
         open_range, record = partial(self.open_range, commit, file), file_record(file)
         download = Download(
             record, str(target), open_range, stopped, waits=self._waits, connections=connections
         )
-        return with_retries(download.run, ())  # the download repeats its own attempts
+        return with_retries(download.run, ())  # the download itself retries
 
 
 class RemoteSource:
     """One repository of a hub, or prefix of a bucket, and its place in the store.
 
     Args:
-        offline: Never ask the hub; serve what is stored.
-        layout: What the repository is expected to hold.
+        offline: Send no requests; use stored commits only.
+        layout: Kind of content that the repository should have.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class RemoteSource:
         self._listed: dict[str, tuple[str, tuple[ModelFile, ...]]] = {}
 
     def files(self, wanted: SourceRequest) -> tuple[ModelFile, ...]:
-        """All files at the source; none while it may not be asked.
+        """All files at the source; none in offline mode.
 
         Raises:
             Failure: `SOURCE_...` or `HUB_...`.
@@ -141,9 +141,10 @@ class RemoteSource:
         return () if self._offline else self._list_files(wanted.revision or "")[1]
 
     def resolve(self, wanted: SourceRequest) -> ResolvedModel:
-        """Pin the revision to a commit and read what the model is, without its weights.
+        """Pin the revision to a commit and read the model's metadata, without its weights.
 
-        A complete commit is read from the store; if it is named in full, the hub is not needed.
+        A complete commit is read from the store. If the revision is a full commit id, that needs no
+        request.
 
         Raises:
             Failure: `SOURCE_...`, `HUB_...`, `DOWNLOAD_...`, `CONFIG_UNREADABLE` or `DISK_FULL`.
@@ -181,7 +182,7 @@ class RemoteSource:
         )
 
     def lacking_room(self, model: ResolvedModel) -> str:
-        """Why the disk has no room for what `stage` would download; empty = it has."""
+        """Why the disk has no space for the downloads of `stage`; empty = it has enough."""
         if model.staged:
             return ""
         missing = self._store.missing(model.revision, model.files)
@@ -194,11 +195,11 @@ class RemoteSource:
         *,
         deadline_seconds: float | None = None,
     ) -> ResolvedModel:
-        """Download what is missing, verify it, and put it in place. Others who stage it wait.
+        """Download the missing files, verify them, and publish them. Concurrent callers wait.
 
         Args:
-            on_progress: Called with the bytes done and the bytes of all files, at least every half
-                second and at the end.
+            on_progress: Called with the present bytes and the bytes of all files, at least every
+                half second and at the end.
 
         Raises:
             Failure: `SOURCE_...`, `HUB_...`, `DOWNLOAD_...` or `DISK_FULL`.
@@ -227,7 +228,7 @@ class RemoteSource:
         return commit if stored and (self._offline or COMMIT.fullmatch(revision)) else None
 
     def _list_files(self, revision: str) -> tuple[str, tuple[ModelFile, ...]]:
-        """The commit and its files, asked for once."""
+        """The commit of a revision and its files, requested once."""
         try:
             if revision not in self._listed:
                 self._listed[revision] = self._client.list_files(revision)
@@ -242,7 +243,7 @@ class RemoteSource:
     def _survey(
         self, wanted: SourceRequest, commit: str, listed: tuple[ModelFile, ...], tick: Tick
     ) -> tuple[Manifest, list[FileWeights]]:
-        """Download the metadata, and read the headers of the weights where they are."""
+        """Download the metadata, and read the headers of the weights at the source."""
         family, chosen, skipped = self._layout.choose(listed, wanted.files or "")
         require_distinct(chosen)
         directory = self._store.open_workspace(commit)
@@ -282,13 +283,13 @@ class RemoteSource:
             known = self._download(commit, (f for f in model.files if not is_weight(f.name)), tick)
         known |= self._download(commit, model.files, tick)
         manifest = Manifest.model_validate(model, from_attributes=True)
-        # This may read weights of an earlier process, so the metadata lock is free meanwhile.
+        # This may read whole weight files of an earlier process, so the metadata lock is free now.
         manifest = self._store.with_checksums(manifest, known)
         with hold(metadata_lock, tick):
             self._store.publish(manifest)
 
     def _download(self, commit: str, files: Iterable[ModelFile], tick: Tick) -> dict[str, str]:
-        """Download what is missing; gives the checksums that were computed meanwhile, by name."""
+        """Download the missing files; returns the checksums computed meanwhile, by name."""
         missing = self._store.missing(commit, files)
         if lacking := self._store.lacking_room(commit, missing):
             raise Failure(Cause.DISK_FULL, lacking)
@@ -312,7 +313,7 @@ class RemoteSource:
 
 
 def with_retries(attempt: Callable[[], T], waits: tuple[float, ...]) -> T:
-    """Repeat an attempt, after these seconds, while it ends with a transient `DownloadError`."""
+    """Call `attempt`; retry it after each of these waits while its `DownloadError` is transient."""
     left = iter(waits)
     while True:
         try:
@@ -328,7 +329,7 @@ def with_retries(attempt: Callable[[], T], waits: tuple[float, ...]) -> T:
 
 @contextmanager
 def retryable_failures() -> Iterator[None]:
-    """Mark what ends because the source cannot be reached: it may be repeated."""
+    """Raise `HUB_UNAVAILABLE` as a transient `DownloadError`, which may be retried."""
     try:
         yield
     except Failure as failure:

@@ -1,8 +1,8 @@
 """Client of an S3-compatible store: a prefix of a bucket, as if it were a commit; through boto3.
 
-A bucket has no commits. Its revision is a digest over names, sizes and ETags of all files below the
-prefix: a file that is replaced makes another one. Every request for a file names the ETag that was
-listed, so a file that is replaced later is refused by the store, and never mixed with the old one.
+A bucket has no commits. Its revision is a digest of the names, sizes and ETags of all files below
+the prefix, so a replaced file changes the revision. Every request for a file names the ETag in the
+listing. Thus the store refuses a file that was replaced later, and two contents are never mixed.
 """
 
 import base64
@@ -27,7 +27,7 @@ try:
     from botocore.httpsession import URLLib3SSLError
     from botocore.parsers import ResponseParserError
     from botocore.response import URLLib3ProtocolError, URLLib3ReadTimeoutError
-except ImportError:  # an extra: no request is sent without it
+except ImportError:  # an extra: without it no request is sent
     S3_ERRORS: tuple[type[Exception], ...] = ()
 else:
     S3_ERRORS = (
@@ -41,19 +41,19 @@ else:
 
 TIMEOUT_SECONDS = 30
 LISTING_SECONDS = 120.0
-"""For all pages of a listing; a store that always has another one never ends."""
+"""Limit for all pages of a listing; a faulty store may announce a next page forever."""
 
 HEADS = 8
-"""Requests at once for what the store tells of each file."""
+"""Concurrent HEAD requests for the metadata of files."""
 
 BLOCK = 1 << 20
 ATTEMPTS = 5
 ANY_REGION = "us-east-1"
-"""Stores that are not Amazon's take any; Amazon's own redirect from here."""
+"""Other stores accept any region. Amazon's store redirects from here to the right one."""
 
 SPARE_SECONDS = 300
 LONGEST_SECONDS = 7 * 24 * 3600
-"""No presigned address may be valid for longer."""
+"""Limit of the validity of presigned addresses."""
 
 MD5 = re.compile(r"[0-9a-f]{32}(-\d+)?")
 WHOLE = "FULL_OBJECT"
@@ -75,13 +75,13 @@ REPLACED = "Deploy again: it is new."
 
 
 class S3Client(RemoteClient):
-    """One prefix of one bucket. Requests are retried by botocore, answers that break off here.
+    """One prefix of one bucket. botocore retries requests; this class retries broken answers.
 
     Args:
         place: `bucket` or `bucket/prefix`.
-        endpoint: Address of the store; empty = as AWS's own tools are set, else Amazon's.
-        keys: Key id, secret key, session token; empty = those of AWS's own tools, else unsigned.
-        attempts: How often botocore sends a request in all.
+        endpoint: Address of the store; empty = the setting of AWS's own tools, else Amazon's.
+        keys: Key id, secret key, session token; empty = keys of AWS's own tools, else unsigned.
+        attempts: Limit of botocore's attempts for a request, with the first one.
 
     Raises:
         Failure: `PROGRAM_MISSING` without boto3.
@@ -104,11 +104,14 @@ class S3Client(RemoteClient):
             self._client = _client(endpoint, keys, attempts)
 
     def list_files(self, revision: str) -> tuple[str, tuple[ModelFile, ...]]:
-        """List what is below the prefix; `revision` is what it has to be, empty = whatever it is.
+        """List the files below the prefix and their revision.
+
+        Args:
+            revision: The required revision; empty = any.
 
         Raises:
-            Failure: `SOURCE_MISSING` when nothing is there, or something else than the revision;
-                else as `failure_of` says.
+            Failure: `SOURCE_MISSING` when there are no files, or they have another revision;
+                otherwise as `failure_of`.
         """
         listed = self._list()
         if not listed:
@@ -123,7 +126,7 @@ class S3Client(RemoteClient):
 
     @contextmanager
     def open_range(self, commit: str, file: ModelFile, start: int, stop: int) -> Iterator[Answer]:
-        """Ask for a range of the content that was listed; another one is refused."""
+        """Request a range of the listed content; the store refuses a file with other content."""
         if not file.etag and file.name not in self._etags:  # recorded by an earlier version
             self.list_files(commit)
         etag = file.etag or self._etags[file.name]
@@ -137,7 +140,7 @@ class S3Client(RemoteClient):
             yield Answer(status, headers, self._blocks(file.name, body))
 
     def mirror(self, model: ResolvedModel, seconds: float) -> dict[str, Any]:
-        """Addresses that contain no keys, and expire after the download."""
+        """Presigned addresses, which contain no keys and expire after the download."""
         until = min(int(seconds) + SPARE_SECONDS, LONGEST_SECONDS)
         presign = self._client.generate_presigned_url
         with self._failures():
@@ -164,7 +167,7 @@ class S3Client(RemoteClient):
         return sorted(listed)
 
     def _listed(self, item: dict[str, Any]) -> tuple[str, int, str] | None:
-        """An entry of the listing; None for a folder, and for what is hidden."""
+        """An entry of the listing; None for a folder or a hidden file."""
         name, size = item["Key"].removeprefix(self._prefix), item["Size"]
         if not name or name.endswith("/") or any(part[:1] == "." for part in name.split("/")):
             return None
@@ -178,13 +181,13 @@ class S3Client(RemoteClient):
         with self._failures(name):
             request = {**self._named(name), "ChecksumMode": "ENABLED"}
             head: dict[str, Any] = self._client.head_object(**request)
-            if "-" in head["ETag"]:  # it was sent in parts, of this size
+            if "-" in head["ETag"]:  # uploaded in parts of this size
                 first = self._client.head_object(**self._named(name), PartNumber=1)
                 head["part"] = first["ContentLength"]
         return announced_file(name, size, etag, head)
 
     def _blocks(self, name: str, body: Any) -> Iterator[bytes]:
-        # As they arrive: botocore's own `read` waits until a block is full, however slow that is.
+        # Yield bytes as they arrive: botocore's own `read` waits until a block is full.
         raw = body._raw_stream
         read = getattr(raw, "read1", raw.read)
         with retryable_failures(), self._failures(name):
@@ -207,7 +210,7 @@ class S3Client(RemoteClient):
         except S3_ERRORS as error:
             raise failure_of(error, f"{self.repo}/{name}" if name else self.repo) from None
         except (LookupError, TypeError, ValueError) as error:
-            # Its answer lacks what every store tells, or tells it otherwise.
+            # The answer lacks a field that every store sends, or has it in another form.
             why = short(f"{type(error).__name__} {error}")
             detail = f"the store does not answer like one about s3://{self.repo}: {why}"
             raise Failure(Cause.HUB_UNAVAILABLE, detail) from None
@@ -215,7 +218,7 @@ class S3Client(RemoteClient):
 
 @lru_cache(maxsize=16)
 def _client(endpoint: str, keys: tuple[str, ...], attempts: int) -> Any:
-    """Finding keys may ask the machine's own service, which takes a while where there is none."""
+    """Cached, because boto3 may look for keys at a metadata service, which is slow if missing."""
     import boto3  # noqa: PLC0415  (an extra, and slow to import)
     from botocore import UNSIGNED  # noqa: PLC0415
     from botocore.config import Config  # noqa: PLC0415
@@ -238,7 +241,7 @@ def _client(endpoint: str, keys: tuple[str, ...], attempts: int) -> Any:
 
 
 def failure_of(error: Exception, subject: str) -> Failure:
-    """Translate one of `S3_ERRORS`, which a request for `bucket/prefix/file` ended with."""
+    """The failure for one of `S3_ERRORS`, raised by a request for `bucket/prefix/file`."""
     if not isinstance(error, ClientError):
         lacking = isinstance(error, NoCredentialsError) or "Credential" in type(error).__name__
         cause = Cause.SOURCE_UNAUTHORIZED if lacking else Cause.HUB_UNAVAILABLE
@@ -256,18 +259,19 @@ def failure_of(error: Exception, subject: str) -> Failure:
 
 
 def digest_of(listed: Sequence[tuple[str, int, str]]) -> str:
-    """The revision of a listing: of the name, size and ETag of every file."""
+    """The revision of a listing: a digest of the name, size and ETag of every file."""
     lines = "".join(f"{name}\0{size}\0{etag}\n" for name, size, etag in sorted(listed))
     return hashlib.sha256(lines.encode()).hexdigest()
 
 
 def announced_file(name: str, size: int, etag: str, head: dict[str, Any]) -> ModelFile:
-    """A file as it was listed, with the best checksum of its head.
+    """A listed file, with the best checksum in the answer to its HEAD request.
 
-    An ETag is made of MD5 checksums unless a key of the store's own service encrypts the file.
+    An ETag consists of MD5 checksums, except for a file that the store encrypts with its key
+    service or with the customer's key.
 
     Raises:
-        Failure: `SOURCE_INCOMPLETE` when the file is another one already.
+        Failure: `SOURCE_INCOMPLETE` when the file has been replaced since the listing.
     """
     file = ModelFile(name=name, size=size, etag=etag)
     if str(head.get("ETag")).strip('"') != etag:
@@ -285,5 +289,5 @@ def announced_file(name: str, size: int, etag: str, head: dict[str, Any]) -> Mod
         return file
     part, parts = head.get("part", 0), int(etag.partition("-")[2] or 0)
     if parts and (not part or -(-size // part) != parts):
-        return file  # sent in parts of different sizes
+        return file  # uploaded in parts of different sizes
     return file.model_copy(update={"md5": etag, "part": part if parts else 0})

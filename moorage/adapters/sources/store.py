@@ -1,8 +1,8 @@
-"""The model store: real files in `<models>/<org>--<repo>/<commit>/`, complete or not there.
+"""The model store: real files in `<models>/<org>--<repo>/<commit>/`, complete or absent.
 
-A commit is assembled in `<commit>.partial` next to it. A file gets its place there once it is
-verified, and the directory gets its name once all files have theirs, so that a process may be
-killed at any moment: what it finished stays, and nothing half-done looks finished.
+A commit is assembled in `<commit>.partial` next to it. A file moves to its path there when it is
+verified, and the directory gets its final name when all files are there. So a process may be killed
+at any moment: verified files stay, and no partial file or directory looks complete.
 """
 
 import json
@@ -33,7 +33,8 @@ from moorage.inventory.model_store import MANIFEST
 from moorage.models.source import ModelFile, SkippedFile, WeightSummary
 
 MOST_FILES = 10_000
-"""A directory with more is a mistake, such as `/`, or an attack: models have some hundreds."""
+"""Limit of the files of a model: models have some hundreds. More are a mistake, such as `/`, or an
+attack."""
 
 LARGEST_FILE = 1 << 60
 LONGEST_NAME = 1000
@@ -41,14 +42,15 @@ CHECKSUM = re.compile(r"[0-9a-f]{32,64}")
 ATTACK = "Do not use this repository: such a name is an attack or a damaged listing."
 INCOMPLETE = ".incomplete"
 MARGIN = 1.05
-"""Required free space, as a multiple of what is still to be downloaded."""
+"""Required free space, as a multiple of the bytes that are still missing."""
 
 
 class Manifest(Value):
-    """What a complete directory holds; the fields are those of `ResolvedModel`."""
+    """The content of a complete directory; the fields are those of `ResolvedModel`."""
 
     rules: Literal[1] = 1
-    """Raised when the choice of files changes: what was chosen before is chosen again then."""
+    """Version of the rules that choose files. A model with another version in its manifest
+is staged again."""
 
     source: str
     revision: str
@@ -67,15 +69,15 @@ def _read_manifest(path: Path) -> Manifest | None:
     try:
         return Manifest.model_validate_json(path.read_bytes())
     except (OSError, ValidationError):
-        return None  # it is being removed, or of other rules: it will be staged again
+        return None  # it is being removed, or has other rules: its model will be staged again
 
 
 REFS = "refs.json"
 COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-"""A full commit id, as Git writes it with SHA-1 or SHA-256."""
+"""A full commit id of Git, with SHA-1 or SHA-256."""
 
 DEFAULT_BRANCH = "main"
-"""The hub calls it so in every repository."""
+"""Name of the default branch in every repository of the hub."""
 
 
 class Refs:
@@ -85,7 +87,7 @@ class Refs:
         self._folder = folder
 
     def commit_of(self, revision: str) -> str | None:
-        """The commit of a revision, if it is known here."""
+        """The commit of a revision; None = unknown here."""
         if COMMIT.fullmatch(revision):
             return revision
         return self.all().get(revision or DEFAULT_BRANCH)
@@ -99,7 +101,7 @@ class Refs:
         }
 
     def remember(self, revision: str, commit: str) -> None:
-        """Keep which commit a branch or tag stands for; empty = the default branch."""
+        """Record the commit of a branch or tag; empty = the default branch."""
         name = revision or DEFAULT_BRANCH
         if COMMIT.fullmatch(name) or self.all().get(name) == commit:
             return
@@ -113,7 +115,7 @@ class ModelStore:
     """The stored commits of one repository, such as `org/repo`, in the directory of all models.
 
     Attributes:
-        refs: Which commit a branch or tag stood for.
+        refs: The recorded commits of branches and tags.
     """
 
     def __init__(self, models: Path, repo: str) -> None:
@@ -121,32 +123,32 @@ class ModelStore:
         self.refs = Refs(self._folder)
 
     def directory(self, commit: str) -> Path:
-        """Where a complete commit is."""
+        """The directory of a complete commit."""
         return self._folder / commit
 
     def workspace(self, commit: str) -> Path:
-        """Where a commit is while it is not complete."""
+        """The directory of a commit that is not complete yet."""
         return self._folder / f"{commit}.partial"
 
     def incomplete(self, commit: str, name: str) -> Path:
-        """Where a file grows until it is verified."""
+        """The path at which a file grows until it is verified."""
         return self.workspace(commit) / INCOMPLETE / name
 
     def manifest(self, commit: str) -> Manifest | None:
-        """What a commit holds, if every file is what it was when it was verified."""
+        """The manifest of a commit; None if it is missing or a file differs from it."""
         directory = self.directory(commit)
         manifest = _read_manifest(directory / MANIFEST)
         whole = manifest and is_whole(str(directory), _records(manifest.files))
         return manifest if whole else None
 
     def lock(self, commit: str, purpose: str) -> BaseFileLock:
-        """A lock for all processes on this machine; it falls when its holder dies."""
+        """A lock for all processes on this machine; it is released when its holder dies."""
         locks = self._folder / ".locks"
         locks.mkdir(parents=True, exist_ok=True)
         return FileLock(locks / f"{commit}.{purpose}")
 
     def open_workspace(self, commit: str) -> Path:
-        """Make the workspace; a directory that lost files becomes it, with what is left."""
+        """Create the workspace. A damaged directory becomes it, with the intact files."""
         workspace, directory = self.workspace(commit), self.directory(commit)
         if directory.exists() and not workspace.exists():
             directory.rename(workspace)
@@ -157,13 +159,13 @@ class ModelStore:
         return workspace
 
     def missing(self, commit: str, files: Iterable[ModelFile]) -> tuple[ModelFile, ...]:
-        """The files that the workspace does not hold yet."""
+        """The files that are not in the workspace yet."""
         workspace = self.workspace(commit)
         return tuple(file for file in files if size_of(workspace / file.name) != file.size)
 
     def bytes_present(self, commit: str, files: Iterable[ModelFile]) -> int:
-        """The bytes that are here, of complete and of growing files."""
-        # In the order in which a file moves, so that one on the move is never missed.
+        """The present bytes, of complete and of growing files."""
+        # In the order in which a file moves, so that a moving file is never missed.
         growing = self.workspace(commit) / INCOMPLETE
         folders = (growing, self.workspace(commit), self.directory(commit))
         return sum(
@@ -172,7 +174,7 @@ class ModelStore:
         )
 
     def lacking_room(self, commit: str, missing: Sequence[ModelFile]) -> str:
-        """Why the disk has no room for what is missing, and some more; empty = it has."""
+        """Why the disk has no space for the missing files, with a margin; empty = it has enough."""
         left = sum(file.size for file in missing) - self.bytes_present(commit, missing)
         free = shutil.disk_usage(self._folder).free
         if free >= left * MARGIN:
@@ -181,15 +183,15 @@ class ModelStore:
         return f"{found}, {human_bytes(int(left * MARGIN))} are needed"
 
     def accept(self, commit: str, file: ModelFile) -> None:
-        """Give a downloaded and verified file its place."""
+        """Move a downloaded and verified file to its path in the workspace."""
         place = self.workspace(commit) / file.name
         place.parent.mkdir(parents=True, exist_ok=True)
         self.incomplete(commit, file.name).replace(place)
 
     def with_checksums(self, manifest: Manifest, known: Mapping[str, str]) -> Manifest:
-        """The manifest, with the checksums of files whose source announced no lasting one.
+        """The manifest, with SHA-256 checksums for files without a SHA-256 or Git id.
 
-        `known` are those that were computed while files were downloaded, by name.
+        `known` are the checksums that were computed during downloads, by name.
         """
         files = []
         for file in manifest.files:
@@ -204,7 +206,7 @@ class ModelStore:
         """Turn the workspace into the complete directory, in one step.
 
         Raises:
-            Failure: `DOWNLOAD_CORRUPT` when a file is not there.
+            Failure: `DOWNLOAD_CORRUPT` when a file is missing.
         """
         workspace = self.workspace(manifest.revision)
         if lost := self.missing(manifest.revision, manifest.files):
@@ -215,7 +217,7 @@ class ModelStore:
         publish(str(workspace), str(place), text, _records(manifest.files))
 
     def touch(self, commit: str) -> None:
-        """Note that a commit is used: what was not for long may be pruned."""
+        """Record the use of a commit: commits that are long unused may be pruned."""
         with suppress(OSError):
             os.utime(self.directory(commit) / MANIFEST)
 
@@ -225,27 +227,27 @@ def _records(files: Iterable[ModelFile]) -> list[File]:
 
 
 def verify(path: Path, file: ModelFile) -> None:
-    """Raise `DOWNLOAD_CORRUPT` for a file of another size or checksum than was announced."""
+    """Raise `DOWNLOAD_CORRUPT` for a file with another size or checksum than announced."""
     if why := mismatch(str(path), file_record(file)):
         raise Failure(Cause.DOWNLOAD_CORRUPT, why)
 
 
 def file_record(file: ModelFile) -> File:
-    """A file as the programs on hosts know it."""
+    """A file in the form that programs on hosts use."""
     return cast("File", file.model_dump(exclude={"target"}))
 
 
 def is_size(size: object) -> bool:
-    """Whether a listing says a number of bytes that a file may have."""
+    """Whether a value from a listing is a number of bytes that a file may have."""
     return isinstance(size, int) and not isinstance(size, bool) and 0 <= size <= LARGEST_FILE
 
 
 def require_inside(name: object) -> str:
-    """Let a file name pass that stays inside its model's directory.
+    """Return a file name that stays inside its model's directory; refuse any other.
 
     Raises:
-        Failure: `SOURCE_INCOMPLETE` for one that leads out of it, `SOURCE_CORRUPT` for one that
-            cannot be printed or is no text.
+        Failure: `SOURCE_INCOMPLETE` for a name that leads out of it, `SOURCE_CORRUPT` for a name
+            that cannot be printed or is not a text.
     """
     if not isinstance(name, str):
         raise Failure(Cause.SOURCE_CORRUPT, "a file name is no text", suggestion=ATTACK)
@@ -260,7 +262,7 @@ def require_inside(name: object) -> str:
 
 
 def require_distinct(files: Sequence[ModelFile]) -> None:
-    """Raise `SOURCE_CORRUPT` when two files have one path, or one lies below another."""
+    """Raise `SOURCE_CORRUPT` when two files have the same path, or one path is below the other."""
     paths = [PurePosixPath(file.name) for file in files]
     folders = {folder for path in paths for folder in path.parents}
     if len(set(paths)) < len(paths) or not folders.isdisjoint(paths):
@@ -268,10 +270,10 @@ def require_distinct(files: Sequence[ModelFile]) -> None:
 
 
 def require_name(name: str) -> str:
-    """Let a file name pass that can be printed, stored and sent: it is text, on one line.
+    """Return a file name that can be printed, stored and sent: a short text on one line.
 
     Raises:
-        Failure: `SOURCE_CORRUPT` for another one.
+        Failure: `SOURCE_CORRUPT` for any other name.
     """
     if len(name) > LONGEST_NAME:
         raise Failure(Cause.SOURCE_CORRUPT, f"the file name '{short(name)}' is too long")
