@@ -21,7 +21,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.engines.schema.argument import Argument, Kind, Schema
 from moorage.inventory.snapshot import Program
 from moorage.spec import EngineName
-from tests.engines.schema.real import IMAGE
+from tests.engines.real_vllm import IMAGE
 from tests.engines.schema.shipped import schema_of
 
 OWN = Schema(

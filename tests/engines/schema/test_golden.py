@@ -5,10 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 from moorage.engines.schema.reading import read
-from tests.engines.schema.real import refused_by_vllm
 from tests.engines.schema.shipped import STORE
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "plans"
@@ -44,10 +41,3 @@ def test_every_line_is_taken_by_the_schema_of_its_version() -> None:
         assert (reading.problems, reading.unknown, reading.stray) == ((), (), ()), name
         checked += 1
     assert checked >= 30
-
-
-@pytest.mark.vllm
-def test_every_line_for_the_installed_version_is_parsed_by_vllm_itself() -> None:
-    those = [(name, words) for name, version, words in lines() if version in (INSTALLED, "")]
-    assert len(those) >= 25
-    assert refused_by_vllm([words for _, words in those]) == [None] * len(those)

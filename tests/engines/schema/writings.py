@@ -1,6 +1,6 @@
 """Command lines as people write them, right and wrong, made by chance from a schema.
 
-python -m tests.engines.schema.writings COUNT SEED | VLLM_PYTHON tests/engines/schema/oracle.py
+python -m tests.engines.schema.writings COUNT SEED | VLLM_PYTHON tests/engines/vllm_oracle.py
 """
 
 from __future__ import annotations
@@ -108,4 +108,5 @@ if __name__ == "__main__":
     known = shipped_schema("0.32.0", EngineName.VLLM)
     assert known
     lines = writings(known, int(sys.argv[1]), int(sys.argv[2]))
-    json.dump([["serve", MODEL, *line] for line in lines], sys.stdout)
+    asked = [["serve", MODEL, *line] for line in lines]
+    json.dump({"lines": asked, "documents": []}, sys.stdout)

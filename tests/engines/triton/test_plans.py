@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Callable
 from contextlib import nullcontext
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from moorage.common.failures import Cause, Failure
 from moorage.engines.registry import ENGINES
-from moorage.engines.triton.options import SERVER_OPTIONS
 from moorage.images.catalogue import TRITON_RELEASES, vllm_of
 from moorage.placement.engine_choice import other_engines
 from moorage.readiness.protocol import Phase
@@ -21,27 +18,14 @@ from moorage.reports.document import Document
 from moorage.reports.plan_report import plan_sections
 from moorage.spec import EngineName, Mode, RuntimeName
 from tests.builders import a_cpu_host, a_host, a_profile, a_spec
-from tests.engines.schema.real import SECONDS, python_of_vllm
 from tests.engines.triton.shapes import IMAGE, SHAPES, documents, plan_of, triton_plan
 
 TRITON = ENGINES[EngineName.TRITON]
-ORACLE = Path(__file__).with_name("oracle.py")
 
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_a_plan_says_exactly_what_will_run(name: str, golden: Callable[[str, str], None]) -> None:
     golden(f"plans/triton_{name}.json", plan_of(name).model_dump_json(indent=2) + "\n")
-
-
-@pytest.mark.vllm
-def test_a_real_vllm_takes_every_model_json_and_has_no_other_server_options() -> None:
-    written = [documents(plan_of(name, "0.32.0"))["model.json"] for name in SHAPES]
-
-    answer = answer_to([*written, {"model": "m", "invalid_attribute": 1}])
-
-    assert answer["refused"][:-1] == [None] * len(SHAPES)
-    assert "invalid_attribute" in answer["refused"][-1]
-    assert set(answer["server"]) - {"--help"} == SERVER_OPTIONS
 
 
 def test_a_plan_shows_its_files_and_what_they_follow_from() -> None:
@@ -182,14 +166,3 @@ def test_on_cpu_it_needs_an_image_of_ones_own() -> None:
 
     assert plan.containers[0].isolation.ulimits == {}
     assert documents(plan)["model.json"]["model"] == "/models/tiny"
-
-
-def answer_to(written: list[dict[str, Any]]) -> dict[str, Any]:
-    command = python_of_vllm()
-    command[-1] = ORACLE.read_text() if command[-2] == "-c" else str(ORACLE)
-    done = subprocess.run(
-        command, input=json.dumps(written), capture_output=True, text=True, timeout=SECONDS
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found

@@ -1,4 +1,4 @@
-"""The parser of a real vLLM 0.32.0: of the image, else of the environment it is built from."""
+"""A real vLLM 0.32.0: of the image, else of the environment that it is built from."""
 
 from __future__ import annotations
 
@@ -7,25 +7,35 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any, TypedDict
 
 import pytest
 
-ORACLE = Path(__file__).with_name("oracle.py")
+ORACLE = Path(__file__).with_name("vllm_oracle.py")
 IMAGE = "moorage/vllm-cpu:0.32.0"
 SECONDS = 300
 
 
-def refused_by_vllm(lines: list[list[str]]) -> list[str | None]:
-    """What vLLM says to command lines (from `serve` on); None where it takes one."""
+class Answers(TypedDict):
+    """What vLLM says to each entry, None where it takes it; and the options of its server."""
+
+    lines: list[str | None]
+    documents: list[str | None]
+    server: list[str]
+
+
+def ask_vllm(lines: list[list[str]], documents: list[dict[str, Any]]) -> Answers:
+    """What vLLM says to command lines (from `serve` on) and to contents of model.json files."""
+    question = json.dumps({"lines": lines, "documents": documents})
     done = subprocess.run(
-        python_of_vllm(), input=json.dumps(lines), capture_output=True, text=True, timeout=SECONDS
+        _oracle(), input=question, capture_output=True, text=True, timeout=SECONDS
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    verdicts: list[str | None] = json.loads(done.stdout)
-    return verdicts
+    answers: Answers = json.loads(done.stdout)
+    return answers
 
 
-def python_of_vllm() -> list[str]:
+def _oracle() -> list[str]:
     """The command that runs the oracle; the test is skipped where there is no vLLM."""
     if shutil.which("docker"):
         found = ["docker", "image", "inspect", IMAGE]
