@@ -11,7 +11,7 @@ NAME = "index.html"
 
 
 def is_foreign(path: Path) -> bool:
-    """Whether the path holds something other than an earlier report."""
+    """Whether the path is something other than an earlier report."""
     try:
         with path.open("rb") as file:
             return file.read(len(BEGINNING)) != BEGINNING.encode()

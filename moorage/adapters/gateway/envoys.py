@@ -134,7 +134,7 @@ class ContainerEnvoy(Envoy):
         super().start(bootstrap)
 
     def runs(self) -> bool:
-        """Whether Envoy runs; if Envoy answers, Docker is not asked and may be down."""
+        """Whether Envoy runs; if Envoy answers, Docker is not queried and may be down."""
         return Admin(self.folder.admin()).is_ready() or super().runs()
 
 
@@ -163,7 +163,7 @@ class HostEnvoy(Envoy):
         self._docker.version()
 
     def runs(self) -> bool:
-        """Whether Envoy runs; if Envoy answers, Docker is not asked."""
+        """Whether Envoy runs; if Envoy answers, Docker is not queried."""
         answers = self._channel.is_open and Admin(self.folder.admin()).is_ready()
         return answers or super().runs()
 

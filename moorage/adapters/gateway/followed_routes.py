@@ -55,7 +55,7 @@ class FollowedRoutes:
         self._await_gateways()
 
     def _await_gateways(self) -> None:
-        """Wait for the gateways; report a failure only, since the change is already made."""
+        """Wait for the gateways; a failure is only reported, since the change is already made."""
         try:
             for line in await_gateways(self._ledger, self._home, FOLLOW_SECONDS):
                 self._notify(line)

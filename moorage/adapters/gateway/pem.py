@@ -39,7 +39,7 @@ def read_pem(options: GatewayOptions, *, sees_files: bool) -> tuple[str, str] | 
 
 
 def _split(name: str, content: str) -> tuple[str, str]:
-    """Certificate chain and private key of a secret, which holds them in any order."""
+    """Certificate chain and private key of a secret, which may contain them in any order."""
     blocks = [(match[1], match[0]) for match in BLOCK.finditer(content)]
     chain = "\n".join(text for kind, text in blocks if kind == "CERTIFICATE")
     key = next((text for kind, text in blocks if kind.endswith("PRIVATE KEY")), "")

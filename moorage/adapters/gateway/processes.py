@@ -41,7 +41,7 @@ class GatewayProcesses:
     Args:
         home: The home of moorage on this machine.
         name: Name of the gateway.
-        options: Say where Envoy runs.
+        options: Options, which say where Envoy runs.
     """
 
     def __init__(self, home: Path, name: str, options: GatewayOptions | None = None) -> None:

@@ -69,7 +69,7 @@ def stamp(path: str) -> list[int]:
 
 
 def read_json(path: str) -> dict[str, Any]:
-    """The JSON object in a file; empty if the file is missing or holds no object."""
+    """The JSON object in a file; empty if the file is missing or has no object."""
     try:
         with open(path, "rb") as content:
             found = json.load(content)
