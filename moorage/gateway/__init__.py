@@ -1,1 +1,1 @@
-"""One address for all models: who answers for a name, and Envoy's configuration that says so."""
+"""One address for all models: routes from model names to releases, and Envoy's configuration."""

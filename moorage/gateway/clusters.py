@@ -11,12 +11,12 @@ DOORMAN = "doorman"
 """Cluster of the service that wakes models."""
 
 BALANCE = 125
-"""Per cent of the average requests in flight that a replica gets for the sake of its cache."""
+"""Limit on a cached replica's requests in flight, in per cent of the average of all replicas."""
 
 CONNECT_SECONDS = 2
 
 ENGINE_KEY = "engine-key"
-"""Name of the secret in its file."""
+"""Name of the engine's secret in its file."""
 
 UNBOUNDED = {
     "max_connections": 100_000,
@@ -24,18 +24,18 @@ UNBOUNDED = {
     "max_requests": 100_000,
     "max_retries": 1_000,
 }
-"""An engine queues requests itself, so the gateway holds none back."""
+"""Engines queue requests themselves, so the gateway holds none back."""
 
 
 _PREFIX_AWARE: Document = {
     "lb_policy": "MAGLEV",
     "common_lb_config": {"consistent_hashing_lb_config": {"hash_balance_factor": BALANCE}},
 }
-"""Equal keys go to the same replica, and the keys of one that is away to all the others."""
+"""Equal keys go to the same replica; keys of an unavailable replica spread over the others."""
 
 
 def clusters(tables: Iterable[RoutingTable]) -> list[Document]:
-    """A cluster for each release that one of these tables sends requests to."""
+    """A cluster for each release to which one of the tables sends requests."""
     found: dict[str, Document] = {}
     for table in tables:
         if table.doorman:
@@ -48,7 +48,7 @@ def clusters(tables: Iterable[RoutingTable]) -> list[Document]:
 
 
 def engine_key(key: str) -> Document:
-    """The secret that `Backend.key_file` holds, as Envoy reads it."""
+    """Content of `Backend.key_file`: the engine's key as Envoy reads it."""
     kind = f"{TYPE}.extensions.transport_sockets.tls.v3.Secret"
     secret = {"secret": {"inline_string": f"Bearer {key}"}}
     return discovery("1", [{"@type": kind, "name": ENGINE_KEY, "generic_secret": secret}])
@@ -72,7 +72,7 @@ def _engines(backend: Backend) -> Document:
 
 
 def _either(backend: Backend) -> Document:
-    """A release, and the one that stands in where none of its engines answers."""
+    """A cluster of a release with its fallback, for when none of the release's engines answers."""
     members = [backend.release, backend.stand_in]
     kind = "extensions.clusters.aggregate.v3.ClusterConfig"
     return {
@@ -99,7 +99,7 @@ def _cluster(name: str, addresses: list[Document]) -> Document:
 
 
 def _discovery_type(endpoints: tuple[str, ...]) -> str:
-    """Addresses are taken as they are; a name of any host is resolved, again and again."""
+    """`STATIC` if all endpoints are IP addresses; else Envoy keeps resolving the host names."""
     for url in endpoints:
         try:
             ip_address(urlsplit(url).hostname or "")
@@ -109,7 +109,7 @@ def _discovery_type(endpoints: tuple[str, ...]) -> str:
 
 
 def _key(backend: Backend) -> Document:
-    """Send the engine its own API key, which only the gateway knows, instead of the caller's."""
+    """Options that replace the caller's API key by the engine's own, known only to the gateway."""
     if not (file := backend.key_file):
         return {}
     secret = {"name": ENGINE_KEY, "sds_config": {"path_config_source": {"path": file}}}

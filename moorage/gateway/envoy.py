@@ -1,4 +1,4 @@
-"""Envoy's own configuration: where it listens, and the filters that each request passes."""
+"""Envoy's configuration: where it listens, and the filters that each request passes."""
 
 from typing import Any
 
@@ -10,14 +10,14 @@ Document = dict[str, Any]
 
 TYPE = "type.googleapis.com/envoy"
 METADATA = "moorage"
-"""Namespace of what filters learn of a request: caller, tokens."""
+"""Namespace of the metadata that filters set on a request: caller, tokens."""
 
 MODEL = ("envoy.lb", "model")
 """Namespace and key of the model that a request names."""
 
 ROUTES = "models"
 OWN_FOLDER = "envoy"
-"""Folder in the gateway's, into which Envoy writes; as a container it can write nowhere else."""
+"""Subfolder into which Envoy writes; in a container, Envoy can write nowhere else."""
 
 ADMIN_SOCKET, ACCESS_LOG = f"{OWN_FOLDER}/admin", f"{OWN_FOLDER}/access.log"
 OLD_ACCESS_LOG = f"{OWN_FOLDER}/access.1"
@@ -25,23 +25,23 @@ CONFIG_FOLDER = "config"
 LISTENERS_FILE, ROUTES_FILE, CLUSTERS_FILE = "listeners.json", "routes.json", "clusters.json"
 
 RATE_LIMIT = "envoy.filters.http.local_ratelimit"
-"""The filter that limits callers; their rates come with the routes."""
+"""Filter that limits callers; their rates come with the routes."""
 
 OVERLOADED = 10_000
-"""Connections of clients at a time."""
+"""Most client connections at a time."""
 
 HEADERS_SECONDS = 30
-"""Longest time from the first byte of a request to the end of its headers."""
+"""Limit from the first byte of a request to the end of its headers."""
 
 UNUSED_SECONDS = 300
-"""How long a connection without a request is kept."""
+"""How long a connection without requests stays open."""
 
 
 def bootstrap(folder: str) -> Document:
-    """What Envoy starts with: everything else it reads from files that are renamed into place.
+    """Configuration that Envoy starts with; it reads the rest from files that can be replaced.
 
     Args:
-        folder: Folder of the gateway; the files are in `config` there.
+        folder: Folder of the gateway; the files are in its subfolder `config`.
     """
     return {
         "node": {"id": "moorage", "cluster": "moorage"},
@@ -66,12 +66,12 @@ def bootstrap(folder: str) -> Document:
 def listeners(
     options: GatewayOptions, folder: str, pem: tuple[str, str] | None = None
 ) -> list[Document]:
-    """The one listener.
+    """The gateway's only listener.
 
     Args:
         options: How it listens.
         folder: The gateway's folder, as Envoy sees it.
-        pem: Certificate chain and private key, where Envoy does not read their files.
+        pem: Certificate chain and private key; None = Envoy reads their files.
     """
     address = {"address": options.bind, "port_value": options.port}
     chain: Document = {"filters": [_connection_manager(options, folder)]}
@@ -89,12 +89,12 @@ def listeners(
 
 
 def discovery(version: str, resources: list[Document]) -> Document:
-    """A file that Envoy reads whenever it is renamed into place."""
+    """Content of a file that Envoy reads again whenever it is replaced."""
     return {"version_info": version, "resources": resources}
 
 
 def named(name: str, kind: str, **config: Any) -> Document:
-    """An extension of Envoy with its configuration."""
+    """An Envoy extension with its configuration."""
     return {"name": name, "typed_config": {"@type": f"{TYPE}.{kind}", **config}}
 
 
@@ -104,7 +104,7 @@ def lua_filter(script: str) -> str:
 
 
 def source(folder: str, file: str) -> Document:
-    """A file of the configuration as a source of resources."""
+    """A configuration file as a source of resources."""
     path = f"{folder}/{CONFIG_FOLDER}"
     return {
         "path_config_source": {"path": f"{path}/{file}", "watched_directory": {"path": path}},
@@ -119,11 +119,11 @@ def _connection_manager(options: GatewayOptions, folder: str) -> Document:
         stat_prefix="gateway",
         stream_idle_timeout=f"{options.idle_seconds}s",
         request_timeout="0s",
-        # Whoever sends nothing, or no whole request, has no key yet and takes up a connection.
+        # A client that never completes its headers holds a connection without having shown a key.
         request_headers_timeout=f"{HEADERS_SECONDS}s",
         common_http_protocol_options={"idle_timeout": f"{UNUSED_SECONDS}s"},
         use_remote_address=True,
-        # Engines read paths in this form, so routes must not be asked for another one.
+        # Engines normalize paths like this, so routes must match the same form.
         normalize_path=True,
         merge_slashes=True,
         path_with_escaped_slashes_action="UNESCAPE_AND_FORWARD",
@@ -164,7 +164,7 @@ def _filters() -> list[Document]:
 
 
 def _model_rule() -> Document:
-    """Take the field `model` out of the body; empty where there is none."""
+    """Copy the field `model` of the body to the metadata; empty if it is missing."""
     namespace, key = MODEL
     target = {"metadata_namespace": namespace, "key": key}
     absent = {**target, "value": ""}
@@ -177,12 +177,12 @@ def _model_rule() -> Document:
 
 
 def _lua(script: str) -> Document:
-    """A filter whose script comes with the routes."""
+    """A Lua filter, whose script comes with the routes."""
     return named(lua_filter(script), "extensions.filters.http.lua.v3.Lua")
 
 
 def _access_log(folder: str) -> Document:
-    """One JSON object a request, without any text of it."""
+    """One JSON object for each request, without its text."""
     namespace, key = MODEL
     return named(
         "envoy.access_loggers.file",
@@ -210,7 +210,7 @@ def _access_log(folder: str) -> Document:
 
 
 def _local_replies() -> Document:
-    """Envoy's own errors in OpenAI's shape; what filters and routes answer stays as it is."""
+    """Envoy's own errors in OpenAI's format; answers of filters and routes stay unchanged."""
     failed = {"response_flag_filter": {"flags": ["UH", "UF", "UT", "UC", "UO", "LR", "NC", "URX"]}}
     limited = {"and_filter": {"filters": [_with_status(429), NOT_SPENT]}}
     body = {
@@ -239,7 +239,7 @@ NOT_SPENT = {
         "match_if_key_not_found": True,
     }
 }
-"""All but the refusals of the script that knows the callers, which have their shape already."""
+"""Excludes the refusals of the script `authenticate`, which are already in OpenAI's format."""
 
 
 def _with_status(status: int) -> Document:

@@ -1,4 +1,4 @@
-"""A gateway: how it listens, as users write it, and how far it follows the ledger."""
+"""A gateway: its options, and how far it follows the ledger."""
 
 import ipaddress
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from moorage.inventory.access import is_loopback
 from moorage.spec import Name, SecretName
 
 ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}
-"""By the address that stands for all of a machine, its loopback."""
+"""Loopback address for each address that stands for all interfaces."""
 
 
 class GatewayHost(InputValue):
@@ -77,12 +77,12 @@ class GatewayOptions(InputValue):
 
     @property
     def is_exposed(self) -> bool:
-        """Whether other machines reach it."""
+        """Whether other machines can reach it."""
         return not ipaddress.ip_address(self.bind).is_loopback
 
     @property
     def mounts(self) -> tuple[str, ...]:
-        """What the container of Envoy is made of, and cannot change while it runs."""
+        """Properties of Envoy's container that cannot change while it runs."""
         if self.host:
             return (self.image, self.host.name, self.host.address)
         return (self.image, self.tls_certificate, self.tls_key) if self.image else ()
@@ -99,7 +99,7 @@ class GatewayOptions(InputValue):
 
 
 class LogPosition(Value):
-    """How far the access log is counted: its file, and the bytes before the next line."""
+    """How far the access log is counted: inode of the file, and offset of the next line."""
 
     inode: int = 0
     offset: int = 0
@@ -109,11 +109,12 @@ class Gateway(Value):
     """A gateway of a ledger.
 
     Attributes:
-        machine: Host name of the machine that it runs on.
-        epoch: The ledger's epoch that its routes agree with; 0 = it has not started yet.
-        draining: Requests in flight by release, of releases that get no new ones.
-        used: When each release that serves was asked last, UTC, to some seconds.
-        problem: Why it does not follow the ledger; empty = it does.
+        machine: Host name of the machine on which its service runs.
+        epoch: The ledger's epoch that its routes match; 0 = it has not started yet.
+        draining: Requests in flight by release, for releases that get no new requests.
+        used: Time of the last request of each serving release, UTC, to within some seconds.
+        problem: Why it does not follow the ledger; empty = it follows.
+        counted: How far its access log is counted.
     """
 
     name: str
@@ -127,7 +128,7 @@ class Gateway(Value):
 
     @property
     def url(self) -> str:
-        """Base URL: from this machine where it has no address of its own."""
+        """Base URL; a gateway on all interfaces gets its host's address or the loopback's."""
         host = self.options.bind
         if host in ANY:
             host = self.options.host.bind if self.options.host else ANY[host]
@@ -136,5 +137,5 @@ class Gateway(Value):
 
 
 def last_use(gateways: Iterable[Gateway], release: str) -> datetime | None:
-    """When a release was asked last through any gateway, UTC; None = none knows of it."""
+    """Time of a release's last request through any gateway, UTC; None = unknown."""
     return max((one.used[release] for one in gateways if release in one.used), default=None)

@@ -1,15 +1,15 @@
-"""When models have had no request for so long that they are put to sleep."""
+"""Decides which models have been idle long enough to be put to sleep."""
 
 from collections.abc import Iterable
 from math import inf
 from typing import NamedTuple
 
 RETRY_SECONDS = 60.0
-"""How long a model is left alone after it was due: putting it to sleep takes a while, or failed."""
+"""How long a model is not due again: putting it to sleep takes a while, or has failed."""
 
 
 class Traffic(NamedTuple):
-    """Requests of a release: how many so far, and how many in flight."""
+    """Number of requests of a release: in total and in flight."""
 
     total: int = 0
     active: int = 0
@@ -19,8 +19,8 @@ class Loaded(NamedTuple):
     """A model that serves.
 
     Attributes:
-        keep_alive: Seconds without a request after which it sleeps; None = it never does.
-        elsewhere: Seconds since it was asked through another gateway.
+        keep_alive: Seconds without a request after which it is put to sleep; None = never.
+        elsewhere: Seconds since its last request through another gateway.
     """
 
     model: str
@@ -31,7 +31,7 @@ class Loaded(NamedTuple):
 
 
 class Idle(NamedTuple):
-    """A model without requests, and for how long it had none."""
+    """A model without requests, and how long it has had none."""
 
     model: str
     release: str
@@ -39,7 +39,7 @@ class Idle(NamedTuple):
 
 
 class Idleness:
-    """Remembers since when each release had no request. All times are seconds of one clock."""
+    """Tracks how long each release has had no request. All times are seconds of one clock."""
 
     def __init__(self) -> None:
         self._last: dict[str, tuple[float, int]] = {}
@@ -48,7 +48,7 @@ class Idleness:
         self._not_before: dict[str, float] = {}
 
     def observe(self, loaded: Iterable[Loaded], now: float) -> None:
-        """Note the requests of everything that serves now; what is seen first was used just now."""
+        """Record the traffic of the serving models; a new release counts as just used."""
         before, self._last, self._elsewhere = self._last, {}, {}
         for one in loaded:
             since, total = before.get(one.release, (now, 0))
@@ -60,16 +60,16 @@ class Idleness:
         self._requested &= self._last.keys()
 
     def since_last_request(self, now: float) -> dict[str, float]:
-        """Seconds since each release had a request through this gateway, of those that had one."""
+        """Seconds since each release's last request through this gateway, if it had any."""
         return {release: now - self._last[release][0] for release in self._requested}
 
     def idle_seconds(self, release: str, now: float) -> float:
-        """How long a release had no request through any gateway."""
+        """Seconds that a release has had no request through any gateway."""
         own = now - self._last[release][0] if release in self._last else 0.0
         return min(own, now - self._elsewhere.get(release, now))
 
     def idle(self, loaded: Iterable[Loaded], now: float) -> list[Idle]:
-        """The models that may be put to sleep to make room, the longest idle first."""
+        """Models that may be put to sleep to make room, longest idle first."""
         found = [
             Idle(one.model, one.release, self.idle_seconds(one.release, now))
             for one in loaded
@@ -78,7 +78,7 @@ class Idleness:
         return sorted(found, key=lambda one: -one.seconds)
 
     def due(self, loaded: Iterable[Loaded], now: float) -> list[Loaded]:
-        """The models that are put to sleep now, the longest idle first; each once a minute."""
+        """Models to put to sleep now, longest idle first; each at most once a minute."""
         found = [
             one
             for one in loaded

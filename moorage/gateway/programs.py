@@ -1,4 +1,4 @@
-"""The two programs of a gateway: Envoy, and the service that keeps its routes."""
+"""The two programs of a gateway: Envoy, and the service that updates its routes."""
 
 from collections.abc import Iterable
 from hashlib import sha256
@@ -18,31 +18,31 @@ from moorage.placement.role import Role
 from moorage.spec import NetworkMode, RestartPolicy, RuntimeName
 
 OWNER = "gateway"
-"""Stands where engines have their ledger: reconciling leaves alone what is not of its ledger."""
+"""Stands in for the ledger in labels: reconciling ignores containers of other ledgers."""
 
 ENVOY_IMAGE = "envoyproxy/envoy:distroless-v1.40.0"
-"""The official image, of the version that the tests run."""
+"""The official image, in the version that the tests use."""
 
 ENVOY = "envoy"
-"""In the image, on its PATH."""
+"""Name of the program on the PATH of the image."""
 
 HOST_FOLDER = "/moorage"
-"""Where the containers of a host see the files of a gateway."""
+"""Mount point of a gateway's files in the containers on a host."""
 
 HOST_USER = 65_532
-"""User of these containers: nobody of the host, so that no process there may look into them."""
+"""User id of these containers, unused on the host, so that no other process can inspect them."""
 
 FLUSH_MILLISECONDS = 1000
-"""How often the access log is written."""
+"""Interval at which the access log is flushed."""
 
 
 def envoy_program(name: str, program: str, bootstrap: str) -> ContainerSpec:
-    """Envoy of a gateway.
+    """Envoy of a gateway as a process.
 
     Args:
         name: Name of the gateway.
         program: Path of Envoy.
-        bootstrap: Path of the file that it starts with.
+        bootstrap: Path of the file that Envoy starts with.
     """
     return _program(f"{name}-envoy", *_envoy_command(program, bootstrap))
 
@@ -52,15 +52,15 @@ def envoy_container(
 ) -> ContainerSpec:
     """Envoy of a gateway in a container.
 
-    It is in the network of its machine, where the engines listen, and reads its files under the
-    paths that they have outside. The folder itself is mounted: Envoy watches for renames in it.
+    It uses the network of its machine, where the engines listen, and sees its files under the same
+    paths as outside. The mount is the folder, not its files: Envoy watches the folder for renames.
 
     Args:
         name: Name of the gateway.
-        options: Its image, and the files of its TLS.
-        folder: The gateway's folder, which also tells it from another ledger's of the same name.
-        bootstrap: Path of the file that it starts with.
-        user: `id:group` of the user whose files these are.
+        options: Its image and TLS files.
+        folder: Folder of the gateway; it makes the container's name unique among ledgers.
+        bootstrap: Path of the file that Envoy starts with.
+        user: `id:group` of the owner of these files.
     """
     own, tls = f"{folder}/{OWN_FOLDER}", (options.tls_certificate, options.tls_key)
     workload = f"moorage-gateway-{name}-{sha256(folder.encode()).hexdigest()[:8]}"
@@ -77,7 +77,7 @@ def envoy_container(
                 user=user,
                 network=NetworkMode.HOST,
                 restart=RestartPolicy.UNLESS_STOPPED,
-                capabilities=("NET_BIND_SERVICE",),  # for ports below 1024, where this user is root
+                capabilities=("NET_BIND_SERVICE",),  # for ports below 1024, if this user is root
                 locked=True,
             ),
         }
@@ -87,13 +87,13 @@ def envoy_container(
 def envoy_on_host(
     workload: str, host: GatewayHost, options: GatewayOptions, bootstrap: str
 ) -> ContainerSpec:
-    """Envoy of a gateway in a container of a host of the fleet, with its files in volumes.
+    """Envoy of a gateway in a container on a host of the fleet, with its files in volumes.
 
     Args:
-        workload: Of `host_workload`; the volumes are named by it, and go with the container.
-        host: Where it runs.
-        options: Its image.
-        bootstrap: Path of the file that it starts with.
+        workload: Result of `host_workload`; names the container and its volumes.
+        host: Host on which it runs.
+        options: Options with its image.
+        bootstrap: Path of the file that Envoy starts with.
     """
     own = f"{HOST_FOLDER}/{OWN_FOLDER}"
     return _program(workload, *_envoy_command(ENVOY, bootstrap)).model_copy(
@@ -117,12 +117,12 @@ def envoy_on_host(
 
 
 def host_workload(name: str, machine: str, folder: str) -> str:
-    """Name of the container of a gateway on a host.
+    """Name of the container of a gateway on a host, unique among ledgers.
 
     Args:
         name: Name of the gateway.
-        machine: The machine of its service, and
-        folder: its folder there: these tell it from another ledger's of the same name.
+        machine: Machine on which the gateway's service runs.
+        folder: Folder of the gateway on that machine.
     """
     return f"moorage-gateway-{name}-{sha256(f'{machine}:{folder}'.encode()).hexdigest()[:8]}"
 
@@ -140,13 +140,13 @@ def _envoy_command(program: str, bootstrap: str) -> tuple[Flag, ...]:
 def service_program(
     name: str, python: str, module: str, environment: Iterable[Variable]
 ) -> ContainerSpec:
-    """The service of a gateway.
+    """The service of a gateway as a process.
 
     Args:
         name: Name of the gateway.
         python: Path of the interpreter.
-        module: Its module.
-        environment: Its variables.
+        module: Module of the service.
+        environment: Variables of the service.
     """
     command = default_flag("the service", python, "-m", module, name)
     return _program(f"{name}-service", command, environment=environment)

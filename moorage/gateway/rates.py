@@ -1,4 +1,4 @@
-"""How many requests a caller may make: `60/min`, enforced by Envoy."""
+"""Limits on the rate of a caller's requests, such as `60/min`, enforced by Envoy."""
 
 import re
 from collections.abc import Mapping
@@ -9,14 +9,14 @@ from pydantic import AfterValidator
 SECONDS = {"s": 1, "min": 60, "h": 3600}
 WRITTEN = re.compile(r"([1-9]\d{0,8})/(s|min|h)")
 PLENTY = 2**32 - 1
-"""Requests a second of callers without a limit."""
+"""Requests a second that callers without a rate may make."""
 
 
 def parse_rate(written: str) -> tuple[int, int]:
-    """The requests of a rate, and the seconds in which they may be made.
+    """Number of requests of a rate, and the seconds in which they may be made.
 
     Raises:
-        ValueError: It is no rate.
+        ValueError: The text is not a rate.
     """
     found = WRITTEN.fullmatch(written)
     if not found:
@@ -25,7 +25,7 @@ def parse_rate(written: str) -> tuple[int, int]:
 
 
 def rate_limits(rates: Mapping[str, str]) -> dict[str, Any]:
-    """Rates by caller, as Envoy's filter `local_ratelimit` takes them."""
+    """Rates by caller, as the configuration of Envoy's filter `local_ratelimit`."""
     caller = {"key": "moorage", "path": [{"key": "caller"}]}
     by_caller = {"descriptor_key": "caller", "metadata_key": caller, "source": "DYNAMIC"}
     always = {"default_value": {"numerator": 100, "denominator": "HUNDRED"}}

@@ -1,4 +1,4 @@
-"""Envoy's routes: which clusters answer for a model, at each moment."""
+"""Envoy's routes: the clusters that answer for each model."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,28 +25,28 @@ DOORMAN_RETRIES = {
     "num_retries": 20,
     "retry_back_off": {"base_interval": "0.2s", "max_interval": "2s"},
 }
-"""It holds callers anyway, so a restart of it costs them no more than time."""
+"""Retries for the doorman: it holds callers anyway, so its restart only costs them time."""
 
 MODEL_HEADER = "x-moorage-model"
-"""Tells the doorman the model, whatever name the caller used."""
+"""Header that tells the doorman the model, whichever of its names the caller used."""
 
 PREFIX_HEADER = "x-moorage-prefix"
-"""Key of the prompt's beginning, which the script `prefix_key` gives."""
+"""Header with the key of the prompt's beginning, set by the script `prefix_key`."""
 
 RETRIES = 3
 LARGEST_LISTING = 4 * 2**20
-"""Bytes of `/v1/models`; Envoy takes 4 KiB unless told."""
+"""Most bytes of the answer to `/v1/models`; Envoy's default is 4 KiB."""
 
 RETRY_ON = "connect-failure,refused-stream,reset,retriable-status-codes"
-"""All before the first byte of an answer: then another replica may be asked."""
+"""Failures before the first byte of an answer, so that another replica can still answer."""
 
 
 def route_table(table: RoutingTable, code: Mapping[str, str]) -> list[Document]:
-    """The route configuration: listing, one route a model, and a refusal for what is left.
+    """Route configuration: the listing, one route for each name, and a refusal for other paths.
 
     Args:
         table: Models and callers.
-        code: The Lua scripts of this package, by name.
+        code: Lua scripts of this package, by name.
     """
     unknown = _error("There is nothing at this path.", "unknown_path")
     routes = [
@@ -76,14 +76,14 @@ def route_table(table: RoutingTable, code: Mapping[str, str]) -> list[Document]:
 
 
 def _updates() -> Document:
-    """The paths on which moorage, and no caller, tells engines to load and unload adapters."""
+    """Paths to load and unload adapters at engines: for moorage itself, refused to callers."""
     updates = [engine.updates for engine in ENGINES.values() if engine.updates]
     paths = sorted({path for one in updates for path in (one.load, one.unload)})
     return {"safe_regex": {"regex": f"(/models/[^/]+)?({'|'.join(paths)})/?"}}
 
 
 def _for_filters(table: RoutingTable, code: Mapping[str, str]) -> Document:
-    """What filters need to know of models and callers."""
+    """Configuration of the filters for all routes, with the models and callers."""
     rates = {key.name: key.rate for key in table.keys if key.rate}
     found = {lua_filter(name): _lua(text) for name, text in scripts(table, code).items()}
     return {RATE_LIMIT: rate_limits(rates), **found}
@@ -159,7 +159,7 @@ def _route(model: ModelRoute, name: str, doorman: str) -> Document:
 
 
 def _own_filters(model: ModelRoute, code: Mapping[str, str]) -> Document:
-    """What a route adds to the filters of all."""
+    """Additional filter configuration of a model's routes."""
     if not _is_prefix_aware(model):
         return {}
     return {"typed_per_filter_config": {lua_filter(PREFIX_KEY): _lua(code[PREFIX_KEY])}}
@@ -170,7 +170,7 @@ def _is_prefix_aware(model: ModelRoute) -> bool:
 
 
 def _prefix(model: ModelRoute) -> str:
-    """The path in front of `/v1` at its engines: applications of one Ray cluster share a port."""
+    """Path before `/v1` at the model's engines: applications of a Ray cluster share a port."""
     endpoints = [url for backend in model.backends for url in backend.endpoints]
     return urlsplit(endpoints[0]).path.rstrip("/") if endpoints else ""
 

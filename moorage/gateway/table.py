@@ -1,4 +1,4 @@
-"""What a gateway is to do at one moment: models with what answers for them, and keys."""
+"""The routing table of a gateway: models with their backends, and API keys."""
 
 from datetime import datetime
 from typing import Literal
@@ -9,20 +9,20 @@ from moorage.gateway.token_limits import TokenLimit
 from moorage.spec.routing import Routing
 
 WHOLE = 100
-"""Weights of a model's backends together."""
+"""Sum of the weights of a model's backends."""
 
 
 class Backend(Value):
     """A release that answers for a model.
 
     Attributes:
-        release: Its id; also the name of its cluster in Envoy.
+        release: Id of the release; also the name of its cluster in Envoy.
         endpoints: Base URLs, one for each replica.
         weight: Its share of the requests, relative to the other backends of the model.
-        key_file: File with the engine's own API key; empty = it asks for none.
-        missing: Names of adapters of the model that it does not serve.
-        stand_in: Release of the same model that answers where none of its engines does; it asks
-            for the same key. Empty = none.
+        key_file: File with the engine's own API key; empty = the engine requires none.
+        missing: Names of the model's adapters that it does not serve.
+        stand_in: Fallback release of the same model with the same engine key, for when none of its
+            engines answers; empty = none.
         routing: How a replica is chosen.
     """
 
@@ -36,22 +36,22 @@ class Backend(Value):
 
     @property
     def is_prefix_aware(self) -> bool:
-        """Whether the beginning of the prompt decides; of a single replica there is no choice."""
+        """Whether a prompt's beginning decides on the replica; False for a single replica."""
         return self.routing == Routing.PREFIX_AWARE and len(self.endpoints) > 1
 
     @property
     def cluster(self) -> str:
-        """Name of the cluster that requests for it are routed to."""
+        """Name of the cluster to which its requests are routed."""
         return f"{self.release},{self.stand_in}" if self.stand_in else self.release
 
 
 def split(serving: Backend, canary: Backend, share: float) -> tuple[Backend, Backend]:
-    """Both with their weights; each gets at least one request of a hundred.
+    """Both backends with weights; each gets at least one request of a hundred.
 
     Args:
         serving: The release that serves.
-        canary: The one that gets requests before it serves.
-        share: Of the canary, from 0 to 1.
+        canary: The release that gets a share of the requests before it serves.
+        share: Share of the canary, from 0 to 1.
     """
     weight = min(max(round(share * WHOLE), 1), WHOLE - 1)
     first = serving.model_copy(update={"weight": WHOLE - weight})
@@ -59,16 +59,16 @@ def split(serving: Backend, canary: Backend, share: float) -> tuple[Backend, Bac
 
 
 class ModelRoute(Value):
-    """A model name and what answers for it.
+    """A model name and the backends that answer for it.
 
     Attributes:
-        backends: What serves it; empty = nothing does.
-        adapters: Names of LoRA adapters that are served in addition.
-        held: Why its requests wait at the doorman: a request wakes it, or its next release starts;
-            empty = they do not wait.
+        backends: Releases that serve it; empty = none.
+        adapters: Names of LoRA adapters that are also served.
+        held: Why its requests wait at the doorman: it is asleep until a request wakes it, or its
+            next release starts; empty = they do not wait.
         keep_alive: Seconds without a request after which it is put to sleep; None = never.
-        problem: Why nothing serves it though a release runs; empty = no reason.
-        timeout_seconds: Longest time for a whole answer; 0 = no limit.
+        problem: Why requests cannot be routed to it or wait for it; empty = no problem.
+        timeout_seconds: Limit for a whole answer; 0 = no limit.
         since: When it was deployed, UTC.
     """
 
@@ -88,16 +88,16 @@ class ModelRoute(Value):
 
 
 class ApiKey(Value):
-    """A key of a caller, as the ledger keeps it.
+    """A caller's API key, as the ledger stores it.
 
     Attributes:
-        name: What people call it.
+        name: Name of the key for people.
         digest: SHA-256 of the key, in hexadecimal.
-        models: Models that it may ask; empty = all.
-        rate: Requests that it may make, such as `60/min`; empty = no limit.
-        tokens: Tokens that it may use on one day (UTC), such as `1M/day`; empty = no limit.
+        models: Models that it may use; empty = all.
+        rate: Rate of its requests, such as `60/min`; empty = no limit.
+        tokens: Tokens that it may use in one day (UTC), such as `1M/day`; empty = no limit.
         created_at: UTC.
-        expires: When it ends, UTC; None = never.
+        expires: When it expires, UTC; None = never.
     """
 
     name: str
@@ -110,15 +110,15 @@ class ApiKey(Value):
 
 
 class RoutingTable(Value):
-    """Everything that a gateway has to know, as the ledger has it at one moment.
+    """Models and callers of a gateway, as the ledger has them at one moment.
 
     Attributes:
-        models: By name.
-        keys: Callers.
+        models: Routes of the models.
+        keys: API keys of callers.
         requires_key: Whether a request without a valid key is refused.
-        spent: Names of the keys that have used up the tokens of their day.
-        day_ends: When they may be used again, UTC; None = no key is spent.
-        doorman: Socket of the service that wakes models; empty = there is none.
+        spent: Names of the keys that have used up their tokens of the day.
+        day_ends: When spent keys may be used again, UTC; None = no key is spent.
+        doorman: Socket of the service that wakes models; empty = none.
     """
 
     models: tuple[ModelRoute, ...] = ()

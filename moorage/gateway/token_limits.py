@@ -1,4 +1,4 @@
-"""How many tokens a caller may use on one day: `1M/day`, counted from the access log."""
+"""Limits on a caller's tokens in one day, such as `1M/day`, counted from the access log."""
 
 import re
 from datetime import UTC, datetime, time, timedelta
@@ -11,10 +11,10 @@ WRITTEN = re.compile(r"([1-9]\d{0,8})([kMG]?)/day")
 
 
 def parse_token_limit(written: str) -> int:
-    """The tokens of a limit, of prompts and answers together.
+    """Number of tokens of a limit, for prompts and answers together.
 
     Raises:
-        ValueError: It is no limit.
+        ValueError: The text is not a limit.
     """
     found = WRITTEN.fullmatch(written)
     if not found:
@@ -23,7 +23,7 @@ def parse_token_limit(written: str) -> int:
 
 
 def end_of_day(now: datetime) -> datetime:
-    """When the day of usage ends, in UTC."""
+    """End of the UTC day."""
     return datetime.combine(now.astimezone(UTC).date() + timedelta(days=1), time(), UTC)
 
 

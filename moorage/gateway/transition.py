@@ -1,4 +1,4 @@
-"""The order in which a gateway takes over a new table, so that no route lacks its cluster."""
+"""The order of the files for a new table, so that no route lacks its cluster."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -20,7 +20,7 @@ from moorage.gateway.table import RoutingTable
 
 
 class Step(NamedTuple):
-    """A file that is renamed into place; the next step waits until Envoy has taken it."""
+    """A file to replace; the next step waits until Envoy has loaded it."""
 
     file: str
     version: str
@@ -30,30 +30,29 @@ class Step(NamedTuple):
 def steps(
     before: Iterable[RoutingTable], after: RoutingTable, code: Mapping[str, str]
 ) -> tuple[Step, ...]:
-    """Clusters of all tables, then the new routes.
+    """Steps to a new table: first the clusters of all tables, then the new routes.
 
-    So each request meets a route whose cluster is there: it goes to the old release or to the new
-    one, and never to nothing.
+    Thus each route has its cluster at any time: a request goes to the old or to the new release.
 
     Args:
         before: Earlier tables whose clusters stay.
         after: The new table.
-        code: The Lua scripts of this package, by name.
+        code: Lua scripts of this package, by name.
     """
     return clusters_step((*before, after)), _step(ROUTES_FILE, route_table(after, code))
 
 
 def clusters_step(tables: Iterable[RoutingTable]) -> Step:
-    """The clusters of some tables, and no others."""
+    """Step to the clusters of these tables, without any others."""
     return _step(CLUSTERS_FILE, clusters(tables))
 
 
 def listener_step(options: GatewayOptions, folder: str, pem: tuple[str, str] | None = None) -> Step:
-    """How a gateway with a folder listens; arguments as those of `listeners`."""
+    """Step to a listener; arguments as in `listeners`."""
     return _step(LISTENERS_FILE, listeners(options, folder, pem))
 
 
 def _step(file: str, resources: list[Document]) -> Step:
-    """A file whose version says what is in it, so the same content is the same version."""
+    """A step whose version is a hash of its content: the same content has the same version."""
     version = sha256(json.dumps(resources).encode()).hexdigest()[:16]
     return Step(file, version, discovery(version, resources))

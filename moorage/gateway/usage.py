@@ -1,4 +1,4 @@
-"""What callers have used, counted from the access log."""
+"""Usage of callers, counted from the access log."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from moorage.gateway.token_limits import parse_token_limit
 SERVED = range(200, 300)
 
 USAGE = ("prompt_tokens", "completion_tokens")
-"""What Envoy counts of each request, by the names that it has in the log."""
+"""Token counts of each request, as named in the access log."""
 
 
 class Usage(Value):
@@ -21,8 +21,8 @@ class Usage(Value):
         caller: Name of the API key; empty = requests without one.
         model: The name that requests give: a model's or an adapter's.
         day: UTC, as `2026-11-23`.
-        requests: Those that an engine was asked.
-        failed: Those of them that were not answered with a status of 200 to 299.
+        requests: Requests that reached an engine.
+        failed: Requests among them that did not get a status of 200 to 299.
     """
 
     caller: str
@@ -34,7 +34,7 @@ class Usage(Value):
     completion_tokens: int = 0
 
     def plus(self, other: Self) -> Self:
-        """The sum of both, under the names of this one."""
+        """Sum of both, with the caller, model and day of this one."""
         numbers = ("requests", "failed", *USAGE)
         sums = {name: getattr(self, name) + getattr(other, name) for name in numbers}
         return self.model_copy(update=sums)
@@ -43,8 +43,8 @@ class Usage(Value):
 def count(lines: Iterable[bytes]) -> tuple[Usage, ...]:
     """Sum the lines of an access log by caller, model and day.
 
-    Lines that no engine was asked for are left out, and so is what cannot be read: a line may be
-    cut off when Envoy is killed.
+    Skips requests that reached no engine, and unreadable lines: a line may be cut off when Envoy is
+    killed.
     """
     found: dict[tuple[str, str, str], Usage] = {}
     for line in lines:
@@ -55,11 +55,11 @@ def count(lines: Iterable[bytes]) -> tuple[Usage, ...]:
 
 
 def spent(limits: Iterable[tuple[str, str]], used: Iterable[Usage]) -> tuple[str, ...]:
-    """The callers that have used up what they may use.
+    """Callers that have used up their tokens.
 
     Args:
-        limits: Callers with their limits; empty = none.
-        used: Of the day.
+        limits: Callers with their limits; an empty limit = unlimited.
+        used: Usage of the day.
     """
     tokens: Counter[str] = Counter()
     for one in used:

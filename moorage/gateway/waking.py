@@ -1,4 +1,4 @@
-"""When a model that failed to wake is tried again, and what callers are told until then."""
+"""Pauses between attempts to wake a model that failed to wake."""
 
 from typing import NamedTuple
 
@@ -7,12 +7,12 @@ LONGEST_PAUSE_SECONDS = 300.0
 
 
 class FailedWake(NamedTuple):
-    """Wakes of a model that failed in a row.
+    """Consecutive failures to wake a model.
 
     Attributes:
-        reason: Why the last one failed.
-        number: How many did.
-        at: When the last one ended, in seconds of a monotonic clock.
+        reason: Why the last attempt failed.
+        number: Number of failures.
+        at: When the last attempt failed, in seconds of a monotonic clock.
     """
 
     reason: str
@@ -20,10 +20,10 @@ class FailedWake(NamedTuple):
     at: float
 
     def wait_seconds(self, now: float) -> float:
-        """How long nobody tries again: 5 s after the first failure, twice as long after each more.
+        """Seconds until the next attempt: 5 s, doubled by each further failure up to 300 s.
 
         Args:
-            now: Seconds of the same clock.
+            now: Current time of the same clock.
         """
         pause = min(FIRST_PAUSE_SECONDS * 2.0 ** (self.number - 1), LONGEST_PAUSE_SECONDS)
         return max(0.0, self.at + pause - now)

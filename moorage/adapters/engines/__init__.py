@@ -1,1 +1,1 @@
-"""Engines that run: their HTTP interface, their arguments, their caches."""
+"""Access to engines: their HTTP interface, arguments, installations and caches."""

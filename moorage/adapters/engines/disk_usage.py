@@ -1,4 +1,4 @@
-"""What engines take on the disks of a fleet: images, packages, and what they compiled."""
+"""Disk usage of engines on the hosts of a fleet: images, packages and caches."""
 
 from collections.abc import Callable, Sequence
 
@@ -14,13 +14,13 @@ from moorage.inventory.fleet import Fleet
 from moorage.inventory.snapshot import HostSnapshot
 
 SECONDS = 20.0
-"""Limit for all hosts together; what is not known by then stays unknown."""
+"""Limit for all hosts together; answers that come later count as unknown."""
 
 
 def measure_disks(
     fleet: Fleet, hosts: Sequence[HostSnapshot], settings: Settings
 ) -> dict[str, HostDisk]:
-    """What is on the disk of each surveyed host. What its daemon does not tell is not known.
+    """Disk usage of each surveyed host; a part is unknown if its daemon does not answer.
 
     The packages and caches of this machine count for the first of its hosts.
     """
@@ -51,7 +51,7 @@ def measure_disks(
 
 
 def _packages(settings: Settings) -> tuple[InstalledVersion, ...]:
-    """The environments that moorage made on this machine."""
+    """The environments that moorage installed on this machine."""
     installed = Installations(settings.engines)
     return tuple(
         InstalledVersion(

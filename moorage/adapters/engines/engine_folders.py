@@ -31,15 +31,15 @@ while [ $# -gt 0 ]; do
   shift 2
 done
 """
-"""Links are refused: engines write here, and a link could lead to files of others."""
+"""Creates folders. Links are refused: engines write here, so a link could lead to other files."""
 
 
 def make_cache_folders(spec: ContainerSpec) -> None:
-    """Make the cache folders of a container on this machine; raises `STORE_UNWRITABLE`.
+    """Create the cache folders of a container on this machine; raises `STORE_UNWRITABLE`.
 
     Any user id of a container may write into such a folder. On the host only the owner can enter
     the parent folder, because caches hold code that engines will run. A link that a container may
-    have made is refused.
+    have created is refused.
     """
     for path, mode in _folders(spec):
         folder = Path(path)
@@ -59,7 +59,7 @@ def has_caches(spec: ContainerSpec) -> bool:
 
 
 def make_remote_cache_folders(host: HostSnapshot, specs: Iterable[ContainerSpec]) -> None:
-    """Make the cache folders in the store of a remote host, with a helper container.
+    """Create the cache folders in the store of a remote host, with a helper container.
 
     Raises:
         Failure: `STORE_UNWRITABLE`, or `RUNTIME_UNAVAILABLE` when the host does not answer.
@@ -95,16 +95,16 @@ def _folders(spec: ContainerSpec) -> Iterator[tuple[str, int]]:
         yield str(source), ANYONE
         for other in kept:
             if other.target.startswith(f"{mount.target}/"):
-                # The daemon would make the mount point of a nested folder for root alone.
+                # The daemon would create the mount point of a nested folder for root only.
                 inner = PurePosixPath(other.target).relative_to(mount.target)
                 places = (inner, *inner.parents)
                 yield from ((str(source / one), ANYONE) for one in reversed(places[:-1]))
 
 
 def adapter_path(folder: Path, pin: Pin) -> Path:
-    """The path of an adapter in the folder of a served model: at `NAME/REVISION`.
+    """Path of an adapter in the folder of a served model: `NAME/REVISION`.
 
-    Another revision has another path, because vLLM keeps what it cached for a path.
+    Each revision has its own path, because vLLM caches an adapter by path.
     """
     return folder / pin.name / pin.revision
 
@@ -112,8 +112,8 @@ def adapter_path(folder: Path, pin: Pin) -> Path:
 def install_adapter(adapter: ResolvedModel, pin: Pin, folder: Path) -> Path:
     """Copy an adapter into the folder and verify it. An existing copy is kept.
 
-    It is copied, not linked: a local directory may change or vanish while a server still needs the
-    files, because a server that evicted an adapter reads them again.
+    A link would not do: a local directory may change or vanish, but a server that evicted an
+    adapter reads its files again.
 
     Raises:
         Failure: `DISK_FULL`, `STORE_UNWRITABLE`, or `DOWNLOAD_CORRUPT` when a file has changed.

@@ -1,7 +1,7 @@
-"""HTTP to engines: one deadline for the whole answer, a limit of its size, no redirects.
+"""HTTP client for engines: one deadline for the whole answer, a limit on its size, no redirects.
 
-An engine may be faulty or hostile. The deadline holds however slowly it sends, and the limit
-however much. Redirects, proxies, cookies and compressed answers are not used.
+An engine may be faulty or hostile. The deadline holds however slowly the engine sends, the limit
+however much it sends. Redirects, proxies, cookies and compressed answers are not used.
 """
 
 import asyncio
@@ -22,23 +22,23 @@ from moorage.readiness.answers import Unreadable
 from moorage.readiness.protocol import MOST_BYTES, Phase, Probe
 
 MOST_METRICS = 8 * MIB
-"""Bytes of an answer with metrics. Hundreds of label sets take some MiB."""
+"""Most bytes of an answer with metrics. Hundreds of label sets take some MiB."""
 
 MOST_LINE, MOST_LABEL_SETS, MOST_COUNT = 1024, 2000, 2**53
-"""Limits of metrics: characters of a line, lines that count, and the value of one."""
+"""Limits of metrics: characters of a line, number of lines, and value of a line."""
 
 MOST_SHOWN = 200
-"""Characters of an error on the way; it may quote what the engine sent."""
+"""Characters shown of a transport error, which may quote the engine's answer."""
 
 DISCONNECTED = "Server disconnected"
-"""Start of httpx's message when a connection ends before an answer has begun."""
+"""Start of httpx's message when a connection closes before an answer has begun."""
 
 LIST_SECONDS = 5.0
 LISTING = Probe(phase=Phase.LISTED, deadline="warm_up_seconds", method="GET", path="/v1/models")
 
 UNREADABLE = (ValueError, LookupError, ArithmeticError)
-"""Raised by the metrics library for wrong lines. It documents none; a label without a name is an
-`IndexError`, and a time stamp of 400 digits an `OverflowError`."""
+"""Errors of the metrics library for invalid lines. It documents none; a label without a name raises
+an `IndexError`, a time stamp of 400 digits an `OverflowError`."""
 
 
 class NoAnswer(Exception):
@@ -46,7 +46,7 @@ class NoAnswer(Exception):
 
 
 class Unreachable(NoAnswer, ConnectionError):
-    """Nothing listens there, or the connection was cut."""
+    """Nothing listens at the address, or the connection was cut."""
 
 
 class Late(NoAnswer, TimeoutError):
@@ -58,18 +58,18 @@ class Unusable(NoAnswer):
 
 
 class Answer(NamedTuple):
-    """A whole answer: its HTTP status, and its body."""
+    """HTTP status and body of a complete answer."""
 
     status: int
     content: bytes
 
     @property
     def text(self) -> str:
-        """The body as text; what is no UTF-8 is replaced."""
+        """The body as text; bytes that are not UTF-8 are replaced."""
         return self.content.decode(errors="replace")
 
     def json(self, most: int = LIMITS.size) -> Any:
-        """The body as data; raises `JsonError` when it is no JSON, or more than is accepted."""
+        """The body parsed as JSON; raises `JsonError` if it is not JSON or exceeds the limits."""
         return decode(self.content, JsonLimits(size=most))
 
 
@@ -77,9 +77,9 @@ class Question(NamedTuple):
     """A request to an engine.
 
     Attributes:
-        body: Sent as JSON; None = nothing.
-        api_key: Sent as a bearer token when there is one.
-        sound: A WAV file; with it `body` is sent as the fields of a form.
+        body: Sent as JSON; None = no body.
+        api_key: Sent as a bearer token; empty = none.
+        sound: A WAV file; if given, `body` is sent as the fields of a form.
     """
 
     url: str
@@ -91,13 +91,13 @@ class Question(NamedTuple):
 
     @property
     def headers(self) -> dict[str, str]:
-        """Headers of the request: no answer may be compressed, which could grow without limit."""
+        """Headers of the request; they rule out compression, which could expand without limit."""
         key = {"Authorization": f"Bearer {self.api_key}"} if self.api_key else {}
         return {"Accept-Encoding": "identity", **key}
 
     @property
     def content(self) -> dict[str, Any]:
-        """The body as httpx takes it."""
+        """Arguments of httpx for the body."""
         if not self.sound:
             return {"json": self.body}
         return {"data": self.body, "files": {"file": ("tone.wav", self.sound, "audio/wav")}}
@@ -106,12 +106,12 @@ class Question(NamedTuple):
 async def ask(
     endpoint: str, probe: Probe, timeout_seconds: float, api_key: str = ""
 ) -> tuple[int, Any]:
-    """Send a probe to an engine at a base URL; the time-out is for all of it.
+    """Send a probe to an engine at a base URL; the time-out covers connection and whole answer.
 
     Returns:
-        HTTP status and answer: JSON where it is JSON, `Unreadable` where it is JSON beyond the
-        limits, else text. Status 0 = no answer, with the reason in its place; a TCP connection
-        that is accepted counts as 200.
+        HTTP status and answer: parsed JSON, `Unreadable` for JSON beyond the limits, otherwise
+        text. Status 0 = no answer, with the reason in its place; an accepted TCP connection counts
+        as 200.
     """
     try:
         if not probe.method:
@@ -131,7 +131,7 @@ async def ask(
 
 
 async def served_names(endpoint: str, api_key: str = "") -> frozenset[str] | None:
-    """The names under which the server at a base URL answers; None = it does not list them."""
+    """Model names that the server at a base URL lists; None = it lists none."""
     status, answer = await ask(endpoint, LISTING, LIST_SECONDS, api_key)
     entries = answer.get("data") if status == 200 and isinstance(answer, dict) else None
     if not isinstance(entries, list):
@@ -140,26 +140,26 @@ async def served_names(endpoint: str, api_key: str = "") -> frozenset[str] | Non
 
 
 def read_metrics(url: str, timeout_seconds: float) -> str:
-    """The text of an engine's metrics; empty when it sends anything else.
+    """Text of an engine's metrics; empty for an unusable answer or another status than 200.
 
     Raises:
-        TimeoutError: It did not answer in time.
-        ConnectionError: Nothing answers there.
+        TimeoutError: The engine did not answer in time.
+        ConnectionError: Nothing answers at the URL.
     """
     try:
         answer = ask_engine_now(Question(url), timeout_seconds, MOST_METRICS)
     except Unusable:
         return ""
-    # Only names and numbers count. Text beyond ASCII would take several times the memory.
+    # Only names and numbers matter. Text beyond ASCII would take several times the memory.
     return answer.content.decode("ascii", "replace") if answer.status == 200 else ""
 
 
 def metrics_total(text: str, names: Sequence[str]) -> int | None:
-    """The sum of some counts over all label sets, of which an engine has one for each rank.
+    """Sum of the named counts over all label sets; an engine has one label set for each rank.
 
-    None when all of them are missing, or one is no count, such as `NaN`. Only lines of these names
-    reach the library's parser, and only short ones: it takes seconds and 100 MiB for a whole
-    answer, minutes for one long line, and refuses an answer with one wrong line.
+    None if all are missing, or if a value is not a count, such as `NaN`. Only short lines with
+    these names reach the library's parser: it takes seconds and 100 MiB for a whole answer, minutes
+    for one long line, and refuses an answer with one invalid line.
     """
     wanted = "|".join(map(re.escape, names))
     found = re.finditer(rf"^(?:{wanted})[{{ \t].*$", text, re.MULTILINE)
@@ -171,7 +171,7 @@ def metrics_total(text: str, names: Sequence[str]) -> int | None:
 
 
 def _value(line: re.Match[str]) -> int:
-    """The value in the line of a metric; raises `ValueError` for no count, or a long line."""
+    """Value in a metric's line; raises `ValueError` if it is not a count or the line is long."""
     from prometheus_client.parser import (  # noqa: PLC0415  (few who ask an engine want metrics)
         text_string_to_metric_families,
     )
@@ -184,14 +184,14 @@ def _value(line: re.Match[str]) -> int:
 
 
 async def ask_engine(question: Question, seconds: float, most: int = MOST_BYTES) -> Answer:
-    """Ask an engine.
+    """Send a request to an engine.
 
     Args:
-        seconds: How long all of it may take: connecting, asking, and the whole answer.
-        most: Bytes that the body may have.
+        seconds: Limit for connection, request and whole answer together.
+        most: Most bytes of the body.
 
     Raises:
-        NoAnswer: `Unreachable`, `Late` or `Unusable`, in words.
+        NoAnswer: `Unreachable`, `Late` or `Unusable`.
     """
     try:
         async with asyncio.timeout(seconds):
@@ -203,8 +203,8 @@ async def ask_engine(question: Question, seconds: float, most: int = MOST_BYTES)
 
 
 def ask_engine_now(question: Question, seconds: float, most: int = MOST_BYTES) -> Answer:
-    """Ask an engine, and wait for the answer here; as `ask_engine`."""
-    with ThreadPoolExecutor(1, "moorage-ask") as pool:  # this thread may have a loop of its own
+    """Blocking form of `ask_engine`."""
+    with ThreadPoolExecutor(1, "moorage-ask") as pool:  # this thread may already run an event loop
         return pool.submit(asyncio.run, ask_engine(question, seconds, most)).result()
 
 
@@ -228,12 +228,12 @@ async def connect(url: str, seconds: float) -> None:
 
 @cache
 def trusted_authorities() -> ssl.SSLContext:
-    """The TLS context, read once: reading it takes longer than the rest of a request."""
+    """The TLS context, loaded once: loading it takes longer than the rest of a request."""
     return httpx.create_ssl_context(trust_env=False)
 
 
 def trust_for(url: str) -> ssl.SSLContext:
-    """Whom a request trusts: without TLS nobody's certificates count, which need not be read."""
+    """TLS context for a URL; without TLS it is empty, which saves loading the certificates."""
     is_tls = httpx.URL(url).scheme == "https"
     return trusted_authorities() if is_tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
@@ -268,7 +268,7 @@ async def _body(response: httpx.Response, most: int) -> bytes:
 
 
 def failure_of(error: Exception) -> NoAnswer:
-    """What an error of the transport says about an engine."""
+    """Translate a transport error to a `NoAnswer`."""
     message = _short(_reason(error))
     if isinstance(error, httpx.ProtocolError) and not message.startswith(DISCONNECTED):
         return Unusable(f"the answer is no HTTP: {message}")
@@ -276,7 +276,7 @@ def failure_of(error: Exception) -> NoAnswer:
 
 
 def _reason(error: BaseException) -> str:
-    """The operating system's message where there is one, such as `Connection refused`."""
+    """The operating system's message if there is one, such as `Connection refused`."""
     inner: Any = error
     while inner is not None:
         number = inner.errno if isinstance(inner, OSError) else None

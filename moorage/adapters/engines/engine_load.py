@@ -1,7 +1,7 @@
-"""How busy engines are, as their own metrics tell.
+"""Load of engines, from their own metrics.
 
-All are asked at the same time. One that works on requests is asked twice, for a counter of tokens
-has a rate only over some time.
+All engines are queried at the same time. An engine with running requests is queried twice, since
+tokens per second need two readings of the token counter.
 """
 
 import asyncio
@@ -16,29 +16,29 @@ from moorage.engines.base import Busy
 N = TypeVar("N", int, float)
 
 LOAD_SECONDS, RATE_SECONDS = 1.0, 0.4
-"""How long all of it may take, and how far apart the two answers are that make a rate."""
+"""Limit for all queries together, and time between the two readings for a rate."""
 
 MOST_LOAD = 2 * MIB
-"""Bytes of an answer; all are read at the same time."""
+"""Most bytes of an answer; all answers are in memory at the same time."""
 
 NO_TOKENS = "its metrics name no generated tokens"
 
 
 class Metered(NamedTuple):
-    """An engine that answers for a replica: its base URL, and its metrics."""
+    """The engine of a replica: its base URL, and the metrics that tell its load."""
 
     endpoint: str
     busy: Busy
 
 
 class EngineLoad(NamedTuple):
-    """How busy an engine is, or all of a release; None = unknown.
+    """Load of an engine, or of all engines of a release; None = unknown.
 
     Attributes:
-        running: Requests in work.
+        running: Requests being processed.
         waiting: Requests in the queue.
-        tokens_per_second: Generated just now.
-        why: Why something is unknown.
+        tokens_per_second: Rate of generated tokens during the measurement.
+        why: Why a value is unknown.
     """
 
     running: int | None = None
@@ -55,7 +55,7 @@ class _Counts(NamedTuple):
 
 
 def loads_of(releases: Sequence[Sequence[Metered]]) -> list[EngineLoad]:
-    """How busy each release is, by its replicas' engines; takes `LOAD_SECONDS` at most."""
+    """Load of each release, from its replicas' engines; takes `LOAD_SECONDS` at most."""
 
     async def ask_all() -> list[EngineLoad]:
         until = time.monotonic() + LOAD_SECONDS
@@ -108,7 +108,7 @@ def _rate(first: _Counts, last: _Counts) -> float | None:
 
 
 def _total(replicas: Sequence[EngineLoad]) -> EngineLoad:
-    """The sum; unknown where that of one replica is."""
+    """Sum over replicas; a value is unknown if it is unknown for one replica."""
     reasons = {one.why: None for one in replicas if one.why}
     return EngineLoad(
         _sum([one.running for one in replicas]),

@@ -1,4 +1,4 @@
-"""Engines that are put to sleep and woken over HTTP."""
+"""Puts engines to sleep and wakes them over HTTP."""
 
 import asyncio
 from collections.abc import Sequence
@@ -16,10 +16,10 @@ MOST_BYTES = 64 * 1024
 async def put_engines_to_sleep(
     workloads: Sequence[Workload], how: EngineSleep, seconds: float
 ) -> None:
-    """Have engines sleep, all at the same time; each has so many seconds.
+    """Put engines to sleep, all at the same time, each within `seconds`.
 
     Raises:
-        Failure: `RUNTIME_UNAVAILABLE` when one refuses or does not say that it sleeps.
+        Failure: `RUNTIME_UNAVAILABLE` when an engine refuses or does not report that it sleeps.
     """
     await asyncio.gather(*(_send(one, how.sleep, seconds) for one in workloads))
     if not await are_asleep(workloads, how):
@@ -27,16 +27,16 @@ async def put_engines_to_sleep(
 
 
 async def wake_engines(workloads: Sequence[Workload], how: EngineSleep, seconds: float) -> None:
-    """Wake engines, all at the same time; each has so many seconds.
+    """Wake engines, all at the same time, each within `seconds`.
 
     Raises:
-        Failure: `RUNTIME_UNAVAILABLE` when one refuses.
+        Failure: `RUNTIME_UNAVAILABLE` when an engine refuses.
     """
     await asyncio.gather(*(_send(one, how.wake, seconds) for one in workloads))
 
 
 async def are_asleep(workloads: Sequence[Workload], how: EngineSleep) -> bool:
-    """Whether all engines are there and say that they sleep."""
+    """Whether all engines answer and report that they sleep."""
     return all(await asyncio.gather(*(_is_asleep(one, how) for one in workloads)))
 
 

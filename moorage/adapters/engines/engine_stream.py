@@ -1,7 +1,7 @@
-"""Text of an engine as it is generated: server-sent events, one deadline and a limit of bytes.
+"""Streamed text of an engine: server-sent events, with one deadline and a limit on bytes.
 
-An engine may be faulty or hostile: the deadline holds however slowly it sends, the limit however
-much, and a line that is no event is an error.
+An engine may be faulty or hostile: the deadline holds however slowly the engine sends, the limit
+however much it sends, and an event that is not valid JSON is an error.
 """
 
 import time
@@ -26,7 +26,7 @@ from moorage.common.units import human_bytes
 from moorage.readiness.protocol import MOST_BYTES
 
 PAUSE_SECONDS = 60.0
-"""Longest time between two pieces of an answer, and until the first one, unless told otherwise."""
+"""Default limit between two pieces of an answer, and until the first piece."""
 
 END = b"[DONE]"
 TOO_SLOW = "no whole answer in time"
@@ -41,19 +41,19 @@ def stream_text(
     pause: float = PAUSE_SECONDS,
     usage: dict[str, Any] | None = None,
 ) -> Iterator[str]:
-    """The pieces of a generated text, each as soon as it is there.
+    """Yield the pieces of a generated text as they arrive.
 
     An engine that does not stream answers with one piece.
 
     Args:
         question: A request for a chat or a completion with `"stream": true`.
-        seconds: How long all of it may take.
-        most: Bytes that the answer may have.
-        pause: Longest time between two pieces, and until the first one.
-        usage: Receives the engine's figures about the request, where it sends some.
+        seconds: Limit for the whole answer.
+        most: Most bytes of the answer.
+        pause: Limit between two pieces, and until the first piece.
+        usage: Filled with the `usage` that the engine sends, if any.
 
     Raises:
-        NoAnswer: `Unreachable`, `Late` or `Unusable`, in words.
+        NoAnswer: `Unreachable`, `Late` or `Unusable`.
     """
     pause, deadline = min(pause, seconds), time.monotonic() + seconds
     try:
@@ -82,12 +82,12 @@ def _asked(client: httpx.Client, question: Question) -> AbstractContextManager[h
 
 
 class TextReader:
-    """Cuts the pieces of text out of an answer, as its bytes come.
+    """Extracts the pieces of text from an answer as its bytes arrive.
 
     Args:
-        response: Its status and headers are there; its body is fed.
-        most: Bytes that the body may have.
-        usage: Receives the engine's figures about the request, where it sends some.
+        response: The answer with its status and headers; `feed` gets its body.
+        most: Most bytes of the body.
+        usage: Filled with the `usage` that the engine sends, if any.
     """
 
     def __init__(self, response: httpx.Response, most: int, usage: dict[str, Any] | None) -> None:
@@ -97,7 +97,7 @@ class TextReader:
         self._rest, self._size = b"", 0
 
     def feed(self, piece: bytes) -> Iterator[str]:
-        """The texts of the events that this piece of the body ends."""
+        """Texts of the events that this piece of the body completes."""
         self._size += len(piece)
         if self._size > self._most:
             raise Unusable(f"the answer is larger than {human_bytes(self._most)}")
@@ -108,7 +108,7 @@ class TextReader:
                 yield from self._event(line)
 
     def end(self) -> Iterator[str]:
-        """The text of the last event, or of a whole answer that is no stream."""
+        """Text of the last event, or of a whole answer without a stream."""
         if self._status != 200:
             start = redact(self._rest.decode(errors="replace"))[:MOST_SHOWN]
             raise Unusable(f"HTTP {self._status}: {start}")
@@ -141,13 +141,13 @@ def _checked(data: bytes, what: str) -> Any:
 
 
 def _text(content: Any) -> str:
-    """The text in an answer or an event; empty where it has none."""
+    """Text in an answer or an event; empty = none."""
     try:
         choice = content["choices"][0]
         part = choice.get("delta") or choice.get("message")
         found = part.get("content") if part else choice.get("text")
     except (AttributeError, KeyError, IndexError, TypeError):
-        return ""  # figures about the request come without a choice
+        return ""  # an event with the usage has no choice
     return found if isinstance(found, str) else ""
 
 

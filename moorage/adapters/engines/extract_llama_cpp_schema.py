@@ -1,10 +1,10 @@
-"""Write the arguments of a llama-server as JSON, one argument a line, out of its `--help`.
+"""Write the arguments of a llama-server as JSON, one argument a line, from its `--help`.
 
     llama-server --help | python -m moorage.adapters.engines.extract_llama_cpp_schema BUILD
 
 The xllamacpp wheel, which has no program, prints the same (`llama_cpp_parser.py`).
-Of a number a help text says whether it is a whole one by its default only; where it does not, any
-number counts.
+A help text tells only by the default whether a number is an integer; without a default, any number
+is accepted.
 """
 
 import re
@@ -15,7 +15,7 @@ from typing import Any
 from moorage.adapters.engines.extract_vllm_schema import deprecation, document
 
 COLUMN = 40
-"""Where descriptions begin. An option that is longer has its description on the next line."""
+"""Column where descriptions begin. A longer option has its description on the next line."""
 
 OPTION = re.compile(r"(?P<names>-[^\s,]+(?:,\s+-[^\s,]+)*)\s*(?P<hint>.*)")
 NUMBERS = re.compile(r"N|P|L|INDEX|PORT|SECONDS|SEED|SIMILARITY|<0(?:\||\.\.\.)\d+>")
@@ -30,18 +30,18 @@ REMOVED = re.compile(r"the argument has been removed\. use (.+?)(?: \(env: .*)?$
 
 
 def main() -> None:
-    """Describe the help text on standard input, of the build that is named."""
+    """Print the schema of the help text on standard input, for the build in the first argument."""
     sys.stdout.write(schema_of_help(sys.stdin.read(), sys.argv[1]))
 
 
 def schema_of_help(text: str, build: str) -> str:
-    """The schema as JSON, of what a build prints for `--help`."""
+    """Schema as JSON, from a build's `--help`."""
     rows = [describe(*entry) for entry in entries(text)]
     return document("llama.cpp", build, rows, grammar="words")
 
 
 def entries(text: str) -> Iterator[tuple[str, str]]:
-    """Each option, with its names and its hint, and its description on one line."""
+    """Each option: names with hint, and the description joined to one line."""
     option, description = "", list[str]()
     for line in [*text.splitlines(), "-"]:
         if not line.startswith("-"):
@@ -55,7 +55,7 @@ def entries(text: str) -> Iterator[tuple[str, str]]:
 
 
 def describe(option: str, description: str) -> dict[str, Any]:
-    """One argument. A long name comes first, and one that switches it on before its opposite."""
+    """Describe an argument; long names come first, and positive names before `--no-` names."""
     match = OPTION.fullmatch(option)
     if match is None:
         raise ValueError(f"no option: {option!r}")
@@ -72,7 +72,7 @@ def describe(option: str, description: str) -> dict[str, Any]:
 
 
 def value_of(hint: str, description: str) -> dict[str, Any]:
-    """What an argument takes: kind, number and choices of its values."""
+    """Kind, number and choices of an argument's values."""
     if not hint:
         return {"kind": "switch"}
     if SEVERAL.fullmatch(hint):

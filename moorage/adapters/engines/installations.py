@@ -1,13 +1,13 @@
-"""Engines that moorage installed on this machine: each version in a virtual environment of its own.
+"""Engines that moorage installed on this machine, each version in its own virtual environment.
 
 The layout, below the folder `engines` of the home:
 
     NAME/VERSION/                  the environment
-    NAME/VERSION/installed.json    written last: without it nothing there is used
+    NAME/VERSION/installed.json    written last: without it the environment is not used
     NAME/current                   a link to the version that deploys start
 
-An installation holds the lock of its engine, and so does the pip that it starts: where moorage is
-killed, the next installation waits until that pip has ended, and begins again.
+An installation and the pip that it starts hold the lock of the engine: if moorage is killed, the
+next installation waits until that pip has exited, and starts over.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from moorage.spec import EngineName
 RECORD, CURRENT, LOCK = "installed.json", "current", ".lock"
 WAIT_SECONDS = 0.5
 SHOWN = 100
-"""Characters of a line of pip's that are shown."""
+"""Characters shown of each line of pip's output."""
 
 ENVIRONMENT = frozenset({"PATH", "HOME", "LANG", "TMPDIR", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"})
 PREFIXES = ("PIP_", "UV_", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http", "no_proxy")
-"""Variables that pip sees: none that could hold a secret of moorage's."""
+"""Prefixes of further variables that pip sees; none can hold a secret of moorage."""
 
 LAUNCHER = """#!{python}
 from {module} import main
@@ -51,15 +51,15 @@ main()
 """
 
 Tell = Callable[[str], None]
-"""Takes a line of what goes on."""
+"""Receives lines about the progress."""
 
 
 class Installation(Value):
-    """A whole installation of one version.
+    """A complete installation of one version.
 
     Attributes:
-        path: Its program.
-        bytes: Of its files.
+        path: Path of its program.
+        bytes: Size of its files.
     """
 
     engine: EngineName
@@ -70,13 +70,13 @@ class Installation(Value):
 
 
 class Installations:
-    """The engines that are installed below a folder."""
+    """The engines installed below a folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def current(self, engine: EngineName) -> Installation | None:
-        """The version that deploys start; None = none is installed."""
+        """The version that deploys start; None = no version is installed."""
         return _read(self._folder / engine / CURRENT)
 
     def program(self, engine: EngineName) -> Program | None:
@@ -85,13 +85,13 @@ class Installations:
         return Program(engine=engine, path=found.path, version=found.version) if found else None
 
     def versions(self, engine: EngineName) -> tuple[Installation, ...]:
-        """All whole installations of an engine."""
+        """All complete installations of an engine, oldest first."""
         places = (self._folder / engine).glob(f"*/{RECORD}")
         found = (_read(place.parent) for place in places if place.parent.name != CURRENT)
         return tuple(sorted(filter(None, found), key=lambda one: one.installed_at))
 
     def is_busy(self, engine: EngineName) -> bool:
-        """Whether one is being installed or removed now."""
+        """Whether a version is being installed or removed now."""
         try:
             with _locked(self._folder / engine, None):
                 return False
@@ -101,7 +101,7 @@ class Installations:
             return False
 
     def remove(self, engine: EngineName, version: str) -> bool:
-        """Remove a version; whether there was one. It is gone at once, and its files soon after."""
+        """Remove a version, its record before its files; False = it was not installed."""
         place = self._folder / engine / version
         with _locked(place.parent, lambda _line: None):
             if _read(place) is None:
@@ -115,7 +115,7 @@ class Installations:
 
 
 class Installer:
-    """Installs one version of an engine; `stop` ends it from another thread."""
+    """Installs one version of an engine; another thread may call `stop`."""
 
     def __init__(self, folder: Path, engine: Engine, version: str, tell: Tell) -> None:
         self._packages, self._engine, self._tell = packages_of(engine.name), engine, tell
@@ -126,7 +126,7 @@ class Installer:
         self._stopped = False
 
     def run(self) -> Installation:
-        """Install it where it is not, and let deploys start it.
+        """Install the version if necessary, and make it the one that deploys start.
 
         Raises:
             Failure: `ENGINE_NOT_INSTALLED` with the end of pip's output.
@@ -134,7 +134,7 @@ class Installer:
         with _locked(self._own, self._tell) as lock:
             found = _read(self._place)
             if found is None:
-                shutil.rmtree(self._place, ignore_errors=True)  # of one that was killed
+                shutil.rmtree(self._place, ignore_errors=True)  # left by a killed installation
                 try:
                     found = self._make(lock)
                 except BaseException:
@@ -144,7 +144,7 @@ class Installer:
             return found
 
     def stop(self) -> None:
-        """End what is under way; `run` fails then."""
+        """Stop the installation; `run` then fails."""
         self._stopped = True
         if self._child:
             self._child.terminate()
@@ -152,7 +152,7 @@ class Installer:
     def _make(self, lock: int) -> Installation:
         python = str(self._place / "bin" / "python")
         wanted = self._packages.requirements(self._version)
-        ours = importlib.util.find_spec("pip") is not None  # then it need not be copied
+        ours = importlib.util.find_spec("pip") is not None  # if so, the environment needs no copy
         options = ["--without-pip"] if ours else []
         pip = [sys.executable, "-m", "pip", "--python", python] if ours else [python, "-m", "pip"]
         self._do(lock, sys.executable, "-m", "venv", *options, str(self._place))
@@ -174,7 +174,7 @@ class Installer:
         return made
 
     def _do(self, lock: int, *command: str) -> None:
-        """Run a program that holds the lock as long as it lives, and tell its lines."""
+        """Run a program that holds the lock until it exits, and report its output lines."""
         if self._stopped:
             raise self._failure("it was stopped")
         lines: list[str] = []
@@ -222,7 +222,7 @@ def _read(place: Path) -> Installation | None:
 
 @contextmanager
 def _locked(folder: Path, tell: Tell | None) -> Iterator[int]:
-    """Hold the lock of an engine's folder; without `tell`, raise where somebody else has it."""
+    """Hold the lock of an engine's folder; without `tell`, raise if another process holds it."""
     folder.mkdir(parents=True, exist_ok=True)
     lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -253,7 +253,7 @@ def _replace(path: Path, content: str) -> None:
 
 
 def _write_launcher(program: Path, python: str, module: str) -> None:
-    """Start a module of moorage in an environment whose packages have no program."""
+    """Write a program that runs a module of moorage, for packages that have no program."""
     ours = Path(__file__).resolve().parents[3]
     purelib = Path(sysconfig.get_path("purelib"))
     site = next((program.parents[1] / "lib").glob("python*/site-packages"))

@@ -1,10 +1,10 @@
-"""llama-server's own parser, out of the xllamacpp wheel, which has the parser but no program.
+"""llama-server's own parser, from the xllamacpp wheel, which has the parser but no program.
 
     python -m moorage.adapters.engines.llama_cpp_parser FOLDER WORD...
 
-FOLDER is where the wheel was unpacked. `--help` as the word prints what llama-server would print.
-It is for help texts, schemas and tests, not for serving: the parser is no public function of the
-wheel, and is called with the memory of a Python object.
+FOLDER contains the unpacked wheel. With the word `--help`, it prints llama-server's help text.
+It is for help texts, schemas and tests, not for serving: the parser is not a public function of
+the wheel, and is called with a pointer into a Python object.
 """
 
 import ctypes
@@ -16,20 +16,20 @@ from pathlib import Path
 from typing import Any
 
 PARSER = "_Z19common_params_parseiPPcR13common_params13llama_examplePFviS0_E"
-"""`common_params_parse(argc, argv, params, example, print_usage)`."""
+"""Mangled name of `common_params_parse(argc, argv, params, example, print_usage)`."""
 
 HEAD = 16
 """Bytes of a Python object before its own fields."""
 
 EXAMPLES = (12, 10, 9)
-"""What builds call the server among llama.cpp's programs (`enum llama_example`), newest first."""
+"""Numbers of the server in builds' `enum llama_example` (llama.cpp's programs), newest first."""
 
 SERVERS_OWN = ("--slot-save-path", "/tmp")
-"""An option that no other program has."""
+"""An option that only the server has among llama.cpp's programs."""
 
 
 class LlamaServerParser:
-    """The parser of one wheel, the first that the process imports."""
+    """The parser of the first wheel that the process imports."""
 
     def __init__(self) -> None:
         package = import_module("xllamacpp")
@@ -41,7 +41,7 @@ class LlamaServerParser:
         self._example = next(one for one in EXAMPLES if self.accepts(SERVERS_OWN, one))
 
     def accepts(self, words: Sequence[str], example: int | None = None) -> bool:
-        """Whether llama-server would start with words; asked in a fork, for refusing may end it."""
+        """Whether llama-server would accept words; parses in a fork, which a refusal may exit."""
         child = os.fork()
         if child == 0:
             for stream in (1, 2):
@@ -50,7 +50,7 @@ class LlamaServerParser:
         return os.waitpid(child, 0)[1] == 0
 
     def help(self) -> str:
-        """What llama-server prints for `--help`."""
+        """llama-server's output for `--help`."""
         reading, writing = os.pipe()
         child = os.fork()
         if child == 0:
@@ -64,7 +64,7 @@ class LlamaServerParser:
         return text
 
     def parse(self, words: Sequence[str], example: int | None = None) -> bool:
-        """Parse words. Ends the process where llama-server would, as after `--help`."""
+        """Parse words; exits the process where llama-server would, such as after `--help`."""
         line = [b"llama-server", *map(os.fsencode, words)]
         pointers = (ctypes.c_char_p * (len(line) + 1))(*line, None)
         params = self._params()

@@ -3,7 +3,8 @@
     moorage-llama-server --model FILE [--host ADDRESS] [--port PORT] [OPTION [VALUE]]...
     moorage-llama-server --help | --version
 
-The wheel has the whole server, but no program. A key comes in `LLAMA_API_KEY`, never in an option.
+The wheel has the whole server, but no program. The API key comes in `LLAMA_API_KEY`, never in an
+option.
 """
 
 import json
@@ -27,10 +28,10 @@ NOTE = "llama-server's options; those that the wheel's server lacks are refused.
 USAGE_ERROR, NO_START = 2, 1
 
 WORDS = {"on": "ENABLED", "off": "DISABLED"}
-"""What a choice is called among the members of an enumeration."""
+"""Names in enumerations for the choices `on` and `off`."""
 
 LEVELS = {"on": 1, "off": 0, "auto": -1, "all": 999}
-"""Words for numbers."""
+"""Numbers for the words that numeric options accept."""
 
 
 def main() -> None:
@@ -57,9 +58,9 @@ def main() -> None:
 
 
 def answer(words: Sequence[str], version: str) -> str:
-    """What is printed instead of serving, as llama-server does; empty for a line that serves.
+    """Text that `--version` or `--help` prints, like llama-server; empty for other command lines.
 
-    The help text is llama-server's, by the parser in the wheel.
+    The help text is llama-server's own, from the parser in the wheel.
     """
     if words == ["--version"]:
         return f"version: {build_of(version)} (xllamacpp {version})"
@@ -67,7 +68,7 @@ def answer(words: Sequence[str], version: str) -> str:
 
 
 def schema_of(version: str) -> Schema:
-    """The arguments of a wheel; of one that is older than all known ones, those of the newest."""
+    """Arguments of a wheel; a wheel older than all known schemas gets the newest schema."""
     engine = EngineName.LLAMA_CPP
     return shipped_schema(build_of(version), engine) or shipped_schemas(engine)[0]
 
@@ -76,7 +77,7 @@ def given(words: Sequence[str], schema: Schema) -> Iterator[tuple[str, Argument,
     """The options of a command line, with their values.
 
     Raises:
-        ValueError: For a word that is no option, or an option without its value.
+        ValueError: For an unknown option, or an option without its value.
     """
     for option, argument, values in plain_options(words, schema):
         if argument is None or fields_of(argument) is None:
@@ -87,15 +88,15 @@ def given(words: Sequence[str], schema: Schema) -> Iterator[tuple[str, Argument,
 
 
 def fields_of(argument: Argument) -> str | None:
-    """The fields of an option; None = the wheel has none for it."""
+    """Parameter fields that an option sets; None = the wheel has no field for it."""
     return next((FIELDS[name] for name in argument.options if name in FIELDS), None)
 
 
 def put(params: Any, argument: Argument, name: str, value: str) -> None:
-    """Set the fields of an option.
+    """Set the parameter fields of an option.
 
     Raises:
-        ValueError: When the value is not one of its kind.
+        ValueError: When the value does not have the field's type.
     """
     for field in (fields_of(argument) or "").split():
         path, _, fixed = field.removeprefix("-").partition("=")
@@ -120,7 +121,7 @@ def _is_on(name: str) -> bool:
 
 
 def _read(before: Any, text: str) -> Any:
-    """A value of the type that a field has."""
+    """Convert a text to the type of a field's current value."""
     if isinstance(before, bool):
         return {"on": True, "off": False}[text]
     if isinstance(before, Enum):
@@ -142,7 +143,7 @@ def _read(before: Any, text: str) -> Any:
 
 
 def _adapter(text: str) -> Any:
-    """An adapter and its scale; the only list that begins empty is that of adapters."""
+    """An adapter and its scale; the list of adapters is the only list that is empty at first."""
     import xllamacpp  # noqa: PLC0415  (an extra)
 
     path, _, scale = text.rpartition(":")
@@ -150,7 +151,7 @@ def _adapter(text: str) -> Any:
 
 
 def _member(kind: type[Enum], text: str) -> Enum:
-    """The member that ends with a word (`LLAMA_POOLING_TYPE_MEAN`), or that has a number."""
+    """Member by its number or by the end of its name (`mean`: `LLAMA_POOLING_TYPE_MEAN`)."""
     if text.lstrip("-").isdigit():
         return kind(int(text))
     ending = f"_{WORDS.get(text, text.upper().replace('-', '_'))}"

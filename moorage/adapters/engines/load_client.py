@@ -1,4 +1,4 @@
-"""A load on engines: streamed requests, some at a time, and how long the parts of each took."""
+"""Load on an engine: concurrent streamed requests, each with its timings."""
 
 import asyncio
 import time
@@ -16,19 +16,19 @@ from moorage.readiness.protocol import MOST_BYTES
 async def send_load(
     questions: Sequence[Question], concurrency: int, seconds: float
 ) -> list[Sample]:
-    """Send requests for streams, each as soon as one before it has ended.
+    """Send streaming requests, `concurrency` of them at a time, and measure each.
 
-    A cancelled load ends at once, and so does everything when the time is over.
+    All requests stop at once when the load is cancelled or the time is over.
 
     Args:
-        questions: All to one engine; their `max_tokens` is the most that an answer can have.
-        concurrency: Requests that are under way at the same time.
-        seconds: How long all of them may take.
+        questions: Requests to one engine; `max_tokens` limits the tokens that count.
+        concurrency: Most requests in flight at a time.
+        seconds: Limit for all requests together.
     """
     if not questions:
         return []
     gate, deadline = asyncio.Semaphore(concurrency), time.monotonic() + seconds
-    # An engine closes an idle connection when it likes, also while a request is on its way.
+    # An engine may close an idle connection at any time, even while a request is on its way.
     fresh = httpx.Limits(max_connections=None, max_keepalive_connections=0)
     async with httpx.AsyncClient(
         timeout=None, trust_env=False, verify=trust_for(questions[0].url), limits=fresh
@@ -62,7 +62,7 @@ async def _measured(client: httpx.AsyncClient, question: Question, deadline: flo
 async def _times(
     client: httpx.AsyncClient, question: Question, usage: dict[str, Any]
 ) -> list[float]:
-    """When each piece of the answer came."""
+    """Arrival time of each piece of the answer."""
     times: list[float] = []
     async with client.stream(
         question.method, question.url, json=question.body, headers=question.headers
@@ -75,10 +75,10 @@ async def _times(
 
 
 def sample_of(begun: float, times: Sequence[float], counted: object, most: int) -> Sample:
-    """A request by the times of its pieces, and its tokens as the engine counts them.
+    """Measurements of a request, from the times of its pieces and the engine's token count.
 
-    Without such a count each piece is a token. Tokens without a text, such as the last one, are no
-    piece; an answer that came in one piece tells no time per token.
+    Without a count, each piece counts as a token. Tokens without text, such as the last token, form
+    no piece; an answer in one piece gives no time per token.
     """
     tokens = min(counted if isinstance(counted, int) else len(times), most)
     if tokens < 1 or not times:

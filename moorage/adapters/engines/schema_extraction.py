@@ -1,4 +1,4 @@
-"""Extraction of schemas: an engine on this machine, or in an image, is asked for its arguments."""
+"""Extraction of schemas: queries an engine on this machine or in an image for its arguments."""
 
 import re
 import subprocess
@@ -21,22 +21,22 @@ from moorage.spec import EngineName
 
 EXTRACT_SCRIPT = Path(__file__).with_name("extract_vllm_schema.py")
 EXTRACT_SECONDS = 300
-"""Importing vLLM takes about 10 s, and minutes from a cold disk."""
+"""Time limit: importing vLLM takes about 10 s, or minutes from a cold disk."""
 
 BUILD = re.compile(r"version: b?(\d+)")
 
 Run = Callable[[str, list[str]], str]
-"""Runs a program with arguments, and returns what it prints."""
+"""Runs a program with arguments, and returns its output."""
 
 
 def schema_of_image(engine: EngineName, image: str) -> tuple[Schema, tuple[str, ...]]:
-    """The schema of the engine in an image of this host, from containers without a network.
+    """Extract the schema of the engine in an image of this host, in a container without a network.
 
     Returns:
         The schema, and the names of the image: its digests and its local id.
 
     Raises:
-        Failure: `BAD_SETTING` for an engine that cannot be asked, `IMAGE_MISSING`,
+        Failure: `BAD_SETTING` for an engine that cannot be queried, `IMAGE_MISSING`,
             `RUNTIME_UNAVAILABLE`, or `LAUNCH_REFUSED` with its output.
     """
     question = _question(engine)
@@ -53,11 +53,11 @@ def schema_of_image(engine: EngineName, image: str) -> tuple[Schema, tuple[str, 
 
 
 def schema_of_installed(engine: EngineName) -> Schema:
-    """The schema of the engine on this machine.
+    """Extract the schema of the engine that is installed on this machine.
 
     Raises:
-        Failure: `BAD_SETTING` for an engine that cannot be asked, `PROGRAM_MISSING`, or
-            `LAUNCH_REFUSED` with what it says.
+        Failure: `BAD_SETTING` for an engine that cannot be queried, `PROGRAM_MISSING`, or
+            `LAUNCH_REFUSED` with its output.
     """
     question = _question(engine)
     program = installed_program(ENGINES[engine])
@@ -70,12 +70,12 @@ def schema_of_installed(engine: EngineName) -> Schema:
 
 
 def _vllm(run: Run, python: str) -> str:
-    """What vLLM's own parser says, to a script in the Python that has vLLM."""
+    """Schema from vLLM's own parser, by a script in the Python that has vLLM."""
     return run(python, ["-c", EXTRACT_SCRIPT.read_text()])
 
 
 def _llama_server(run: Run, program: str) -> str:
-    """What llama-server prints of itself."""
+    """Schema from the output of `llama-server --version` and `--help`."""
     version = run(program, ["--version"])
     build = BUILD.search(version)
     if build is None:
@@ -87,11 +87,11 @@ def _llama_server(run: Run, program: str) -> str:
 
 
 class Question(NamedTuple):
-    """How an engine is asked for its arguments.
+    """How to query an engine for its arguments.
 
     Attributes:
-        program: What answers in an image.
-        ask: Asks a program, and returns its schema as JSON.
+        program: Program in an image that answers.
+        ask: Queries a program, and returns the schema as JSON.
     """
 
     program: str
@@ -116,7 +116,7 @@ def _question(engine: EngineName) -> Question:
 
 
 def _output_here(path: str, program: str, arguments: list[str]) -> str:
-    """What a program of this machine prints; `path` is the engine that failures name."""
+    """Output of a program of this machine; failures name the engine's `path`."""
     try:
         done = subprocess.run(
             [program, *arguments],
@@ -136,7 +136,7 @@ def _output_here(path: str, program: str, arguments: list[str]) -> str:
 
 
 def _python_of(program: Path) -> str:
-    """The interpreter in the first line of a program, else the one in its folder."""
+    """Interpreter from the first line of a program, otherwise the one in the program's folder."""
     first = program.read_bytes().partition(b"\n")[0].decode(errors="replace")
     named = first.removeprefix("#!").strip()
     if first.startswith("#!/") and "python" in named and " " not in named:

@@ -1,4 +1,4 @@
-"""Schemas of engines' arguments: those that moorage ships, and those that were extracted here."""
+"""Schemas of engines' arguments: shipped with moorage, or extracted on this machine."""
 
 import re
 from functools import cache
@@ -18,7 +18,7 @@ DIGEST = re.compile(r"[^A-Za-z0-9.+-]")
 
 @cache
 def shipped_schemas(engine: EngineName = EngineName.VLLM) -> tuple[Schema, ...]:
-    """The schemas of an engine that moorage comes with, the newest first; they are read once."""
+    """Shipped schemas of an engine, newest first; read only once."""
     file = files("moorage.engines") / engine.replace(".", "_") / "schemas.json"
     if not file.is_file():
         return ()
@@ -28,15 +28,15 @@ def shipped_schemas(engine: EngineName = EngineName.VLLM) -> tuple[Schema, ...]:
 def shipped_schema(version: str, engine: EngineName) -> Schema | None:
     """The shipped schema that describes a version.
 
-    There are several builds a day, such as `11549`: one without a schema has that of the nearest
-    one before it.
+    Engines with build numbers, such as `11549`, have several builds a day: a build without a schema
+    uses that of the nearest earlier build.
     """
     found = (one for one in shipped_schemas(engine) if _describes(one, version))
     return next(found, None)
 
 
 def _describes(schema: Schema, version: str) -> bool:
-    """Whether a version has these arguments, if no newer schema has been found to describe it."""
+    """Whether a schema describes a version, provided that no newer schema does."""
     if version.isdecimal():
         return version_key(schema.version) <= version_key(version)
     return schema.version == version
@@ -45,7 +45,7 @@ def _describes(schema: Schema, version: str) -> bool:
 class SchemaStore:
     """All schemas of an engine that this machine has.
 
-    Extracted ones are in the folder `schemas` of the home of moorage.
+    Extracted schemas are in the folder `schemas` of the home of moorage.
     """
 
     def __init__(self, home: Path, engine: EngineName = EngineName.VLLM) -> None:
@@ -54,7 +54,7 @@ class SchemaStore:
     def of_version(self, version: str) -> Schema | None:
         """The schema of a version such as `0.32.0`, `v0.32.0` or `0.32.0+cpu`.
 
-        An extracted one is preferred to the shipped one.
+        An extracted schema takes precedence over a shipped one.
         """
         plain = version.removeprefix("v").partition("+")[0]
         if not plain:
@@ -62,11 +62,11 @@ class SchemaStore:
         return self._load(plain) or shipped_schema(plain, self._engine)
 
     def of_image(self, *digests: str) -> Schema | None:
-        """The schema that was extracted from an image, by any of its digests or its local id."""
+        """Schema extracted from an image, by any of its digests or its local id."""
         return next((found for digest in digests if digest and (found := self._load(digest))), None)
 
     def keep(self, schema: Schema, names: tuple[str, ...]) -> list[Path]:
-        """Keep an extracted schema under a version or the digests of its image."""
+        """Save an extracted schema under a version or the digests of its image."""
         self._folder.mkdir(parents=True, exist_ok=True)
         paths = [self._path(name) for name in names]
         for path in paths:
@@ -77,7 +77,7 @@ class SchemaStore:
         try:
             schema = Schema.model_validate_json(self._path(name).read_text())
         except (OSError, ValidationError):
-            # A schema of an older moorage is ignored; extracting it again replaces it.
+            # Ignore a schema of an older moorage; the next extraction replaces it.
             return None
         return schema if schema.engine == self._engine else None
 

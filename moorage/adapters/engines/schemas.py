@@ -1,4 +1,4 @@
-"""The check of `engine.args`, against the schema of the version that will run."""
+"""Checks `engine.args` against the schema of the version that will run."""
 
 from functools import partial
 from pathlib import Path
@@ -30,14 +30,14 @@ from moorage.spec.image_reference import parse_reference
 
 
 def check_early(spec: ModelSpec, fleet: Fleet, home: Path) -> None:
-    """Raise `BAD_SPEC` for arguments that no possible version takes; reads files only, in ms."""
+    """Raise `BAD_SPEC` for arguments that no possible version accepts; reads local files only."""
     wanted = spec.engine
     require_engine_of_command(wanted, ENGINES)
     stated = ENGINES.get(wanted.stated_name)
     engine = stated if stated and stated.argument_rules else ENGINES[EngineName.VLLM]
     require_ports(spec, fleet, engine.joined_by(spec))
-    # An image without an engine's name is vLLM's. Otherwise the fleet decides, and the check
-    # follows after placement.
+    # An image without an engine's name counts as vLLM. Without both, the fleet decides on the
+    # engine, and the check follows after placement.
     name = wanted.stated_name
     is_meant = name == engine.name or (name == EngineName.AUTO and wanted.image)
     rules = engine.rules(in_container=wanted.runtime != RuntimeName.PROCESS)
@@ -53,7 +53,7 @@ def check_early(spec: ModelSpec, fleet: Fleet, home: Path) -> None:
 
 
 def versions_by_spec(wanted: EngineSpec, engine: Engine, fleet: Fleet) -> tuple[str, ...]:
-    """Versions that may run, the likeliest first, before a host is known; empty = not known."""
+    """Versions that may run, likeliest first, before a host is chosen; empty = unknown."""
     configured = fleet.engines.get(engine.name, EngineVersions())
     default = configured.default_version or engine.default_version
     program = installed_program(engine)
@@ -65,7 +65,7 @@ def check_placed(
 ) -> ArgumentCheck:
     """Check the arguments for the engine and version that will run.
 
-    Without an image, it is the program that is installed on the host. Raises `BAD_SPEC`.
+    Without an image, that is the program installed on the host. Raises `BAD_SPEC`.
     """
     rules = engine.rules(in_container=image is not None)
     own = _has_own_command(host.engine_versions(engine.name), spec.engine)
@@ -87,7 +87,7 @@ def check_on_cluster(spec: ModelSpec, home: Path) -> ArgumentCheck:
 
 
 def schema_on_cluster(spec: ModelSpec, home: Path) -> Schema:
-    """The arguments of the version that the spec says a cluster has, else of the default one."""
+    """Schema of the version that the spec names for a cluster, otherwise of the default version."""
     version = spec.engine.version or ENGINES[EngineName.VLLM].default_version
     return SchemaStore(home).of_version(version) or shipped_schemas()[0]
 
@@ -95,9 +95,9 @@ def schema_on_cluster(spec: ModelSpec, home: Path) -> Schema:
 def schema_for_plan(
     engine: Engine, host: HostSnapshot, image: Image | None, home: Path
 ) -> Schema | None:
-    """The arguments that a plan is written with; None for an engine whose plans need none.
+    """Schema for writing a plan's arguments; None for an engine whose plans need no schema.
 
-    Where the version is not known it is the newest that moorage knows.
+    For an unknown version it is the newest schema.
     """
     if not engine.planned_by_version:
         return None
@@ -106,13 +106,13 @@ def schema_for_plan(
 
 
 def _known_to(engine: Engine, home: Path) -> tuple[SchemaStore, Schemas]:
-    """The schemas of an engine, or of the one whose arguments it takes."""
+    """Schemas of an engine, or of the engine whose arguments it takes."""
     name = engine.takes_arguments_of or engine.name
     return SchemaStore(home, name), partial(shipped_schemas, name)
 
 
 def _has_own_command(configured: EngineVersions, wanted: EngineSpec) -> bool:
-    """Whether a configured version is started by a line that other programs may read."""
+    """Whether the fleet configures its own entrypoint or command for the version."""
     found = configured.find(wanted.version or "")
     return found is not None and bool(found[1].entrypoint or found[1].run_command)
 
@@ -120,7 +120,7 @@ def _has_own_command(configured: EngineVersions, wanted: EngineSpec) -> bool:
 def _schema_of(
     engine: Engine, host: HostSnapshot, image: Image | None, store: SchemaStore
 ) -> Schema | None:
-    """A schema extracted from the image itself is preferred to that of its version."""
+    """Schema extracted from the image itself, otherwise the schema of its version."""
     if image is None:
         program = host.program(engine.name)
         return store.of_version(engine.argument_version(program.version)) if program else None
@@ -129,7 +129,7 @@ def _schema_of(
 
 
 def _digests(host: HostSnapshot, image: Image) -> tuple[str, ...]:
-    """Digests and local id of an image, as far as known before a pull."""
+    """Digests and local id of an image, as far as they are known before a pull."""
     stated = parse_reference(image.reference).digest
     known = tuple(name for name in (stated, image.digest, image.identity) if name)
     if known:
@@ -137,6 +137,6 @@ def _digests(host: HostSnapshot, image: Image) -> tuple[str, ...]:
     try:
         there = DockerImages(host.address).find(image.reference)
     except Failure:
-        # A daemon that does not answer is reported by the step that needs it.
+        # The step that needs the daemon reports that it does not answer.
         return ()
     return (*there.digests, there.identity) if there else ()

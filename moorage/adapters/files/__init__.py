@@ -1,1 +1,1 @@
-"""Files that users write or that hold logins."""
+"""Files that users write, files of models, and private files with logins."""

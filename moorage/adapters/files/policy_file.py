@@ -1,4 +1,4 @@
-"""The site's policy: where its file is, whether it is trusted, and what its paths mean here."""
+"""The site's policy: location and trust of its file, and paths resolved on this machine."""
 
 import os
 import stat
@@ -20,11 +20,11 @@ OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def load_policy(settings: Settings) -> EffectivePolicy:
-    """The policy that counts here; the default one where there is no file.
+    """The policy in force on this machine; without a file, the default policy.
 
     Raises:
-        InvalidFile: `BAD_SETTING` when the file that is meant cannot be read or trusted, or has
-            mistakes. Nothing is allowed then.
+        InvalidFile: `BAD_SETTING` when the file cannot be read or trusted, or has mistakes. Then
+            nothing is allowed.
     """
     if (path := find_policy(settings)) is None:
         return EffectivePolicy()
@@ -33,7 +33,7 @@ def load_policy(settings: Settings) -> EffectivePolicy:
 
 
 def find_policy(settings: Settings) -> Path | None:
-    """The absolute path of the policy file, there or not where the setting names it."""
+    """Absolute path of the policy file; the path of the setting is returned unchecked."""
     if settings.policy is not None:
         return settings.policy.expanduser().absolute()
     folders = (*_start_folders(), project_folder(settings))
@@ -41,9 +41,9 @@ def find_policy(settings: Settings) -> Path | None:
 
 
 def project_folder(settings: Settings) -> Path:
-    """Where relative paths of a policy start.
+    """Base folder of a policy's relative paths.
 
-    A worker runs each flow in an empty folder; its shell tells where it was started itself.
+    A worker runs each flow in an empty folder, but its `PWD` tells where the worker was started.
     """
     if settings.project is not None:
         return settings.project.expanduser().absolute()
@@ -52,7 +52,7 @@ def project_folder(settings: Settings) -> Path:
 
 
 def load_site_fleet(policy: EffectivePolicy, settings: Settings) -> Fleet:
-    """The worker's fleet: the policy's, else this machine.
+    """The worker's fleet: the fleet that the policy names, otherwise this machine.
 
     Raises:
         InvalidFile: `BAD_FLEET` when the policy names a file that cannot be read.
@@ -69,7 +69,7 @@ def request_of(
     policy: EffectivePolicy,
     settings: Settings,
 ) -> Request:
-    """A request, with what this machine says about its folders and secrets."""
+    """A request for the policy to check, with its folders and variables on this machine."""
     rules = policy.policy.rules(submission.channel)
     return Request(
         spec=spec,
@@ -82,7 +82,7 @@ def request_of(
 
 
 def roots_of(entries: Iterable[str], settings: Settings) -> tuple[str, ...]:
-    """Folders that a rule names, links followed; `store` stands for those of the home."""
+    """Folders that a rule names, links resolved; `store` stands for the stores in the home."""
     folders: list[Path] = []
     for entry in entries:
         if entry == STORE:
@@ -93,7 +93,7 @@ def roots_of(entries: Iterable[str], settings: Settings) -> tuple[str, ...]:
 
 
 def folders_of(spec: ModelSpec) -> Folders:
-    """The `file://` sources of a spec, links followed."""
+    """The `file://` sources of a spec, by field, links resolved."""
     sources = [("source", spec.source)]
     sources += [(f"lora[{index}].source", one.source) for index, one in enumerate(spec.lora)]
     if spec.speculative:
@@ -102,7 +102,7 @@ def folders_of(spec: ModelSpec) -> Folders:
 
 
 def folders_of_adapter(adapter: AdapterSpec) -> Folders:
-    """The same of an adapter."""
+    """The `file://` source of an adapter, link resolved."""
     return _folders([("adapter.source", adapter.source)])
 
 
@@ -119,14 +119,14 @@ def _absolute(path: str, folder: Path) -> Path:
 
 
 def _start_folders() -> Iterator[Path]:
-    """The current folder, and that of the shell which started this process."""
+    """The current folder, then the folder of the shell that started this process."""
     yield Path.cwd()
     if (shell := Path(os.environ.get("PWD", ""))).is_absolute() and shell.is_dir():
         yield shell
 
 
 def _require_trusted(path: Path) -> None:
-    """Refuse a file that others than its owner may change, itself or by its folders."""
+    """Refuse a file that other users could change, directly or through its parent folders."""
     try:
         real = path.resolve(strict=True)
         if not real.is_file():
@@ -143,7 +143,7 @@ def _untrusted(place: Path, *, owned: bool) -> str:
     found = place.stat()
     if owned and found.st_uid not in (0, os.geteuid()):
         return "belongs to another user than root and this one"
-    # In a folder such as /tmp nobody may replace what belongs to others.
+    # In a sticky folder such as /tmp, users cannot replace the files of others.
     shared = stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISVTX
     if found.st_mode & OTHERS_WRITE and not shared:
         return "can be written by others than its owner (`chmod go-w`)"

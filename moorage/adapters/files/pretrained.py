@@ -1,6 +1,6 @@
-"""Reading a model's configuration, with the help of transformers where it knows the model type.
+"""Reads a model's configuration, with defaults from transformers if it knows the model type.
 
-Importing transformers takes seconds. What it makes of a configuration is kept in the home.
+Importing transformers takes seconds, so completed configurations are cached in the home.
 """
 
 import hashlib
@@ -31,20 +31,20 @@ ALONE = "config.json; transformers, which knows defaults, is not installed"
 AUTO_MODULE = "transformers.models.auto.configuration_auto"
 
 LIMITS = JsonLimits(constants=True)
-"""Some configurations hold `Infinity`, as Python writes it."""
+"""Some configurations contain `Infinity`, as Python writes it."""
 
 NOT_THE_MODELS_OWN = ("_name_or_path", "transformers_version")
 """Keys that transformers adds about this machine, not about the model."""
 
 NO_ADVICE = "TRANSFORMERS_NO_ADVISORY_WARNINGS"
-"""While it is set, transformers does not warn on import that torch is missing."""
+"""Variable that keeps transformers from warning on import that torch is missing."""
 
 TORCH = "torch"
-"""What transformers imports where it is installed. No configuration needs it, and it takes seconds
-and 300 MiB."""
+"""Package that transformers imports if it is installed. The import takes seconds and 300 MiB, and
+transformers' own configurations do not need it."""
 
 OTHER_FILES = "configuration_files"
-"""The key under which a configuration names others, for other versions of transformers."""
+"""Key under which a configuration names files for other versions of transformers."""
 
 
 _TORCH_HIDDEN = threading.RLock()
@@ -53,16 +53,16 @@ _TORCH_HIDDEN = threading.RLock()
 def read_config(directory: Path, *, trust_remote_code: bool) -> tuple[Config, str]:
     """Read config.json, enriched with the defaults that transformers knows for the model type.
 
-    What the file says wins over what transformers makes of it; a `null` in the file says nothing.
-    The network is never used. Python code that comes with the model runs only if it is trusted.
+    Values in the file take precedence over values from transformers, except `null`. The network is
+    never used. Python code that comes with the model runs only if it is trusted.
 
     Returns:
-        The configuration as plain JSON values, and who read it: `transformers`, or `config.json`
-        where transformers does not know it or is not there.
+        The configuration as plain JSON values, and its reader: `transformers`, or `config.json` if
+        transformers is not installed or cannot read it.
 
     Raises:
         Failure: `CONFIG_UNREADABLE` when the file cannot be opened, `SOURCE_CORRUPT` when it is
-            malformed, or a field of it is beyond the limits of any model.
+            malformed, or a field exceeds the limits of any model.
     """
     written = _read_file(directory)
     if find_spec("transformers") is None:
@@ -79,7 +79,7 @@ def read_config(directory: Path, *, trust_remote_code: bool) -> tuple[Config, st
 
 
 def import_transformers() -> None:
-    """Import what reads configurations, which takes seconds; nothing where it is not installed."""
+    """Import transformers' configuration module, if installed; that takes seconds."""
     if find_spec("transformers") is None:
         return
     with _without_torch():
@@ -95,13 +95,13 @@ def import_transformers() -> None:
 
 
 def _place(written: Config) -> Path:
-    """Where the completed configuration is kept: it depends on nothing else."""
+    """Path of the cached configuration: a hash of all that the completion depends on."""
     identity = json.dumps([version("transformers"), _checked(written)], sort_keys=True)
     return Settings().configs / f"{hashlib.sha256(identity.encode()).hexdigest()}.json"
 
 
 def _kept(place: Path) -> Config | None:
-    """What was kept; None where there is nothing that can be read."""
+    """The cached configuration; None = missing or unreadable."""
     with suppress(OSError, Failure):
         content = read_json(place, LIMITS)
         return content if isinstance(content, dict) else None
@@ -109,12 +109,12 @@ def _kept(place: Path) -> Config | None:
 
 
 def _keep(place: Path, completed: Config) -> None:
-    with suppress(Failure):  # then the next command asks transformers again
+    with suppress(Failure):  # without the cache, the next command uses transformers again
         write_private(place, json.dumps(completed), over=True)
 
 
 def _read_file(directory: Path) -> Config:
-    """The file's content. Nothing is imported for one that is refused."""
+    """Content of the file, checked before transformers is imported."""
     try:
         content = read_json(directory / CONFIG, LIMITS)
     except OSError as error:
@@ -126,20 +126,20 @@ def _read_file(directory: Path) -> Config:
 
 
 def _completed(directory: Path, written: Config, trust_remote_code: bool) -> Config | str:
-    """The configuration as transformers completes it, or why it cannot."""
+    """The configuration completed by transformers, or the error as text."""
     try:
         import_transformers()
         from transformers import AutoConfig, logging  # noqa: PLC0415  (few commands come here)
 
-        # It would repeat what a stranger wrote.
+        # Its messages would repeat untrusted text of the model's author.
         logging.set_verbosity(logging.CRITICAL)
-        # Code of the model's own may need torch.
+        # The model's own code may need torch.
         lean = nullcontext() if trust_remote_code else _without_torch()
         with lean, _checked_folder(directory, written, trust_remote_code) as folder:
             config = AutoConfig.from_pretrained(
                 folder, local_files_only=True, trust_remote_code=trust_remote_code
             ).to_dict()
-        # Through JSON, so that keys are texts and values plain, as in the file.
+        # Through JSON, so that keys are strings and values plain, as in the file.
         plain: Config = json.loads(json.dumps(config, default=str))
     except Exception as error:  # the model's own code may raise anything, and so may torch
         return f"{type(error).__name__}: {short(str(error))}"
@@ -148,7 +148,7 @@ def _completed(directory: Path, written: Config, trust_remote_code: bool) -> Con
 
 @contextmanager
 def _checked_folder(directory: Path, written: Config, trusted: bool) -> Iterator[Path]:
-    """The directory if its code may run; else one with nothing but what was checked."""
+    """The directory if its code is trusted, else a temporary one with only the checked file."""
     if trusted:
         yield directory
         return
@@ -158,13 +158,13 @@ def _checked_folder(directory: Path, written: Config, trusted: bool) -> Iterator
 
 
 def _checked(written: Config) -> Config:
-    """What transformers sees of a configuration."""
+    """The part of a configuration that transformers gets."""
     return {key: value for key, value in written.items() if key != OTHER_FILES}
 
 
 @contextmanager
 def _without_torch() -> Iterator[None]:
-    """Have `import torch` fail meanwhile, as where it is not installed, unless it is loaded."""
+    """Make `import torch` fail inside the block, unless torch is already imported."""
     with _TORCH_HIDDEN:
         hides = TORCH not in sys.modules
         if hides:

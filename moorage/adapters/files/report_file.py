@@ -1,4 +1,4 @@
-"""The file of a report: written whole, and never in the place of a foreign one unasked."""
+"""The file of a report: replaced atomically; `is_foreign` detects files that are not reports."""
 
 import os
 import tempfile
@@ -11,18 +11,18 @@ NAME = "index.html"
 
 
 def is_foreign(path: Path) -> bool:
-    """Whether something is there that is no earlier report."""
+    """Whether the path is something other than an earlier report."""
     try:
         with path.open("rb") as file:
             return file.read(len(BEGINNING)) != BEGINNING.encode()
     except FileNotFoundError:
         return False
-    except OSError:  # such as a folder, or a file of another user
+    except OSError:  # for example a folder, or a file of another user
         return True
 
 
 def write_report(path: Path, text: str) -> None:
-    """Write a file, which nobody sees half written.
+    """Write a file atomically.
 
     Raises:
         Failure: `STORE_UNWRITABLE`.

@@ -1,4 +1,4 @@
-"""Files that others may have laid there, read with limits; and private files of this user."""
+"""Safe reading of files that other users may have placed, and private files of this user."""
 
 import os
 import stat
@@ -27,10 +27,10 @@ KINDS = {
 
 
 def read_whole(path: Path, most: int) -> bytes:
-    """The content of a file, which may have so many bytes, or of what a link leads to.
+    """Content of a file of at most `most` bytes; follows links.
 
     Raises:
-        Failure: `SOURCE_CORRUPT` when it is larger, or no regular file.
+        Failure: `SOURCE_CORRUPT` when it is larger, not a regular file, or a system file.
         OSError: When it cannot be read.
     """
     with open_regular(path) as content:
@@ -41,14 +41,14 @@ def read_whole(path: Path, most: int) -> bytes:
 
 
 def read_part(path: Path, start: int, stop: int) -> bytes:
-    """The bytes of a file from one offset up to another, or to its end; raises as `read_whole`."""
+    """Bytes of a file from one offset up to another or to its end; raises as `read_whole`."""
     with open_regular(path) as content:
         content.seek(start)
         return content.read(stop - start)
 
 
 def read_json(path: Path, limits: JsonLimits = LIMITS) -> Any:
-    """The value in a JSON file; raises as `read_whole`, also for what is not JSON."""
+    """The value in a JSON file; raises as `read_whole`, and `SOURCE_CORRUPT` for invalid JSON."""
     content = read_whole(path, limits.size)
     try:
         return decode(content, limits)
@@ -58,12 +58,12 @@ def read_json(path: Path, limits: JsonLimits = LIMITS) -> Any:
 
 @contextmanager
 def open_regular(path: Path) -> Iterator[BinaryIO]:
-    """Open a file without ever waiting for it; raises as `read_whole`."""
+    """Open a regular file without ever blocking; raises as `read_whole`."""
     require_regular(path, path.stat())
-    # It may have become another one since: that is not waited for either.
+    # The path may name another file by now, such as a FIFO, so open without blocking and recheck.
     with open(os.open(path, READING), "rb") as content:
         require_regular(path, os.fstat(content.fileno()))
-        # A link must not lead to a file of the system; a store may lie wherever its owner wants.
+        # A link must not lead to a system file; the store itself may be anywhere.
         real = os.path.realpath(path)
         if real != str(path.parent.resolve() / path.name) and is_of_the_system(real):
             raise _corrupt(path, f"is a link to {short(real)}, which is no model's")
@@ -71,7 +71,7 @@ def open_regular(path: Path) -> Iterator[BinaryIO]:
 
 
 def require_regular(path: Path, found: os.stat_result) -> None:
-    """Raise `SOURCE_CORRUPT` unless a path stands for a regular file."""
+    """Raise `SOURCE_CORRUPT` unless `found` describes a regular file."""
     if not stat.S_ISREG(found.st_mode):
         kind = KINDS.get(stat.S_IFMT(found.st_mode), "something else")
         raise _corrupt(path, f"is {kind}, and no regular file")
@@ -82,17 +82,17 @@ def _corrupt(path: Path, why: str) -> Failure:
 
 
 def read_small(path: Path, most: int) -> bytes:
-    """Read a whole file of at most so many bytes, without ever waiting.
+    """Read a file of at most `most` bytes without ever blocking.
 
-    What was opened is looked at, not what the path names: it may be another file by then.
+    Checks the opened file, not the path, which may name another file by then.
 
     Raises:
-        OSError: It is not there, cannot be read, is no plain file (a folder, a pipe, a device), or
-            is too large.
+        OSError: The file is missing, unreadable, too large, or not a regular file (a folder, a
+            pipe, a device).
     """
     try:
         number = os.open(path, READING)
-    except ValueError as error:  # a zero byte in its name
+    except ValueError as error:  # a NUL byte in the path
         raise OSError(str(error)) from None
     with open(number, "rb") as file:
         if not stat.S_ISREG(os.fstat(number).st_mode):
@@ -107,10 +107,10 @@ LONGEST = 4096
 
 
 def read_private(path: Path) -> str | None:
-    """The content of a file of this user alone; None = it is not there.
+    """Start of a file that is private to this user; None = it does not exist.
 
     Raises:
-        Failure: `BAD_SETTING` when others could have read or written it.
+        Failure: `BAD_SETTING` when other users could have read or written it.
     """
     try:
         with open(os.open(path, READING | os.O_NOFOLLOW), "rb") as file:
@@ -129,22 +129,22 @@ def read_private(path: Path) -> str | None:
 
 
 def open_private(path: Path, mode: str) -> IO[Any]:
-    """Open a file that only this user can read or write where it is made; raises `OSError`."""
+    """Open a file; if it is created, only this user can access it. Raises `OSError`."""
     return open(path, mode, opener=_for_this_user)
 
 
 def write_private(path: Path, text: str, *, over: bool) -> bool:
-    """Write a file that is whole, and this user's alone, from its first moment.
+    """Write a file atomically; only this user can ever access it.
 
     Returns:
-        Whether it was written; without `over`, whoever was quicker wins.
+        Whether it was written; without `over`, an existing file stays.
 
     Raises:
-        Failure: `BAD_SETTING` when its folder is somebody else's; `STORE_UNWRITABLE`.
+        Failure: `BAD_SETTING` when its folder belongs to another user; `STORE_UNWRITABLE`.
     """
     try:
         provide_private_folder(path.parent)
-        # Made for this user alone.
+        # `mkstemp` makes the file private to this user.
         descriptor, draft = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         try:
             with os.fdopen(descriptor, "w") as file:
@@ -163,11 +163,11 @@ def write_private(path: Path, text: str, *, over: bool) -> bool:
 
 
 def provide_private_folder(path: Path) -> None:
-    """Make a folder that only this user can enter, or narrow the one that is there.
+    """Create a folder that only this user can enter, or restrict an existing one.
 
     Raises:
-        OSError: When it cannot be made.
-        Failure: `BAD_SETTING` when it is somebody else's.
+        OSError: When it cannot be created.
+        Failure: `BAD_SETTING` when it belongs to another user.
     """
     path.mkdir(parents=True, exist_ok=True, mode=0o700)
     facts = path.lstat()
@@ -177,7 +177,7 @@ def provide_private_folder(path: Path) -> None:
 
 
 def unsafe(path: Path, what: str) -> Failure:
-    """The failure for a file that others can read or write."""
+    """The failure for a file that is not private to this user."""
     return Failure(
         Cause.BAD_SETTING,
         f"MOORAGE_HOME: {path} {what}, so it is no secret of this user",

@@ -1,4 +1,4 @@
-"""JSON Schemas beside the files of users, where editors find them without a network."""
+"""JSON Schemas next to users' files, where editors find them without a network."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from moorage.reports.file_schema import SCHEMAS, file_schema
 
 
 def write_schemas(folder: Path) -> None:
-    """Write the schema of each kind of file; older ones are replaced.
+    """Write the schema of each kind of file, and replace older schemas.
 
     Raises:
         Failure: `STORE_UNWRITABLE`.

@@ -13,11 +13,11 @@ from moorage.policy.request import Channel
 from moorage.spec import ModelSpec
 
 SPEC_KEYS, FLEET_KEY = frozenset({"name", "source"}), "hosts"
-"""What every spec says, and what only a fleet does; a folder of specs may hold other files."""
+"""Keys of every spec, and a key of fleets only; a folder of specs may contain other files."""
 
 
 def site_spec_names(settings: Settings) -> list[str]:
-    """What may be chosen: names of files without `.yaml`, in `spec_folders` of the API's rules.
+    """Names of the site's specs: files without `.yaml` in `spec_folders` of the API's rules.
 
     Raises:
         InvalidFile: The policy cannot be read or trusted.
@@ -26,10 +26,10 @@ def site_spec_names(settings: Settings) -> list[str]:
 
 
 def load_site_spec(name: str, settings: Settings) -> ModelSpec:
-    """Read the spec of that name.
+    """Read the site's spec of a name.
 
     Raises:
-        Failure: `BAD_SPEC` for a name that is none of them, with all that are, or for mistakes.
+        Failure: `BAD_SPEC` for an unknown name, with a list of the known names, or for mistakes.
     """
     files = _files(settings)
     if name not in files:
@@ -43,7 +43,7 @@ def load_site_spec(name: str, settings: Settings) -> ModelSpec:
 
 
 def _files(settings: Settings) -> dict[str, Path]:
-    """The files by name; of two of one name the one of the earlier folder."""
+    """Files by name; if two have the same name, the file in the earlier folder counts."""
     folders = load_policy(settings).policy.rules(Channel.API).spec_folders
     found: dict[str, Path] = {}
     for folder in map(Path, roots_of(folders, settings)):
@@ -54,7 +54,7 @@ def _files(settings: Settings) -> dict[str, Path]:
 
 
 def _is_spec(file: Path) -> bool:
-    """Whether a file is meant as a spec; it may have mistakes all the same."""
+    """Whether a file is meant as a spec, even with mistakes."""
     try:
         status = file.stat()
     except OSError:
@@ -64,7 +64,7 @@ def _is_spec(file: Path) -> bool:
 
 @lru_cache(maxsize=10_000)
 def _holds_spec(file: Path, changed_ns: int, size: int) -> bool:  # noqa: ARG001  (both date it)
-    """Read again only what has changed: a form is compared with its files every few seconds."""
+    """Cached by time and size, since a form is compared with its files every few seconds."""
     try:
         content = decode(read_small(file, LARGEST_TEXT))
     except (OSError, YamlError):

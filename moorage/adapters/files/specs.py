@@ -1,4 +1,4 @@
-"""YAML files that users write: read with all mistakes reported at once, and written."""
+"""Reads users' YAML files, reporting all mistakes at once, and writes them."""
 
 import io
 import sys
@@ -22,24 +22,24 @@ from moorage.spec import ModelSpec
 Model = TypeVar("Model", bound=BaseModel)
 
 FLEET_FILE = "fleet.yaml"
-"""Beside the specs; without it the fleet is this machine."""
+"""Name of the fleet file next to the specs; without it the fleet is this machine."""
 
 POLICY_FILE = "policy.yaml"
-"""Beside the specs, in `deployments/`; without it the default policy counts."""
+"""Name of the policy file next to the specs, in `deployments/`; without it the default applies."""
 
 OTHER_FILES = frozenset({FLEET_FILE, POLICY_FILE})
-"""Files among specs that hold none."""
+"""Files next to specs that are not specs."""
 
 STDIN = Path("-")
-"""Stands for standard input."""
+"""Path that stands for standard input."""
 
 
 WHOLE_FILE = "Correct the file; `moorage init NAME SOURCE` writes one to start from."
-"""What to do with the file of a spec when no field is wrong, but all of it."""
+"""Suggestion for a spec file that is wrong as a whole, not in a field."""
 
 
 class InvalidFile(Failure):
-    """A file with mistakes; `problems` holds each of them."""
+    """A file with mistakes, all listed in `problems`."""
 
     def __init__(self, cause: Cause, problems: list[Problem]) -> None:
         is_whole = cause == Cause.BAD_SPEC and not any(one.path for one in problems)
@@ -57,7 +57,7 @@ class InvalidFile(Failure):
 
 
 def load_spec(path: Path) -> ModelSpec:
-    """Read a model spec. Relative `file://` sources start at the file's folder.
+    """Read a model spec. Relative `file://` sources are relative to the file's folder.
 
     Raises:
         InvalidFile: `BAD_SPEC` with every mistake.
@@ -70,7 +70,7 @@ def load_spec(path: Path) -> ModelSpec:
 
 
 def absolute(source: str, folder: Path) -> str:
-    """A `file://` source whose relative directory starts at a folder; any other as it is."""
+    """Make a `file://` source absolute, relative to a folder; other sources stay unchanged."""
     directory = source.removeprefix("file://")
     if directory in ("", source):
         return source
@@ -78,7 +78,7 @@ def absolute(source: str, folder: Path) -> str:
 
 
 def load_fleet(path: Path | None, spec_file: Path | None = None) -> Fleet:
-    """Read a fleet file; without one, `fleet.yaml` beside the spec's file, else this machine.
+    """Read a fleet file, by default `fleet.yaml` next to the spec's file, else this machine.
 
     Raises:
         InvalidFile: `BAD_FLEET` with every mistake.
@@ -89,13 +89,13 @@ def load_fleet(path: Path | None, spec_file: Path | None = None) -> Fleet:
 
 
 def load_file(path: Path, model: type[Model], cause: Cause) -> Model:
-    """Read any other file; raises `InvalidFile` with the cause and every mistake."""
+    """Read a file as a model; raises `InvalidFile` with the cause and every mistake."""
     text = _text(path, cause)
     return _loaded(_mapping(text, path, cause), text, model, path, cause)
 
 
 def _sources(content: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
-    """Where a spec may name a source: the model's, its adapters', its draft model's."""
+    """Places of the sources in a spec: of the model, its adapters and its draft model."""
     adapters = content.get("lora")
     listed = adapters if isinstance(adapters, list) else []
     places = [(content, "source"), (content.get("speculative"), "model")]
@@ -105,7 +105,7 @@ def _sources(content: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
 
 
 def _text(path: Path, cause: Cause) -> bytes:
-    """What stands in a small file, or on standard input; raises `Failure` of that cause."""
+    """Content of a small file or of standard input; raises `Failure` with the given cause."""
     try:
         return _read_input() if path == STDIN else read_small(path, LARGEST_TEXT)
     except FileNotFoundError as error:
@@ -155,14 +155,14 @@ def validated(
 
 
 def validated_request(content: dict[str, Any]) -> ModelSpec:
-    """A spec that is in no file, from its content; raises `InvalidFile` with every mistake."""
+    """A spec from content without a file; raises `InvalidFile` with every mistake."""
     return validated(content, ModelSpec, None, Cause.BAD_SPEC)
 
 
 def _loaded(
     content: dict[str, Any], text: bytes, model: type[Model], path: Path, cause: Cause
 ) -> Model:
-    """What a text holds as a value; each mistake has its place there."""
+    """The content as a value; each mistake gets its place in the text."""
     try:
         return validated(content, model, path, cause)
     except InvalidFile as failure:
@@ -175,10 +175,10 @@ ENDINGS = (".yaml", ".yml")
 
 
 def load_specs(paths: Sequence[Path]) -> list[ModelSpec]:
-    """Read the specs of files and folders, those of a folder in the order of their names.
+    """Read the specs of files and folders; within a folder, in the order of file names.
 
     Raises:
-        Failure: `BAD_SPEC` with the mistakes of all files, also when two serve one name.
+        Failure: `BAD_SPEC` with the mistakes of all files, or when two specs have the same name.
     """
     specs: dict[str, tuple[Path, ModelSpec]] = {}
     problems: list[Problem] = []
@@ -198,28 +198,28 @@ def load_specs(paths: Sequence[Path]) -> list[ModelSpec]:
 
 
 def spec_names(folder: Path) -> list[str]:
-    """What the specs of a folder are called there: their files without `.yaml`."""
+    """Names of the specs in a folder: their file names without `.yaml`."""
     files = (one for one in folder.glob("*.yaml") if not one.name.startswith("."))
     return sorted(one.stem for one in files if one.name not in OTHER_FILES)
 
 
 def spec_files(folder: Path) -> list[Path]:
-    """The files of a folder that are specs by their names, in order."""
+    """Files of a folder whose names mark them as specs, in order."""
     inside = (one for one in sorted(folder.iterdir()) if one.suffix in ENDINGS)
     return [one for one in inside if one.name not in OTHER_FILES]
 
 
 def load_hosts(fleet: Path | None, paths: Sequence[Path]) -> Fleet:
-    """Read the fleet: the named file, else the one in the folder of the first spec."""
+    """Read the fleet from the named file, otherwise from the folder of the first spec."""
     first = paths[0]
     return load_fleet(fleet, first / FLEET_FILE if first.is_dir() else first)
 
 
 def write_specs(folder: Path, specs: Sequence[ModelSpec], *, overwrite: bool) -> list[Path]:
-    """Write each spec as its user would: only what is not the default.
+    """Write each spec as a user would, without default values.
 
     Raises:
-        Failure: `STORE_UNWRITABLE` when a file says something else already; then none is written.
+        Failure: `STORE_UNWRITABLE`; no file is written if one exists with another content.
     """
     texts = {folder / name: spec_text(spec) for name, spec in _named(specs).items()}
     _write(texts, overwrite=overwrite)
@@ -227,7 +227,7 @@ def write_specs(folder: Path, specs: Sequence[ModelSpec], *, overwrite: bool) ->
 
 
 def write_fleet(folder: Path, file: Path, *, overwrite: bool) -> Path:
-    """Write a fleet file as it is; every path in one is absolute."""
+    """Copy a fleet file unchanged, since all its paths are absolute."""
     load_fleet(file)
     text = read_small(file, LARGEST_TEXT).decode()
     _write({folder / FLEET_FILE: text}, overwrite=overwrite)
@@ -235,10 +235,10 @@ def write_fleet(folder: Path, file: Path, *, overwrite: bool) -> Path:
 
 
 def write_new(path: Path, text: str) -> None:
-    """Write a file that is not there yet.
+    """Write a new file.
 
     Raises:
-        Failure: `BAD_SETTING` when it is; `STORE_UNWRITABLE`.
+        Failure: `BAD_SETTING` when the file exists; `STORE_UNWRITABLE`.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -255,7 +255,7 @@ def spec_text(spec: ModelSpec) -> str:
     """A spec as YAML that reads back as the same spec."""
     yaml = YAML()
     yaml.default_flow_style = False
-    yaml.width = 4096  # a folded line would be another text in some places
+    yaml.width = 4096  # folding a line would change the text in some places
     content: dict[str, Any] = spec.model_dump(mode="json", exclude_defaults=True)
     stream = io.StringIO()
     yaml.dump(content, stream)
@@ -273,7 +273,7 @@ def _files(paths: Iterable[Path]) -> list[Path]:
 
 
 def _named(specs: Sequence[ModelSpec]) -> dict[str, ModelSpec]:
-    """The specs by file name: none is the fleet's, and none differs by case alone."""
+    """Specs by file name; the names avoid the fleet's and policy's files and differ beyond case."""
     taken, named = {*OTHER_FILES}, {}
     for spec in specs:
         name = f"{spec.name}.yaml"

@@ -1,1 +1,1 @@
-"""Envoy as the gateway: its files, its administration socket, its process."""
+"""Envoy as the gateway: its files, its administration interface, its process."""

@@ -1,4 +1,4 @@
-"""The access log of a gateway: read once, whatever is restarted, and never too large."""
+"""The access log of a gateway: each line read once across restarts, its size limited."""
 
 from moorage.adapters.gateway.admin import Admin
 from moorage.adapters.gateway.envoy_folder import EnvoyFolder
@@ -7,7 +7,7 @@ from moorage.gateway.envoy import ACCESS_LOG, OLD_ACCESS_LOG
 from moorage.gateway.gateway import LogPosition
 
 LARGEST_LOG = 64 * MIB
-"""The log has at most about twice these bytes: in its file and in the one before."""
+"""Size at which the log is rotated; with the rotated file it takes about twice as much disk."""
 
 LARGEST_READ = 4 * MIB
 
@@ -21,7 +21,7 @@ class AccessLog:
     def read(self, position: LogPosition) -> tuple[list[bytes], LogPosition]:
         """The next whole lines after a position, and the position after them.
 
-        What was renamed since is read to its end first.
+        A file that was rotated after that position is read to its end first.
         """
         for file in (OLD_ACCESS_LOG, ACCESS_LOG):
             found = self._folder.state(file)
@@ -34,9 +34,9 @@ class AccessLog:
         return [], LogPosition(inode=current.inode) if current else position
 
     def rotate(self, admin: Admin) -> None:
-        """Begin a new file when the log is large.
+        """Begin a new file once the log exceeds `LARGEST_LOG`.
 
-        Where it was renamed and Envoy was not told, as by a service that was killed, it is now.
+        If a killed service renamed the file without notifying Envoy, notify Envoy now.
         """
         found = self._folder.state(ACCESS_LOG)
         if not found:

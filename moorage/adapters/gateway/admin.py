@@ -1,4 +1,4 @@
-"""Envoy's administration interface, which only its user reaches."""
+"""Envoy's administration interface, which only Envoy's user can reach."""
 
 import time
 from typing import Any
@@ -12,10 +12,10 @@ from moorage.gateway.envoy import CLUSTERS_FILE, LISTENERS_FILE, ROUTES, ROUTES_
 from moorage.gateway.idleness import Traffic
 
 ANSWER_SECONDS = 2.0
-"""How long it may be silent."""
+"""Limit for each read of an answer."""
 
 WHOLE_SECONDS = 10.0
-"""Limit for a whole answer: an Envoy that somebody took over must not hold the service up."""
+"""Limit for a whole answer: a compromised Envoy must not block the service."""
 
 MOST_BYTES = 64 * MIB
 POLL_SECONDS = 0.005
@@ -25,14 +25,14 @@ STATISTICS = {
     ROUTES_FILE: f"http.gateway.rds.{ROUTES}",
     LISTENERS_FILE: "listener_manager.lds",
 }
-"""Prefix of the statistics about each file of the configuration."""
+"""Prefix of the statistics about each configuration file."""
 
 
 class Admin:
-    """Questions to one Envoy.
+    """Client of one Envoy's administration interface.
 
     Args:
-        transport: The way to it, as of the gateway's folder.
+        transport: Connects to it; `EnvoyFolder.admin` gives one.
     """
 
     def __init__(self, transport: httpx.BaseTransport) -> None:
@@ -41,27 +41,27 @@ class Admin:
         )
 
     def is_ready(self) -> bool:
-        """Whether Envoy has read its configuration and takes requests."""
+        """Whether Envoy has loaded its configuration and accepts requests."""
         try:
             return self._ask("GET", "/ready")[0] == httpx.codes.OK
         except (httpx.HTTPError, Failure):
             return False
 
     def rejections(self, file: str) -> int:
-        """How often Envoy has rejected a file of the configuration so far."""
+        """How often Envoy has rejected a configuration file so far."""
         return self._number(f"{STATISTICS[file]}.update_rejected")
 
     def await_version(self, file: str, version: str, rejections: int, seconds: float) -> None:
-        """Wait until Envoy works with a version of a file.
+        """Wait until Envoy uses a version of a configuration file.
 
         Args:
-            file: Its name.
-            version: The version.
-            rejections: How often it had rejected the file before.
+            file: Name of the file.
+            version: Version to wait for.
+            rejections: `rejections` of the file before this version was written.
             seconds: How long to wait.
 
         Raises:
-            Failure: `GATEWAY_REFUSED` when Envoy rejects it or does not take it in time.
+            Failure: `GATEWAY_REFUSED` when Envoy rejects the version or does not load it in time.
         """
         prefix = STATISTICS[file]
         give_up = time.monotonic() + seconds
@@ -81,7 +81,7 @@ class Admin:
         return {release: found.active for release, found in self.traffic().items()}
 
     def traffic(self) -> dict[str, Traffic]:
-        """Requests by release."""
+        """Requests in total and in flight, by release."""
         found = self.statistics(r"^cluster\..*\.upstream_rq_(active|pending_active|total)$")
         releases = {name.split(".", 1)[1].rsplit(".", 1)[0] for name in found}
         return {
@@ -96,19 +96,19 @@ class Admin:
         }
 
     def stop_listening(self) -> None:
-        """Take no new connection; those that are there go on."""
+        """Accept no new connections; open connections continue."""
         self._post("/drain_listeners?graceful")
 
     def open_requests(self) -> int:
-        """Requests of callers in flight."""
+        """Number of callers' requests in flight."""
         return self._number("http.gateway.downstream_rq_active")
 
     def reopen_log(self) -> None:
-        """Write the access log into a new file, once the old one was renamed."""
+        """Make Envoy open a new access log, after the old file was renamed."""
         self._post("/reopen_logs")
 
     def statistics(self, pattern: str) -> dict[str, Any]:
-        """Statistics by name, of those whose name matches a regular expression."""
+        """Values of the statistics whose name matches a regular expression, by name."""
         try:
             _, content = self._ask("GET", "/stats", filter=pattern, format="json")
             listed = decode(content)["stats"]
@@ -123,7 +123,7 @@ class Admin:
             raise _silent(error) from error
 
     def _ask(self, method: str, path: str, **params: str) -> tuple[int, bytes]:
-        """Status and body of an answer, which has limits of bytes and of time."""
+        """Status and body of an answer, limited in size and time."""
         give_up, content = time.monotonic() + WHOLE_SECONDS, bytearray()
         with self._http.stream(method, path, params=params) as answer:
             for piece in answer.iter_raw():

@@ -1,4 +1,4 @@
-"""The files of a gateway's configuration, renamed into place."""
+"""The configuration files of a gateway, each replaced atomically."""
 
 import json
 import time
@@ -25,19 +25,19 @@ TABLES_FILE = "tables.json"
 BOOTSTRAP_FILE = "bootstrap.json"
 LARGEST_TABLE = 64 * MIB
 QUIET_SECONDS = 3.0
-"""How long a release has no request in flight before its cluster goes."""
+"""How long a release must have no request in flight before its cluster is removed."""
 
 TAKE_SECONDS = 5.0
-"""How long Envoy may take to work with a file; it needs a few milliseconds."""
+"""How long Envoy may take to load a file; it needs a few milliseconds."""
 
 _TABLES = TypeAdapter(tuple[RoutingTable, ...])
 
 
 class ConfigFiles:
-    """The folder of one gateway. One process at a time may write into it.
+    """The configuration files of one gateway. Only one process at a time may write them.
 
     Args:
-        folder: On this machine; the tables that are in force are kept there.
+        folder: The gateway's folder on this machine, which keeps the tables in force.
         clock: Seconds, never decreasing.
         place: Where Envoy reads its files; None = in the same folder.
     """
@@ -56,28 +56,28 @@ class ConfigFiles:
 
     @property
     def bootstrap(self) -> str:
-        """The file that Envoy starts with, as it sees it."""
+        """Path of the file that Envoy starts with, as Envoy sees it."""
         return f"{self._place.root}/{BOOTSTRAP_FILE}"
 
     def are_there(self) -> bool:
-        """Whether Envoy has files to start with; its volume may be gone."""
+        """Whether Envoy has a file to start with; its volume may have been removed."""
         return self._place.state(BOOTSTRAP_FILE) is not None
 
     def forget(self) -> None:
-        """Begin without any table."""
+        """Forget all tables."""
         self._keep(())
 
     def listen(self, options: GatewayOptions, admin: Admin | None) -> None:
-        """Go over to other options of the listener.
+        """Switch to other listener options.
 
-        Where callers need keys now, they are asked for them before others reach the gateway.
+        If the new options require API keys, the routes require them before the listener changes.
 
         Args:
             options: How the gateway listens.
-            admin: The running Envoy, which is waited for; None = it does not run.
+            admin: The running Envoy, to wait for; None = Envoy does not run.
 
         Raises:
-            Failure: `GATEWAY_REFUSED` when Envoy does not take them, as where the port is taken.
+            Failure: `GATEWAY_REFUSED` when Envoy rejects them, for example for a port in use.
         """
         self._place.write(BOOTSTRAP_FILE, bootstrap(self._place.root))
         self._place.prepare()
@@ -88,7 +88,7 @@ class ConfigFiles:
         self._take(listener_step(options, self._place.root, pem), admin)
 
     def tables(self) -> tuple[RoutingTable, ...]:
-        """Tables whose clusters are there, oldest first; the last is in force."""
+        """Tables whose clusters Envoy still has, oldest first; the last table is in force."""
         if self._tables is None:
             try:
                 content = read_whole(self._own / TABLES_FILE, LARGEST_TABLE)
@@ -98,16 +98,16 @@ class ConfigFiles:
         return self._tables
 
     def apply(self, table: RoutingTable, admin: Admin | None) -> None:
-        """Go over to a table, in an order in which no request meets a route without a cluster.
+        """Switch to a table, in an order in which no request meets a route without a cluster.
 
-        Clusters of earlier tables stay until `prune`, for their requests may be under way.
+        Clusters of earlier tables stay until `prune`, since requests to them may be in flight.
 
         Args:
-            table: The table.
-            admin: The running Envoy, which is waited for at each step; None = it does not run.
+            table: The new table.
+            admin: The running Envoy, to wait for at each step; None = Envoy does not run.
 
         Raises:
-            Failure: `GATEWAY_REFUSED` when Envoy does not take it; then it is as it was before.
+            Failure: `GATEWAY_REFUSED` when Envoy rejects it; the earlier tables are restored.
         """
         before = self.tables()
         self._keep((*before, table))
@@ -119,12 +119,12 @@ class ConfigFiles:
             raise
 
     def prune(self, admin: Admin) -> dict[str, int]:
-        """Remove the clusters of releases that get no requests any more and have had none lately.
+        """Remove clusters of releases that get no new requests and had none in flight lately.
 
-        A request that waits for its next try is in flight nowhere, and needs its cluster.
+        A request that waits for its retry counts as in flight nowhere, but needs its cluster.
 
         Returns:
-            Requests in flight by release, of the releases that get no new ones.
+            Requests in flight by release, for the releases that get no new requests.
         """
         *before, table = self.tables() or (RoutingTable(),)
         if not before:
@@ -141,7 +141,7 @@ class ConfigFiles:
         return draining
 
     def _recently_busy(self, closed: Set[str], draining: Collection[str]) -> set[str]:
-        """Releases with requests in flight, or which had some, or got some, a moment ago."""
+        """The closed releases that were busy, or still open, in the last `QUIET_SECONDS`."""
         now = self._clock()
         self._busy_at = {
             one: now if one in draining else self._busy_at.get(one, now) for one in closed
@@ -154,7 +154,7 @@ class ConfigFiles:
         write_private(self._own / TABLES_FILE, document, over=True)
 
     def _restore(self, tables: tuple[RoutingTable, ...]) -> None:
-        """Go back to tables that Envoy took, so that an Envoy that is started now takes them."""
+        """Write the tables that Envoy last accepted, so that a restarted Envoy accepts them."""
         self._keep(tables)
         if tables:
             *before, table = tables

@@ -1,8 +1,8 @@
-"""The doorman: holds requests for a model that sleeps, has it woken once, and passes them on.
+"""The doorman: holds requests for a sleeping model, wakes it once, and forwards them.
 
-Only sleeping models are routed to it, so its speed matters little. Attackers are callers: bodies
-have a limit, each and all together, and so has the number of callers that wait; each is held for a
-limited time.
+Gateways route only sleeping models to it, so its speed matters little. Callers may be attackers:
+the size of each body, the size of all held bodies, the number of waiting callers and their waiting
+time are limited.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ HOP_BY_HOP = frozenset(
     | {MODEL_HEADER}
 )
 LONGEST_ERROR = 64 * 1024
-"""Bytes of an engine's error that a stream passes on."""
+"""Most bytes of an engine's error that a stream forwards."""
 
 COMMENT = b": the model is starting\n\n"
 
@@ -37,8 +37,8 @@ class Endpoint(NamedTuple):
 
     Attributes:
         url: Base URL of a replica.
-        key: What its engine asks for; empty = nothing.
-        release: Which release it is of.
+        key: API key that its engine requires; empty = none.
+        release: Release of the replica.
     """
 
     url: str
@@ -47,14 +47,14 @@ class Endpoint(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """What the doorman allows.
+    """Limits of the doorman.
 
     Attributes:
-        waiting: Callers of one model that it holds at a time.
+        waiting: Most callers that wait for one model at a time.
         body_bytes: Largest body of a request.
-        held_bytes: Bodies that wait for models, all together.
+        held_bytes: Most bytes of all waiting bodies together.
         hold_seconds: How long a caller waits for a model.
-        quiet_seconds: After this a streaming caller gets its first comment, then one each time.
+        quiet_seconds: Interval at which a waiting streaming caller gets a comment.
     """
 
     waiting: int = 500
@@ -65,11 +65,11 @@ class Limits(NamedTuple):
 
 
 class Refused(Exception):
-    """Why a request is not passed on.
+    """The doorman does not forward a request.
 
     Args:
-        reason: For the caller.
-        retry_seconds: When it may try again.
+        reason: Message for the caller.
+        retry_seconds: After how many seconds the caller may retry.
     """
 
     def __init__(self, reason: str, retry_seconds: float, status: int = 503) -> None:
@@ -81,14 +81,14 @@ class Doorman:
     """One service for all models of a ledger: an ASGI application.
 
     Args:
-        wake: Wakes a model, waits until it has answered with a token, and says where it is. It is
-            called once for all callers that wait for the same model.
-        limits: What it allows.
+        wake: Wakes a model, waits until it has answered with a token, and returns its endpoint.
+            Called once for all callers that wait for the same model.
+        limits: Limits on callers and bodies.
         clock: Seconds, never decreasing.
 
     Attributes:
-        active: Requests of callers now, by model, whether they wait or are passed on.
-        passing: Those of them that engines have, by release.
+        active: Callers' requests now, waiting or forwarded, by model.
+        passing: Requests now forwarded to engines, by release.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Doorman:
         self._http = httpx.AsyncClient(timeout=None, trust_env=False, follow_redirects=False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request; what it holds is given back at its end, however it ends."""
+        """Answer one request, and release its resources in every outcome."""
         request = Request(scope, receive)
         async with AsyncExitStack() as held:
             held.enter_context(_counted(self.active, request.headers.get(MODEL_HEADER, "")))
@@ -136,7 +136,7 @@ class Doorman:
         return StreamingResponse(answer.aiter_raw(), answer.status_code, headers)
 
     async def _body(self, request: Request) -> bytes:
-        """The body, which counts as held from now on."""
+        """Read the body; its bytes count as held from now on."""
         body = bytearray()
         try:
             async for piece in request.stream():
@@ -155,7 +155,7 @@ class Doorman:
         self._held += size
 
     async def _endpoint(self, model: str) -> Endpoint:
-        """Where a model answers, once it does."""
+        """Wait until a model answers; return its endpoint."""
         failed = self._failed.get(model)
         if failed and (wait := failed.wait_seconds(self._clock())):
             raise Refused(f"'{model}' did not start: {failed.reason}", wait)
@@ -164,7 +164,7 @@ class Doorman:
         if model not in self._waking:
             self._waking[model] = asyncio.create_task(self._wake_once(model))
         try:
-            # A caller that leaves does not end the start for the others.
+            # A caller that leaves must not cancel the start for the others, hence the shield.
             with _counted(self._waiting, model):
                 async with asyncio.timeout(self._limits.hold_seconds):
                     return await asyncio.shield(self._waking[model])
@@ -240,7 +240,7 @@ def _counted(counter: Counter[str], name: str) -> Iterator[None]:
 async def _unless_caller_leaves(
     work: asyncio.Task[Any], request: Request, seconds: float | None = None
 ) -> None:
-    """Wait for work, or so many seconds; when its caller leaves, nobody needs it any more.
+    """Wait for the work or a number of seconds; cancel the work when the caller leaves.
 
     Raises:
         Refused: The caller has left.
@@ -265,7 +265,7 @@ async def _start_of(answer: httpx.Response) -> bytes:
 
 
 def _event(content: bytes) -> bytes:
-    """An event of a stream, whose data is one line."""
+    """A server-sent event with the content as one line of data."""
     return b"data: " + b" ".join(content.splitlines()) + b"\n\n"
 
 

@@ -1,4 +1,4 @@
-"""Serves the doorman on a socket, in a thread of its own."""
+"""Serves the doorman on a Unix socket, in its own thread."""
 
 import asyncio
 import threading
@@ -12,10 +12,10 @@ from moorage.adapters.gateway.doorman import Doorman
 
 
 class DoormanServer:
-    """The doorman on a Unix socket, which only the user of its folder reaches.
+    """The doorman on a Unix socket, which only the owner of the socket's folder can reach.
 
     Args:
-        doorman: What it serves.
+        doorman: The application to serve.
         socket: Path of the socket.
     """
 
@@ -28,11 +28,11 @@ class DoormanServer:
         self._thread = threading.Thread(target=self._run, name="doorman", daemon=True)
 
     def start(self) -> None:
-        """Begin to serve."""
+        """Start to serve."""
         self._thread.start()
 
     def submit(self, work: Coroutine[Any, Any, Any]) -> None:
-        """Do something in its event loop."""
+        """Run a coroutine in the doorman's event loop."""
         asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def _run(self) -> None:

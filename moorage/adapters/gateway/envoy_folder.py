@@ -1,4 +1,4 @@
-"""The folder of a gateway, as its Envoy sees it: here, or on a host of the fleet."""
+"""The folder of a gateway as Envoy sees it, on this machine or on a host of the fleet."""
 
 import json
 import ssl
@@ -14,20 +14,20 @@ DOORMAN_SOCKET = "doorman.sock"
 
 
 class FileState(NamedTuple):
-    """Which file it is, and how large."""
+    """Identity and size of a file."""
 
     inode: int
     size: int
 
 
 class EnvoyFolder(Protocol):
-    """Where Envoy has its files. All paths are relative to it.
+    """The folder with Envoy's files. All paths are relative to it.
 
     Attributes:
-        root: Its path, as Envoy sees it.
-        doorman: The doorman's socket, as Envoy sees it; empty = it cannot reach it.
+        root: Path of the folder, as Envoy sees it.
+        doorman: Path of the doorman's socket, as Envoy sees it; empty = out of Envoy's reach.
         is_here: Whether Envoy runs on this machine.
-        pause_seconds: How long Envoy is not asked while nothing changes.
+        pause_seconds: Interval between checks of Envoy while nothing changes.
     """
 
     root: str
@@ -36,29 +36,29 @@ class EnvoyFolder(Protocol):
     pause_seconds: float
 
     def prepare(self) -> None:
-        """Have the folder into which Envoy writes."""
+        """Create the folder into which Envoy writes."""
 
     def write(self, path: str, document: Any) -> None:
-        """Rename a JSON file into place, which only Envoy's user may read."""
+        """Replace a JSON file atomically; only Envoy's user may read it."""
 
     def state(self, path: str) -> FileState | None:
-        """What is known of a file; None = it is not there."""
+        """Identity and size of a file; None = it does not exist."""
 
     def read(self, path: str, start: int, stop: int) -> bytes:
-        """The bytes of a regular file from one offset up to another, or to its end."""
+        """Bytes of a regular file from one offset up to another or to its end."""
 
     def rename(self, path: str, target: str) -> None:
-        """Rename a file, over another one if there is one."""
+        """Rename a file, and replace the target if it exists."""
 
     def admin(self) -> httpx.BaseTransport:
-        """The way to Envoy's administration interface."""
+        """Transport to Envoy's administration interface."""
 
 
 class LocalFolder:
     """A folder of this machine.
 
     Args:
-        folder: Only its user may read it: it has the keys of engines.
+        folder: Contains engines' API keys, so only its owner may read it.
     """
 
     is_here = True
@@ -70,15 +70,15 @@ class LocalFolder:
         self.doorman = str(self._folder / DOORMAN_SOCKET)
 
     def prepare(self) -> None:
-        """Have the folder into which Envoy writes."""
+        """Create the folder into which Envoy writes."""
         (self._folder / OWN_FOLDER).mkdir(exist_ok=True, mode=0o700, parents=True)
 
     def write(self, path: str, document: Any) -> None:
-        """Rename a JSON file into place, which only this user may read."""
+        """Replace a JSON file atomically; only this user may read it."""
         write_private(self._folder / path, json.dumps(document), over=True)
 
     def state(self, path: str) -> FileState | None:
-        """What is known of a file; None = it is not there."""
+        """Identity and size of a file; None = it does not exist."""
         try:
             found = (self._folder / path).stat()
         except FileNotFoundError:
@@ -86,15 +86,15 @@ class LocalFolder:
         return FileState(found.st_ino, found.st_size)
 
     def read(self, path: str, start: int, stop: int) -> bytes:
-        """The bytes of a regular file from one offset up to another, or to its end."""
+        """Bytes of a regular file from one offset up to another or to its end."""
         return read_part(self._folder / path, start, stop)
 
     def rename(self, path: str, target: str) -> None:
-        """Rename a file, over another one if there is one."""
+        """Rename a file, and replace the target if it exists."""
         (self._folder / path).replace(self._folder / target)
 
     def admin(self) -> httpx.BaseTransport:
-        """The Unix socket of the administration interface, which only this user reaches."""
-        # Reading all authorities takes 40 ms, and this is done several times a second.
+        """Transport over the Unix socket of the administration interface, private to this user."""
+        # Loading all certificate authorities takes 40 ms; this runs several times a second.
         no_tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         return httpx.HTTPTransport(uds=str(self._folder / ADMIN_SOCKET), verify=no_tls)

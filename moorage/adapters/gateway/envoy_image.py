@@ -1,4 +1,4 @@
-"""The image of Envoy where it runs, pinned as the images of engines are."""
+"""The image of Envoy on the host where it runs, pinned like the images of engines."""
 
 import platform
 from functools import partial
@@ -20,7 +20,7 @@ PULL_SECONDS = 600.0
 
 
 def this_machine(registries: Registries) -> HostSnapshot:
-    """This machine, as far as an image needs it."""
+    """This machine, with the fields that choosing an image needs."""
     machine = platform.machine()
     return HostSnapshot(
         name="this machine",
@@ -30,11 +30,11 @@ def this_machine(registries: Registries) -> HostSnapshot:
 
 
 def fleet_host(host: Host, fleet: Fleet) -> tuple[HostSnapshot, GatewayHost]:
-    """A host, as far as an image needs it, and as gateways keep it. It has the helper's image then.
+    """A host, as choosing an image needs it and as gateways record it; pulls the helper's image.
 
     Raises:
-        Failure: `BAD_SETTING` for this machine; when its Docker does not answer, or the helper's
-            image cannot be pulled.
+        Failure: `BAD_SETTING` for this machine; also when the host's Docker does not answer or
+            cannot pull the helper's image.
     """
     if not host.access.is_remote:
         raise Failure(
@@ -60,14 +60,14 @@ def fleet_host(host: Host, fleet: Fleet) -> tuple[HostSnapshot, GatewayHost]:
 
 
 def present_envoy_image(reference: str, host: HostSnapshot) -> str:
-    """An image that a host's Docker has now: by digest, or by local id where it was built.
+    """Pull an image unless the host has it; return it by digest, or by id if built locally.
 
     Args:
-        reference: By tag or by digest.
-        host: Where it is to be.
+        reference: Image by tag or by digest.
+        host: Host whose Docker must have the image.
 
     Raises:
-        Failure: When no registry has it, it cannot be pulled, or Docker does not answer.
+        Failure: When no registry has the image, the pull fails, or Docker does not answer.
     """
     wanted = Image(reference=reference, origin=Origin.DEFAULT, reason="Envoy of the gateway")
     image = pin_image(wanted, host)

@@ -1,4 +1,4 @@
-"""Envoy of a gateway as a program: where it runs, how it is started and stopped."""
+"""The Envoy of a gateway as a process or container: how it starts, runs and stops."""
 
 import os
 import platform
@@ -28,17 +28,17 @@ from moorage.gateway.programs import (
 from moorage.inventory.access import LOCAL
 
 LONGEST_SOCKET = 107
-"""Bytes of the path of a Unix socket, `sun_path` of unix(7) without its end."""
+"""Most bytes in the path of a Unix socket: `sun_path` of unix(7) without the final NUL."""
 
 STOP_SECONDS = 10.0
 
 
 class Envoy(ABC):
-    """Envoy of one gateway, somewhere.
+    """The Envoy of one gateway.
 
     Args:
-        folder: Its files.
-        runtime: What starts it.
+        folder: Folder with its files.
+        runtime: Runtime that starts it.
     """
 
     def __init__(self, folder: EnvoyFolder, runtime: DockerRuntime | ProcessRuntime) -> None:
@@ -46,45 +46,45 @@ class Envoy(ABC):
 
     @abstractmethod
     def spec(self, bootstrap: str) -> ContainerSpec:
-        """How it is started, with a file of its configuration."""
+        """How to start it with a bootstrap file."""
 
     @abstractmethod
     def require_program(self) -> None:
-        """Raise a failure where it cannot be started."""
+        """Raise a failure when Envoy cannot be started."""
 
     def start(self, bootstrap: str) -> None:
-        """Start it, or go on with the one that runs."""
+        """Start Envoy unless it runs."""
         if not self.runs():
             self.runtime.start(self.spec(bootstrap), {})
 
     def runs(self) -> bool:
-        """Whether it runs."""
+        """Whether Envoy runs."""
         return self.runtime.observe(self.workload).running
 
     def require(self) -> None:
-        """Raise `GATEWAY_REFUSED` with the end of its log when it has ended."""
+        """Raise `GATEWAY_REFUSED` with the end of Envoy's log if it has exited or restarted."""
         seen = self.runtime.observe(self.workload)
         if not seen.running or seen.restarts:
             log = self.runtime.logs(self.workload, 5)
             raise Failure(Cause.GATEWAY_REFUSED, f"Envoy has ended: {log}")
 
     def stop(self) -> None:
-        """Stop it at once, and remove what was made for it."""
+        """Stop Envoy, and remove everything that was created for it."""
         self.runtime.stop(self.workload, STOP_SECONDS)
 
     @cached_property
     def workload(self) -> Workload:
-        """What runs."""
+        """The workload that the runtime observes and stops."""
         return planned_workload(self.spec(""))
 
 
 class ProcessEnvoy(Envoy):
-    """A process of this machine.
+    """Envoy as a process of this machine.
 
     Args:
         name: Name of the gateway.
-        folder: The gateway's.
-        processes: Starts it.
+        folder: Folder of the gateway.
+        processes: Runtime that starts it.
     """
 
     def __init__(self, name: str, folder: Path, processes: ProcessRuntime) -> None:
@@ -92,26 +92,26 @@ class ProcessEnvoy(Envoy):
         self._name, self._own = name, folder
 
     def spec(self, bootstrap: str) -> ContainerSpec:
-        """How it is started; who only looks for it needs no program."""
+        """How to start it; without a bootstrap file, no program need be installed."""
         return envoy_program(self._name, _envoy() if bootstrap else "envoy", bootstrap)
 
     def require_program(self) -> None:
-        """Raise `PROGRAM_MISSING` without Envoy."""
+        """Raise `PROGRAM_MISSING` if Envoy is not installed."""
         _envoy()
 
     def start(self, bootstrap: str) -> None:
-        """Start it, or go on with the one that runs."""
+        """Start Envoy unless it runs."""
         _require_short(self._own / ADMIN_SOCKET)
         super().start(bootstrap)
 
 
 class ContainerEnvoy(Envoy):
-    """A container of this machine's Docker.
+    """Envoy as a container of this machine's Docker.
 
     Args:
         name: Name of the gateway.
-        folder: The gateway's.
-        options: Image, and files of TLS.
+        folder: Folder of the gateway.
+        options: Its image and TLS files.
     """
 
     def __init__(self, name: str, folder: Path, options: GatewayOptions) -> None:
@@ -120,32 +120,32 @@ class ContainerEnvoy(Envoy):
         self._name, self._own, self._options, self._docker = name, folder, options, docker
 
     def spec(self, bootstrap: str) -> ContainerSpec:
-        """How it is started."""
-        user = f"{os.geteuid()}:{os.getegid()}"  # the files are this user's alone
+        """How to start it."""
+        user = f"{os.geteuid()}:{os.getegid()}"  # only this user may read the files
         return envoy_container(self._name, self._options, str(self._own), bootstrap, user)
 
     def require_program(self) -> None:
-        """Raise `RUNTIME_UNAVAILABLE` without its Docker."""
+        """Raise `RUNTIME_UNAVAILABLE` when Docker does not answer."""
         self._docker.version()
 
     def start(self, bootstrap: str) -> None:
-        """Start it, or go on with the one that runs."""
+        """Start Envoy unless it runs."""
         _require_short(self._own / ADMIN_SOCKET)
         super().start(bootstrap)
 
     def runs(self) -> bool:
-        """Whether it runs. One that answers does, even where its Docker does not."""
+        """Whether Envoy runs; if Envoy answers, Docker is not queried and may be down."""
         return Admin(self.folder.admin()).is_ready() or super().runs()
 
 
 class HostEnvoy(Envoy):
-    """A container of a host of the fleet.
+    """Envoy as a container on a host of the fleet.
 
     Args:
         name: Name of the gateway.
-        folder: The gateway's on this machine, where its service is.
-        host: Where Envoy runs.
-        options: Its image.
+        folder: Folder of the gateway on this machine, where the gateway's service runs.
+        host: Host on which Envoy runs.
+        options: Options with its image.
     """
 
     def __init__(self, name: str, folder: Path, host: GatewayHost, options: GatewayOptions) -> None:
@@ -155,26 +155,26 @@ class HostEnvoy(Envoy):
         super().__init__(HostFolder(self._channel), self._docker)
 
     def spec(self, bootstrap: str) -> ContainerSpec:
-        """How it is started."""
+        """How to start it."""
         return envoy_on_host(self._name, self._host, self._options, bootstrap)
 
     def require_program(self) -> None:
-        """Raise `RUNTIME_UNAVAILABLE` without its Docker."""
+        """Raise `RUNTIME_UNAVAILABLE` when Docker does not answer."""
         self._docker.version()
 
     def runs(self) -> bool:
-        """Whether it runs. One that answers is not looked for in Docker."""
+        """Whether Envoy runs; if Envoy answers, Docker is not queried."""
         answers = self._channel.is_open and Admin(self.folder.admin()).is_ready()
         return answers or super().runs()
 
     def stop(self) -> None:
-        """Stop it at once, and remove its volumes, which the program must not use any more."""
+        """Stop Envoy and remove its volumes, after the file program that uses them."""
         self._channel.remove()
         super().stop()
 
 
 def _require_short(socket: Path) -> None:
-    """Raise `BAD_SETTING` when the home's path is too long."""
+    """Raise `BAD_SETTING` when the path is too long for a Unix socket."""
     if len(os.fsencode(socket)) > LONGEST_SOCKET:
         raise Failure(
             Cause.BAD_SETTING,
@@ -184,7 +184,7 @@ def _require_short(socket: Path) -> None:
 
 
 def _envoy() -> str:
-    """The path of Envoy: of the extra `gateway`, else the one that is installed."""
+    """Path of Envoy: from the extra `gateway`, otherwise from the PATH."""
     if find_spec("envoy"):
         import envoy  # noqa: PLC0415  (an extra)
 

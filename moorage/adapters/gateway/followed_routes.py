@@ -1,4 +1,4 @@
-"""The ledger's routes, changed in step with the gateways that follow them."""
+"""Changes the ledger's routes, and waits for the gateways that follow them."""
 
 import platform
 import time
@@ -13,19 +13,19 @@ from moorage.releases.release import Release
 from moorage.releases.routing import Canary
 
 FOLLOW_SECONDS = 10.0
-"""How long a change waits for gateways. They need about 0.1 s, or 3 s where the service starts."""
+"""How long a change waits for gateways; they need about 0.1 s, or 3 s if a service must start."""
 
 POLL_SECONDS = 0.02
 
 
 class FollowedRoutes:
-    """The routes of the ledger; each change waits until every gateway has taken it over.
+    """The routes of the ledger; each change waits until every gateway has applied it.
 
-    A gateway that does not follow in time keeps no change from being made: its requests still go
-    where they went, and it follows as soon as it can.
+    A gateway that does not follow in time does not block the change: it keeps its previous routes
+    and follows as soon as it can.
 
     Args:
-        ledger: Decides where requests go.
+        ledger: Records the routes.
         home: The home of moorage on this machine.
         notify: Called with a line about each gateway that does not follow.
     """
@@ -34,18 +34,18 @@ class FollowedRoutes:
         self._ledger, self._home, self._notify = ledger, home, notify
 
     def switch(self, release: Release) -> Release:
-        """Give the name to a release; in the same transaction its predecessor loses it."""
+        """Give a release its model name; the predecessor loses it in the same transaction."""
         recorded = self._ledger.routes.switch(release)
         self._await_gateways()
         return recorded
 
     def close(self, release: str, cause: str) -> None:
-        """Take the name from a release."""
+        """Take the model name from a release."""
         self._ledger.routes.close(release, cause)
         self._await_gateways()
 
     def reopen(self, release: str, cause: str) -> None:
-        """Give the name back to a release."""
+        """Give the model name back to a release."""
         self._ledger.routes.reopen(release, cause)
         self._await_gateways()
 
@@ -55,7 +55,7 @@ class FollowedRoutes:
         self._await_gateways()
 
     def _await_gateways(self) -> None:
-        """Wait; the change is made already, so a failure of the ledger is no reason to fail."""
+        """Wait for the gateways; a failure is only reported, since the change is already made."""
         try:
             for line in await_gateways(self._ledger, self._home, FOLLOW_SECONDS):
                 self._notify(line)
@@ -64,15 +64,15 @@ class FollowedRoutes:
 
 
 def await_gateways(ledger: Ledger, home: Path, seconds: float) -> list[str]:
-    """Wait until all gateways follow the ledger as it is now.
+    """Wait until all gateways have applied the ledger's current routes.
 
     Args:
         ledger: The ledger.
-        home: The home of moorage on this machine; services of its gateways are started again.
+        home: The home of moorage on this machine, whose gateway services are restarted if down.
         seconds: How long to wait at most.
 
     Returns:
-        A line about each that does not.
+        A line about each gateway that has not.
     """
     epoch, give_up = ledger.gateways.epoch(), time.monotonic() + seconds
     revive_services(ledger, home)
@@ -84,7 +84,7 @@ def await_gateways(ledger: Ledger, home: Path, seconds: float) -> list[str]:
 
 
 def revive_services(ledger: Ledger, home: Path) -> list[str]:
-    """Start the services of this machine's gateways that do not run; the names of those."""
+    """Start the gateway services of this machine that do not run; return their gateways' names."""
     own = [one for one in ledger.gateways.all() if one.machine == platform.node()]
     holders = ledger.locks.holders([gateway_lock(one.name) for one in own])
     ended = [one.name for one in own if gateway_lock(one.name) not in holders]

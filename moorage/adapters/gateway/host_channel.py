@@ -1,4 +1,4 @@
-"""Questions to the program that works on a gateway's files on Envoy's host, through its Docker."""
+"""Requests to the program that handles a gateway's files on Envoy's host, through Docker."""
 
 import json
 import time
@@ -24,33 +24,33 @@ from moorage.gateway.programs import HOST_USER
 
 PROGRAM = bundle(folder_program)
 LABEL = "moorage.gateway"
-"""On the containers of the program, with the name of Envoy's."""
+"""Label of the program's containers; its value is the name of Envoy's container."""
 
 ASK_SECONDS = 10
 ANSWER_SECONDS = 30.0
-"""Limit for a whole answer: a host that somebody took over must not hold the service up."""
+"""Limit for a whole answer: a compromised host must not block the service."""
 
 MOST_BYTES = 64 * MIB
 LONGEST_HEADER = 65_536
 FRAME_HEADER = 8
-"""Bytes in front of each piece of a container's output: which stream, and how long."""
+"""Bytes before each piece of a container's output; they give its stream and its length."""
 
 OUTPUT = 1
 RIGHTS = ("CHOWN", "SETGID", "SETUID")
-"""With these the program gives the folders to Envoy's user, and becomes it."""
+"""Capabilities with which the program gives the folders to Envoy's user and becomes that user."""
 
 Answer = tuple[dict[str, Any], bytes]
 
 
 class HostChannel:
-    """The way to the files of one gateway on its host.
+    """Access to the files of one gateway on its host.
 
-    The program runs in a container without a network as long as it is asked. What it is told goes
-    through its input, so no secret is in an argument, a label or a log.
+    The program runs in a container without a network, and exits when it gets no more requests.
+    Requests go through its input, so no secret is in an argument, a label or a log.
 
     Args:
-        host: Where Envoy runs.
-        envoy: How it runs; the program sees the same volumes.
+        host: Host on which Envoy runs.
+        envoy: Envoy's container; the program mounts the same volumes.
     """
 
     def __init__(self, host: GatewayHost, envoy: ContainerSpec) -> None:
@@ -60,11 +60,11 @@ class HostChannel:
 
     @property
     def is_open(self) -> bool:
-        """Whether the program has answered lately."""
+        """Whether a connection to the program is open."""
         return self._link is not None
 
     def ask(self, do: str, body: bytes = b"", **fields: Any) -> Answer:
-        """The answer to a question; a program that has ended meanwhile is started again.
+        """Send a request and return the answer; start the program again if it has exited.
 
         Raises:
             Failure: When the host or the program does not answer.
@@ -84,7 +84,7 @@ class HostChannel:
                 raise Failure(Cause.RUNTIME_UNAVAILABLE, detail) from error
 
     def remove(self) -> None:
-        """Remove all containers of the program, also those of a service that was killed."""
+        """Remove all containers of the program, including those of a killed service."""
         self._close()
         with daemon(self._host.address, ASK_SECONDS) as client:
             own: dict[str, str | list[str] | bool] = {"label": f"{LABEL}={self._envoy.name}"}
@@ -113,7 +113,7 @@ class HostChannel:
             return link
 
     def _arguments(self) -> dict[str, Any]:
-        """As those of `helper_options`, without a network, and with the volumes."""
+        """Container options like those of `helper_options`, plus the volumes, minus the network."""
         return {
             "image": self._host.helper_image,
             "entrypoint": list(PYTHON[:1]),
@@ -138,10 +138,10 @@ class HostChannel:
 
 
 class Link:
-    """The input and the output of one container.
+    """Input and output of one container.
 
     Args:
-        stream: As Docker's library gives it.
+        stream: Attached socket, as Docker's library returns it.
     """
 
     def __init__(self, stream: Any) -> None:
@@ -150,11 +150,11 @@ class Link:
         self._output, self._errors = bytearray(), b""
 
     def ask(self, question: bytes) -> Answer:
-        """The answer to a question.
+        """Send a request and return the answer.
 
         Raises:
-            OSError: When it does not come, or is too large.
-            JsonError: When it is none.
+            OSError: When no answer comes in time, or it is too large.
+            JsonError: When the answer is not valid JSON.
         """
         give_up = time.monotonic() + ANSWER_SECONDS
         self._raw.settimeout(ANSWER_SECONDS)
@@ -176,14 +176,14 @@ class Link:
         return header, body
 
     def close(self) -> None:
-        """End the program's input, and so the program."""
+        """Close the program's input, which makes the program exit."""
         with suppress(OSError):
             self._raw.close()
         with suppress(OSError):
             self._stream.close()
 
     def _receive(self, give_up: float) -> None:
-        """The next piece of the output."""
+        """Read the next piece of the output."""
         frame = self._exactly(FRAME_HEADER, give_up)
         length = int.from_bytes(frame[4:], "big")
         if length > MOST_BYTES:

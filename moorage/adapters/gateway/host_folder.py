@@ -14,10 +14,10 @@ PAUSE_SECONDS = 1.0
 
 
 class HostFolder:
-    """Volumes of the host. The doorman of this machine is not reached from there.
+    """Volumes of the host; an Envoy on that host cannot reach the doorman of this machine.
 
     Args:
-        channel: The way to it.
+        channel: Access to the files on that host.
     """
 
     root = HOST_FOLDER
@@ -29,14 +29,14 @@ class HostFolder:
         self._channel = channel
 
     def prepare(self) -> None:
-        """The folder into which Envoy writes is a volume of its own."""
+        """Do nothing: Envoy writes into its own volume."""
 
     def write(self, path: str, document: Any) -> None:
-        """Rename a JSON file into place, which only Envoy's user may read."""
+        """Replace a JSON file atomically; only Envoy's user may read it."""
         self._ask("write", json.dumps(document).encode(), path=path)
 
     def state(self, path: str) -> FileState | None:
-        """What is known of a file; None = it is not there."""
+        """Identity and size of a file; None = it does not exist."""
         header, _ = self._channel.ask("state", path=path)
         if header.get("absent"):
             return None
@@ -44,15 +44,15 @@ class HostFolder:
         return FileState(_number(header, "inode"), _number(header, "bytes"))
 
     def read(self, path: str, start: int, stop: int) -> bytes:
-        """The bytes of a regular file from one offset up to another, or to its end."""
+        """Bytes of a regular file from one offset up to another or to its end."""
         return self._ask("read", path=path, start=start, stop=stop)
 
     def rename(self, path: str, target: str) -> None:
-        """Rename a file, over another one if there is one."""
+        """Rename a file, and replace the target if it exists."""
         self._ask("rename", path=path, target=target)
 
     def admin(self) -> httpx.BaseTransport:
-        """Envoy's administration interface, which only the program on its host reaches."""
+        """Transport to Envoy's administration interface, through the program on its host."""
         return HostAdmin(self._channel)
 
     def _ask(self, do: str, body: bytes = b"", **fields: Any) -> bytes:
@@ -68,7 +68,7 @@ class HostAdmin(httpx.BaseTransport):
         self._channel = channel
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Raise `httpx.ConnectError` where Envoy does not answer."""
+        """Send a request; raise `httpx.ConnectError` when Envoy does not answer."""
         target = request.url.raw_path.decode()
         header, body = self._channel.ask(
             "ask", method=request.method, target=target, most=MOST_BYTES
@@ -84,7 +84,7 @@ def _require(header: dict[str, Any]) -> None:
 
 
 def _number(header: dict[str, Any], name: str) -> int:
-    """A whole number of an answer; a host that somebody took over may leave it out."""
+    """An integer of an answer; a compromised host may leave it out."""
     found = header.get(name)
     if not isinstance(found, int):
         raise Failure(Cause.RUNTIME_UNAVAILABLE, f"the host of the gateway answers without {name}")

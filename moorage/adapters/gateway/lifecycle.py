@@ -1,4 +1,4 @@
-"""Brings a gateway of this machine up, and takes it down."""
+"""Starts and stops a gateway of this machine."""
 
 import errno
 import os
@@ -19,17 +19,17 @@ POLL_SECONDS = 0.05
 
 
 def bring_up(ledger: Ledger, home: Path, name: str, options: GatewayOptions) -> Gateway:
-    """Start a gateway, or change the options of the one that runs; idempotent.
+    """Start a gateway, or change the options of a running one; idempotent.
 
     Args:
-        ledger: The ledger that it follows.
+        ledger: The ledger that the gateway follows.
         home: The home of moorage on this machine.
-        name: Its name.
+        name: Name of the gateway.
         options: How it listens.
 
     Raises:
-        Failure: `GATEWAY_REFUSED` when it does not listen, or runs on another machine;
-            `PORT_TAKEN` when something else listens there.
+        Failure: `GATEWAY_REFUSED` when the gateway does not listen or runs on another machine;
+            `PORT_TAKEN` when another program uses its port.
     """
     before = ledger.gateways.get(name)
     here = platform.node()
@@ -40,14 +40,14 @@ def bring_up(ledger: Ledger, home: Path, name: str, options: GatewayOptions) -> 
     if before:
         ledger.gateways.change(name, options)
     else:
-        processes.stop_envoy(0)  # that of a `down` which was killed
+        processes.stop_envoy(0)  # left by a killed `down`
         _require_free(name, options)
         ledger.gateways.put(Gateway(name=name, machine=here, options=options))
     processes.start_service()
     try:
         return _await(ledger, processes, name)
     except Failure:
-        if before:  # it listens as it did
+        if before:  # it still listens with its former options
             ledger.gateways.change(name, before.options)
         else:
             take_down(ledger, home, name, drain_seconds=0)
@@ -55,16 +55,16 @@ def bring_up(ledger: Ledger, home: Path, name: str, options: GatewayOptions) -> 
 
 
 def take_down(ledger: Ledger, home: Path, name: str, drain_seconds: float = DRAIN_SECONDS) -> int:
-    """Stop a gateway of this machine once its requests have ended, or the time is up; idempotent.
+    """Stop a gateway of this machine once its requests have ended or time is up; idempotent.
 
     Returns:
-        Requests that were cut off.
+        Number of requests that were cut off.
     """
     row = ledger.gateways.get(name)
     options = row.options if row else GatewayOptions()
     processes = GatewayProcesses(home, name, options)
     if options.image:
-        processes.require_program()  # without its Docker the container would be left
+        processes.require_program()  # if Docker is down, the container would be left running
     ledger.gateways.drop(name)
     processes.stop_service()
     cut_off = processes.stop_envoy(drain_seconds)
@@ -73,7 +73,7 @@ def take_down(ledger: Ledger, home: Path, name: str, drain_seconds: float = DRAI
 
 
 def gateway_state(ledger: Ledger, gateway: Gateway, home: Path) -> str:
-    """What a person should know of a gateway, in a word or a line."""
+    """State of a gateway for people, in a word or a line."""
     if gateway.problem:
         return gateway.problem
     follows = ledger.locks.is_held(gateway_lock(gateway.name))
@@ -90,7 +90,7 @@ def gateway_state(ledger: Ledger, gateway: Gateway, home: Path) -> str:
 
 
 def _require_same_place(before: Gateway, here: str, options: GatewayOptions) -> None:
-    """Refuse what would need another machine, or another container."""
+    """Refuse options that need another machine or another container."""
     if before.machine != here:
         raise Failure(
             Cause.GATEWAY_REFUSED,
@@ -106,7 +106,7 @@ def _require_same_place(before: Gateway, here: str, options: GatewayOptions) -> 
 
 
 def _require_free(name: str, options: GatewayOptions) -> None:
-    """Refuse an address on which nothing can listen: Envoy only says that it rejects its files."""
+    """Refuse an address that cannot be bound; Envoy would only report rejected files."""
     if options.host:
         return
     family = socket.AF_INET6 if ":" in options.bind else socket.AF_INET
@@ -115,7 +115,7 @@ def _require_free(name: str, options: GatewayOptions) -> None:
     except OSError as error:
         taken = error.errno == errno.EADDRINUSE
         if not taken and options.image:
-            return  # Docker may listen where this process may not
+            return  # Docker may bind a port that this process may not
         why = os.strerror(error.errno or 0)
         raise Failure(
             Cause.PORT_TAKEN if taken else Cause.GATEWAY_REFUSED,
@@ -125,7 +125,7 @@ def _require_free(name: str, options: GatewayOptions) -> None:
 
 
 def _form(options: GatewayOptions) -> str:
-    """In which form Envoy runs."""
+    """How Envoy runs: as a process or as a container, and of which image."""
     if not options.image:
         return "as a process"
     if options.host:
@@ -135,7 +135,7 @@ def _form(options: GatewayOptions) -> str:
 
 
 def _await(ledger: Ledger, processes: GatewayProcesses, name: str) -> Gateway:
-    """The gateway, once it listens with its options and follows the ledger."""
+    """Wait until the gateway listens with its options and follows the ledger."""
     epoch, give_up = ledger.gateways.epoch(), time.monotonic() + UP_SECONDS
     while True:
         found = ledger.gateways.get(name)

@@ -1,4 +1,4 @@
-"""The certificate of a gateway, where Envoy cannot read it from files."""
+"""The certificate of a gateway for an Envoy that cannot read it from files."""
 
 import re
 from pathlib import Path
@@ -17,12 +17,12 @@ def read_pem(options: GatewayOptions, *, sees_files: bool) -> tuple[str, str] | 
     """Certificate chain and private key in PEM; None = Envoy reads files, or speaks plain HTTP.
 
     Args:
-        options: The secret with both, or their files on this machine.
+        options: Name the secret with both, or their files on this machine.
         sees_files: Whether Envoy sees files of this machine.
 
     Raises:
-        Failure: `GATEWAY_REFUSED` for files that cannot be read and a secret that lacks one of
-            them; `SECRET_MISSING`.
+        Failure: `GATEWAY_REFUSED` for unreadable files or a secret that lacks the certificate or
+            the key; `SECRET_MISSING`.
     """
     if name := options.tls_secret:
         return _split(name, read_secrets([name])[name])
@@ -39,7 +39,7 @@ def read_pem(options: GatewayOptions, *, sees_files: bool) -> tuple[str, str] | 
 
 
 def _split(name: str, content: str) -> tuple[str, str]:
-    """The parts of a secret, in whatever order they stand there."""
+    """Certificate chain and private key of a secret, which may contain them in any order."""
     blocks = [(match[1], match[0]) for match in BLOCK.finditer(content)]
     chain = "\n".join(text for kind, text in blocks if kind == "CERTIFICATE")
     key = next((text for kind, text in blocks if kind.endswith("PRIVATE KEY")), "")

@@ -27,11 +27,11 @@ SERVICE = "moorage.adapters.gateway.service"
 FOLDER = "gateways"
 RUN = "run"
 HANDED_ON = ("MOORAGE_", "PREFECT_", "DOCKER_")
-"""How the names of the variables begin that the service gets, besides those of every process."""
+"""Prefixes of the variables handed to the service, in addition to those of every process."""
 
 
 def gateway_lock(name: str) -> str:
-    """The lock in the ledger that the service of a gateway holds while it runs."""
+    """Name of the ledger's lock that the service of a gateway holds while it runs."""
     return f"gateway {name}"
 
 
@@ -41,7 +41,7 @@ class GatewayProcesses:
     Args:
         home: The home of moorage on this machine.
         name: Name of the gateway.
-        options: Where Envoy runs.
+        options: Options, which say where Envoy runs.
     """
 
     def __init__(self, home: Path, name: str, options: GatewayOptions | None = None) -> None:
@@ -58,19 +58,19 @@ class GatewayProcesses:
         return ProcessEnvoy(self._name, self.folder, self._processes)
 
     def require_program(self) -> None:
-        """Raise `PROGRAM_MISSING` without Envoy, `RUNTIME_UNAVAILABLE` without its Docker."""
+        """Raise `PROGRAM_MISSING` or `RUNTIME_UNAVAILABLE` when Envoy or its Docker is missing."""
         self.envoy.require_program()
 
     def start_service(self) -> None:
-        """Start the service, or go on with the one that runs.
+        """Start the service unless it runs.
 
-        Its sockets are open to all users, so that its folder must not be from the first moment.
+        Its sockets are open to all users, so its folder is private before the service starts.
         """
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.folder.chmod(0o700)
         found = {n: v for n, v in os.environ.items() if n.startswith(HANDED_ON)}
         found["MOORAGE_HOME"] = str(self._home)
-        # As secrets, so that no value stands in a file: the ledger's URL may have a password.
+        # Passed as secrets, so no value is written to a file: the ledger's URL may have a password.
         variables = [
             Variable(name=name, secret=name, origin=Origin.DEFAULT, reason="as of the caller")
             for name in found
@@ -84,14 +84,14 @@ class GatewayProcesses:
         return self._processes.logs(self._service_workload, tail)
 
     def stop_service(self) -> None:
-        """Stop the service; Envoy goes on."""
+        """Stop the service; Envoy continues to run."""
         self._processes.stop(self._service_workload, STOP_SECONDS)
 
     def stop_envoy(self, drain_seconds: float) -> int:
-        """Stop Envoy once its requests have ended, or the time is up.
+        """Stop Envoy once its requests have ended or time is up.
 
         Returns:
-            Requests that were cut off.
+            Number of requests that were cut off.
         """
         open_requests = 0
         if self.envoy.runs() and (admin := Admin(self.envoy.folder.admin())).is_ready():

@@ -1,7 +1,7 @@
-"""The service of a gateway: runs Envoy, and keeps its routes as the ledger has them.
+"""The service of a gateway: runs Envoy, and keeps its routes in step with the ledger.
 
-It is the only writer of its configuration. Envoy outlives it: while the service is away requests
-go where they went before, and the next service goes on with the same Envoy.
+It is the only writer of Envoy's configuration. Envoy outlives it: while the service is down, the
+routes stay as they were, and the next service continues with the same Envoy.
 """
 
 import logging
@@ -34,22 +34,22 @@ from moorage.gateway.table import ModelRoute, RoutingTable
 from moorage.gateway.usage import count
 
 POLL_SECONDS = 0.1
-"""How soon a change of the ledger, or the end of Envoy, is noticed."""
+"""How soon the service notices a change of the ledger or the exit of Envoy."""
 
 START_SECONDS = 20.0
 LOCK_SECONDS = 30.0
 COUNT_SECONDS = 1.0
 USE_STEP = timedelta(seconds=10)
-"""How exactly the ledger knows when a model was asked last."""
+"""Precision with which the ledger knows the last request of a release."""
 
 logger = logging.getLogger("moorage.gateway")
 
 
 class GatewayService:
-    """Keeps one gateway.
+    """Runs one gateway and follows the ledger.
 
     Args:
-        ledger: The ledger that it follows.
+        ledger: The ledger that the gateway follows.
         name: Name of the gateway.
         home: The home of moorage on this machine.
     """
@@ -78,7 +78,7 @@ class GatewayService:
         self._reported = Gateway(name=name, machine="")
 
     def run(self, ended: threading.Event) -> None:
-        """Follow the ledger until told to end. The lock makes it the only writer.
+        """Follow the ledger until `ended` is set; a lock makes this service the only writer.
 
         Raises:
             LockHeld: Another service of this gateway runs.
@@ -91,7 +91,7 @@ class GatewayService:
                 ended.wait(POLL_SECONDS)
 
     def step(self) -> None:
-        """Do what is to be done now; a failure is reported, and tried again the next time."""
+        """Bring the gateway up to date; report a failure, and retry at the next step."""
         try:
             self._follow()
         except Failure as failure:
@@ -120,7 +120,7 @@ class GatewayService:
         self._report(epoch, draining, "")
 
     def _keep_envoy(self) -> None:
-        """Start Envoy where it does not run; it begins with the files as they are."""
+        """Start Envoy with its current files unless it runs."""
         if self._admin and self._envoy.runs():
             return
         options = self._wanted_options()
@@ -150,15 +150,15 @@ class GatewayService:
             self._table = table
 
     def _wanted_options(self) -> GatewayOptions:
-        """How it is to listen.
+        """The options that the ledger records for the gateway.
 
         Raises:
-            Failure: It is being taken down, and goes on as it is until then.
+            Failure: The gateway is being taken down; it stays unchanged until then.
         """
         row = self._ledger.gateways.get(self._name)
         if row is None:
             raise Failure(Cause.GATEWAY_REFUSED, f"gateway {self._name} is taken down")
-        # Who changes the options deletes the problem, which is reported again if it is there still.
+        # A change of options clears the recorded problem; if it persists, it is reported again.
         self._reported = self._reported.model_copy(update={"problem": row.problem})
         return row.options
 
@@ -167,7 +167,7 @@ class GatewayService:
         return row.options.fleet if row else ""
 
     def _count_usage(self, admin: Admin) -> None:
-        """Count what Envoy has logged since."""
+        """Count the usage that Envoy has logged since the last count."""
         if self._counted is None:
             row = self._ledger.gateways.get(self._name)
             self._counted = row.counted if row else LogPosition()
@@ -179,7 +179,7 @@ class GatewayService:
         self._log.rotate(admin)
 
     def _send_to_sleep(self, admin: Admin) -> None:
-        """Put models to sleep that had no request for as long as their specs say."""
+        """Put models to sleep that had no request for their `keep_alive`."""
         if self._table is None:
             return
         now, traffic, elsewhere = time.monotonic(), admin.traffic(), self._asked_elsewhere()
@@ -192,7 +192,7 @@ class GatewayService:
                 elsewhere.get(backend.release, inf),
             )
             for model in self._table.models
-            for backend in model.backends[:1]  # a canary sleeps never
+            for backend in model.backends[:1]  # a canary never sleeps
         ]
         self._idleness.observe(loaded, now)
         self._idle = self._idleness.idle(loaded, now)
@@ -202,7 +202,7 @@ class GatewayService:
             self._doorman_server.submit(self._sleep(one.model, f"no request for {idle}"))
 
     def _asked_elsewhere(self) -> dict[str, float]:
-        """Seconds since each release was asked through other gateways, or less."""
+        """Seconds since the last request of each release through other gateways, or fewer."""
         others = [one for one in self._ledger.gateways.all() if one.name != self._name]
         latest = datetime.now(UTC) - USE_STEP
         return {
@@ -212,9 +212,9 @@ class GatewayService:
         }
 
     def _report_use(self, releases: Iterable[str], now: float) -> None:
-        """Write when releases were asked last here, unless it is known to some seconds.
+        """Record each release's last request here, unless the ledger knows it within `USE_STEP`.
 
-        What other gateways report is left out, or two of them would keep a model awake for ever.
+        Times from other gateways are left out, or two gateways would keep a model awake forever.
         """
         if self._used is None:
             row = self._ledger.gateways.get(self._name)
@@ -229,13 +229,13 @@ class GatewayService:
             self._used = used
 
     def _passed_on(self) -> dict[str, int]:
-        """Requests that the doorman has given to releases that get no new ones."""
+        """Requests that the doorman forwarded to releases that get no new requests."""
         serving = self._table.releases if self._table else frozenset()
         passing = self._doorman.passing.copy()
         return {release: n for release, n in passing.items() if n and release not in serving}
 
     def _traffic(self, model: ModelRoute, traffic: dict[str, Traffic]) -> Traffic:
-        """Requests to a model, also those that the doorman passes on."""
+        """Requests to a model, including those that the doorman forwards."""
         found = traffic.get(model.backends[0].release, Traffic())
         return found._replace(active=found.active + self._doorman.active[model.name])
 
@@ -254,7 +254,7 @@ class GatewayService:
 
 
 def main(name: str) -> None:
-    """Run the service of a gateway until SIGTERM."""
+    """Run the service of a gateway until SIGTERM or SIGINT."""
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
     for noisy in ("alembic", "httpx"):
         logging.getLogger(noisy).setLevel(logging.WARNING)

@@ -1,4 +1,4 @@
-"""Wakes models and puts them to sleep: each by the command that people use."""
+"""Wakes models and puts them to sleep, with the same commands that people use."""
 
 import asyncio
 import json
@@ -16,14 +16,14 @@ from moorage.gateway.idleness import Idle
 
 NO_ROOM = {Cause.NO_FIT, Cause.CLAIM_CONFLICT}
 ROOM_SECONDS = 60.0
-"""How long a model that has no room waits for others to become idle."""
+"""How long a model without room waits for other models to become idle."""
 
 LEAST_IDLE_SECONDS = 10.0
-"""How long a model must be idle before it makes room, so that models do not change all the time."""
+"""How long a model must be idle before it makes room, so that models do not swap constantly."""
 
 POLL_SECONDS = 0.5
 SWITCH_SECONDS = 0.1
-"""How soon it is noticed that a release has taken over, or serves again."""
+"""How often to check whether a successor has taken over, or the predecessor serves again."""
 LONGEST_LINE = 300
 
 COMMAND = (sys.executable, "-m", "moorage.cli")
@@ -33,9 +33,9 @@ class Sleepers:
     """Wakes models of a ledger and puts them to sleep.
 
     Args:
-        folder: Where the commands are run.
-        idle: The models with a `keep_alive` that have no requests, the longest idle first.
-        fleet: Says which fleet file is used; empty = the hosts of this machine.
+        folder: Working directory of the commands.
+        idle: Returns the models with a `keep_alive` that have no requests, longest idle first.
+        fleet: Returns the fleet file to use; empty = no `--fleet` option.
     """
 
     def __init__(
@@ -50,13 +50,13 @@ class Sleepers:
         self._fleet = fleet
 
     async def wake(self, model: str) -> Endpoint:
-        """Start a model, and return where it answers, once it has answered with a token.
+        """Start a model, and return its endpoint once it has answered with a token.
 
-        While its next release starts in the place of the one before, that is awaited. Where it has
-        no room, models that are idle for longest make room, if their specs let them sleep at all.
+        If a successor starts in the place of the model's release, wait for that. If the model has
+        no room, the longest idle models with a `keep_alive` are put to sleep.
 
         Raises:
-            Failure: It does not start; also when it was retired meanwhile.
+            Failure: The model does not start, or was retired meanwhile.
         """
         while await asyncio.to_thread(self._ledger.routes.awaits_successor, model):
             await asyncio.sleep(SWITCH_SECONDS)
@@ -78,12 +78,12 @@ class Sleepers:
         """Stop a model, and keep its release.
 
         Raises:
-            Failure: It serves on.
+            Failure: The model could not be stopped, and still serves.
         """
         await self._run("unload", model, "--reason", reason)
 
     async def _make_room(self, model: str, give_up: float) -> bool:
-        """Put one model to sleep on a host of another; False = none became idle in time."""
+        """Put an idle model to sleep on a host that `model` needs; False = none idle in time."""
         async with self._making_room:
             while not (other := await asyncio.to_thread(self._idle_neighbour, model)):
                 if time.monotonic() > give_up:
@@ -93,7 +93,7 @@ class Sleepers:
             return True
 
     def _idle_neighbour(self, model: str) -> str:
-        """The model that is idle for longest on the hosts of a sleeper; empty = none is."""
+        """The longest idle model on the hosts of a sleeping model; empty = none."""
         row = self._ledger.releases.asleep(model)
         hosts = {claim.host for claim in row.placement.claims} if row and row.placement else set()
         near = {claim.release for claim in self._ledger.claims.all() if claim.host in hosts}
@@ -101,7 +101,7 @@ class Sleepers:
         return next((one.model for one in found if one.seconds >= LEAST_IDLE_SECONDS), "")
 
     def _endpoint(self, model: str) -> Endpoint | None:
-        """Where a model answers; None = nowhere."""
+        """Endpoint of a model; None = it does not serve."""
         routes = self._ledger.routes.routes(model)
         if not routes or not routes[0].endpoints:
             return None
@@ -125,7 +125,7 @@ class Sleepers:
 
 
 def _failure(command: str, answer: bytes, errors: bytes) -> Failure:
-    """What a command says went wrong; one that crashed says it in its last line."""
+    """The failure that a command printed; for a crashed command, its last line."""
     try:
         error = json.loads(answer)["error"]
         return Failure(Cause(error["cause"]), error["detail"])

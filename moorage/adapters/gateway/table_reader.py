@@ -1,4 +1,4 @@
-"""The routing table of gateways, read from the ledger."""
+"""Reads the routing table of a gateway from the ledger."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -25,23 +25,23 @@ from moorage.spec.keep_alive import keep_alive_seconds
 
 KEYS = "keys"
 RETRY_SECONDS = 60.0
-"""When a key that could not be read is tried again: that may start a Prefect server."""
+"""How long to wait before reading a failed key again: that may start a Prefect server."""
 
 ELSEWHERE = {
     "asleep": "it is asleep, and a gateway on another host wakes no model: `moorage load {}` does",
     "starting": "its next release starts in its place",
 }
-"""Why requests do not wait at a gateway that does not reach the doorman."""
+"""Why a gateway that cannot reach the doorman does not hold requests."""
 
 
 class _KeyFile(NamedTuple):
-    """Where the key of an engine is, or why it is nowhere.
+    """The file with an engine's API key, or why it could not be written.
 
     Attributes:
-        secret: Name of the secret that holds it; empty = the engine asks for none.
-        path: Empty = the engine asks for none, or its key cannot be read.
-        problem: Why it cannot be read; empty = it can.
-        read_at: Seconds of the clock.
+        secret: Name of the secret with the key; empty = the engine requires none.
+        path: Path of the file; empty = the engine requires no key, or it cannot be read.
+        problem: Why the key cannot be read; empty = it can.
+        read_at: When reading failed, in seconds of the clock.
     """
 
     secret: str = ""
@@ -56,7 +56,7 @@ class TableReader:
     Args:
         folder: The gateway's folder on this machine.
         clock: Seconds, never decreasing.
-        place: Where Envoy reads its files, also the keys of engines; None = in the same folder.
+        place: Where Envoy reads its files and engines' keys; None = in the same folder.
     """
 
     def __init__(
@@ -71,11 +71,11 @@ class TableReader:
         self._files: dict[str, _KeyFile] = {}
 
     def forget(self) -> None:
-        """Write the keys of engines again, for the files are gone."""
+        """Forget the key files, so that the next read writes them again."""
         self._files.clear()
 
     def read(self, options: GatewayOptions) -> RoutingTable:
-        """The table as the ledger has it now.
+        """Read the current table from the ledger.
 
         Raises:
             Failure: When the ledger does not answer.
@@ -122,7 +122,7 @@ class TableReader:
         )
 
     def _with_canary(self, own: Backend, route: Route, canary: Route) -> tuple[Backend, ...]:
-        """The backends of a model with a canary; one whose key cannot be read gets no requests."""
+        """Backends of a model with a canary; an unusable canary gets no requests."""
         assert canary.canary
         file = self._key(canary.release, canary.canary.key_secret)
         if self._unreachable(canary) or not (backend := _backend(canary, file)):
@@ -134,7 +134,7 @@ class TableReader:
         return split(own, known, canary.canary.share)
 
     def _unreachable(self, route: Route) -> str:
-        """Why requests cannot go to a release: its protocol, or a loopback of another host."""
+        """Why requests cannot reach a release: its protocol, or another host's loopback address."""
         if route.base_path != OPENAI:
             return f"its engine speaks another protocol than OpenAI's, under {route.base_path}"
         hosts = (urlsplit(url).hostname or "" for url in route.endpoints)
@@ -154,7 +154,7 @@ class TableReader:
         )
 
     def _key(self, release: str, secret: str | None = None) -> _KeyFile:
-        """The key of a release's engines: as its record says, unless it is stated."""
+        """The key file of a release; its record names the secret unless `secret` does."""
         known = self._files.get(release)
         if not known or (known.problem and self._clock() - known.read_at > RETRY_SECONDS):
             named = engine_secret(self._ledger, release) if secret is None else secret
@@ -185,6 +185,6 @@ def _backend(route: Route, key: _KeyFile) -> Backend | None:
 
 
 def engine_secret(ledger: Ledger, release: str) -> str:
-    """Name of the secret with the key of a release's engine; empty = it asks for none."""
+    """Name of the secret with the key of a release's engine; empty = it requires none."""
     plan = ledger.releases.get(release).plan
     return key_secret(plan, ENGINES[plan.engine].api_key_variable) if plan else ""

@@ -1,1 +1,1 @@
-"""Metrics for Prometheus: out of the ledger, and out of the gateways of this machine."""
+"""Metrics for Prometheus, from the ledger and from the gateways of this machine."""

@@ -1,4 +1,4 @@
-"""Reads the ledger for Prometheus: what is over once, what is now each time."""
+"""Reads the ledger for Prometheus: past events only once, the present state at each request."""
 
 import platform
 from collections.abc import Iterable, Iterator
@@ -21,16 +21,16 @@ from moorage.reports.gateway_families import PATTERN, gateway_families
 from moorage.reports.metric_families import Family, families
 
 LATEST_RECORD = timedelta(hours=1)
-"""How long after its failure a release may still get its record; one whose flow was killed gets
-none."""
+"""How long to wait for the record of a deployed or failed release; a release whose flow was killed
+gets none."""
 
 
 class Exporter:
     """The metrics of one ledger. Only one thread may use it at a time.
 
     Args:
-        ledger: Read, never written.
-        home: The home of moorage, in which this machine's gateways have their folders.
+        ledger: The ledger, which is only read.
+        home: The home of moorage, with the folders of this machine's gateways.
     """
 
     def __init__(self, ledger: Ledger, home: Path) -> None:
@@ -50,27 +50,27 @@ class Exporter:
         """The metrics of a gateway of this machine.
 
         Raises:
-            Failure: `BAD_SETTING` when there is none of that name, `RUNTIME_UNAVAILABLE` when its
+            Failure: `BAD_SETTING` for an unknown name, `RUNTIME_UNAVAILABLE` when the gateway's
                 Envoy does not answer.
         """
         own = next((one for one in self._own_gateways() if one.name == name), None)
         if own is None:
             raise Failure(Cause.BAD_SETTING, f"this machine has no gateway '{name}'")
         folder = GatewayProcesses(self._home, own.name, own.options).envoy.folder
-        # Its administration interface can also end Envoy, so nobody is let through to it.
+        # Envoy's administration interface can also stop Envoy, so callers get only its statistics.
         return gateway_families(Admin(folder.admin()).statistics(PATTERN))
 
     def targets(self, exporter: str) -> list[Group]:
-        """The engines that serve, and this machine's gateways, for Prometheus' `http_sd`.
+        """Serving engines and this machine's gateways, for Prometheus' `http_sd`.
 
         Args:
-            exporter: Address under which the metrics of gateways are served.
+            exporter: Address at which this server serves the metrics of gateways.
         """
         serving = [one.deployed for one in self._serving()]
         return target_groups(serving, self._own_gateways(), exporter)
 
     def _count_transitions(self) -> None:
-        """Count the transitions since the last time; all of them at the first."""
+        """Count the transitions since the last call; the first call counts all."""
         while found := self._ledger.activity.transitions_after(self._last):
             for number, one in found:
                 if self._activity.add_transition(one) in RECORDED:
@@ -78,7 +78,7 @@ class Exporter:
                 self._last = number
 
     def _count_records(self, now: datetime) -> None:
-        """Count the records that were written since, most of them with their transition."""
+        """Count the new records; most are written together with their transition."""
         awaited = list(self._awaited)
         for start in range(0, len(awaited), AT_ONCE):
             some = awaited[start : start + AT_ONCE]
@@ -102,7 +102,7 @@ class Exporter:
         )
 
     def _serving(self) -> tuple[Serving, ...]:
-        """What serves now; the record of a release is read when it is seen first."""
+        """Releases that serve now; each release's record is read only once."""
         states = self._ledger.activity.serving()
         self._deployed = {
             one: self._deployed.get(one) or deployed(self._ledger.releases.get(one))
@@ -113,7 +113,7 @@ class Exporter:
         )
 
     def _own_gateways(self) -> list[Gateway]:
-        """Those of this machine, whose Envoy runs here too."""
+        """Gateways of this machine whose Envoy also runs on it."""
         here = platform.node()
         every = self._ledger.gateways.all()
         return [one for one in every if one.machine == here and not one.options.host]

@@ -1,9 +1,9 @@
-"""Serves metrics and targets over HTTP, to Prometheus and to no web page.
+"""Serves metrics and targets over HTTP, for Prometheus and not for web pages.
 
-What it answers holds no secret, but the names of models and hosts, so that it listens on the
-loopback unless it is told otherwise. `Guard` keeps away pages whose name was rebound in the DNS. A
-connection gets one answer. It ends after `REQUEST_SECONDS` without a request, and in any case after
-`WHOLE_SECONDS`. There are at most `AT_ONCE` of them, and the ledger is read for one at a time.
+Answers contain no secrets, but names of models and hosts, so by default the server listens on the
+loopback. `Guard` refuses web pages whose name was rebound in the DNS. A connection gets one answer;
+it is closed after `REQUEST_SECONDS` without a request, and in any case after `WHOLE_SECONDS`. There
+are at most `AT_ONCE` connections, and the ledger is read for one request at a time.
 """
 
 import asyncio
@@ -24,16 +24,16 @@ from moorage.inventory.access import is_loopback
 from moorage.operations.metrics.targets import GATEWAY_PATH
 
 REQUEST_SECONDS = 5.0
-"""Limit until the headers of a request are there; its body is not read."""
+"""Limit for the arrival of a request's headers; its body is not read."""
 
 WHOLE_SECONDS = 60.0
-"""Limit for a request and its answer; the first one reads the whole history of the ledger."""
+"""Limit for a request and its answer; the first request reads the ledger's whole history."""
 
 AT_ONCE = 16
-"""Connections. One more is cut at once: each takes a descriptor of the process, `moorage serve`."""
+"""Most connections; further ones are cut at once, since each takes a descriptor of the process."""
 
 Answer = tuple[int, str, bytes]
-"""Status, type and body."""
+"""Status, content type and body."""
 
 TEXT = "text/plain; charset=utf-8"
 
@@ -42,7 +42,7 @@ class MetricsApp:
     """The ASGI application.
 
     Args:
-        exporter: What it reads.
+        exporter: Source of metrics and targets.
     """
 
     def __init__(self, exporter: Exporter) -> None:
@@ -74,7 +74,7 @@ class MetricsApp:
             return 503, TEXT, f"{failure}\n".encode()
 
     def _reader(self, scope: Message) -> Callable[[], Answer] | None:
-        """What makes the answer; None = nothing is there."""
+        """Function that makes the answer for a path; None = unknown path."""
         path: str = scope["path"]
         if path == "/metrics":
             return lambda: (200, CONTENT_TYPE_LATEST, written(self._exporter.metrics()))
@@ -91,10 +91,10 @@ class MetricsApp:
 
 
 class LimitedProtocol(H11Protocol):
-    """One of a few connections, which ends in time, whatever the other side does."""
+    """A connection with limits on its number and time, whatever the client does."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin, and count the time; end at once where there are enough others."""
+        """Start the time limits; cut the connection if there are too many."""
         super().connection_made(transport)
         self._ends = (
             self.loop.call_later(REQUEST_SECONDS, self._abort_without_request),
@@ -104,7 +104,7 @@ class LimitedProtocol(H11Protocol):
             transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End."""
+        """Cancel the time limits."""
         for end in self._ends:
             end.cancel()
         super().connection_lost(exc)
@@ -115,14 +115,14 @@ class LimitedProtocol(H11Protocol):
 
 
 class MetricsServer:
-    """The server; it listens from the beginning.
+    """The server; it listens as soon as it is created.
 
     Args:
-        exporter: What it reads.
-        names: Host names that it answers to, besides those of the loopback.
+        exporter: Source of metrics and targets.
+        names: Host names that it answers to, in addition to those of the loopback.
 
     Raises:
-        Failure: `PORT_TAKEN` when it cannot listen there.
+        Failure: `PORT_TAKEN` when it cannot listen at the address.
     """
 
     def __init__(self, exporter: Exporter, host: str, port: int, names: Collection[str]) -> None:
@@ -132,19 +132,19 @@ class MetricsServer:
             http=LimitedProtocol,
             ws="none",
             lifespan="off",
-            backlog=AT_ONCE,  # as many may be accepted before the first of them is counted
-            limit_concurrency=AT_ONCE + 1,  # for answers to callers that did not wait for them
+            backlog=AT_ONCE,  # this many may be accepted before the first of them is counted
+            limit_concurrency=AT_ONCE + 1,  # also counts answers whose caller has left
             log_level="warning",
             access_log=False,
         )
         self._server, self._listener = uvicorn.Server(config), _listen(host, port)
 
     def run(self) -> None:
-        """Serve until a signal ends it."""
+        """Serve until a signal stops the server."""
         self._server.run(sockets=[self._listener])
 
     def start(self) -> None:
-        """Serve in a thread that ends with the process."""
+        """Serve in a daemon thread."""
         threading.Thread(target=self.run, name="metrics", daemon=True).start()
 
 
@@ -161,7 +161,7 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _host(scope: Message) -> str:
-    """How the caller has reached this server; `Guard` has looked at it."""
+    """Address by which the caller reached this server, already checked by `Guard`."""
     headers: dict[bytes, bytes] = dict(scope["headers"])
     return headers[b"host"].decode("latin-1")
 

@@ -1,4 +1,4 @@
-"""Models as applications of Ray Serve on a Ray cluster that runs already."""
+"""Models as applications of Ray Serve on an existing Ray cluster."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -21,7 +21,7 @@ from moorage.engines.workload import Workload
 
 POLL_SECONDS = 0.5
 END_SECONDS = 30.0
-"""Extra time to wait for the end of an application; after that Ray ends it by itself."""
+"""Extra time to wait until an application is deleted; Ray completes the deletion by itself."""
 
 ENDED = frozenset({AppStatus.DEPLOY_FAILED, AppStatus.UNHEALTHY, AppStatus.DELETING})
 
@@ -30,8 +30,8 @@ class RayRuntime:
     """Ray Serve on one cluster.
 
     Args:
-        config_lock: Locks the cluster's config among processes of the same ledger. Two that read,
-            change and replace it at once would undo each other.
+        config_lock: Locks the cluster's config among processes of the same ledger. Two processes
+            that read, change and replace it at the same time would undo each other's change.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class RayRuntime:
         self._dashboard, self._config_lock = RayDashboard(address), config_lock
 
     def start(self, spec: ContainerSpec, secrets: Mapping[str, str]) -> Workload:  # noqa: ARG002
-        """Add the application to the config. One of the same release is updated."""
+        """Add the application to the config, or update it if it belongs to the same release."""
         if spec.application is None:
             raise Failure(Cause.LAUNCH_REFUSED, f"{spec.name} is no application of Ray Serve")
         config = spec.application.config
@@ -77,7 +77,7 @@ class RayRuntime:
         return redact("\n".join([state.message, *(self._log(log, tail) for log in state.logs)]))
 
     def stop(self, workload: Workload, grace_seconds: float) -> None:
-        """Remove the application from the config; Ray ends it after its requests."""
+        """Remove the application from the config; Ray deletes it once its requests have ended."""
         with self._config_lock():
             details = self._dashboard.details()
             state = app_state(details, workload.name)
@@ -94,7 +94,7 @@ class RayRuntime:
             time.sleep(POLL_SECONDS)
 
     def _log(self, log: ReplicaLog, tail: int) -> str:
-        """The log of a replica; empty when the replica has ended."""
+        """Log of a replica; empty if Ray cannot give it, for example after the replica's end."""
         try:
             return self._dashboard.log(log, tail)
         except Failure:

@@ -17,7 +17,7 @@ COUNTED = (GPU, "CPU")
 CLUSTER_SECONDS = 45.0
 SERVE_SECONDS = 5.0
 ROUTES = "/-/routes"
-"""Serve's list of routes. Any answer shows that something speaks HTTP there."""
+"""Path of Serve's list of routes. Any answer shows that Serve's address speaks HTTP."""
 
 
 def survey_cluster(name: str, cluster: RayCluster) -> ClusterSnapshot:
@@ -50,7 +50,7 @@ def survey_cluster(name: str, cluster: RayCluster) -> ClusterSnapshot:
 def survey_clusters(
     fleet: Fleet, seconds: float, on_done: Callable[[], None] = lambda: None
 ) -> dict[str, ClusterSnapshot | Exception]:
-    """All clusters of a fleet by name, in parallel; the error where a survey failed."""
+    """Survey all clusters of a fleet in parallel; snapshots or errors by name."""
     items = list(fleet.clusters.items())
     found = map_parallel(lambda item: survey_cluster(*item), items, seconds, on_done)
     return dict(zip(fleet.clusters, found, strict=True))
@@ -89,7 +89,7 @@ def _check_cluster(item: tuple[str, RayCluster]) -> tuple[Check, ...]:
 
 
 def _serve(address: str, seen: ClusterSnapshot) -> Check:
-    """Whether Serve answers. It listens only once it has an application."""
+    """Check that Serve answers; it listens only once it has an application."""
     try:
         with suppress(engine_http.Unusable):
             engine_http.ask_engine_now(engine_http.Question(address + ROUTES), SERVE_SECONDS)

@@ -14,32 +14,32 @@ from moorage.inventory.access import parse_access
 APPLICATIONS = "/api/serve/applications/"
 ASK_SECONDS = 20.0
 PUT_SECONDS = 120.0
-"""The first application of a cluster waits for Serve itself to start."""
+"""Time limit: the first application of a cluster waits until Serve itself has started."""
 
 MOST_NODES = 10_000
 SHOWN = 2000
 MOST_BYTES = 8 * MIB
-"""Limit of an answer; one node of a large cluster takes about a KiB."""
+"""Most bytes of an answer; each node of a large cluster takes about a KiB."""
 
 LOG_BYTES = 4 * MIB
 OK, BAD_REQUEST = 200, 400
 UNKNOWN = frozenset({404, 405, 501})
 UNAUTHORIZED = frozenset({301, 302, 303, 307, 308, 401, 403})
-"""Statuses of a dashboard that requires a token, or of a proxy with a login page."""
+"""Statuses from a dashboard that requires a token, or from a proxy with a login page."""
 
 
 class RayDashboard:
     """One dashboard.
 
     Args:
-        address: A line of `Access`. Its secret is read for each request and not kept.
+        address: A line of `Access`. Its secret is read for each request and not stored.
     """
 
     def __init__(self, address: str) -> None:
         self._access = parse_access(address)
 
     def version(self) -> str:
-        """The version of its Ray."""
+        """Version of the cluster's Ray."""
         answer = self._json("/api/version")
         version = answer.get("ray_version") if isinstance(answer, dict) else None
         if not version:
@@ -47,7 +47,7 @@ class RayDashboard:
         return str(version)
 
     def details(self) -> dict[str, Any]:
-        """Everything about Serve and its applications."""
+        """Details of Serve and its applications."""
         answer = self._json(APPLICATIONS)
         found = answer.get("applications", {}) if isinstance(answer, dict) else None
         if not isinstance(found, dict) or not all(isinstance(x, dict) for x in found.values()):
@@ -59,7 +59,7 @@ class RayDashboard:
         self._ask("PUT", APPLICATIONS, PUT_SECONDS, body=config)
 
     def nodes(self) -> list[dict[str, float]]:
-        """The resources of each node that is alive."""
+        """Resources of each node that is alive."""
         parameters = {"detail": "true", "limit": str(MOST_NODES)}
         answer = self._json("/api/v0/nodes", parameters)
         try:
@@ -69,7 +69,7 @@ class RayDashboard:
             raise self._unsuitable("/api/v0/nodes lists no nodes") from None
 
     def usage(self) -> dict[str, list[float]]:
-        """By resource, the amounts used and present; empty until Ray has counted."""
+        """Used and total amount by resource; empty until Ray has counted."""
         answer = self._json("/api/cluster_status")
         try:
             status = (answer.get("data") or {}).get("clusterStatus") or {}

@@ -26,7 +26,7 @@ CODINGS = ("content-encoding", "content-length", "transfer-encoding")
 """Headers about the transferred body, which do not apply to the decoded one."""
 
 SCHEME = re.compile(r"(?i)(?:^|,)\s*([a-z][\w-]*)(?=\s*(?:,|$)|\s+[\w-]+=)")
-"""Start of a login scheme. A registry may offer several, in one header or several."""
+"""Start of a login scheme. A registry may offer several schemes, in one header or more."""
 
 PARAMETER = re.compile(r'(\w+)=(?:"([^"]*)"|([^\s",]+))')
 MANIFEST_PATH = re.compile(r"/v2/(?P<name>.+)/manifests/")
@@ -40,7 +40,7 @@ class Endpoint(NamedTuple):
 
 
 def endpoints(host: str, *, insecure: bool) -> tuple[Endpoint, ...]:
-    """The addresses of a registry (host and port, or `docker.io`), in the order of trials."""
+    """Addresses of a registry (host and port, or `docker.io`), in the order to try them."""
     address = HUB_HOST if host == DOCKER_HUB else host
     trust = httpx.create_ssl_context()
     if not insecure and not is_loopback(PORT.sub("", host)):
@@ -88,7 +88,7 @@ def authorization(
 
 
 def _schemes(header: str) -> dict[str, dict[str, str]]:
-    """The parameters of each offered login scheme, by its name in lower case."""
+    """Parameters of each offered login scheme, by lower-case name."""
     found: dict[str, dict[str, str]] = {}
     begins = list(SCHEME.finditer(header))
     for match, after in zip(begins, [*begins[1:], None], strict=True):

@@ -17,7 +17,7 @@ UNCHECKED = "; its registry did not answer, it is taken as the host has it:"
 MOVED = "; its tag was moved since the host pulled it"
 
 AWAY = frozenset({Cause.REGISTRY_UNAVAILABLE, Cause.REGISTRY_RATE_LIMITED})
-"""Causes after which the next registry is tried. An untrusted certificate is not one."""
+"""Causes after which the next registry is tried; an untrusted certificate is not among them."""
 
 
 def pin_image(image: Image, host: HostSnapshot) -> Image:
@@ -28,8 +28,8 @@ def pin_image(image: Image, host: HostSnapshot) -> Image:
     says so. Call it in a thread.
 
     Raises:
-        Failure: `IMAGE_MISSING`, `NO_IMAGE` for a host of other processors, or a registry's
-            failure. It is no failure if the host's daemon may still be able to pull.
+        Failure: `IMAGE_MISSING`, `NO_IMAGE` for a host of another architecture, or a registry's
+            failure, unless the host's daemon may still be able to pull.
     """
     places = host.registries.places(image.reference)
     for place in dict.fromkeys((*places, image.reference)):
@@ -47,10 +47,10 @@ def pin_image(image: Image, host: HostSnapshot) -> Image:
 
 
 def identify_image(image: Image, host: HostSnapshot) -> Image:
-    """An image that was pulled, with its local id and, where it was not known before, its digest.
+    """A pulled image with its local id and, if it was unknown, its digest.
 
     Raises:
-        Failure: `NO_IMAGE` when it is built for other processors.
+        Failure: `NO_IMAGE` when it is built for another architecture.
     """
     local = DockerImages(host.address).find(image.pinned)
     if local is None:
@@ -70,7 +70,7 @@ def current_digest(image: Image, registries: Registries) -> str:
 
 
 def credentials(registries: Registries, place: str) -> Credentials | None:
-    """The account of a reference's registry, with its secret; None = none is configured."""
+    """The account for a reference's registry, with its password; None = not configured."""
     login = registries.login(place)
     if login is None:
         return None
@@ -79,7 +79,7 @@ def credentials(registries: Registries, place: str) -> Credentials | None:
 
 
 def _refresh(image: Image, local: LocalImage, places: tuple[str, ...], host: HostSnapshot) -> Image:
-    """The host's image, or the registry's if the tag has another one now."""
+    """The host's image, or the registry's image if the tag has moved to it."""
     named = parse_reference(image.reference).digest
     digest = named or next(iter(local.digests), "")
     update = {"identity": local.identity, "digest": digest, "lacks": local.lacks}

@@ -55,11 +55,11 @@ class RegistryClient:
 
     Args:
         host: Host and port; empty or `docker.io` = Docker Hub.
-        insecure: Whether its certificate is not verified, and plain HTTP allowed. On this machine
-            both always hold.
-        known: Acceptable digests, for which no index is read: a read counts as a pull where
-            pulls are limited.
-        attempts: Number of attempts when it cannot be reached.
+        insecure: Whether to skip the verification of its certificate and allow plain HTTP. A
+            registry on this machine is always treated so.
+        known: Acceptable digests, for which no index is read: a read counts as a pull where pulls
+            are limited.
+        attempts: Number of attempts when the registry cannot be reached.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class RegistryClient:
         self._attempts = attempts
 
     def find(self, reference: str) -> RegistryImage:
-        """The digest of a reference, and the platforms that it is built for.
+        """Digest and platforms of a reference.
 
         Raises:
             Failure: `IMAGE_MISSING`, `REGISTRY_UNAUTHORIZED`, `REGISTRY_UNTRUSTED`,
@@ -139,7 +139,7 @@ class RegistryClient:
         return RegistryImage(reference=str(reference), digest=digest or actual, platforms=built)
 
     def _request(self, client: httpx.Client, method: str, reference: Reference) -> httpx.Response:
-        """The answer about a manifest; an error where the registry does not support HEAD."""
+        """Answer about a manifest; an error if the registry does not support HEAD."""
         url = f"/v2/{self._path(reference)}/manifests/{reference.wanted}"
         answer = bounded_request(client, method, url)
         if answer.status_code == 401:
@@ -186,8 +186,8 @@ class RegistryImage(Value):
 
     Attributes:
         reference: The reference at which it was found.
-        digest: `sha256:...` of the index, or of the manifest where there is no index.
-        platforms: `linux/amd64`, ... of an index; empty where there is none.
+        digest: `sha256:...` of the index, or of the manifest if there is no index.
+        platforms: `linux/amd64`, ... of an index; empty without an index.
     """
 
     reference: str
@@ -195,12 +195,12 @@ class RegistryImage(Value):
     platforms: tuple[str, ...] = ()
 
     def suits(self, architecture: str) -> bool:
-        """Whether it is built for a CPU architecture, as far as an index lists platforms."""
+        """Whether it is built for a CPU architecture; without listed platforms, True."""
         return not self.platforms or f"linux/{architecture}" in self.platforms
 
 
 def platforms(body: bytes) -> tuple[str, ...] | None:
-    """The platforms of an index, empty for a manifest; None = it is neither."""
+    """Platforms of an index, empty for a manifest; None = neither."""
     try:
         content = decode(body)
     except JsonError:

@@ -1,1 +1,1 @@
-"""This process and this machine: settings, threads, HTTP, regular expressions."""
+"""This process and this machine: settings, threads, parallel work, HTTP, traces."""

@@ -1,4 +1,4 @@
-"""The trace of a flow run for OpenTelemetry: the run and its steps, sent when it ends."""
+"""The OpenTelemetry trace of a flow run: the run and its steps, sent when the run ends."""
 
 import asyncio
 import os
@@ -14,17 +14,17 @@ from moorage.releases.release import StepRecord
 NOT_TAKEN = "the collector did not take the trace of this run"
 
 COLLECTOR = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
-"""Variables of which one names a collector. Without it nothing is sent, and nothing imported."""
+"""Variables that name a collector. If none is set, nothing is sent and nothing imported."""
 
 SEND_SECONDS = 15.0
 """Limit for sending a trace, however slowly a collector answers."""
 
 Facts = Callable[[], dict[str, str]]
-"""What is known of a run when it ends, by name."""
+"""Returns the attributes of a run, by name; called when the run ends."""
 
 
 class Span(NamedTuple):
-    """A run, or a step of one. Times are UTC; `failure` is why it failed, empty = it did not."""
+    """A run or one of its steps. Times are UTC; `failure` is the cause, empty = success."""
 
     name: str
     begun: datetime
@@ -34,11 +34,11 @@ class Span(NamedTuple):
 
 
 class FlowTrace:
-    """A listener that keeps the steps of a run, and sends them as a trace when the run ends.
+    """A listener that records the steps of a run, and sends them as a trace when the run ends.
 
     Args:
-        name: Of the flow.
-        failure_of: The failure that an error of a flow stands for; None = none of ours.
+        name: Name of the flow.
+        failure_of: Returns the `Failure` in an error of a flow; None = another error.
     """
 
     def __init__(self, name: str, failure_of: Callable[[BaseException], Failure | None]) -> None:
@@ -46,30 +46,30 @@ class FlowTrace:
         self._steps: list[Span] = []
 
     def started(self, step: str) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def progressed(self, step: str, done: int, total: int) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def ended(self, record: StepRecord, error: BaseException | None) -> None:
-        """Keep it."""
+        """Record the step."""
         now, summary = datetime.now(UTC), {"moorage.summary": record.summary}
         begun = now - timedelta(seconds=record.seconds)
         self._steps.append(Span(record.name, begun, now, summary, self._cause_of(error)))
 
     def noted(self, text: str) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     @asynccontextmanager
     async def sent(self, facts: Facts, tell: Callable[[str], None]) -> AsyncIterator[None]:
         """Send the block as a trace when it ends, if the environment names a collector.
 
-        A collector delays the end by `SEND_SECONDS` at most; one that does not answer at all by
+        A slow collector delays the end by `SEND_SECONDS` at most; a silent collector by
         `OTEL_EXPORTER_OTLP_TIMEOUT`, if that is less.
 
         Args:
             facts: Called at the end, for the attributes of the run.
-            tell: Called with why the trace was not sent.
+            tell: Called with the reason if the trace was not sent.
         """
         if not any(map(os.environ.get, COLLECTOR)):
             yield
@@ -86,13 +86,13 @@ class FlowTrace:
                 tell(problem)
 
     def _cause_of(self, error: BaseException | None) -> str:
-        """The cause of a failure, or the type of another error; their texts stay in the record."""
+        """Cause of a failure, or type of another error; the trace contains no error messages."""
         failure = self._failure_of(error) if error else None
         return str(failure.cause) if failure else type(error).__name__ if error else ""
 
 
 async def _send_in_time(run: Span, steps: Sequence[Span]) -> str:
-    """Send a run and its steps; why they were not sent, empty = they were."""
+    """Send a run and its steps within `SEND_SECONDS`; return why it failed, empty = sent."""
     try:
         async with asyncio.timeout(SEND_SECONDS):
             return await in_thread(_send, run, steps)
@@ -101,7 +101,7 @@ async def _send_in_time(run: Span, steps: Sequence[Span]) -> str:
 
 
 def _send(run: Span, steps: Sequence[Span]) -> str:
-    """The same, without a limit of time."""
+    """As `_send_in_time`, without the time limit."""
     try:
         from moorage.adapters.system.open_telemetry import send_trace  # noqa: PLC0415  (an extra)
     except ImportError:

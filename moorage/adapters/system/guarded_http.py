@@ -59,7 +59,7 @@ class _Backend(TimedBackend):
         for address in others:
             try:
                 return super().connect_tcp(address, port, *more, **named)
-            except Exception:  # its type depends on the library; the last address raises it
+            except Exception:  # the type depends on the library; the last address raises its error
                 continue
         return super().connect_tcp(last, port, *more, **named)
 

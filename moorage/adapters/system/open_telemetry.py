@@ -1,6 +1,6 @@
 """Sends the trace of a flow run to a collector of OpenTelemetry (extra `otel`).
 
-The variables of its library say where and how:
+The variables of OpenTelemetry's library configure the exporter:
 https://opentelemetry.io/docs/languages/sdk-configuration/otlp-exporter/
 """
 
@@ -21,13 +21,13 @@ NANOSECONDS = 10**9
 
 
 def send_trace(run: Span, steps: Sequence[Span]) -> bool:
-    """Send one trace in one request: a run, and its steps below it.
+    """Send one trace in one request: a run with its steps as children.
 
-    Whoever calls it limits the time: `OTEL_EXPORTER_OTLP_TIMEOUT`, by default 10 s, begins again
-    with each piece of an answer. The body of an answer is not read.
+    The caller must limit the time: `OTEL_EXPORTER_OTLP_TIMEOUT`, by default 10 s, starts again with
+    each piece of an answer. The body of an answer is not read.
 
     Returns:
-        Whether the collector took it.
+        Whether the collector accepted the trace.
     """
     ids = RandomIdGenerator()
     trace = ids.generate_trace_id()
@@ -38,7 +38,7 @@ def send_trace(run: Span, steps: Sequence[Span]) -> bool:
     root, *own = contexts
     children = (_readable(step, it, root) for step, it in zip(steps, own, strict=True))
     session = requests.Session()
-    session.stream = True  # otherwise a body is read to its end, however long it is
+    session.stream = True  # otherwise the whole body is read, however long it is
     exporter = OTLPSpanExporter(session=session)
     try:
         return exporter.export([_readable(run, root), *children]) == SpanExportResult.SUCCESS

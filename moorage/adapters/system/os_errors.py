@@ -1,4 +1,4 @@
-"""Error messages as failures; those of disks, networks and connections to registries."""
+"""Translates error messages of disks, networks and registry connections to failures."""
 
 import errno
 import re
@@ -19,10 +19,10 @@ CAUSES = {
 
 
 class ErrorText(NamedTuple):
-    """Part of an error message, in any case of letters, and what it means.
+    """Part of an error message, in upper or lower case, with the cause that it indicates.
 
     Attributes:
-        suggestion: What to do, where more is known than for the cause in general.
+        suggestion: What to do, if it is more specific than the suggestion for the cause.
     """
 
     fragment: str
@@ -31,7 +31,7 @@ class ErrorText(NamedTuple):
 
 
 def failure_of(text: str, detail: str, texts: Sequence[ErrorText], otherwise: Cause) -> Failure:
-    """The failure that a message means: by the first entry that matches, else the other cause."""
+    """The failure for a message: the first entry that matches decides, otherwise `otherwise`."""
     found = (entry for entry in texts if entry.fragment.lower() in text.lower())
     _, cause, suggestion = next(found, ErrorText("", otherwise))
     return Failure(cause, detail, suggestion=suggestion)
@@ -82,14 +82,14 @@ _NESTING = re.compile(r""": |, '|, \"""")
 
 
 def unwritten(path: object, error: OSError) -> Failure:
-    """Why a file could not be written: `DISK_FULL`, also for a quota, or `STORE_UNWRITABLE`."""
+    """The failure for a failed write: `DISK_FULL`, also for a quota, or `STORE_UNWRITABLE`."""
     cause = CAUSES.get(error.errno or 0, Cause.STORE_UNWRITABLE)
     return Failure(cause, f"{path}: {error.strerror or error}")
 
 
 @contextmanager
 def disk_failures(folder: Path) -> Iterator[None]:
-    """Turn errors of a disk into failures.
+    """Translate disk errors in the block to failures.
 
     Raises:
         Failure: `DISK_FULL`, also for an exhausted quota, or `STORE_UNWRITABLE`.
@@ -103,7 +103,7 @@ def disk_failures(folder: Path) -> Iterator[None]:
 
 
 def innermost_message(text: str) -> str:
-    """The first line of an error; of one that wraps others, the innermost message."""
+    """The first line of an error; if it wraps other errors, the innermost message."""
     first = text.partition("\n")[0]
     if "ConnectionPool(" not in first:
         return first[:300]

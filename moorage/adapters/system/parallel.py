@@ -1,4 +1,4 @@
-"""Parallel work, some of which may never end: its progress, deadline and cancellation."""
+"""Parallel work that may hang in part: progress, deadline and cancellation."""
 
 import contextvars
 import queue
@@ -21,7 +21,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 AT_FIRST, GROWTH_SECONDS = 16, 0.001
-"""Threads that `map_parallel` starts with, and how long no answer may come before the next one."""
+"""First threads of `map_parallel`, and time without an answer after which it starts another."""
 
 
 def map_parallel(
@@ -30,17 +30,18 @@ def map_parallel(
     seconds: float,
     on_done: Callable[[], None] = lambda: None,
 ) -> list[R | Exception]:
-    """Apply a function to every item in parallel, in as many daemon threads as it takes.
+    """Apply a function to every item in parallel, in as many daemon threads as necessary.
 
-    Where items answer at once, few threads serve thousands; as long as none answers, one more is
-    started every millisecond.
+    If calls return quickly, few threads serve thousands of items; while none returns, another
+    thread starts every millisecond.
 
     Args:
-        work: The function; it should have time-outs of its own.
-        seconds: How long to wait for all.
+        work: The function; it should have its own time-outs.
+        seconds: How long to wait for all items together.
+        on_done: Called after each result or error.
 
     Returns:
-        Result or error of each, in order; `TimeoutError` for those that have not ended.
+        Result or error of each item, in order; `TimeoutError` for calls that have not returned.
     """
     waiting = deque(enumerate(items))
     answers: queue.SimpleQueue[tuple[int, R | Exception]] = queue.SimpleQueue()
@@ -54,7 +55,7 @@ def map_parallel(
         try:
             at, answer = answers.get(timeout=patience)
         except queue.Empty:
-            _start(serve, min(1, len(waiting)))  # what has been started may never end
+            _start(serve, min(1, len(waiting)))  # the running calls may hang
             continue
         outcome[at], left = answer, left - 1
         on_done()
@@ -67,7 +68,7 @@ def _start(serve: Callable[[], None], threads: int) -> None:
 
 
 def _serve(waiting: deque[tuple[int, T]], answer: Callable[[int, T], None]) -> None:
-    with suppress(IndexError):  # nothing waits any more
+    with suppress(IndexError):  # no item is left
         while True:
             answer(*waiting.popleft())
 
@@ -80,16 +81,16 @@ def _result(context: contextvars.Context, work: Callable[[T], R], item: T) -> R 
 
 
 TICK_SECONDS = 0.5
-"""How often the progress is reported."""
+"""Interval between calls of a tick, which reports progress."""
 
 Tick = Callable[[], None]
 
 
 def run_all(jobs: Sequence[Callable[[Event], T]], *, workers: int, tick: Tick) -> list[T]:
-    """Run all jobs, several at once. The first that fails, or the tick, ends the others.
+    """Run all jobs, several at once; the first error of a job or of the tick stops the others.
 
     Args:
-        jobs: Each gets an event that is set when it is to end early.
+        jobs: Each gets an event, which is set when the job should stop early.
         tick: Called at least every half second; it may raise.
     """
     stopped = Event()
@@ -111,7 +112,7 @@ def run_all(jobs: Sequence[Callable[[Event], T]], *, workers: int, tick: Tick) -
 
 @contextmanager
 def hold(lock: BaseFileLock, tick: Tick) -> Iterator[None]:
-    """Wait for a lock and hold it; meanwhile tick at least every half second, which may raise."""
+    """Hold a lock in the block; while waiting for it, call `tick` at least every half second."""
     while True:
         try:
             lock.acquire(timeout=TICK_SECONDS)
@@ -125,7 +126,7 @@ def hold(lock: BaseFileLock, tick: Tick) -> Iterator[None]:
 
 
 def deadline(seconds: float | None, what: str) -> Tick:
-    """Make a tick that raises `DOWNLOAD_TIMEOUT` once so many seconds have passed from now."""
+    """A tick that raises `DOWNLOAD_TIMEOUT` once `seconds` have passed; None = never."""
     start = time.monotonic()
 
     def check() -> None:

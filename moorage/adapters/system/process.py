@@ -1,4 +1,4 @@
-"""This process: its user and garbage collector; and a process for a search with a time limit."""
+"""This process: its user and garbage collector; also a search process with a time limit."""
 
 import gc
 import json
@@ -15,7 +15,7 @@ from moorage.releases.requester import Requester, one_line
 
 @contextmanager
 def paused_collector() -> Iterator[None]:
-    """No collection until the block ends.
+    """Pause the garbage collector inside the block.
 
     A full collection visits every object of a large fleet's snapshot. At 20,000 hosts that takes
     longer than the placement of a model, and frees nothing.
@@ -30,7 +30,7 @@ def paused_collector() -> Iterator[None]:
 
 
 def command_line_user() -> Requester:
-    """The user of this process by its user id. The environment is ignored."""
+    """The user of this process, by user id; environment variables are ignored."""
     number = os.getuid()
     try:
         user = pwd.getpwuid(number).pw_name
@@ -40,7 +40,7 @@ def command_line_user() -> Requester:
 
 
 SEARCH_SECONDS = 5.0
-"""Includes the start of the process, some ten milliseconds."""
+"""Time limit, which includes some ten milliseconds to start the process."""
 
 _PROGRAM = (
     "import json, re, sys\n"
@@ -51,10 +51,10 @@ _NOT_THERE = 3
 
 
 def has_match(pattern: str, text: str, seconds: float = SEARCH_SECONDS) -> bool | None:
-    """Whether a regular expression, which compiles, is found somewhere in a text.
+    """Whether a valid regular expression matches somewhere in a text.
 
     Returns:
-        None when the search took longer, or used up the memory of its process.
+        None when the search exceeded the time limit, or its process failed, such as out of memory.
     """
     if not pattern:
         return True

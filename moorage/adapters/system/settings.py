@@ -1,4 +1,4 @@
-"""Settings from the environment, read in one place."""
+"""Settings from environment variables, read in one place."""
 
 import os
 from functools import cached_property
@@ -13,9 +13,9 @@ PREFIX = "MOORAGE_"
 class Settings(BaseModel):
     """Settings of the machine that runs the flows.
 
-    Attributes are environment variables with the prefix `MOORAGE_`, except the hub's own, in
-    capitals or not. An empty variable counts as none. pydantic-settings reads them in the same way,
-    but its import takes longer than that of pydantic.
+    Attributes are environment variables with the prefix `MOORAGE_`, in upper or lower case; some
+    accept the variables of the hub or of S3, too. An empty variable counts as unset.
+    pydantic-settings would read them in the same way, but takes longer to import than pydantic.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
@@ -122,7 +122,7 @@ class Settings(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _read_environment(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Add the variables of what is not given."""
+        """Add environment variables for the settings that are not given."""
         there = {name.upper(): value for name, value in os.environ.items() if value}
         found = dict(given)
         for name, field in cls.model_fields.items():
@@ -137,12 +137,12 @@ class Settings(BaseModel):
 
     @cached_property
     def root(self) -> Path:
-        """The home, absolute."""
+        """Absolute path of the home."""
         return self.home.expanduser().absolute()
 
     @property
     def served_names(self) -> tuple[str, ...]:
-        """The names of `serve_hosts`."""
+        """Host names in `serve_hosts`."""
         return tuple(name for name in self.serve_hosts.split(",") if name)
 
     @property
@@ -152,17 +152,17 @@ class Settings(BaseModel):
 
     @property
     def caches(self) -> Path:
-        """Caches of engines for their next start, by model."""
+        """Caches that engines keep for their next start, by model."""
         return self.root / "cache"
 
     @property
     def configs(self) -> Path:
-        """Configurations of models, as transformers has completed them."""
+        """Configurations of models, completed by transformers."""
         return self.root / "configs"
 
     @property
     def engines(self) -> Path:
-        """Engines that were installed from packages, each version in an environment of its own."""
+        """Engines installed from packages, each version in its own environment."""
         return self.root / "engines"
 
     @property
@@ -171,7 +171,7 @@ class Settings(BaseModel):
         return self.root / "adapters"
 
     def loaded(self, model: str) -> Path:
-        """Folder of the adapters that are loaded into a serving model."""
+        """Folder of the adapters that a serving model has loaded."""
         return self.root / "loaded" / model
 
     @property
@@ -181,5 +181,5 @@ class Settings(BaseModel):
 
     @property
     def ledger(self) -> str:
-        """The ledger's URL, the default filled in."""
+        """URL of the ledger; by default an SQLite file in the home."""
         return self.ledger_url or f"sqlite:///{self.root / 'ledger.db'}"

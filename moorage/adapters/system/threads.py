@@ -1,4 +1,4 @@
-"""Threads for calls that block: effects that no cancellation or signal leaves half done."""
+"""Threads for blocking calls, so that no cancellation or signal leaves an effect half done."""
 
 import asyncio
 import contextlib
@@ -15,11 +15,11 @@ from typing import Any, ParamSpec, TypeVar
 from pydantic_core import PydanticSerializationError, SchemaError
 
 EFFECT_SECONDS = 3600.0
-"""How long an effect that is under way may hold up its undo. Each has an end of its own before."""
+"""How long a running effect may delay its undo; each effect has a shorter limit of its own."""
 
 PYDANTIC_ERRORS = (SchemaError, PydanticSerializationError)
 SIGNALLED = re.compile(r"\b(TerminationSignal|KeyboardInterrupt)\b")
-"""Signals as pydantic names them in errors of its own."""
+"""Names of signals in pydantic's own errors."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -28,7 +28,7 @@ R = TypeVar("R")
 async def in_thread(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """Run a blocking call in a thread that does not keep the process alive.
 
-    Unlike with `asyncio.to_thread`, a call that outlives its deadline does not delay the end.
+    Unlike with `asyncio.to_thread`, a call that outlives its deadline does not delay the exit.
     """
     call: Future[R] = Future()
     _start(call, functools.partial(function, *args, **kwargs))
@@ -36,14 +36,14 @@ async def in_thread(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs)
 
 
 def _start(call: Future[R], function: Callable[[], R]) -> None:
-    """Run a function in a daemon thread and settle the future; a cancelled one never runs."""
+    """Run a function in a daemon thread for a future; it does not run if already cancelled."""
 
     def work() -> None:
         if not call.set_running_or_notify_cancel():
             return
         try:
             call.set_result(function())
-        except StopIteration as error:  # which an asyncio future cannot carry
+        except StopIteration as error:  # an asyncio future cannot carry it
             call.set_exception(RuntimeError(f"{function} raised {error!r}"))
         except BaseException as error:
             call.set_exception(error)
@@ -53,11 +53,10 @@ def _start(call: Future[R], function: Callable[[], R]) -> None:
 
 
 async def run_uninterrupted(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Run a blocking call that changes something outside; it is never left half done.
+    """Run a blocking call with an outside effect; a cancelled caller first waits for its end.
 
-    A thread cannot be cancelled. So whoever is cancelled meanwhile waits for the call's end first:
-    an undo that ran during its effect would find nothing to undo, and the effect would stay. A call
-    that had not begun then never does.
+    A thread cannot be cancelled. An undo that ran during the call would find nothing to undo, and
+    the effect would stay. A call that has not begun when its caller is cancelled never runs.
     """
     call: Future[R] = Future()
 
@@ -74,13 +73,13 @@ async def run_uninterrupted(function: Callable[P, R], *args: P.args, **kwargs: P
 
 
 def run_shielded(function: Callable[[], None]) -> None:
-    """Run a blocking call to its end, though signals arrive, such as Ctrl-C twice.
+    """Run a blocking call to its end even if signals arrive, such as Ctrl-C twice.
 
-    Python raises what a signal brings in the main thread only, so the call runs in another. What
-    is raised here meanwhile is dropped: this is for a caller that is on its way out already.
+    Python raises exceptions of signals only in the main thread, so the call runs in another thread.
+    Exceptions that arrive meanwhile are dropped: this is for callers that are already exiting.
     """
     context = contextvars.copy_context()
-    running = threading.Lock()  # a lock of C: an exception cannot leave it half taken
+    running = threading.Lock()  # implemented in C: an exception cannot leave it half taken
     running.acquire()
     ended = False
 
@@ -94,23 +93,23 @@ def run_shielded(function: Callable[[], None]) -> None:
 
     threading.Thread(target=work).start()
     while not ended:
-        # Not `Thread.join`: a join that an exception interrupts takes the thread for ended.
+        # Not `Thread.join`: after an interrupted join, the thread counts as ended.
         with contextlib.suppress(BaseException):
             running.acquire()
 
 
 def was_interrupted(error: BaseException) -> bool:
-    """Whether an error is an interruption, or what Prefect made of one.
+    """Whether an error is an interruption, or an error that a library made of an interruption.
 
-    A signal that arrives while Prefect makes a task run ends in a `ValueError` of its own; of one
-    that arrives while pydantic makes a validator or serializes, only the name is left.
+    Prefect turns a signal during the creation of a task run into a `ValueError`. A signal while
+    pydantic builds a validator or serializes remains only as a name in pydantic's message.
     """
     if not isinstance(error, Exception):
         return True
     if isinstance(error, PYDANTIC_ERRORS) and SIGNALLED.search(str(error)):
         return True
     before = error.__context__
-    # A time-out is a cancellation inside, and nobody's signal.
+    # A time-out also raises `CancelledError` inside, without any signal.
     if before is None or isinstance(before, asyncio.CancelledError):
         return False
     return was_interrupted(before)
@@ -120,8 +119,8 @@ def was_interrupted(error: BaseException) -> bool:
 async def hold_lock(lock: AbstractContextManager[None]) -> AsyncIterator[None]:
     """Hold a lock inside the block.
 
-    A thread cannot be cancelled. One that still waits after the end of its flow would take the lock
-    later, and keep it as long as the process lives. So it gives the lock back at once.
+    A thread cannot be cancelled. A thread that still waits when its flow ends would take the lock
+    later and hold it as long as the process lives, so it releases the lock as soon as it gets it.
     """
     taking: Future[None] = Future()
 
@@ -144,7 +143,7 @@ async def hold_lock(lock: AbstractContextManager[None]) -> AsyncIterator[None]:
 
 
 def threaded(function: Callable[P, R]) -> Callable[P, Coroutine[Any, Any, R]]:
-    """Decorator: a blocking function that is awaited, and runs in a thread."""
+    """Decorator: makes a blocking function awaitable by running it in a thread."""
 
     @functools.wraps(function)
     async def run(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -155,7 +154,7 @@ def threaded(function: Callable[P, R]) -> Callable[P, Coroutine[Any, Any, R]]:
 
 @contextmanager
 def variable_scope(variable: ContextVar[R], value: R) -> Iterator[None]:
-    """Let a context variable have a value inside the block."""
+    """Set a context variable to a value inside the block."""
     token = variable.set(value)
     try:
         yield

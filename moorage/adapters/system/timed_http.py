@@ -1,4 +1,4 @@
-"""HTTP with one deadline for everything that is read: the library's own is for each piece.
+"""HTTP with one deadline for all reads; the libraries themselves limit only each read.
 
 It works with httpx and httpx2; newer clients of the hub use the latter.
 """
@@ -8,11 +8,11 @@ from collections.abc import Callable
 from typing import Any
 
 Until = Callable[[], float | None]
-"""Tells the deadline, by the monotonic clock; None = there is none."""
+"""Returns the deadline on the monotonic clock; None = no deadline."""
 
 
 def timed_client(library: Any, seconds: float, *, verify: Any = True, **options: Any) -> Any:
-    """A client for one request, whose answer is read in so many seconds from now, or not at all."""
+    """A client for one request, whose whole answer must arrive within `seconds` from now."""
     until = time.monotonic() + seconds
     transport = library.HTTPTransport(verify=verify)
     pool = transport._pool
@@ -21,7 +21,7 @@ def timed_client(library: Any, seconds: float, *, verify: Any = True, **options:
 
 
 class TimedBackend:
-    """Connects as the library does; what it reads comes before a deadline."""
+    """Connects as the library does, and stops reading at a deadline."""
 
     def __init__(self, inner: Any, library: Any, until: Until) -> None:
         self._inner, self._library, self._until = inner, library, until
@@ -36,7 +36,7 @@ class TimedBackend:
 
 
 class _TimedStream:
-    """A connection whose reads end at a deadline."""
+    """A connection that stops reading at a deadline."""
 
     def __init__(self, inner: Any, library: Any, until: Until) -> None:
         self._inner, self._library, self._until = inner, library, until
@@ -55,7 +55,7 @@ class _TimedStream:
         if until is None:
             return timeout
         left = until - time.monotonic()
-        if left <= 0:  # data may always be available at once
+        if left <= 0:  # checked here, since data that is always available never times out
             raise self._library.ReadTimeout("no whole answer in time")
         return left if timeout is None else min(timeout, left)
 

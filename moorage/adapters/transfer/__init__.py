@@ -1,4 +1,4 @@
-"""Bringing models to hosts that are other machines, by programs in helper containers there."""
+"""Transfer of models to remote hosts, by programs in helper containers on those hosts."""
 
 import inspect
 from types import ModuleType
@@ -13,9 +13,9 @@ def load(name, text):
 
 
 def bundle(program: ModuleType, *needed: ModuleType) -> str:
-    """A text for `python3 -c` that runs a module's `main`.
+    """Source text for `python3 -c` that runs a module's `main`.
 
-    `needed` is what it imports beyond the standard library, in the order of their own needs.
+    `needed` lists the modules that it imports beyond the standard library, dependencies first.
     """
     loads = [
         f"load({module.__name__!r}, {inspect.getsource(module)!r})" for module in (*needed, program)

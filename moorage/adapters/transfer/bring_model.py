@@ -1,6 +1,6 @@
-"""Bringing a model to a host that is another machine: from a neighbour, its source, or here.
+"""Transfer of a model to a remote host: from a neighbour, its source, or this machine.
 
-A neighbour lends a model with a helper container that serves its files to who has a token.
+A neighbour lends a model: a helper container serves the files to clients with a token.
 """
 
 import contextlib
@@ -38,7 +38,7 @@ from moorage.placement.lending import ports_for_lending
 ASK_SECONDS = 10
 OPEN_SECONDS = 15.0
 IDLE_SECONDS = 60
-"""A lender without requests for so long ends: the process that started it may be gone."""
+"""A lender exits after this time without requests: the process that started it may be dead."""
 
 CONNECT_SECONDS = 10
 TRIES = 2
@@ -48,12 +48,12 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Delivery:
-    """A model, and where it is brought.
+    """A model, and the host to transfer it to.
 
     Attributes:
-        folder: Directory of all models on hosts, for its role.
-        mirrors: Of its source, the best first; none for a directory of this machine.
-        lender: A host that has it.
+        folder: Directory of all models of its role on the host.
+        mirrors: Mirrors of its source, best first; none for a directory of this machine.
+        lender: Another host that has the model.
     """
 
     model: ResolvedModel
@@ -71,15 +71,15 @@ def bring(
     deadline_seconds: float,
     say: Say = lambda _: None,
 ) -> Staged:
-    """Have a model in the store of a host, whole and verified.
+    """Transfer a model to the store of a host, complete and verified.
 
     Args:
-        on_progress: Called with the bytes, done and in all.
-        say: Called with a line about what is odd and no failure.
+        on_progress: Called with the bytes done and the total bytes.
+        say: Called with a line for each warning.
     """
     model, host = delivery.model, delivery.host
     with _failures_of(host), contextlib.ExitStack() as lending:
-        # Before the neighbour lends, for it ends when nobody asks it for a while.
+        # Before the lender starts, since it exits after a while without requests.
         image = ensure_helper_image(host, host.helper_image, PULL_SECONDS)
         mirrors = [*_near_mirrors(delivery, lending, say), *delivery.mirrors]
         job = job_of(model, mirrors, workers=delivery.workers, seconds=deadline_seconds)
@@ -91,9 +91,9 @@ def bring(
 def job_of(
     model: ResolvedModel, mirrors: Sequence[dict[str, Any]], *, workers: int, seconds: float
 ) -> str:
-    """The input of the staging program, a line of JSON. It holds secrets, and goes nowhere else.
+    """Input of the staging program: a line of JSON with secrets, so send it nowhere else.
 
-    Files of a local directory have no mirror: they are handed over.
+    Files of a local directory have no mirror: this machine sends them.
     """
     job = {
         "store": STORE,
@@ -111,7 +111,7 @@ def job_of(
 def _near_mirrors(
     delivery: Delivery, lending: contextlib.ExitStack, say: Say
 ) -> list[dict[str, Any]]:
-    """The lender as a mirror, until `lending` ends. When it cannot lend, the source is used."""
+    """The lender as a mirror until `lending` closes; empty without a lender that can lend."""
     model, lender = delivery.model, delivery.lender
     if lender is None:
         return []
@@ -134,14 +134,14 @@ def _failures_of(host: HostSnapshot) -> Iterator[None]:
 
 @contextlib.contextmanager
 def lend_model(host: HostSnapshot, folder: str, model: ResolvedModel) -> Iterator[dict[str, Any]]:
-    """Have a host lend a model, inside the block; gives the mirror for its files.
+    """Lend a model from a host inside the block; yields the mirror for its files.
 
-    The container sees the store read-only and has no privileges. It is removed at the end, and
-    ends by itself should this machine lose the host. The token is in no argument, label or log.
-    Files of other names are not given away.
+    The container mounts the store read-only and has no privileges. It is removed at the end, and
+    exits by itself if this machine loses the host. The token is in no argument, label or log. The
+    container serves only the files of the model.
 
     Raises:
-        Failure: `RUNTIME_UNAVAILABLE` when it cannot be lent.
+        Failure: `RUNTIME_UNAVAILABLE` when the host cannot lend the model.
     """
     token = secrets.token_urlsafe(32)
     container: Container | None = None
@@ -188,7 +188,7 @@ def _order(host: HostSnapshot, model: ResolvedModel, token: str) -> str:
 
 
 def _wait_for_port(container: Container, order: str) -> int:
-    """Start it, and wait until it says where it listens."""
+    """Start the lender, and wait until it prints its port."""
     start_with_input(container, order)
     until = time.monotonic() + OPEN_SECONDS
     while time.monotonic() < until:

@@ -1,4 +1,4 @@
-"""Whether a file is what its source announced; standard library only."""
+"""Checks of files against the sizes and checksums of their source; standard library only."""
 
 import hashlib
 import os
@@ -9,7 +9,7 @@ BLOCK = 1 << 20
 
 
 class File(TypedDict, total=False):
-    """A file as its source announces it; the fields are those of `ModelFile`."""
+    """A file as its source announces it; the fields match `ModelFile`."""
 
     name: str
     size: int
@@ -21,22 +21,22 @@ class File(TypedDict, total=False):
 
 
 class Checksum:
-    """The checksum of a file, computed while it grows, so that it need not be read once more.
+    """Checksum of a file, computed while it is downloaded, so that it is not read again.
 
     Attributes:
-        size: Bytes so far.
+        size: Bytes added so far.
     """
 
     def __init__(self, file: File) -> None:
         self._name, self._announced = file["name"], announced_checksum(file)
         self._hash = _hash_of(file)
-        # MD5 proves nothing later: SHA-256 goes into the manifest.
+        # MD5 is too weak for later checks: the manifest gets a SHA-256 instead.
         lasts = file.get("sha256") or file.get("git_oid")
         self._own = None if lasts else hashlib.sha256()
         self.size = 0
 
     def update(self, data: bytes | memoryview) -> None:
-        """Add the bytes that follow."""
+        """Add the next bytes."""
         if self._hash:
             self._hash.update(data)
         if self._own:
@@ -45,11 +45,11 @@ class Checksum:
 
     @property
     def sha256(self) -> str:
-        """The SHA-256 of a file whose source announced no checksum that lasts; else empty."""
+        """SHA-256 if the source announced at most an MD5; otherwise empty."""
         return self._own.hexdigest() if self._own else ""
 
     def mismatch(self) -> str:
-        """How it differs from the announced one; empty = not at all."""
+        """Difference from the announced checksum, in words; empty = none."""
         if not self._hash or (found := self._hash.hexdigest()) == self._announced:
             return ""
         announced = self._announced[:12]
@@ -57,14 +57,14 @@ class Checksum:
 
 
 class PartsMd5:
-    """The ETag of a file that was sent to S3 in parts of so many bytes."""
+    """ETag of a file that was uploaded to S3 in parts of `part` bytes."""
 
     def __init__(self, part: int) -> None:
         self._part, self._left = part, part
         self._md5, self._sums = _md5(), list[bytes]()
 
     def update(self, data: bytes | memoryview) -> None:
-        """Add the bytes that follow."""
+        """Add the next bytes."""
         view = memoryview(data)
         while view:
             piece = view[: self._left]
@@ -76,14 +76,14 @@ class PartsMd5:
                 self._md5, self._left = _md5(), self._part
 
     def hexdigest(self) -> str:
-        """The ETag of all bytes so far."""
+        """ETag of all bytes so far."""
         last = [self._md5.digest()] if self._left < self._part else []
         sums = [*self._sums, *last]
         return f"{_md5(b''.join(sums)).hexdigest()}-{len(sums)}"
 
 
 def mismatch(path: str, file: File) -> str:
-    """How a file differs from its announcement in size or checksum; empty = not at all."""
+    """Difference from the announced size or checksum, in words; empty = none."""
     if (why := size_mismatch(path, file)) or not announced_checksum(file):
         return why
     checksum = Checksum(file)
@@ -93,7 +93,7 @@ def mismatch(path: str, file: File) -> str:
 
 
 def size_mismatch(path: str, file: File) -> str:
-    """How a file differs from its announcement in size; empty = not at all."""
+    """Difference from the announced size, in words; empty = none."""
     size, announced = size_of(path), file["size"]
     if size == announced:
         return ""
@@ -101,12 +101,12 @@ def size_mismatch(path: str, file: File) -> str:
 
 
 def announced_checksum(file: File) -> str:
-    """The best checksum that a source announced; empty = none."""
+    """Strongest checksum that the source announced; empty = none."""
     return file.get("sha256") or file.get("git_oid") or file.get("md5") or ""
 
 
 def blocks_of(path: str, start: int = 0) -> Iterator[memoryview]:
-    """The bytes of a file from an offset on; each block is valid until the next one."""
+    """Blocks of a file from an offset on; each block is valid until the next is read."""
     block = memoryview(bytearray(BLOCK))
     with open(path, "rb", buffering=0) as content:
         content.seek(start)
@@ -121,7 +121,7 @@ def sha256_of(path: str) -> str:
 
 
 def size_of(path: str | os.PathLike[str]) -> int:
-    """Bytes of a file; -1 when it is not there."""
+    """Size of a file in bytes; -1 if it does not exist."""
     try:
         return os.stat(path).st_size
     except OSError:
@@ -129,11 +129,11 @@ def size_of(path: str | os.PathLike[str]) -> int:
 
 
 def _hash_of(file: File) -> Any:
-    """What computes the announced checksum; None = there is none."""
+    """Hash object for the announced checksum; None = no checksum was announced."""
     if file.get("sha256"):
         return hashlib.sha256()
     if file.get("git_oid"):
-        # Git hashes a small file together with its kind and size.
+        # Git hashes a file together with its type and size.
         return hashlib.sha1(b"blob %d\0" % file["size"], usedforsecurity=False)
     if not file.get("md5"):
         return None

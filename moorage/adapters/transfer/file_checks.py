@@ -1,4 +1,4 @@
-"""Checks of the files in a store, on this machine and on hosts; standard library only."""
+"""Checks of the files in a store, for this machine and for hosts; standard library only."""
 
 import contextlib
 import json
@@ -10,13 +10,13 @@ from moorage.adapters.transfer.checksum import File, mismatch, size_of
 
 MANIFEST = ".moorage.json"
 STAMPS = ".moorage.stamps.json"
-"""Sizes and times that the files had when they were verified."""
+"""File with the sizes and modification times that the model's files had when verified."""
 
 
 def damaged_files(folder: str, files: list[File], *, thorough: bool = False) -> list[File]:
-    """Those of the files of a complete directory that have changed.
+    """The files of a complete directory that have changed.
 
-    One of the size and time that it had when it was verified is read only in a thorough check.
+    A file whose size and time are unchanged since it was verified is read only if `thorough`.
     """
     known = {file["name"]: file for file in manifest_files(folder)}
     stamps = {} if thorough else read_json(os.path.join(folder, STAMPS))
@@ -31,7 +31,7 @@ def damaged_files(folder: str, files: list[File], *, thorough: bool = False) -> 
 
 
 def is_whole(folder: str, files: list[File]) -> bool:
-    """Whether a complete directory is unchanged. New stamps spare the next reading."""
+    """Whether a complete directory is unchanged; updates its stamps to spare the next reading."""
     if damaged_files(folder, files):
         return False
     if read_json(os.path.join(folder, STAMPS)) != _stamps(folder, files):
@@ -41,13 +41,13 @@ def is_whole(folder: str, files: list[File]) -> bool:
 
 
 def manifest_files(folder: str) -> list[File]:
-    """The files in a directory's manifest: with checksums that the source did not announce."""
+    """Files in a directory's manifest, with SHA-256 sums that the source did not announce."""
     listed = read_json(os.path.join(folder, MANIFEST)).get("files", [])
     return listed if isinstance(listed, list) else []
 
 
 def publish(workspace: str, place: str, manifest: str, files: list[File]) -> None:
-    """Turn a workspace, in which every file is verified, into the complete directory."""
+    """Rename a workspace, in which every file is verified, to the complete directory."""
     write(os.path.join(workspace, MANIFEST), manifest)
     write_stamps(workspace, files)
     shutil.rmtree(place, ignore_errors=True)
@@ -55,12 +55,12 @@ def publish(workspace: str, place: str, manifest: str, files: list[File]) -> Non
 
 
 def write_stamps(folder: str, files: list[File]) -> None:
-    """Note that the files are verified as they are now."""
+    """Record the current sizes and times of the files as verified."""
     write(os.path.join(folder, STAMPS), json.dumps(_stamps(folder, files)))
 
 
 def stamp(path: str) -> list[int]:
-    """Size and time of a file; empty when it is not there."""
+    """Size and modification time of a file; empty if it does not exist."""
     try:
         found = os.stat(path)
     except OSError:
@@ -69,7 +69,7 @@ def stamp(path: str) -> list[int]:
 
 
 def read_json(path: str) -> dict[str, Any]:
-    """An object in a file; empty when it is not there, or is none."""
+    """The JSON object in a file; empty if the file is missing or has no object."""
     try:
         with open(path, "rb") as content:
             found = json.load(content)
@@ -79,7 +79,7 @@ def read_json(path: str) -> dict[str, Any]:
 
 
 def write(path: str, text: str) -> None:
-    """Write a file that is on the disk when its directory gets its name."""
+    """Write a file and sync it to disk, so that it is complete before its directory is renamed."""
     with open(path, "w") as target:
         target.write(text)
         target.flush()

@@ -1,9 +1,9 @@
-"""The model store of another machine, and how a model gets there.
+"""The model store of a remote host, and the staging of models into it.
 
-A helper container on the host downloads it, so the weights go from the hub to the host directly.
-The container is named after the model's directory: whoever wants the same model finds it and waits.
-It continues when this machine loses the host, and the next caller finds its result. Files of a
-local directory are sent to it before it starts.
+A helper container on the host downloads the model, so weights go from the hub to the host directly.
+The container is named after the model's directory: another process that stages the same model finds
+it and waits. The container continues when this machine loses the host, and the next caller finds
+its result. Files of a local directory are sent to the container before it starts.
 """
 
 import atexit
@@ -57,15 +57,15 @@ Report = Callable[[int, int], None]
 POLL_SECONDS = 0.5
 ASK_SECONDS = 10
 LOST_SECONDS = 30.0
-"""How long a host may not answer before it counts as lost."""
+"""How long a host may be silent before it counts as lost."""
 
 LOST = "The download there continues; deploy again once the host can be reached."
 
 FED_SECONDS = 60.0
-"""Age at which a container counts as forgotten that was not started and receives no files."""
+"""Age at which a container that was never started and receives no files counts as abandoned."""
 
 SENT_SECONDS = 5.0
-"""How often the sent bytes are counted: that takes a request for each file."""
+"""Interval between counts of the sent bytes; a count takes a request for each file."""
 
 PIECE = 1 << 20
 PARTIAL, INCOMPLETE = ".partial", ".partial/.incomplete"
@@ -85,11 +85,11 @@ PROGRAM = bundle(
 
 
 class Staged(Value):
-    """How a model came to be in a directory on a host.
+    """A model staged in a directory on a host.
 
     Attributes:
-        brought: Bytes by whom they came from; empty = it was there, or was handed over from here.
-        helper: Image of the container that did it.
+        brought: Downloaded bytes by mirror; empty = already present, or sent from this machine.
+        helper: Image of the container that staged it.
     """
 
     path: str
@@ -98,7 +98,7 @@ class Staged(Value):
 
 
 class HostStore:
-    """The store of one host: a directory of all models, and an image for helper containers."""
+    """The model store of one host, and the image of the helper containers that fill it."""
 
     def __init__(self, access: Access, image: str, folder: str) -> None:
         self._access, self._image, self._folder = access, image, folder
@@ -106,11 +106,11 @@ class HostStore:
     def stage(
         self, model: ResolvedModel, job: str, on_progress: Report, deadline_seconds: float
     ) -> Staged:
-        """Have a model there, whole and verified, by a job of the staging program (`job_of`).
+        """Stage a model, complete and verified, with a job of the staging program (`job_of`).
 
         Raises:
-            Failure: With the program's cause; what it fetched stays. `RUNTIME_UNAVAILABLE` when
-                the host is lost from sight, `IMAGE_MISSING` without the helper's image.
+            Failure: With the program's cause; downloaded bytes stay. `RUNTIME_UNAVAILABLE` when
+                the host stays silent, `IMAGE_MISSING` without the helper's image.
         """
         until = time.monotonic() + deadline_seconds
         path = model_directory(self._folder, model.source, model.revision)
@@ -119,7 +119,7 @@ class HostStore:
             ours = self._begin(name, model, job)
             result = self._watch(name, model, on_progress, until, at_work=ours)
             if result is None or (not ours and "cause" in result):
-                # Another process's container: its failure need not be ours.
+                # Another process's container may fail for reasons of its own: try ours.
                 _must_be_before(until)
                 time.sleep(POLL_SECONDS)
                 continue
@@ -129,7 +129,7 @@ class HostStore:
             return Staged(path=path, brought=result.get("from", {}))
 
     def _begin(self, name: str, model: ResolvedModel, job: str) -> bool:
-        """Start the program and return True, unless another container does it already."""
+        """Start the staging program; False = another container already stages the model."""
         try:
             if not (container := self._create(name)):
                 return False
@@ -144,12 +144,12 @@ class HostStore:
         return True
 
     def _create(self, name: str) -> Container | None:
-        """A new container; None where another has its name."""
+        """Create a container; None = the name is taken."""
         client = connect(self._access, ASK_SECONDS)
         try:
             return client.containers.create(self._image, **self._options(name))
         except APIError as error:
-            # Only here: a container that a daemon cannot start is a conflict for Podman, too.
+            # Checked only here: Podman also reports a container that cannot start as a conflict.
             if is_name_taken(error):
                 return None
             raise
@@ -157,14 +157,13 @@ class HostStore:
     def _watch(
         self, name: str, model: ResolvedModel, on_progress: Report, until: float, *, at_work: bool
     ) -> dict[str, Any] | None:
-        """Follow a container to its end by polling, for a stream that is cut says nothing.
+        """Poll a container until it exits; a log stream could be cut without notice.
 
-        `at_work` says whether it is known to have worked by now. One that had ended before may be
-        from long ago: what it brought may be damaged or gone since.
+        `at_work` says whether the container is known to have run during this call. A container
+        that exited earlier may be old: its files may be damaged or removed since.
 
         Returns:
-            Its last line of output; None when it has vanished without one, was never started, or
-            had ended before.
+            Its last line of output; None if it vanished, was never started, or exited earlier.
         """
         sending = _Sending(model)
         while found := self._find(name):
@@ -186,7 +185,7 @@ class HostStore:
         return None
 
     def _find(self, name: str) -> tuple[Container, dict[str, Any]] | None:
-        """A container and its last line of output; a silent host is polled for `LOST_SECONDS`."""
+        """A container and its last line of output; retries a silent host for `LOST_SECONDS`."""
         until = time.monotonic() + LOST_SECONDS
         while True:
             try:
@@ -206,7 +205,7 @@ class HostStore:
         return helper_options("stage", (*PYTHON, PROGRAM), writes=True) | {
             "name": name,
             "stdin_open": True,
-            # Unlike a mount, this makes the directory where it is not there.
+            # Unlike a mount, a volume creates a missing directory.
             "volumes": {self._folder: {"bind": STORE, "mode": "rw"}},
         }
 
@@ -217,12 +216,12 @@ def _must_be_before(until: float) -> None:
 
 
 def staging_name(path: str) -> str:
-    """The name of the container that brings a model to a place."""
+    """Name of the container that stages a model at a path."""
     return f"moorage-stage-{hashlib.sha256(path.encode()).hexdigest()[:16]}"
 
 
 def last_report(container: Container) -> dict[str, Any]:
-    """The last line of a program's output; `detail` is one that is no JSON."""
+    """Last line of a program's output; a line that is not JSON comes as `detail`."""
     lines = log_of_container(container, 1).strip().splitlines()
     with contextlib.suppress(ValueError):
         report = json.loads(lines[-1]) if lines else {}
@@ -231,7 +230,7 @@ def last_report(container: Container) -> dict[str, Any]:
 
 
 def _final_report(state: dict[str, Any], report: dict[str, Any]) -> dict[str, Any]:
-    """The program says why it fails; one that did not was ended from outside, or cannot run."""
+    """The program's report; without one, the program was killed or could not run."""
     if {"result", "cause"} & report.keys():
         return report
     words = (f"ended with {state['ExitCode']}", state.get("Error", ""), report.get("detail", ""))
@@ -246,10 +245,10 @@ def _remove(container: Container) -> None:
 
 @contextlib.contextmanager
 def _removed_unless_started(container: Container) -> Iterator[None]:
-    """Remove a container when starting it fails, and when this process ends meanwhile.
+    """Remove a container if starting it fails or this process exits meanwhile.
 
-    The process ends before its threads where something else fails a deploy, such as its image. Who
-    wants the model next would wait until the container counts as forgotten.
+    The process exits before its threads finish if the deploy fails elsewhere, such as at its image.
+    The next deploy of the model would then wait until the container counts as abandoned.
     """
     remove = functools.partial(_remove, container)
     atexit.register(remove)
@@ -263,7 +262,7 @@ def _removed_unless_started(container: Container) -> Iterator[None]:
 
 
 def hand_over(access: Access, container: Container, model: ResolvedModel) -> None:
-    """Send a container that is not started the files that it lacks, of a local model."""
+    """Send the missing files of a local model to a container before it starts."""
     if not is_local(model.source):
         return
     home = model_directory(STORE, model.source, model.revision)
@@ -277,14 +276,14 @@ def hand_over(access: Access, container: Container, model: ResolvedModel) -> Non
 
 
 class _Sending:
-    """Whether somebody still hands a model over to a container."""
+    """Detects whether a process still sends a model's files to a container."""
 
     def __init__(self, model: ResolvedModel) -> None:
         self._model = model
         self._sent, self._grew, self._looked = -1, -math.inf, -math.inf
 
     def is_active(self, container: Container) -> bool:
-        """Whether bytes arrived lately. They are counted only every few seconds."""
+        """Whether bytes arrived in the last `FED_SECONDS`, counted every `SENT_SECONDS`."""
         now = time.monotonic()
         if is_local(self._model.source) and now - self._looked >= SENT_SECONDS:
             self._looked, sent = now, self._sent
@@ -297,10 +296,10 @@ class _Sending:
 
 
 def parcel(model: ResolvedModel, file: ModelFile, target: str) -> Iterator[bytes]:
-    """A tar of one file, in pieces, to be unpacked at `target`; it is never held in memory.
+    """A tar of one file as a stream of pieces, to be unpacked at `target`.
 
     Raises:
-        Failure: `SOURCE_INCOMPLETE` when the file becomes shorter meanwhile.
+        Failure: `SOURCE_INCOMPLETE` when the file becomes shorter while it is read.
     """
     path = Path(file.target or Path(model.path, file.name))
     entry = tarfile.TarInfo(target.lstrip("/"))
@@ -317,12 +316,12 @@ def parcel(model: ResolvedModel, file: ModelFile, target: str) -> Iterator[bytes
 
 
 def _bytes_of(container: Container, home: str, file: ModelFile) -> int:
-    """Bytes of a file that was sent, verified or not yet; -1 when it is not there."""
+    """Size of a sent file, verified or not yet; -1 if it does not exist."""
     return max(_size(container, f"{home}{part}/{file.name}") for part in (PARTIAL, INCOMPLETE))
 
 
 def _size(container: Container, path: str) -> int:
-    """Bytes of a file in a container's mounts; -1 when it is not there."""
+    """Size of a file in a container's mounts; -1 if it does not exist."""
     try:
         stream, facts = container.get_archive(path)
     except NotFound:

@@ -1,4 +1,4 @@
-"""An answer in HTTP, with a deadline for its head; standard library only."""
+"""An HTTP answer with a deadline for its head; standard library only."""
 
 import http.client
 import io
@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from typing import Any
 
 BLOCK = 1 << 18
-"""Bytes to read at once."""
+"""Most bytes of one read."""
 
 
 class TimedAnswer(http.client.HTTPResponse):
-    """An answer with a deadline: the library's own limit is for each byte."""
+    """An answer with a deadline; the standard library limits only each read."""
 
     def __init__(self, *given: Any, seconds: float, **named: Any) -> None:
         super().__init__(*given, **named)
@@ -20,18 +20,18 @@ class TimedAnswer(http.client.HTTPResponse):
         self.fp = io.BufferedReader(self._timed)
 
     def lift_deadline(self) -> None:
-        """Let the body take as long as it comes."""
+        """Remove the deadline, so that the body may take any time."""
         self._timed.until = math.inf
 
 
 class _TimedRead(io.RawIOBase):
-    """Reads what another one reads, until a time by the monotonic clock."""
+    """Reads from another stream until a time of the monotonic clock."""
 
     def __init__(self, raw: io.RawIOBase, until: float) -> None:
         self._raw, self.until = raw, until
 
     def readable(self) -> bool:
-        """It is."""
+        """Return True: the stream can be read."""
         return True
 
     def readinto(self, buffer: Any) -> int | None:
@@ -41,18 +41,18 @@ class _TimedRead(io.RawIOBase):
         return self._raw.readinto(buffer)
 
     def close(self) -> None:
-        """Close both."""
+        """Close this stream and the wrapped one."""
         self._raw.close()
         super().close()
 
 
 def headers_of(answer: http.client.HTTPResponse) -> dict[str, str]:
-    """The headers, by name in lower case."""
+    """Headers by lower-case name."""
     return {name.lower(): value for name, value in answer.getheaders()}
 
 
 def body_of(answer: http.client.HTTPResponse) -> Iterator[bytes]:
-    """The body, as it arrives; raises `IncompleteRead` when it is cut short."""
+    """Blocks of the body as they arrive; raises `IncompleteRead` when it is cut short."""
     while answer.length != 0 and (block := answer.read1(BLOCK)):
         yield block
     if answer.length:

@@ -1,6 +1,6 @@
-"""HTTP for files: connections are kept, redirects are checked; standard library only.
+"""HTTP client for files: keeps connections and checks redirects; standard library only.
 
-Clients with more comfort take several times the processor time for each byte of a body.
+More convenient clients take several times the processor time for each byte of a body.
 """
 
 import base64
@@ -21,22 +21,22 @@ from moorage.adapters.transfer.redirects import Guard
 MOST_REDIRECTS = 5
 REDIRECTS = {301, 302, 303, 307, 308}
 LARGEST_REDIRECT = 65_536
-"""Bytes of its body; a connection that sends more is not used again."""
+"""Most bytes of a redirect's body; a connection with a longer body is not reused."""
 
 Headers = Mapping[str, str]
 Origin = tuple[str, str]
-"""Scheme, and host with port."""
+"""Scheme, and host with port if given."""
 
 
 class HttpPool:
-    """Connections to what serves the files of one source.
+    """Connections to the servers of one source's files.
 
     Args:
-        url: Of the source: where it may lead to depends on it.
-        seconds: How long to wait for a connection and for each next byte.
-        head_seconds: How long the head of an answer may take in all, or a whole redirect.
-        proxied: Whether the proxies of the environment are used.
-        context: Makes what TLS trusts, once it is needed.
+        url: URL of the source, which decides where redirects may lead.
+        seconds: How long to wait for a connection and for each read.
+        head_seconds: How long the head of an answer, or a whole redirect, may take in total.
+        proxied: Whether to use the proxies of the environment.
+        context: Creates the TLS context when it is first needed.
     """
 
     def __init__(
@@ -56,14 +56,15 @@ class HttpPool:
 
     @contextlib.contextmanager
     def get(self, url: str, headers: Headers) -> Iterator[TimedAnswer]:
-        """The answer to a request, to be read inside the block. Redirects are followed.
+        """The answer to a request, to be read inside the block; follows redirects.
 
-        Where they led to is asked at once the next time, until it refuses. `Authorization` is sent
-        to the host of the URL only.
+        The next request goes directly to the final URL of the redirects, until that fails. Only
+        the origin of `url` gets `Authorization`.
 
         Raises:
-            OSError: It cannot be reached, or leads to where it must not (`RedirectRefused`).
-            HTTPException: It does not answer in HTTP.
+            OSError: The server cannot be reached, or redirects too often or to a forbidden
+                address (`RedirectRefused`).
+            HTTPException: The server does not answer in HTTP.
         """
         for at in filter(None, (self._located.get(url), url)):
             try:
@@ -99,7 +100,7 @@ class HttpPool:
     def _send(self, url: str, headers: Headers) -> tuple[http.client.HTTPConnection, TimedAnswer]:
         idle = self._idle[_origin(url)]
         with contextlib.suppress(OSError, http.client.HTTPException, IndexError):
-            # IndexError: there is none. The others: the server has closed it meanwhile.
+            # IndexError: no idle connection. The others: the server has closed it meanwhile.
             connection = idle.pop()
             return connection, self._ask(connection, url, headers)
         connection = self._open(urllib.parse.urlsplit(url))
@@ -121,7 +122,7 @@ class HttpPool:
             raise
 
     def _open(self, at: urllib.parse.SplitResult) -> http.client.HTTPConnection:
-        """A connection that is not made yet: to checked addresses only, or to a proxy."""
+        """A connection, not yet established, that leads only to checked addresses or a proxy."""
         proxy = self._proxy(at)
         host, port = (proxy or at).hostname or "", (proxy or at).port
         connection = (
@@ -160,7 +161,7 @@ class HttpPool:
         connection: http.client.HTTPConnection,
         answer: TimedAnswer,
     ) -> None:
-        """Use the connection again if all of the answer was read."""
+        """Keep the connection for reuse if the whole answer was read; close it otherwise."""
         is_read = answer.isclosed() or answer.length == 0
         answer.close()
         if is_read and not answer.will_close:

@@ -27,11 +27,11 @@ HOPELESS = {401, 403, 404, 416}
 
 
 class Mirror:
-    """A place that serves the files of a model: another host of the fleet, or the source.
+    """A server of a model's files: another host of the fleet, or the source.
 
     Attributes:
-        waits: Seconds before each further attempt at a file.
-        lost: Whether it has failed and another mirror is left.
+        waits: Seconds to wait before each retry of a file.
+        lost: Whether it has failed while another mirror is left.
         brought: Bytes downloaded from it.
     """
 
@@ -45,16 +45,16 @@ class Mirror:
             next(iter(self._urls.values()), ""),
             seconds=settings.get("timeout", TIMEOUT_SECONDS),
             head_seconds=HEAD_SECONDS,
-            proxied=not settings.get("near"),  # proxies are for the world outside
+            proxied=not settings.get("near"),  # hosts of the fleet are reached without a proxy
         )
         self._lock = threading.Lock()
 
     @contextlib.contextmanager
     def open_range(self, file: File, start: int, stop: int) -> Iterator[Answer]:
-        """Ask for a file from one offset up to another, and read the answer inside the block.
+        """Request a file from one offset up to another; read the answer inside the block.
 
-        Of a source that calls contents by a name, no other is taken: a file that was replaced is
-        never mixed with the old one.
+        If the source announced an ETag, only that content is accepted, so a replaced file is never
+        mixed with the old one.
         """
         headers = {**self._headers, "Range": f"bytes={start}-{stop - 1}"}
         if file.get("etag"):

@@ -1,7 +1,7 @@
-"""Ranges of a large file that are fetched before they are needed; standard library only.
+"""Prefetch of the next ranges of a large file; standard library only.
 
-A download appends to its file in order. What comes next is fetched meanwhile, by other connections
-into memory, since one connection is rarely as fast as the network.
+A download appends to its file in order. Meanwhile other connections fetch the next ranges into
+memory, since one connection is rarely as fast as the network.
 """
 
 import threading
@@ -12,20 +12,20 @@ from queue import SimpleQueue
 from moorage.adapters.transfer.range_answer import Answer, DownloadError, OpenRange
 
 PIECE = 8 << 20
-"""Bytes of a range that is held in memory."""
+"""Most bytes of a range that is held in memory."""
 
 MOST_CONNECTIONS = 8
-"""Of those that may hold a piece: a helper container on a host has 512 MiB in all."""
+"""Limit on the pieces in memory: a helper container on a host has 512 MiB in total."""
 
 LONGEST = 256 << 20
-"""Bytes of a request while no connection is spare: soon one may be."""
+"""Most bytes of a request without a spare connection; afterwards there may be one."""
 
 
 class Connections:
-    """The connections that the downloads of one model share, each with the memory of a piece.
+    """Connections that the downloads of one model share, each with a buffer for a piece.
 
     Args:
-        most: How many there are. A file's own is always granted, and needs no memory.
+        most: How many there are. A file's own connection is always granted and needs no buffer.
     """
 
     def __init__(self, most: int) -> None:
@@ -34,7 +34,7 @@ class Connections:
 
     @contextmanager
     def own(self) -> Iterator[None]:
-        """Count the connection of a file that is downloaded inside the block."""
+        """Count the own connection of a file that is downloaded inside the block."""
         with self._lock:
             self._spare -= 1
         try:
@@ -44,11 +44,11 @@ class Connections:
 
     @property
     def is_spare(self) -> bool:
-        """Whether there is one to take."""
+        """Whether a connection is spare."""
         return self._spare > 0
 
     def take(self) -> bytearray | None:
-        """The memory of a spare one, which is taken; None = there is none."""
+        """Take a spare connection, and return its buffer; None = none is spare."""
         with self._lock:
             if not self.is_spare:
                 return None
@@ -56,7 +56,7 @@ class Connections:
             return self._buffers.pop() if self._buffers else bytearray(PIECE)
 
     def give_back(self, buffer: bytearray | None) -> None:
-        """Make one spare; None = its memory is still written to."""
+        """Return a connection; None = a thread still writes into its buffer."""
         if buffer is not None:
             self._buffers.append(buffer)
         self._spare_one()
@@ -78,7 +78,7 @@ class Prefetch:
         """An answer with bytes from an offset on, to be read inside the block.
 
         Raises:
-            DownloadError: As the request; the next one continues where it ended.
+            DownloadError: As `open_range` does; the next call may continue at the reached offset.
         """
         for passed in [at for at in self._pieces if at < start]:
             self._drop(passed)
@@ -92,22 +92,22 @@ class Prefetch:
             return
         stop = self._stop(start)
         with self._open_range(start, stop) as answer:
-            if answer.status == 206:  # a server that sends all would do so for every piece
+            if answer.status == 206:  # a server that sends whole files would do so for every piece
                 self._fill(stop)
             yield answer
 
     def close(self) -> None:
-        """Forget what was fetched and is not needed."""
+        """Drop all pieces that were fetched ahead."""
         for start in list(self._pieces):
             self._drop(start)
 
     def _stop(self, start: int) -> int:
-        """Where a range ends that begins at an offset."""
+        """End of the range that begins at an offset."""
         longest = PIECE if self._connections.is_spare else LONGEST
         return min(self._size, start + longest, *self._pieces)
 
     def _fill(self, start: int) -> None:
-        """Fetch what follows, as far as connections are spare."""
+        """Start to fetch the next pieces, as many as there are spare connections."""
         start = max((piece.stop for piece in self._pieces.values()), default=start)
         while start < self._size and (buffer := self._connections.take()) is not None:
             stop = min(start + len(buffer), self._size)
@@ -119,7 +119,7 @@ class Prefetch:
 
 
 class _Piece:
-    """A range that a thread of its own fetches."""
+    """A range that its own thread fetches."""
 
     def __init__(self, open_range: OpenRange, start: int, stop: int, buffer: bytearray) -> None:
         self._open_range, self._start, self.stop = open_range, start, stop
@@ -129,14 +129,14 @@ class _Piece:
         self._thread.start()
 
     def drop(self) -> bytearray | None:
-        """Need it no longer; gives its memory, None = it is still written to."""
+        """Stop the fetch, and return the buffer; None = the thread still writes into it."""
         self._is_dropped = True
         if self._is_full:
-            self._thread.join()  # at once: it only gives its connection back
+            self._thread.join()  # returns at once: the thread only closes its answer
         return None if self._thread.is_alive() else self._buffer
 
     def answer(self) -> Answer:
-        """The server's answer, once it is here."""
+        """Wait for the server's answer."""
         first = self._next()
         assert isinstance(first, Answer)
         return Answer(first.status, first.headers, self._blocks(), self.stop)
@@ -159,7 +159,7 @@ class _Piece:
                     raise DownloadError("hub-unavailable", "no range was sent", transient=True)
                 self._arrived.put(answer)
                 self._keep(answer.blocks)
-        except Exception as error:  # it is raised where the piece is needed
+        except Exception as error:  # raised later, by the reader of the piece
             ending = error
         self._arrived.put(ending)
 

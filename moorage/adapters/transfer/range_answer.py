@@ -13,9 +13,9 @@ LENGTH = re.compile(r"[0-9]{1,18}")
 
 
 class DownloadError(Exception):
-    """Why something is not downloaded: a value of `Cause`, and what was found.
+    """A download failed, with a value of `Cause` and a detail.
 
-    Where it is transient, another attempt may succeed.
+    If the error is transient, a retry may succeed.
     """
 
     def __init__(self, cause: str, detail: str, *, transient: bool = False) -> None:
@@ -29,9 +29,9 @@ class Answer:
 
     Attributes:
         status: HTTP status; 206 = the range.
-        headers: Found by name in lower case.
-        blocks: The content, as it arrives; each may be valid until the next one only.
-        stop: Where it is cut off if the range is longer than was asked for; None = it is not.
+        headers: Headers by lower-case name.
+        blocks: Content as it arrives; a block may be valid only until the next is read.
+        stop: End of the requested range, where a longer answer is cut off; None = no limit.
     """
 
     status: int
@@ -40,10 +40,10 @@ class Answer:
     stop: int | None = None
 
     def bounds(self, start: int) -> tuple[int, int | None, int | None]:
-        """Offsets of the first byte and after the last one, and the file's size, where it says so.
+        """Offset of the first byte, offset after the last byte, and size of the file, if known.
 
         Raises:
-            DownloadError: It is a range that begins elsewhere than at `start`.
+            DownloadError: The range does not begin at `start`.
         """
         if self.status != 206:
             compressed = self.headers.get("content-encoding", "identity") != "identity"
@@ -58,7 +58,7 @@ class Answer:
         return start, min(end, self.stop or end), whole
 
     def content(self, start: int) -> Iterator[bytes | memoryview]:
-        """The bytes from an offset on. Blocks before it, of an answer that is all, are empty."""
+        """Bytes from an offset on; of a whole file, blocks before the offset come as empty."""
         skipped = start - self.bounds(start)[0]
         for block in self.blocks:
             yield block[skipped:]
@@ -66,18 +66,18 @@ class Answer:
 
 
 OpenRange = Callable[[int, int], AbstractContextManager[Answer]]
-"""Requests the bytes from one offset up to another. It raises a transient `DownloadError` where a
-further attempt may succeed."""
+"""Requests the bytes from one offset up to another. Raises a transient `DownloadError` if a retry
+may succeed."""
 
 
 def replaced_error(file: File) -> DownloadError:
-    """The content that was announced is no longer there."""
+    """The error for a file whose announced content was replaced at the source."""
     detail = f"{file['name']} was replaced meanwhile: deploy again, it is new"
     return DownloadError("source-incomplete", detail)
 
 
 def read_range(open_range: OpenRange, name: str, start: int, stop: int, stopped: Event) -> bytes:
-    """Read a file from one offset up to another, and no more even if the server sends all.
+    """Read a file from one offset up to another, even if the server sends the whole file.
 
     Raises:
         DownloadError: `download-corrupt` when the file is too short, `interrupted` when stopped.

@@ -1,8 +1,8 @@
-"""The resumable, verified download of a file; standard library only.
+"""Resumable, verified download of a file; standard library only.
 
-The sources run it here, the staging program runs it on hosts: each hands over what opens a range.
-`hf_hub_download` and boto3's own transfer start a file again in the next process; this resumes it.
-The file grows in order, so its size alone tells where; its checksum is computed meanwhile.
+The sources run it on this machine, the staging program on hosts; each passes its own `open_range`.
+`hf_hub_download` and boto3's own transfer restart a file in the next process; this download resumes
+it. The file grows in order, so its size tells where to resume; its checksum is computed meanwhile.
 """
 
 import os
@@ -25,13 +25,13 @@ class Download:
     """The download of one file.
 
     Args:
-        path: Where it grows, and stays when the connection breaks for good.
-        open_range: Asks the server for a range.
-        stopped: Set when the download is to end early.
-        connections: Its own is one of them. Spare ones fetch what comes next; default = none are.
-        waits: Seconds to wait before each further attempt; empty = only one attempt.
-        last: Whether no other server can go on with it. Then bytes beyond the most that ever were
-            here renew the attempts, and a server whose file has another size is not used.
+        path: The file to append to; it stays if the download fails.
+        open_range: Requests a range from the server.
+        stopped: Set to stop the download early.
+        connections: Shared connections, its own included; spare ones prefetch. Default = no spare.
+        waits: Seconds to wait before each retry; empty = no retry.
+        last: Whether no other server is left to continue. If so, the retries start over whenever
+            the file has grown beyond its former size, and a server with another size is refused.
     """
 
     def __init__(
@@ -52,13 +52,13 @@ class Download:
         self._etag, self._checksum = "", Checksum(file)
 
     def run(self) -> str:
-        """Download what is missing, and verify the file.
+        """Download the missing bytes, and verify the file.
 
         Returns:
-            Its SHA-256 where the source announced no checksum that lasts; else empty.
+            SHA-256 of the file if the source announced at most an MD5; otherwise empty.
 
         Raises:
-            DownloadError: When no attempt is left, or none would help.
+            DownloadError: When no retry is left, or a retry cannot help.
         """
         with self._connections.own(), closing(self._ranges):
             self._try()
@@ -91,11 +91,11 @@ class Download:
             self._append()
         if why := self._checksum.mismatch():
             self._clear()
-            # What was resumed may be of two contents: then all of it is fetched once more.
+            # A resumed file may mix two contents, so download it once more from the start.
             raise DownloadError("download-corrupt", why, transient=resumed)
 
     def _sum_up(self) -> None:
-        """Add to the checksum what is here from before."""
+        """Add the bytes from earlier attempts to the checksum."""
         for block in blocks_of(self._path, self._checksum.size):
             self._require_running()
             self._checksum.update(block)
@@ -109,14 +109,14 @@ class Download:
                     self._require_running()
                     needed = block[: end - self._checksum.size]
                     target.write(needed)
-                    target.flush()  # the process may end at any moment
+                    target.flush()  # the process may be killed at any moment
                     self._checksum.update(needed)
                     if self._checksum.size >= end:
-                        return  # whatever else it sends
+                        return  # ignore any further bytes
         raise self._error("hub-unavailable", "is cut short by the server", transient=True)
 
     def _checked_end(self, answer: Answer, start: int) -> int:
-        """The offset up to which the answer is read."""
+        """Offset up to which to read the answer."""
         _, end, whole = answer.bounds(start)
         size = self._file["size"]
         if whole not in (None, size) and (self._last or whole <= start):
@@ -129,7 +129,7 @@ class Download:
         if announced and etag.startswith('"') and name != announced:
             raise replaced_error(self._file)
         if announced or announced_checksum(self._file):
-            return  # a checksum tells more: servers of one network may call the same file otherwise
+            return  # a checksum is better: servers of one network may differ in their ETags
         if self._etag not in ("", etag):
             self._clear()
             raise self._error("source-incomplete", "was replaced meanwhile", transient=True)

@@ -1,8 +1,8 @@
-"""Which redirects of a source are followed; standard library only.
+"""Rules for following the redirects of a source; standard library only.
 
-A redirect leads to https, or to the source's own host. It never leads further inside than the
-source itself is: not to this machine, nor to its network, nor to the services of a cloud. The
-address that is checked is the one that is connected to, whatever a name stands for later.
+A redirect must lead to https or to the source's own host. A public source must not lead to this
+machine, its network or a cloud's internal services; a private source may lead to private addresses.
+The checked address is the one that is connected to, whatever the name resolves to later.
 """
 
 import ipaddress
@@ -17,24 +17,24 @@ MAY_LEAD_TO = {
     LINK_LOCAL: {GLOBAL, LINK_LOCAL},
     NONE: {GLOBAL},
 }
-"""By the kind of a source's own address, the kinds of those that it may lead to."""
+"""Kinds of addresses that a source may lead to, by the kind of the source's own address."""
 
 NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
 
 class RedirectRefused(OSError):
-    """A source leads to where it must not. The message says where."""
+    """A source leads to a forbidden address, which the message names."""
 
 
 class Guard:
-    """What a source may lead to, given its configured URL."""
+    """Checks the redirects of a source, given its configured URL."""
 
     def __init__(self, url: str) -> None:
         self._host = urllib.parse.urlsplit(url).hostname or ""
         self._kinds: set[str] = set()
 
     def require_url(self, url: str) -> None:
-        """Raise `RedirectRefused` for a URL, as far as its name need not be resolved."""
+        """Raise `RedirectRefused` for a forbidden URL; names are checked when they are resolved."""
         parts = urllib.parse.urlsplit(url)
         host = parts.hostname or ""
         if parts.scheme != "https" and (parts.scheme != "http" or host != self._host):
@@ -44,15 +44,15 @@ class Guard:
         try:
             ipaddress.ip_address(host)
         except ValueError:
-            return  # a name, which is resolved later
+            return  # a name, checked when it is resolved
         self._require(host, host)
 
     def addresses(self, host: str, port: int) -> list[str]:
-        """The addresses of a host, each of them checked.
+        """Addresses of a host, all checked.
 
         Raises:
-            RedirectRefused: One of them is further inside than the source.
-            OSError: The name stands for nothing.
+            RedirectRefused: The source may not lead to one of them.
+            OSError: The name cannot be resolved.
         """
         found = _resolve(host, port)
         if host == self._host and not self._kinds:
@@ -65,7 +65,7 @@ class Guard:
         if not self._kinds:
             try:
                 self._kinds = set(map(kind_of, _resolve(self._host, 0)))
-            except OSError:  # behind a proxy no name may be known
+            except OSError:  # behind a proxy, names may not resolve
                 self._kinds = {GLOBAL}
         kind = kind_of(address)
         if any(kind in MAY_LEAD_TO[own] for own in self._kinds):
@@ -75,7 +75,7 @@ class Guard:
 
 
 def kind_of(address: str) -> str:
-    """What kind of place an address is: `public`, `private`, `loopback`, `link-local` or `no`."""
+    """Kind of an address: `public`, `private`, `loopback`, `link-local`, or `no` for multicast."""
     found = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(found, ipaddress.IPv6Address):
         inner = found.ipv4_mapped or found.sixtofour

@@ -1,4 +1,4 @@
-"""The stores of a fleet: list what each holds and who needs it, and remove models."""
+"""The model stores of a fleet: list their models and the models' users, and remove models."""
 
 import json
 from abc import ABC, abstractmethod
@@ -25,39 +25,39 @@ from moorage.operations.stored_models import Need, Stored, StoredState
 PROGRAM = bundle(keeper, checksum, file_checks)
 ASK_SECONDS = 20
 WORK_SECONDS = 4 * 3600
-"""Reading a store takes as long as its disk takes; 10 TB at 1 GB/s are 3 hours."""
+"""Limit for actions that read a whole store; 10 TB at 1 GB/s take 3 hours."""
 
 LISTING = {"list", "caches"}
 """Actions that change nothing."""
 
 ENDED = {"exited", "dead", "removing"}
-"""States of containers that need nothing any more. A paused one may continue."""
+"""States of containers that no longer need their mounts; a paused container may continue."""
 
 
 class Store(ABC):
-    """The store of a host, or of this machine."""
+    """The model store of a host or of this machine."""
 
     def __init__(self, host: str) -> None:
         self.host = host
 
     def stored(self, needs: Sequence[Need]) -> tuple[Stored, ...]:
-        """What it holds, with those who need it; raises `Failure` when the host is silent."""
+        """Models in the store with their users; raises `Failure` when the host does not answer."""
         found = [Stored.model_validate({"host": self.host, **one}) for one in self.ask("list")]
         return tuple(
             one.model_copy(update={"used_by": tuple(self._users(one, needs))}) for one in found
         )
 
     def caches(self) -> tuple[CacheSize, ...]:
-        """What engines keep there for their next start; raises `Failure` as `stored`."""
+        """Caches that engines keep for their next start; raises `Failure` as `stored` does."""
         return tuple(CacheSize.model_validate(one) for one in self.ask("caches"))
 
     @abstractmethod
     def ask(self, action: str, paths: Sequence[str] = ()) -> Any:
-        """Run an action of the store program there."""
+        """Run an action of the store program on the store."""
 
     @abstractmethod
     def _users(self, stored: Stored, needs: Sequence[Need]) -> Iterable[str]:
-        """Who needs what is stored; empty = nobody."""
+        """Names of the users of a stored model; empty = nobody needs it."""
 
 
 class OwnStore(Store):
@@ -86,12 +86,12 @@ class OwnStore(Store):
             except Timeout:
                 return True
             except OSError:
-                continue  # nobody has ever locked anything there
+                continue  # no lock was ever taken in this folder
         return False
 
 
 class RemoteStore(Store):
-    """The store of another machine."""
+    """The store of a remote host."""
 
     def __init__(self, host: Host, fleet: Fleet) -> None:
         super().__init__(host.name)
@@ -116,11 +116,11 @@ class RemoteStore(Store):
             except APIError as error:
                 if NO_MOUNT not in str(error.explanation):
                     raise
-                return []  # no model was brought there yet
+                return []  # the directory does not exist yet: no model was staged
         return json.loads(output.splitlines()[-1])
 
     def stored(self, needs: Sequence[Need]) -> tuple[Stored, ...]:
-        """As of any store. Users are found by the containers on the host, whoever started them."""
+        """Models and users as in any store; users include all containers on the host."""
         with daemon_failures(self._host.access):
             self._seen = connect(self._host.access, ASK_SECONDS).api.containers(all=True)
         return super().stored(needs)
@@ -141,7 +141,7 @@ class RemoteStore(Store):
 
 
 def stores_of(fleet: Fleet, settings: Settings) -> tuple[Store, ...]:
-    """The stores of a fleet, that of this machine first."""
+    """The stores of a fleet; this machine's store comes first."""
     here = [host.name for host in fleet.hosts if not host.access.is_remote]
     remote = [RemoteStore(host, fleet) for host in fleet.hosts if host.access.is_remote]
     return (OwnStore(here[0] if here else "local", settings), *remote)
@@ -150,10 +150,10 @@ def stores_of(fleet: Fleet, settings: Settings) -> tuple[Store, ...]:
 def prune(
     store: Store, going: Sequence[Stored], needs_now: Callable[[], Sequence[Need]]
 ) -> tuple[Stored, ...]:
-    """Remove models from a store; one that a release needs by now stays. Gives what was removed.
+    """Remove models from a store, and return them; a model that is needed by now stays.
 
-    What goes is hidden first. Who begins to need it after that finds nothing and fetches it again;
-    who began before is seen by the second look.
+    Models are first hidden by renaming. A deploy that starts after that does not find its model and
+    downloads it again; a deploy that started earlier appears in the second listing.
     """
     base = {one.path.removesuffix(keeper.GOING): one for one in going}
     store.ask("hide", [one.path for one in going if one.state != StoredState.GOING])
