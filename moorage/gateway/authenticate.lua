@@ -1,5 +1,5 @@
--- Tells who asks, by the SHA-256 of the API key. In front of this stand REQUIRES_KEY and KEYS: callers
--- by the digest of their key.
+-- Identifies the caller by the SHA-256 of the API key. Generated lines above define REQUIRES_KEY and
+-- KEYS, the callers by the digest of their key.
 local bit = require("bit")
 local band, bor, bxor, bnot = bit.band, bit.bor, bit.bxor, bit.bnot
 local ror, shl, shr, wrap, hex = bit.ror, bit.lshift, bit.rshift, bit.tobit, bit.tohex

@@ -1,5 +1,5 @@
--- Reads the model's name where JSON does not hold it, and refuses what nobody answers for. In front of
--- this stand MODELS, the model by each of its names, and PATHS, the engines' own that name a model.
+-- Reads the model's name from requests whose JSON does not hold it, and refuses unknown models. Generated
+-- lines above define MODELS, the model by each of its names, and PATHS, the engines' paths that name a model.
 local FARTHEST = 3
 local LONGEST_HEAD = 4096
 
@@ -54,7 +54,7 @@ local function is_model(head)
     and string.find(head, '[Cc]ontent%-[Dd]isposition:[^\r\n]*[;%s]name="?model"?[;%s]')
 end
 
--- The field `model` of a form; what looks like one inside another field, as in a file, is none.
+-- The field `model` of a form; text inside another field that looks like it, as in a file, does not count.
 local function form_field(form, boundary)
   local delimiter = "--" .. boundary
   local at = string.find(form, delimiter, 1, true)
@@ -77,7 +77,7 @@ local function in_form(handle)
   return body and form_field(body:getBytes(0, body:length()), boundary)
 end
 
--- Reading the body ends the life of all other objects, so each is fetched again after it.
+-- Reading the body invalidates all other objects, so each is fetched again after it.
 local function dynamic_metadata(handle)
   return handle:streamInfo():dynamicMetadata()
 end

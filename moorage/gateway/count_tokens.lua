@@ -1,9 +1,9 @@
--- Reads how many tokens an answer cost out of its `usage`, whole or streamed; nothing is held back.
--- Inside generated text the quotes are escaped, so the pattern matches only what the engine says.
--- A stream that has not told its usage yet counts its events: a caller that leaves, or does not ask for
--- the usage, has used that many tokens at least.
+-- Reads the tokens of an answer from its `usage`, whole or streamed, without delaying the answer.
+-- Quotes inside generated text are escaped, so the pattern matches only the engine's own fields.
+-- Until a stream reports its usage, its events count: a caller that leaves, or does not request the
+-- usage, has used at least that many tokens.
 local KEPT = 1024
--- What is counted, and its names: of chat and of responses.
+-- The counted fields, with their names in chat completions and in responses.
 local NAMES = {
   prompt_tokens = { "prompt_tokens", "input_tokens" },
   completion_tokens = { "completion_tokens", "output_tokens" },

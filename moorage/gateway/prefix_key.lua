@@ -1,22 +1,22 @@
--- Gives each prompt a key by how it begins, so that equal beginnings go to the same replica: that one
--- has them in its cache. Only routes of prefix-aware models run this.
+-- Gives each prompt a key made from its beginning. Prompts that begin alike go to the same replica, which
+-- has their beginning in its cache. Only routes of prefix-aware models run this.
 local HEADER = "x-moorage-prefix"
 
--- Bytes of the body that are searched; bytes of a text that count.
+-- Bytes of the body to search; bytes of a text that make its key.
 local FARTHEST = 256 * 1024
 local LONGEST = 1024
--- Less in front of the first question is not worth a place of its own.
+-- Shorter instructions in front of the first question do not get a replica of their own.
 local LEAST = 256
 local PRIME = 4294967291
 local USER = '"user"'
 
--- How often each instruction came of late, in this thread of Envoy; both are halved at MOST.
+-- How often this thread of Envoy saw each instruction lately; both counts are halved at MOST.
 local MOST = 512
 local HOT = 1 / 8
 local seen, total = {}, 0
 
--- Where the value of a key begins. A quote inside a string has a backslash in front of it, so what
--- callers write in a prompt is never found.
+-- Where the value of a key begins. Quotes inside strings are escaped, so text that callers write in a
+-- prompt is never found.
 local function value_of(text, key, from)
   local name = '"' .. key .. '"'
   local _, last = string.find(text, name, from, true)
@@ -48,7 +48,7 @@ end
 
 local DEEPER = { ["{"] = 1, ["["] = 1, ["}"] = -1, ["]"] = -1 }
 
--- The value that a text begins with; all of it where the value goes on.
+-- The value at the beginning of a text; the whole text if the value does not end in it.
 local function first_value(text)
   local depth, at = 0, 1
   while at do
@@ -63,8 +63,8 @@ local function first_value(text)
   return string.sub(text, 1, at or #text)
 end
 
--- The content of the first message of a user, which all turns of a conversation share; it may stand
--- in front of the role.
+-- The content of the user's first message, which all turns of a conversation share; it may precede the
+-- role.
 local function first_question(text, from)
   local role = value_of(text, "role", from)
   while role and string.sub(text, role, role + #USER - 1) ~= USER do
@@ -98,8 +98,8 @@ local function is_hot(key)
   return hot
 end
 
--- Instructions that many prompts share are in all caches soon: there the question decides, so that
--- all replicas serve them. Others are kept together.
+-- Instructions that many prompts share are soon in all caches: then the question decides, so that all
+-- replicas serve them. Prompts with other instructions stay together.
 local function prefix_key(text)
   local from = value_of(text, "messages", 1) or value_of(text, "prompt", 1) or value_of(text, "input", 1)
   local question = from and first_question(text, from)
