@@ -1,4 +1,4 @@
-"""Steps measure and facts: what engines log and answer about themselves. They fail no deploy."""
+"""Steps measure and facts: read engines' logs and answers; their errors fail no deploy."""
 
 import asyncio
 from datetime import UTC, datetime

@@ -47,7 +47,7 @@ async def stop_for(old: ReleaseRow, release: str) -> None:
         Failure: `LOST_LOCK` when the successor was closed; the old release then keeps serving.
     """
     state = (await in_thread(ledger().releases.get, release)).state
-    if state in FINAL:  # a flow that hung must not stop a release in use
+    if state in FINAL:  # a flow that hung must not stop a serving release
         raise Failure(Cause.LOST_LOCK, f"{release} is {state}, so nothing makes room for it")
     cause = f"{SUPERSEDED} {release}, {STOPPED_FIRST}"
     drained = await close_and_drain(old, cause)
