@@ -74,14 +74,14 @@ async def apply_models(
 
 
 class _ModelQueue:
-    """Works on several models at once, in order; can skip the rest after a failure."""
+    """Runs the jobs of several models concurrently, in order; can skip the rest after a failure."""
 
     def __init__(self, at_once: int, stop_on_failure: bool) -> None:
         self._free = asyncio.Semaphore(at_once)
         self._stops, self._failed = stop_on_failure, False
 
     async def run_all(self, action: str, jobs: Sequence[tuple[str, Job]]) -> list[Applied]:
-        """Do the work for several models, each as soon as there is a free place."""
+        """Run the jobs of several models, each as soon as a slot is free."""
         return await gather_all(*(self._run(model, action, job) for model, job in jobs))
 
     async def _run(self, model: str, action: str, job: Job) -> Applied:

@@ -25,13 +25,13 @@ from tasks.policy import recorded_scope, settled_fleet
 
 
 class _OfferFiles:
-    """Has a form offer the files that are there when the schema is made."""
+    """Adds the names of the site's existing spec files to the form's schema."""
 
     def __get_pydantic_json_schema__(
         self, core: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
         schema = handler(core)
-        with suppress(Failure):  # a policy that cannot be read is told by each run
+        with suppress(Failure):  # each run reports an unreadable policy
             if names := site_spec_names(settings()):
                 schema["enum"] = names
         return schema

@@ -1,7 +1,7 @@
-"""Deploy a model: from a spec to an engine that answers, and a record of why.
+"""Deploy a model: from a spec to an engine that answers, with a record of the reasons.
 
 Resolve, derive, survey, place, image and stage, plan, launch, verify, release:
-`ReleaseRollout._take_steps` names these steps in this order, each after the undos that it needs.
+`ReleaseRollout._take_steps` takes these steps in this order, each after arming its undos.
 """
 
 from dataclasses import dataclass, replace
@@ -109,11 +109,10 @@ async def roll_out(
 ) -> Release:
     """Make a release, prove that it answers, and let it take over.
 
-    Another process may take an automatic port before the engine binds it: then another port is
-    tried.
+    If another process takes an automatic port before the engine binds it, tries another port.
 
     Raises:
-        Failure: When it could not be made; then what served before serves (again).
+        Failure: When it could not be made; then the old release serves (again).
     """
     refused = tuple[HostClaim, ...]()
     if old is None:
@@ -133,10 +132,10 @@ async def roll_out(
 
 @dataclass
 class ReleaseRollout:
-    """Makes a release once: whatever fails, nothing is left claimed or running.
+    """One attempt to make a release; if it fails, nothing of it stays claimed or running.
 
-    It replaces `old`, if there is one. Several attempts share the source's analysis of the model;
-    `refused` are the claims of earlier ones, of which a port was taken.
+    The release replaces `old`, if any. Several attempts share the source's analysis of the model;
+    `refused` are the claims of earlier attempts whose port was taken.
     """
 
     context: FlowContext
@@ -149,7 +148,7 @@ class ReleaseRollout:
         self.draft = ReleaseDraft(self.context.journal, self.old)
 
     async def run(self) -> Release:
-        """Take all steps; the release that served before ends once the new one serves."""
+        """Take all steps; the old release ends once the new one serves."""
         context, draft = self.context, self.draft
         facts = {**self.source.facts, "requester": context.requester}
         context.release = await draft.begin(self.source.spec, context.flow_run_id, facts)
@@ -168,7 +167,7 @@ class ReleaseRollout:
             if self.old:
                 await end_superseded(self.old, release.spec.replace.linger_seconds)
         finally:
-            # The new release serves, whatever signal arrives now.
+            # The new release serves already, so no signal may skip this.
             run_shielded(lock.release)
             run_shielded(draft.record_measurements)
         await set_schedule(release.spec, self.fleet, self.old)
@@ -215,7 +214,7 @@ class ReleaseRollout:
         return await publish(draft.release), lock
 
     async def _make_room(self, saga: Saga, placed: Placed) -> AcceleratorStartLock:
-        """Wait until nobody else starts on its accelerators, and stop what has to make room."""
+        """Lock its accelerators for the start, and stop an old release that has to make room."""
         release, old, placement = self.draft.release.id, self.old, placed.placement
         lock = AcceleratorStartLock(release, placed.spec.name, placement, old)
         if lock.names:
@@ -230,14 +229,14 @@ class ReleaseRollout:
 async def start_replicas(
     draft: ReleaseDraft, plan: LaunchPlan, profile: ModelProfile, before: Release | None = None
 ) -> None:
-    """Launch and verify a release, part by part; each has passed the gate before the next starts.
+    """Launch and verify a release, part by part; each passes the gate before the next starts.
 
-    As a canary a share of the replicas starts first, and is watched before the rest starts. If an
-    engine refuses a value and names one that works, its part and all later ones start with that.
-    The draft has every part that is ready, also when a later one fails.
+    With a canary, a share of the replicas starts first and is watched before the rest starts. If an
+    engine refuses a value and names one that works, its part and all later parts start with that.
+    The draft records every part that is ready, even if a later part fails.
 
     Raises:
-        Failure: Of the first try where nothing can be corrected, else of the second; `GATE_FAILED`.
+        Failure: Of the first try if nothing can be corrected, else of the second; `GATE_FAILED`.
     """
     spec, watched = draft.release.spec, is_canary(draft.release, before)
     first, rest = split_off(plan, spec.replace.canary_share if watched else 1)
@@ -267,9 +266,9 @@ async def start_replicas(
 async def carry_load(
     draft: ReleaseDraft, plan: LaunchPlan, placed: Placed, old: ReleaseRow | None
 ) -> None:
-    """Load a release as its spec asks, and the one that it replaces where that still serves.
+    """Put the spec's load on a release, and on the old release if that still serves.
 
-    A rollback is not loaded: its release has served before, and is often wanted in a hurry.
+    A rollback gets no load: its release has served before and is often urgent.
 
     Raises:
         Failure: `ACCEPTANCE_FAILED`.
@@ -294,7 +293,7 @@ async def _launch_and_verify(
 
 
 def _correction(release: Release, plan: LaunchPlan, failure: Failure) -> Correction | None:
-    """What a second try would change; None = there was one, or nothing can be corrected."""
+    """The change for a second try; None = it was already made, or nothing can be corrected."""
     if release.corrections or plan.on_cluster:
         return None
     seats = release.placement.seats if release.placement else ()

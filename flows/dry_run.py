@@ -1,6 +1,6 @@
-"""What flows would do: their chains, up to the first effect that changes anything.
+"""Dry runs of flows: their chains up to the first effect that changes anything.
 
-Flows show it as runs of their own. Commands call it as it is: no run, no server, no Prefect.
+Flows call these functions in their runs; commands call them without run, server or Prefect.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -52,7 +52,7 @@ from tasks.survey import survey_without_abandoned
 
 @dataclass
 class RunContext:
-    """A run of a chain: its journal, the id of its flow run (empty = none), and its begin."""
+    """A run of a chain: its journal, flow run id (empty = none), and start time."""
 
     journal: Journal
     flow_run_id: str
@@ -61,9 +61,9 @@ class RunContext:
 
 @dataclass
 class ReleaseSource:
-    """Where a release comes from: its spec, or an earlier release (`target`) that runs again.
+    """Origin of a release: its spec, or an earlier release (`target`) that runs again.
 
-    Facts are the fields of the record that say so.
+    `facts` are the fields of the record that document the origin.
     """
 
     spec: ModelSpec
@@ -76,10 +76,10 @@ class ReleaseSource:
     ) -> Analyzed:
         """Resolve the model and derive its profile, once for all attempts of a flow run.
 
-        An earlier release needs its recorded revisions; what was removed is staged again later.
+        An earlier release requires its recorded revisions; removed files are staged again later.
 
         Args:
-            look: Surveys the fleet, where that decides which files are taken.
+            look: Surveys the fleet; called only when the choice of files depends on the hosts.
             running: The release that may be stopped first.
         """
         if self.analyzed is None and self.target:
@@ -94,9 +94,9 @@ class ReleaseSource:
         return self.analyzed
 
     async def is_served_by(self, old: ReleaseRow) -> bool:
-        """Whether a release serves this spec at the revisions that its sources have now.
+        """Whether a release serves this spec at the current revisions of its sources.
 
-        Files that were chosen for it stay chosen as long as they are there.
+        Files that were chosen for it stay chosen as long as they exist.
         """
         if old.spec_digest != self.spec.digest:
             return False
@@ -119,7 +119,7 @@ class ReleaseSource:
 
 
 async def plan_deploy(context: RunContext, spec: ModelSpec, fleet: Fleet) -> FlowResult[Release]:
-    """What deploying a model would run now, and why."""
+    """Plan what deploying a model would run now."""
     submission = current_submission()
     fleet = await require_allowed(spec, fleet)
     await check_early(spec, fleet)
@@ -135,7 +135,7 @@ async def plan_deploy(context: RunContext, spec: ModelSpec, fleet: Fleet) -> Flo
 async def plan_rollback(
     context: RunContext, name: str, to: str, fleet: Fleet
 ) -> FlowResult[Release]:
-    """What rolling back a model would run."""
+    """Plan what rolling back a model would run."""
     fleet = await settled_fleet(fleet)
     source, old, _ = await rollback_source(name, to)
     fleet = await require_allowed_again(source, fleet)
@@ -146,7 +146,7 @@ async def plan_rollback(
 
 
 async def plan_reconcile(_: RunContext, fleet: Fleet) -> FlowResult[tuple[ActionOutcome, ...]]:
-    """What reconciling would do."""
+    """List the actions that reconciling would carry out."""
     cluster = await observe_fleet(await settled_fleet(fleet), keep=False)
     why = "not done: dry run"
     outcomes = [ActionOutcome(action=one, done=False, summary=why) for one in decide(cluster)]
@@ -156,7 +156,7 @@ async def plan_reconcile(_: RunContext, fleet: Fleet) -> FlowResult[tuple[Action
 async def plan_redeployment(
     _: RunContext, selection: Selection, fleet: Fleet
 ) -> FlowResult[list[Redeployed]]:
-    """What redeploying would do with each model that is meant."""
+    """List what redeploying would do with each selected model."""
     fleet = await settled_fleet(fleet, selection.files)
     found = await find_intents(selection, fleet)
     ended = would_be(found)
@@ -166,13 +166,13 @@ async def plan_redeployment(
 async def require_approval(
     context: RunContext, spec: ModelSpec, fleet: Fleet, *, force: bool
 ) -> None:
-    """Return once the deploy may begin: at once where no approval is needed, or nothing changes.
+    """Wait until the deploy is approved; return at once if it needs no approval or changes nothing.
 
-    The plan is made without the lock of the model's name, so that no other flow waits for a person.
-    The deploy plans again after the approval.
+    Plans without the lock of the model's name, so that no other flow waits for a person. The deploy
+    plans again after the approval.
 
     Raises:
-        Failure: When nobody agreed, or the model cannot be deployed at all.
+        Failure: When nobody approved, or the model cannot be deployed at all.
     """
     if spec.redeploy.approval != Approval.REQUIRED or is_approved(spec.name):
         return
@@ -187,9 +187,10 @@ async def require_approval(
 
 
 async def rollback_source(name: str, to: str) -> tuple[ReleaseSource, ReleaseRow | None, bool]:
-    """The release to go back to, the one that serves, and whether it really does.
+    """The source of the release to go back to, the release that serves, and whether it is healthy.
 
-    What is applied from files stays theirs: the next `apply` tells that it was rolled back.
+    The new release keeps `applied_from` of the serving one, so that the next `apply` reports the
+    rollback.
     """
     rows = await in_thread(ledger().releases.of_model, name)
     target = rollback_target(name, rows, to)
@@ -200,21 +201,21 @@ async def rollback_source(name: str, to: str) -> tuple[ReleaseSource, ReleaseRow
 
 
 async def require_allowed_again(source: ReleaseSource, fleet: Fleet) -> Fleet:
-    """Judge an earlier spec by the channel through which it was submitted."""
+    """Check the policy for an earlier spec, for the channel through which it was submitted."""
     submission: Submission = source.facts["submission"]
     with recorded_scope(submission, fleet):
         return await require_allowed(source.spec, fleet)
 
 
 def unchanged(old: ReleaseRow, drift: str = "") -> FlowResult[Release]:
-    """The end of a run that has nothing to do, and what is worth knowing all the same."""
+    """The result of a run that changes nothing, with a note on image drift."""
     assert old.release, "what serves a spec has a record"
     message = f"unchanged: {old.id} already serves this spec at this revision"
     return FlowResult("Unchanged", f"{message}; {drift}" if drift else message, old.release)
 
 
 def would_be(found: Sequence[Intent]) -> list[Redeployed]:
-    """What would become of models: first those that would be deployed."""
+    """The outcomes that a dry run shows for models, those to deploy first."""
     todo = [one.if_it_were_done for one in found if one.action == OnDrift.REDEPLOY]
     return [*todo, *(one.as_it_is for one in found if one.action != OnDrift.REDEPLOY)]
 
@@ -222,7 +223,7 @@ def would_be(found: Sequence[Intent]) -> list[Redeployed]:
 def reconciled(
     cluster: ClusterState, outcomes: tuple[ActionOutcome, ...]
 ) -> FlowResult[tuple[ActionOutcome, ...]]:
-    """The end of a reconciling."""
+    """The result of a reconcile."""
     name = "Completed" if changing(outcomes) else "Unchanged"
     return FlowResult(name, reconcile_summary(cluster, outcomes), outcomes)
 
@@ -234,7 +235,7 @@ async def _plan(
     old: ReleaseRow | None,
     submission: Submission | None = None,
 ) -> Release:
-    """Record what would run; with a submission, its owner is held to the sizes of the policy."""
+    """Draft the release that would run; with a submission, check the policy's size limits."""
     draft, spec, target = ReleaseDraft(context.journal, old), source.spec, source.target
     look = partial(survey_without_abandoned, fleet, spec)
     analyzed = await source.resolve_and_derive(look, replaceable(old))

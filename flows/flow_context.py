@@ -1,10 +1,10 @@
-"""What every flow does around its chain: requester, journal, failure artifact, result.
+"""The frame of every flow around its chain: requester, journal, failure artifact, result.
 
-Importing it closes the parameter schemas of the flows: the API refuses a name that a flow has not.
-Prefect's own schemas leave other names open, and a run that has one crashes before its flow begins.
-Both `moorage serve` and `prefect deploy` import the flows and then make their schemas; neither lets
-a schema be given (Prefect 3.8, `generate_parameter_schema`). It also keeps a line of Prefect's out
-of the logs of runs, which says of each task what the journal has said.
+Importing this module closes the parameter schemas of the flows: the API refuses unknown parameters.
+Prefect's own schemas accept them, and the run then crashes before its flow begins. Both
+`moorage serve` and `prefect deploy` import the flows and then make their schemas; neither takes a
+schema from outside (Prefect 3.8, `generate_parameter_schema`). The import also removes Prefect's
+line about each finished task from the logs of runs, since the journal has its own.
 """
 
 import functools
@@ -55,36 +55,37 @@ NO_RESULT: dict[str, Any] = {
     "persist_result": False,
     "result_storage": Path(get_current_settings().results.local_storage_path),
 }
-"""Options of a flow whose result is not kept. Without a storage Prefect asks its API for one."""
+"""Options of a flow whose result is not stored. Without a storage, Prefect requests one from its
+API."""
 
 ENDINGS = (State[Release], State[str])
-"""What several flows return. `moorage serve` sends a flow to its process as it is. Pydantic names a
-generic after the module that uses it first, so each flow's module imports this one first."""
+"""Return types of several flows. Pydantic names a generic after the module that uses it first, and
+`moorage serve` pickles flows for their processes, so each flow's module imports this one first."""
 
 MOST_MESSAGE = 2000
-"""Characters of a state's message; the whole failure is an artifact of the run."""
+"""Most characters of a state's message; an artifact of the run has the whole failure."""
 
 _ends: dict[str, Any] = {}
-"""What runs of this process returned or raised, by flow run, until somebody asks for it."""
+"""Results and exceptions of this process's runs, by flow run, until they are taken."""
 
 _REQUESTER: ContextVar[Requester | None] = ContextVar("requester", default=None)
 
 
 @dataclass
 class FlowContext(RunContext):
-    """One flow run: also its requester, and the release that it makes, once begun."""
+    """A flow run, with its requester and, once begun, its release."""
 
     requester: Requester
     release: str = ""
 
     def undone(self, label: str, error: BaseException | None) -> None:
-        """Note an undo that ran."""
+        """Note in the journal that an undo ran, or failed."""
         self.journal.tell(f"undone: {label}" if error is None else f"could not {label}: {error}")
 
 
 @asynccontextmanager
 async def flow_context(model: str, requested_by: str = "") -> AsyncIterator[FlowContext]:
-    """Keep the journal of a flow run; a failure becomes an artifact before it ends the run."""
+    """Open the context of a flow run: journal, trace, requester, and an artifact of its failure."""
     trace, log = FlowTrace(str(flow_run.flow_name), failure_of), RunLog(get_run_logger())
     with journal(log, trace) as opened, requested_run(requested_by) as requester:
         context = FlowContext(opened, str(flow_run.id or ""), datetime.now(UTC), requester)
@@ -98,7 +99,7 @@ async def flow_context(model: str, requested_by: str = "") -> AsyncIterator[Flow
 
 
 def _facts(context: FlowContext, model: str) -> dict[str, str]:
-    """What a trace says of a run."""
+    """Attributes of a run's trace."""
     names = {"prefect.flow_run.id": context.flow_run_id, "moorage.release": context.release}
     return {"moorage.model": model} | {name: value for name, value in names.items() if value}
 
@@ -108,8 +109,8 @@ async def reported_failure(model: str, release: Callable[[], str] = str) -> Asyn
     """Make an artifact of a failure that ends the block.
 
     Args:
-        model: Name of the model, or what stands for it where there is none yet.
-        release: Tells at the end which release was begun; empty = none.
+        model: Name of the model, or a stand-in where it is not known yet.
+        release: Returns, at the end, the id of the release that was begun; empty = none.
     """
     try:
         yield
@@ -122,10 +123,10 @@ async def reported_failure(model: str, release: Callable[[], str] = str) -> Asyn
 
 @contextmanager
 def requested_run(requested_by: str = "") -> Iterator[Requester]:
-    """Write the requester and the parameters into the run's log; subflows have the same requester.
+    """Log the requester and a fingerprint of the parameters; subflows inherit the requester.
 
-    A request that is sent again with its idempotency key gets the run that there is, whatever
-    parameters it has: the fingerprint tells whether they are the same.
+    A request repeated with the same idempotency key gets the existing run, even if its parameters
+    differ; the fingerprint shows whether they do.
     """
     requester = _REQUESTER.get() or _requester(requested_by)
     with variable_scope(_REQUESTER, requester):
@@ -140,14 +141,14 @@ def ending(result: FlowResult[R]) -> State[R]:
 
 
 def keep_result(work: Work[P, R]) -> Work[P, R]:
-    """Decorator right below `@flow`: keep in this process what the flow returns or raises.
+    """Decorator right below `@flow`: keep the flow's result or exception in this process.
 
-    SIGTERM cancels the flow at an await. A failure ends the run as a state, whose message begins
-    with the cause; the message of a run that raises begins with Prefect's own words.
+    SIGTERM cancels the flow at an await. A failure is returned as a Failed state whose message
+    begins with the cause; if it were raised, the message would begin with Prefect's own words.
 
-    Where the answer to its end gets lost, Prefect's client sends the end again, and receives the
-    state as the server stored it (`PreventDuplicateTransitions` of its orchestration): with name
-    and message, but without a result that was not persisted, or the exception.
+    If the response to the final state gets lost, Prefect's client sends the state again and gets
+    the stored one back (`PreventDuplicateTransitions` of its orchestration): with name and message,
+    but without the exception or a result that was not persisted.
     """
 
     @functools.wraps(work)
@@ -173,7 +174,7 @@ def _failed(failure: Failure) -> State[Any]:
 
 
 def with_result(state: S) -> S:
-    """The final state of a run of this process, with its result or exception if that was lost."""
+    """The final state of a run of this process, with its lost result or exception restored."""
     end = _ends.pop(str(state.state_details.flow_run_id), None)
     if state.data is None:
         state.data = end
@@ -181,23 +182,23 @@ def with_result(state: S) -> S:
 
 
 def has_unreported_end() -> bool:
-    """Whether a run of this process has ended, and Prefect's server did not take that end."""
+    """Whether Prefect's server did not take the final state of a run of this process."""
     return bool(_ends)
 
 
 def unreported_failure() -> Failure | None:
-    """The failure of the run that ended last, where Prefect's server did not take that end."""
+    """The failure of the last run whose final state Prefect's server did not take."""
     end = next(reversed(_ends.values()), None)
     return end if isinstance(end, Failure) else None
 
 
 class ClosedParameterSchema(callables.ParameterSchema):
-    """The schema of a flow's parameters: without room for others, and in the shape for forms."""
+    """Schema of a flow's parameters that forbids unknown ones and is shaped for forms."""
 
     additionalProperties: bool
 
     def __init__(self, **schema: Any) -> None:
-        # Set here and not left to a default: Prefect sends only the fields that were set.
+        # Set explicitly: Prefect sends only fields that were set, no defaults.
         super().__init__(**{"additionalProperties": False, **schema})
 
     @model_serializer(mode="wrap")
@@ -209,7 +210,7 @@ callables.ParameterSchema = ClosedParameterSchema  # type: ignore[misc]
 
 
 def _says_more_than_the_journal(record: logging.LogRecord) -> bool:
-    """Whether a line is not Prefect's about a task that succeeded: the journal has its own."""
+    """False for Prefect's line about a successful task, since the journal has its own."""
     return record.msg != "Finished in state Completed()"
 
 
@@ -217,31 +218,31 @@ logging.getLogger("prefect.task_runs").addFilter(_says_more_than_the_journal)
 
 
 class RunLog:
-    """Writes the journal into the run's log; Prefect itself shows what starts and progresses."""
+    """Writes the journal into the run's log; Prefect itself shows starts and progress."""
 
     def __init__(self, logger: logging.Logger | logging.LoggerAdapter[logging.Logger]) -> None:
         self._logger = logger
 
     def started(self, step: str) -> None:
-        """Nothing."""
+        """Write nothing."""
 
     def progressed(self, step: str, done: int, total: int) -> None:
-        """Nothing."""
+        """Write nothing."""
 
     def ended(self, record: StepRecord, error: BaseException | None) -> None:
-        """One line a step."""
+        """Write a line about the step."""
         text = record.summary if error is None else str(error)
         self._logger.info("%s (%s): %s", record.name, human_seconds(record.seconds), text)
 
     def noted(self, text: str) -> None:
-        """One line."""
+        """Write the message as a line."""
         self._logger.info("%s", text)
 
 
 def _parameters_digest() -> str:
-    """A fingerprint of the parameters of the flow run, as Prefect keeps them with it.
+    """A fingerprint of the flow run's parameters, as Prefect stores them.
 
-    It is what `jq -cS .parameters | sha256sum` says of the run that Prefect's API answers.
+    Equals the output of `jq -cS .parameters | sha256sum` for the run in Prefect's API.
     """
     context = FlowRunContext.get()
     given = context.flow_run.parameters if context and context.flow_run else {}

@@ -1,4 +1,4 @@
-"""Install an engine on a host: an image by its digest, or packages in an environment of its own."""
+"""Install an engine on a host: an image by its digest, or packages in their own environment."""
 
 from prefect import flow
 from prefect.client.schemas.objects import State

@@ -1,4 +1,4 @@
-"""Load a LoRA adapter into a model that serves, without a restart."""
+"""Load a LoRA adapter into a running model, without a restart."""
 
 from prefect import flow
 from prefect.client.schemas.objects import State

@@ -1,4 +1,4 @@
-"""Tell somebody: what automations run when something needs a person."""
+"""Notify a person: the flow that automations run when an event needs one."""
 
 from prefect import flow, get_run_logger
 from prefect.blocks.abstract import NotificationBlock

@@ -78,7 +78,7 @@ async def reconcile_fleet(
                 cluster, actions, outcomes = await _observe_and_repair(context, fleet)
         except LockHeld as held:
             return Completed(name="Skipped", message=f"skipped: {held.detail}", data=())
-        # A deploy takes as long as its model loads, and holds its model: nobody waits for that.
+        # Deploys run outside the lock: they take as long as a model loads, and lock only the model.
         moves = (action for action in actions if action.kind == ActionKind.REPLACE)
         outcomes = (*outcomes, *[await _replace(action, fleet) for action in moves])
         await in_thread(record_run, outcomes)
@@ -104,7 +104,7 @@ async def _observe_and_repair(
 
 
 async def _replace(action: Action, fleet: Fleet) -> ActionOutcome:
-    """Deploy a model again, elsewhere; the release before is superseded once the new one serves."""
+    """Deploy a model again on other hosts; the new release supersedes the old one."""
     release = await in_thread(count_replacement, action)
     if release is None:
         return ActionOutcome(action=action, done=False, summary="it was moved by now")

@@ -1,4 +1,4 @@
-"""Redeploy many models in waves: those that have moved, each in a subflow, until too many fail."""
+"""Redeploy many models that have drifted, in waves, each in a subflow, until too many fail."""
 
 import asyncio
 import time
@@ -93,7 +93,7 @@ async def redeploy_models(
 
 @dataclass
 class Rollout:
-    """One redeployment under way, and the page that shows it."""
+    """A running redeployment, with its live page."""
 
     fleet: Fleet
     at_once: int
@@ -111,7 +111,7 @@ class Rollout:
     async def run(
         self, found: Sequence[Intent], wave: str, requested_by: str, *, dry_run: bool
     ) -> State[Any]:
-        """Deploy what has moved, wave by wave; the final state of the flow run."""
+        """Redeploy the intended models wave by wave; returns the final state of the flow run."""
         if dry_run:
             return await self._finish(would_be(found))
         todo = [one for one in found if one.action == OnDrift.REDEPLOY]
@@ -127,7 +127,7 @@ class Rollout:
             return await self._finish(await self._run_waves(waves(left, wave)))
 
     async def _run_waves(self, waves: Sequence[Sequence[Intent]]) -> list[Redeployed]:
-        """What became of all models in their order, also of those that are not begun any more."""
+        """Run the waves; returns the outcomes of all models in order, also of those not begun."""
         self._waves = [
             Wave(number=number, models=tuple(one.model for one in wave))
             for number, wave in enumerate(waves, 1)
@@ -143,7 +143,7 @@ class Rollout:
         return sorted(self._ended, key=lambda one: order.index(one.model))
 
     async def _show(self) -> None:
-        """Write the page again, unless that was done a moment ago."""
+        """Update the page, unless it was written just before."""
         if self._page.is_due:
             await self._write([*self._ended, *self._others])
 
@@ -197,7 +197,7 @@ class Rollout:
             await self._show()
 
     async def _deploy(self, wave: int, intent: Intent) -> Redeployed:
-        # A tag that was moved changes no spec, so that a redeploy for it has to be forced.
+        # A moved image tag changes no spec, so a redeploy for it has to be forced.
         force = self.force or intent.takes_an_image
         begin = deployment(intent.spec, self.fleet, intent.applied_from, force=force)
         ended = await deploy_subflow(intent.model, begin)
@@ -207,7 +207,7 @@ class Rollout:
 
 
 def _links(one: Redeployed) -> Links:
-    """Its own run, and the newest record of its releases."""
+    """Links to a model's flow run and to the record of its newest release."""
     if not one.flow_run:
         return Links()
     api = api_url()
@@ -216,7 +216,7 @@ def _links(one: Redeployed) -> Links:
 
 
 async def _ask_approval(todo: Sequence[Intent]) -> list[Redeployed]:
-    """Ask once for all models that need approval; the others do not depend on the answer."""
+    """Ask once for all models that need approval; returns their outcomes if it is not given."""
     to_approve = [one for one in todo if one.needs_approval]
     try:
         if to_approve:

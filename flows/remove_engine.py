@@ -1,4 +1,4 @@
-"""Remove an engine from a host: its images, and what was installed from packages."""
+"""Remove an engine from a host: its images and its installed packages."""
 
 from prefect import flow
 from prefect.client.schemas.objects import State

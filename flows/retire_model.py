@@ -1,4 +1,4 @@
-"""Retire a model: stop what serves it and free what it holds."""
+"""Retire a model: stop its release and free its claims."""
 
 from prefect import flow
 from prefect.client.schemas.objects import State

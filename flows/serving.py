@@ -1,4 +1,4 @@
-"""Serving the flows as prefect.yaml describes them: runs are processes of this machine."""
+"""Serve the flows as prefect.yaml describes them; runs are processes on this machine."""
 
 import asyncio
 import signal
@@ -26,27 +26,27 @@ from moorage.adapters.prefect.schedules import creation_of, scheduled_deployment
 from moorage.common.strict_yaml import decode
 
 POLL_SECONDS = 2.0
-"""How often the runner polls the server for runs; Prefect's own 10 s is long for a person."""
+"""How often the runner polls the server for runs; Prefect's default of 10 s feels slow."""
 
 FILES_SECONDS = 5.0
-"""How often a form is compared with the files that it offers."""
+"""How often the files that a form offers are updated."""
 
 _TRIGGER: TypeAdapter[DeploymentTriggerTypes] = TypeAdapter(DeploymentTriggerTypes)
 
 
 def deployments_of(path: Path) -> list[RunnerDeployment]:
-    """Make the deployments of a prefect.yaml, to be served instead of given to a work pool."""
-    # `prefect deploy` runs in the file's folder and takes PWD from the shell there.
+    """Make the deployments of a prefect.yaml, to be served here instead of by a work pool."""
+    # `prefect deploy` runs in the file's folder and takes PWD from the shell.
     text = path.read_text().replace("{{ $PWD }}", str(path.absolute().parent))
     content: dict[str, Any] = decode(text)
     return [_deployment(entry) for entry in content["deployments"]]
 
 
 def serve_all(deployments: list[RunnerDeployment], limit: int) -> None:
-    """Register the deployments and run what is scheduled or requested, until SIGINT or SIGTERM.
+    """Register the deployments and run scheduled and requested runs until SIGINT or SIGTERM.
 
-    Then the runs that are under way are cancelled, so that each undoes what it has begun.
-    `prefect.serve` is not used because it kills them instead.
+    Then current runs are cancelled, so that each undoes its effects. `prefect.serve` would kill
+    them instead.
     """
     fork_runs({str(one.entrypoint).rpartition(".")[0] for one in deployments})
     asyncio.run(_serve(deployments, limit))
@@ -56,12 +56,12 @@ async def _serve(deployments: list[RunnerDeployment], limit: int) -> None:
     runner, follower = Runner(limit=limit, query_seconds=POLL_SECONDS), None
     kept = {one.name: one.schedules for one in await scheduled_deployments()}
     for deployment in deployments:
-        # Registering removes the schedules that are there, and those of models are not in the file.
+        # Registering removes existing schedules, and the schedules of models are not in the file.
         for one in kept.get(f"{deployment.flow_name}/{deployment.name}", ()):
             deployment.schedules = [*(deployment.schedules or ()), creation_of(one)]
         identity = await runner.aadd_deployment(deployment)
-        # Else each run, and the runner itself as it looks for hooks, would load what the deployment
-        # names on the server by then: entrypoint and pull steps, which the API changes.
+        # Otherwise each run, and the runner when it looks for hooks, would load the deployment's
+        # entrypoint and pull steps from the server, where callers of the API can change them.
         code: Flow[..., Any] = load_flow_from_entrypoint(
             str(deployment.entrypoint), use_placeholder_flow=False
         )
@@ -69,7 +69,7 @@ async def _serve(deployments: list[RunnerDeployment], limit: int) -> None:
         if code.name == deploy_by_name.name:
             follower = asyncio.create_task(_follow_files(identity, code))
     serving = asyncio.create_task(runner.start())
-    await asyncio.sleep(0)  # the runner sets its own handler as it starts; ours replace it
+    await asyncio.sleep(0)  # the runner sets its handler when it starts; ours replace it
     interrupted = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, interrupted.set)
@@ -83,20 +83,20 @@ async def _serve(deployments: list[RunnerDeployment], limit: int) -> None:
 
 
 async def _follow_files(deployment: UUID, code: Flow[..., Any]) -> None:
-    """Have the form of a deployment offer the files that are there now."""
-    offered = None  # a schema is made when its flow is imported, maybe in another folder
+    """Keep the files that a deployment's form offers up to date."""
+    offered = None  # the schema was made at the flow's import, possibly in another folder
     async with get_client() as client:
         while True:
             if (found := await asyncio.to_thread(parameter_schema, code)) != offered:
                 schema = DeploymentUpdate(parameter_openapi_schema=found.model_dump())
-                with suppress(httpx.HTTPError):  # the next look tries again
+                with suppress(httpx.HTTPError):  # the next round tries again
                     await client.update_deployment(deployment, schema)
                     offered = found
             await asyncio.sleep(FILES_SECONDS)
 
 
 def _deployment(written: dict[str, Any]) -> RunnerDeployment:
-    # The templates of triggers are for the server, which knows the event.
+    # The server fills in the templates of triggers, since it knows the event.
     entry: dict[str, Any] = apply_values({**written, "triggers": []}, {})
     limit, triggers = entry.get("concurrency_limit"), written.get("triggers", ())
     deployment = RunnerDeployment.from_entrypoint(
@@ -110,8 +110,8 @@ def _deployment(written: dict[str, Any]) -> RunnerDeployment:
         concurrency_limit=ConcurrencyLimitConfig(**limit) if isinstance(limit, dict) else limit,
         triggers=[_TRIGGER.validate_python(trigger) for trigger in triggers],
     )
-    # Said explicitly, so that a deployment which had a work pool is taken back from it: its workers
-    # would race this machine for the runs.
+    # Set explicitly, to remove a deployment's former work pool, whose workers would compete with
+    # this machine for runs.
     deployment.work_pool_name = None
     deployment.work_queue_name = None
     return deployment

@@ -1,4 +1,4 @@
-"""Put a model to sleep: its memory is free until somebody asks it."""
+"""Put a model to sleep: its memory is free until a request wakes it."""
 
 from prefect import flow
 from prefect.client.schemas.objects import State

@@ -1,4 +1,4 @@
-"""Subflows of a run of many models: a failure of one does not end the others."""
+"""Subflows of a run over many models; the failure of one does not end the others."""
 
 import asyncio
 import random
@@ -31,11 +31,11 @@ R = TypeVar("R")
 
 
 def _as_subflow(flow: Flow[P, R]) -> Flow[P, R]:
-    """A flow as part of another: its parameters were validated with the parent's.
+    """A copy of a flow for calls in another flow, which skips validation and its own storage.
 
-    A second validation would take longer than any other part of a call. Without a storage of its
-    own it takes the parent's, and Prefect makes no client for each. `with_options` would also make
-    the schema of its parameters again, for 0.2 s.
+    The parent has validated the parameters; a second validation would take longer than any other
+    part of the call. Without its own storage, a subflow uses the parent's and needs no client.
+    `with_options` would make the parameter schema again, which takes 0.2 s.
     """
     part = copy(flow)
     part.should_validate_parameters, part.result_storage = False, None
@@ -47,11 +47,11 @@ DEPLOY, RETIRE = _as_subflow(deploy_model), _as_subflow(retire_model)
 Begin = Callable[[], Awaitable[State[Any]]]
 
 PAUSES_SECONDS: tuple[float, ...] = (5.0, 15.0, 30.0, 60.0)
-"""Pauses before another attempt to begin a run; Prefect's client has retried for about a minute."""
+"""Pauses between attempts to begin a run; in each, Prefect's client retries for about a minute."""
 
 
 def deployment(spec: ModelSpec, fleet: Fleet, file_set: str, *, force: bool = False) -> Begin:
-    """A deploy of a model that belongs to a set of files; empty = to none."""
+    """A function that begins the deploy of a model; empty `file_set` = of no set of files."""
 
     async def begin() -> State[Any]:
         with file_set_scope(file_set):
@@ -61,10 +61,10 @@ def deployment(spec: ModelSpec, fleet: Fleet, file_set: str, *, force: bool = Fa
 
 
 async def deploy_subflow(model: str, begin: Begin) -> Applied:
-    """Deploy a model in a subflow; whatever goes wrong is this model's own failure.
+    """Deploy a model in a subflow; an error becomes the model's outcome and is not raised.
 
-    Where Prefect's server does not answer, the run is begun again. Once it has begun a release, the
-    ledger has its outcome.
+    If Prefect's server does not answer, the run is begun again. Once a release has begun, its
+    outcome is read from the ledger instead.
     """
     since = datetime.now(UTC)
 
@@ -83,7 +83,7 @@ async def retire_subflow(model: str, begin: Begin) -> Applied:
 async def _run_subflow(
     model: str, action: str, begin: Begin, made: Callable[[], ReleaseRow | None]
 ) -> Applied:
-    """The outcome of a run, by its final state or, where the server lost that, by the ledger."""
+    """Run a subflow; its outcome is from its final state or, if that was lost, from the ledger."""
     for pause in (*PAUSES_SECONDS, None):
         state: State[Any] | None = None
         try:
@@ -97,13 +97,13 @@ async def _run_subflow(
             break
         if row := await in_thread(made):
             return _from_ledger(row, action, result)
-        if pause:  # and not all of them at the same moment
+        if pause:  # with jitter, so that the models do not retry in step
             await asyncio.sleep(pause * random.uniform(0.8, 1.2))
     return _outcome(model, action, state, result)
 
 
 def _from_ledger(row: ReleaseRow, action: str, error: Exception) -> Applied:
-    """The outcome in the ledger of a run whose end Prefect's server did not take."""
+    """The ledger's outcome of a run whose final state Prefect's server did not take."""
     lost = f"Prefect's server did not take the end of its run: {error}"
     model, release = row.model, row.id
     if row.state in SERVING:
@@ -115,7 +115,7 @@ def _from_ledger(row: ReleaseRow, action: str, error: Exception) -> Applied:
 
 
 def _outcome(model: str, action: str, state: State[Any] | None, result: object) -> Applied:
-    """The outcome of one deploy or retirement; without a state no run was begun."""
+    """The outcome of a deploy or retirement; `state` is None if no run was begun."""
     if state is None:
         return _failed(model, action, result)
     flow_run = str(state.state_details.flow_run_id or "")

@@ -1,4 +1,4 @@
-"""Unload a LoRA adapter from a model that serves on."""
+"""Unload a LoRA adapter from a running model, without a restart."""
 
 from prefect import flow
 from prefect.client.schemas.objects import State

@@ -1,4 +1,4 @@
-"""Wake a model that sleeps: it serves again where it ran, exactly as it was planned."""
+"""Wake a sleeping model: it serves again in its place and exactly as planned."""
 
 from prefect import flow
 from prefect.client.schemas.objects import State
@@ -44,7 +44,7 @@ async def wake_model(
 
 
 async def _require_allowed(row: ReleaseRow, fleet: Fleet) -> Fleet:
-    """Judge its spec by the channel through which it was submitted."""
+    """Check the policy for its spec, for the channel through which it was submitted."""
     assert row.release, "a sleeper has a record"
     with recorded_scope(row.release.submission, fleet):
         return await require_allowed(row.release.spec, fleet)

@@ -1,1 +1,1 @@
-"""One effect each: retries, time-outs, progress, artifacts. The decisions are in `moorage`."""
+"""Steps of the flows, one effect each, with retries and progress; `moorage` decides."""

@@ -1,4 +1,4 @@
-"""Step acceptance: a release, and the one before it, carry a short load in turns."""
+"""Step acceptance: put a short load on a new release and on the old one, in turns."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tasks.journal import step, tell
 from tasks.verify import api_key
 
 WARM_UP_SECONDS = 60.0
-"""How long these requests may take: a release that does not answer by then is not compared with."""
+"""Deadline of the warm-up; an old release that misses it is left out of the comparison."""
 
 
 @flow_task("acceptance", "acceptance of {plan.release}")
@@ -44,9 +44,9 @@ async def acceptance(
     workloads: tuple[Workload, ...],
     old: ReleaseRow | None = None,
 ) -> Acceptance:
-    """Load every replica, and likewise those of the release that serves meanwhile, if any.
+    """Put a load on every replica, and on those of the old release if it serves.
 
-    A missed limit is in the result, not raised.
+    A missed limit is in the result and raises nothing.
     """
     load = spec.readiness.acceptance
     assert load, "whoever has no load is not measured"
@@ -69,7 +69,7 @@ async def acceptance(
 
 
 def must_carry(outcome: Acceptance) -> None:
-    """Raise `ACCEPTANCE_FAILED` for a release that must not serve."""
+    """Raise `ACCEPTANCE_FAILED` when the outcome forbids the release to serve."""
     if failure := _failure(outcome):
         raise failure
 
@@ -79,7 +79,7 @@ def _failure(outcome: Acceptance) -> Failure | None:
 
 
 async def _before(load: AcceptanceSpec, old: ReleaseRow | None, release: str) -> _Loaded | None:
-    """The release that serves meanwhile; None = there is none to compare with."""
+    """The old release, warmed up; None = no old release to compare with."""
     if not old or not old.release or not old.plan or not old.release.profile or not old.serving:
         return None
     key = await in_thread(api_key, old.plan)
@@ -88,7 +88,7 @@ async def _before(load: AcceptanceSpec, old: ReleaseRow | None, release: str) ->
 
 
 def _answers(before: _Loaded, samples: Sequence[Sample]) -> bool:
-    """Whether a release can be compared with; if not, a person is told why."""
+    """Whether no request to the old release failed; else report why it is not compared with."""
     if problem := first_problem(samples):
         tell(f"not compared with {before.release}, which does not answer: {problem}")
     return not problem
@@ -111,12 +111,12 @@ class _Loaded:
         self._chat = profile.has_chat_template
 
     async def warm_up(self, release: str) -> list[Sample]:
-        """Send a few requests, which do not count."""
+        """Send a few requests that are not measured."""
         few = _numbers(release, 0)[: self.load.concurrency]
         return await self.run(few, min(WARM_UP_SECONDS, self.load.deadline))
 
     async def run(self, numbers: Sequence[int], seconds: float) -> list[Sample]:
-        """Send the requests of these numbers to each replica."""
+        """Send the requests with these numbers to each replica."""
         questions = [[self._question(one, number) for number in numbers] for one in self._workloads]
         sent = (send_load(some, self.load.concurrency, seconds) for some in questions)
         return [sample for some in await asyncio.gather(*sent) for sample in some]
@@ -127,7 +127,7 @@ class _Loaded:
 
 
 class _Round:
-    """What a release has answered in one round, and in how many seconds."""
+    """Samples of a release in one round, and the seconds that they took."""
 
     def __init__(self, loaded: _Loaded) -> None:
         self._loaded = loaded
@@ -135,7 +135,7 @@ class _Round:
         self._seconds = 0.0
 
     async def turn(self, numbers: Sequence[int]) -> list[Sample]:
-        """Send its requests of one turn, in what is left of its time."""
+        """Send the requests of one turn within the rest of the deadline."""
         begun = time.monotonic()
         samples = await self._loaded.run(numbers, self._loaded.load.deadline - self._seconds)
         self._seconds += time.monotonic() - begun
@@ -144,12 +144,12 @@ class _Round:
 
     @property
     def figures(self) -> LoadFigures:
-        """What was measured so far."""
+        """Figures of the samples so far."""
         return load_figures(self._samples, self._seconds, self._loaded.load)
 
 
 class _Both:
-    """A release and, as long as it answers, the one before: both are loaded in turns."""
+    """A new release and, as long as it answers, the old one, loaded in turns."""
 
     def __init__(self, release: str, now: _Loaded, before: _Loaded | None) -> None:
         self._release, self._now, self.before = release, now, before
@@ -181,6 +181,6 @@ class _Both:
 
 
 def _numbers(release: str, attempt: int) -> range:
-    """Numbers of prompts that no engine has met: each release and each round has its own."""
+    """Prompt numbers of one round; no other round or release uses them, so no engine knows them."""
     begin = (int(release.rpartition(".v")[2]) * (ROUNDS + 1) + attempt) * 10_000
     return range(begin, begin + 10_000)

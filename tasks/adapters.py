@@ -30,7 +30,7 @@ from tasks.verify import api_key
 
 @threaded
 def running_release(model: str) -> ReleaseRow:
-    """The release that serves a model name; raises `UNKNOWN_RELEASE` when none does."""
+    """The release that serves a model name; raises `UNKNOWN_RELEASE` when none serves it."""
     row = ledger().releases.running(model)
     if row is None:
         raise Failure(Cause.UNKNOWN_RELEASE, f"{model} is not running")
@@ -38,10 +38,10 @@ def running_release(model: str) -> ReleaseRow:
 
 
 async def served_adapters(row: ReleaseRow, release: Release) -> dict[str, frozenset[str]]:
-    """The names that each replica serves now, by workload.
+    """The names that each replica serves, by workload.
 
     Raises:
-        Failure: `ADAPTER_REFUSED` when a replica does not tell.
+        Failure: `ADAPTER_REFUSED` when a replica does not list its names.
     """
     key = await in_thread(_key, release)
     found: dict[str, frozenset[str]] = {}
@@ -86,7 +86,7 @@ async def load(
 
 @flow_task("unload", "unload {name}")
 async def unload(release: Release, name: str, workloads: Sequence[Workload]) -> None:
-    """Unload an adapter from replicas, each struck out at once; all are tried."""
+    """Unload an adapter from all replicas at once; a failure stops no other replica."""
     with step("unload") as note:
         jobs = (in_thread(undo_load, release, name, workload) for workload in workloads)
         await gather_all(*jobs)
@@ -94,7 +94,7 @@ async def unload(release: Release, name: str, workloads: Sequence[Workload]) -> 
 
 
 def undo_load(release: Release, name: str, workload: Workload) -> None:
-    """Unload an adapter from one replica and remove its record. Idempotent."""
+    """Unload an adapter from one replica and from its record. Idempotent."""
     probe = _updates(release).unloading(name)
     status, answer = asyncio.run(ask(workload.endpoint, probe, _seconds(release), _key(release)))
     if status != 200 and not lacks_adapter(name, status, answer):
@@ -103,13 +103,13 @@ def undo_load(release: Release, name: str, workload: Workload) -> None:
 
 
 def record_workloads(release: Release, workloads: Sequence[Workload]) -> None:
-    """Keep what workloads hold now."""
+    """Write workloads, with the adapters that they hold, into the ledger."""
     for workload in workloads:
         ledger().workloads.put(release.id, workload)
 
 
 def tidy(model: str) -> None:
-    """Remove the files of adapters that are not loaded any more, and a folder that nobody sees."""
+    """Remove files of adapters that are no longer loaded, and the folder if no release uses it."""
     folder, own = settings().loaded(model), ledger().releases
     holding = (*own.in_states(KEPT), *own.not_undone())
     rows = [row for row in holding if row.model == model and row.workloads]
@@ -119,7 +119,7 @@ def tidy(model: str) -> None:
 
 
 async def _prove(release: Release, workload: Workload, name: str, key: str) -> str:
-    """What the replica answers under the adapter's name."""
+    """Request an answer under the adapter's name; returns its text, raises `BAD_ANSWER`."""
     text = ""
     if release.plan is None or release.profile is None:
         return text

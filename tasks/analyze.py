@@ -1,4 +1,4 @@
-"""Steps list, choose, resolve and derive: which files of a model serve, and what the model is."""
+"""Steps list, choose, resolve and derive: choose the files of a model and derive its profile."""
 
 import asyncio
 from functools import cache
@@ -32,7 +32,7 @@ RESOLVE_SECONDS = 300
 
 @flow_task("list", "list the files of {spec.source}", timeout_seconds=RESOLVE_SECONDS, retried=True)
 async def find_quantizations(spec: ModelSpec) -> tuple[Quantization, ...]:
-    """List the quantizations of the model; none where there are no two of them."""
+    """List the quantizations of the model; empty where it has fewer than two."""
 
     def listed() -> tuple[Quantization, ...]:
         asset, gguf = assets_of(spec)[0], spec.engine.stated_name == EngineName.LLAMA_CPP
@@ -56,10 +56,10 @@ async def choose_files(
 ) -> FilesChoice:
     """Choose the quantization to serve.
 
-    Headers are read one after the other, as far as it takes. Nothing is stored or claimed.
+    Reads file headers one after the other until one fits. Stores and claims nothing.
 
     Raises:
-        Failure: `NO_FIT` with the reason for each quantization; what resolving raises.
+        Failure: `NO_FIT` with the reason for each quantization; errors of resolving.
     """
     with step("choose") as note:
         choice = await in_thread(_choose, spec, found, snapshot, running)
@@ -68,7 +68,7 @@ async def choose_files(
 
 
 async def resolve(spec: ModelSpec) -> ResolvedModel:
-    """Find the model, its adapters and its draft model. Weights are not downloaded yet."""
+    """Find the model, its adapters and its draft model, without downloading weights."""
     assets = assets_of(spec)
     found = await asyncio.gather(*(resolve_asset(spec, asset) for asset in assets))
     later = str(settings().loaded(spec.name)) if spec.lora_updates else ""
@@ -76,7 +76,7 @@ async def resolve(spec: ModelSpec) -> ResolvedModel:
 
 
 async def resolve_untracked(spec: ModelSpec) -> ResolvedModel:
-    """The same without task runs: of many models in one run they would be too many to read."""
+    """Resolve without task runs, which would be too many to read in a run over many models."""
     assets = assets_of(spec)
     found = await asyncio.gather(*(resolve_asset.untracked(spec, asset) for asset in assets))
     return join_companions(assets, found)
@@ -114,7 +114,7 @@ async def derive(spec: ModelSpec, model: ResolvedModel) -> ModelProfile:
 
 
 async def lacking_room(placed: Placed) -> tuple[str, ...]:
-    """What a deploy would download to this machine without room on its disk, a line each."""
+    """Assets that a deploy cannot download because this machine's disk lacks room, a line each."""
     hosts = (placed.snapshot.host(seat.host) for seat in placed.placement.seats)
     if placed.snapshot.clusters or all(host.store for host in hosts):
         return ()

@@ -1,7 +1,7 @@
-"""Pages and progress bars of a run: artifacts in Prefect's UI, shown where its API answers.
+"""Pages and progress bars of a run, as artifacts in Prefect's UI.
 
-A page that cannot be shown is noted in the journal, and nothing fails. Without a flow run there are
-no pages, and Prefect is not imported.
+A page that Prefect's API does not take is noted in the journal and fails nothing. Without a flow
+run there are no pages, and Prefect is not imported.
 """
 
 import asyncio
@@ -19,13 +19,13 @@ from tasks.journal import Note, tell
 R = TypeVar("R")
 
 PAGE_SECONDS = 30.0
-"""How long a page may take. Prefect's client asks an API that is away for over a minute."""
+"""How long showing a page may take. Prefect's client retries an absent API for over a minute."""
 
 AFTER_TROUBLE_SECONDS = 3.0
-"""How long a page may take after one that was not taken in time: the API is still away."""
+"""How long a page may take after the API refused one or was too slow: it is probably still away."""
 
 _away = threading.Event()
-"""Set while Prefect's API does not take pages."""
+"""Set when Prefect's API did not take the last page."""
 
 UPDATE_SECONDS = 2.0
 EVERY_SECONDS = 5.0
@@ -54,7 +54,7 @@ async def show_markdown(key: str, markdown: str, description: str) -> None:
 
 
 async def if_possible(show: Callable[[], Awaitable[R]], key: str) -> R | None:
-    """Show a page; None without a flow run, and, with a note, where the API does not take it."""
+    """Show a page; None without a flow run, or, with a note, where the API does not take it."""
     if flow_run_context() is None:
         return None
     seconds = min(PAGE_SECONDS, AFTER_TROUBLE_SECONDS) if _away.is_set() else PAGE_SECONDS
@@ -72,11 +72,11 @@ async def if_possible(show: Callable[[], Awaitable[R]], key: str) -> R | None:
 
 
 Progress = Callable[[int, int], None]
-"""Takes reports of bytes done of bytes in all, also from the thread of a call that blocks."""
+"""Takes bytes done and bytes in all; threads of blocking calls may call it, too."""
 
 
 class Bar:
-    """A progress artifact; nothing fails where Prefect's server does not take it."""
+    """A progress artifact; no error where Prefect's server does not take it."""
 
     def __init__(self, key: str, description: str) -> None:
         self.description = description
@@ -84,11 +84,11 @@ class Bar:
         self._artifact: UUID | None = None
 
     async def move(self, percent: float) -> None:
-        """Make it, or move it."""
+        """Create the artifact or update its percentage."""
         await if_possible(partial(self._move, percent), self._key)
 
     async def finish(self) -> None:
-        """Move it to the end, if there is one to be seen."""
+        """Set the artifact to 100 %, if it was created."""
         if self._artifact:
             await self.move(100.0)
 
@@ -108,7 +108,7 @@ class Bar:
 async def with_progress(
     work: Callable[[Progress], Awaitable[R]], note: Note, key: str, description: str
 ) -> R:
-    """Run something long with a progress artifact, which appears once it takes over 2 seconds."""
+    """Run long work with a progress artifact, which appears after 2 seconds."""
     bar, percent = Bar(key, description), 0.0
 
     def report(done: int, total: int) -> None:
@@ -138,11 +138,11 @@ class LivePage:
 
     @property
     def is_due(self) -> bool:
-        """Whether it was last written long enough ago, and is not being written now."""
+        """Whether the last write is long enough ago and no write is in progress."""
         return not self._writing and time.monotonic() - self._written_at >= EVERY_SECONDS
 
     async def write(self, markdown: str, description: str, percent: float) -> None:
-        """Write both; nothing fails where Prefect's server does not take them."""
+        """Write both artifacts; no error where Prefect's server does not take them."""
         self._writing, self._bar.description = True, description
         try:
             await if_possible(partial(self._write, markdown, description), self._key)

@@ -1,4 +1,4 @@
-"""Clean up what killed flows left behind: finish it or undo it."""
+"""Clean up after killed flows: finish or undo their unfinished releases."""
 
 from contextlib import suppress
 
@@ -13,7 +13,7 @@ from tasks.stopping import end_release, sleep_on
 
 
 def recover_all(model: str) -> None:
-    """Clean up what killed flows left behind, of a model whose lock is held and of all others."""
+    """Clean up after killed flows of a model, whose lock the caller holds, and of other models."""
     for row in _left_behind():
         if row.model != model:
             continue
@@ -21,7 +21,7 @@ def recover_all(model: str) -> None:
             if summary := recover(row):
                 tell(summary)
         except Failure as failure:
-            # What a lost host holds stays claimed; it does not keep the model away.
+            # Workloads on a lost host keep their claims, but do not block the model.
             if failure.cause is not Cause.RUNTIME_UNAVAILABLE:
                 raise
             tell(f"could not clean up after {row.id}: {failure}")
@@ -29,10 +29,10 @@ def recover_all(model: str) -> None:
 
 
 def recover_others(model: str) -> None:
-    """Clean up what killed flows left behind, of every other model that nobody works on.
+    """Clean up after killed flows of all models but this one, except those whose lock is held.
 
     A release that stopped for a successor which never served is left to reconciling, which starts
-    it again. Ending it here would end its model.
+    it again; ended here, its model would no longer be served.
     """
     for row in _left_behind():
         if row.model == model or _comes_back(row):
@@ -46,7 +46,7 @@ def recover_others(model: str) -> None:
 
 
 def recover(row: ReleaseRow) -> str:
-    """Finish or undo what a killed flow left of a release; what was done, empty for nothing.
+    """Finish or undo a release of a killed flow; returns a summary, empty if nothing was done.
 
     The caller holds the model's lock.
     """
@@ -66,9 +66,9 @@ def recover(row: ReleaseRow) -> str:
 
 
 def made_room(row: ReleaseRow) -> ReleaseRow | None:
-    """The release whose claims a stop-first successor may have taken: it runs, or is to come back.
+    """The release whose claims a stop-first successor may have taken: it runs or will be restored.
 
-    Nobody else may take its place meanwhile.
+    The caller hands its claims back at once, so that no other release takes its place.
     """
     own = ledger().releases
     stopping = (one for one in own.unfinished() if successor_of(one) == row.id)
@@ -76,16 +76,16 @@ def made_room(row: ReleaseRow) -> ReleaseRow | None:
 
 
 def took_over(release: str) -> bool:
-    """Whether a release ever served, whatever became of it since."""
+    """Whether a release ever served, in whatever state it is now."""
     made = ledger().releases.transitions(release)
     return any(one.after == ReleaseState.RUNNING for one in made)
 
 
 def must_be_clean(model: str) -> None:
-    """Nothing of a model may be left behind where nobody could look.
+    """Require that no release of a model is left to clean up, for example on an unreachable host.
 
     Raises:
-        Failure: `RUNTIME_UNAVAILABLE`, with what may still run and keeps its claims.
+        Failure: `RUNTIME_UNAVAILABLE`, with the workloads that may still run and keep their claims.
     """
     left = [row for row in _left_behind() if row.model == model]
     places = {f"{one.name} on {one.host}" for row in left for one in row.workloads}
@@ -95,10 +95,10 @@ def must_be_clean(model: str) -> None:
 
 
 def abandoned(model: str) -> list[ReleaseRow]:
-    """Releases that a killed flow left unfinished, or not wholly undone.
+    """Releases that a killed flow left unfinished or only partly undone.
 
-    Of other models only those that a deploy of this one would end: neither a release that will be
-    restored, nor the successor in its place.
+    For other models, only those that a deploy of this model would end: neither a release that
+    reconciling will restore, nor the successor that took its place.
     """
     left = [row for row in _left_behind() if not ledger().locks.is_held(row.model)]
     back = [row for row in left if row.model != model and _comes_back(row)]
@@ -107,7 +107,7 @@ def abandoned(model: str) -> list[ReleaseRow]:
 
 
 def _left_behind() -> list[ReleaseRow]:
-    """Releases that are not finished, or not wholly undone; their flows may be at work."""
+    """Releases that are unfinished or only partly undone; their flows may still be at work."""
     return [*ledger().releases.unfinished(), *ledger().releases.not_undone()]
 
 

@@ -1,4 +1,4 @@
-"""Step compare: what serves a model name now, whether it is visible, and what happened since."""
+"""Step compare: find the release that serves a model name, and whether its hosts answer."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
@@ -32,8 +32,8 @@ _decided: ContextVar[str] = ContextVar("decided", default="")
 async def sole_flow(model: str, flow_run_id: str) -> AsyncIterator[None]:
     """Be the only flow that works on a model name, and start from a clean state.
 
-    What killed flows left behind is cleaned up first, also of other models that nobody works on:
-    it may hold the memory that this one needs.
+    Cleans up after killed flows first, also of other models whose lock is free: they may hold the
+    memory that this model needs.
     """
     lock = ledger().locks.holding(
         model,
@@ -50,12 +50,12 @@ async def sole_flow(model: str, flow_run_id: str) -> AsyncIterator[None]:
 async def serving(
     spec: ModelSpec, avoided: frozenset[str] = frozenset()
 ) -> tuple[ReleaseRow | None, bool]:
-    """The release that serves the model name now, and whether it still does.
+    """The release that is recorded as serving the model name, and whether it is healthy.
 
-    What is unreachable on an avoided host does not serve.
+    A release that is unreachable counts as not serving when all its hosts are avoided.
 
     Raises:
-        Failure: Of another host that does not answer: what it runs may well serve.
+        Failure: When another host does not answer: the release may well serve there.
     """
     with step("compare") as note:
         row = await in_thread(ledger().releases.running, spec.name)
@@ -93,9 +93,9 @@ async def _is_healthy(row: ReleaseRow, spec: ModelSpec) -> bool:
 
 @contextmanager
 def in_sight(row: ReleaseRow) -> Iterator[None]:
-    """Record whether the hosts of a serving release answer in this block.
+    """Record a serving release as unreachable or reachable, as its hosts answer in this block.
 
-    It says nothing about the release's health: a host with a dead engine answers too.
+    Says nothing about the release's health: a host with a dead engine answers, too.
     """
     try:
         yield
@@ -108,16 +108,16 @@ def in_sight(row: ReleaseRow) -> Iterator[None]:
 
 
 def mark(row: ReleaseRow, to: ReleaseState, cause: str) -> None:
-    """Record that a release is unreachable, or seen again, unless it was moved since."""
+    """Record that a release is unreachable or seen again, unless its state has changed since."""
     try:
         ledger().releases.move(row.id, to, cause)
     except Failure as failure:
-        if failure.cause is not Cause.LOST_LOCK:  # else somebody moved it who knows better
+        if failure.cause is not Cause.LOST_LOCK:  # another flow has changed its state
             raise
 
 
 def decision_scope(release: str) -> AbstractContextManager[None]:
-    """Let the deploys of this block happen only where this release was the last one that ran."""
+    """Allow the deploys of this block only while this release is the last one that ran."""
     return variable_scope(_decided, release)
 
 
@@ -125,7 +125,7 @@ def decision_scope(release: str) -> AbstractContextManager[None]:
 def superseded_since(model: str) -> str:
     """Why an earlier decision to deploy is out of date; empty = it is not, or there was none.
 
-    The model's lock is held.
+    The caller holds the model's lock.
     """
     if not (decided := _decided.get()):
         return ""

@@ -1,4 +1,4 @@
-"""What tasks share: settings, the ledger, and the routes."""
+"""Settings, ledger and routes, shared by all tasks."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ if TYPE_CHECKING:
     from moorage.adapters.gateway.followed_routes import FollowedRoutes
 
 READ = ("MOORAGE_", "HF_", "AWS_", "HOME")
-"""How the names of the variables begin that settings depend on."""
+"""Prefixes of the environment variables that settings depend on."""
 
 
 def settings() -> Settings:
-    """Settings from the environment as it is now; the same ones while it is the same."""
+    """Settings from the current environment, cached while it does not change."""
     read = tuple(pair for pair in os.environ.items() if pair[0].upper().startswith(READ))
     return _settings(read)
 
 
 def ledger() -> Ledger:
-    """The ledger of the settings."""
+    """The ledger that the settings name."""
     return _open(settings().ledger)
 
 
 def routes() -> FollowedRoutes:
-    """Where requests for model names go: the ledger decides, and gateways follow it."""
+    """Routes of model names: the ledger decides, and gateways follow it."""
     from moorage.adapters.gateway.followed_routes import (  # noqa: PLC0415  (a dry run needs none)
         FollowedRoutes,
     )

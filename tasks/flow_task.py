@@ -1,4 +1,4 @@
-"""Steps as tasks: a task run of Prefect where a flow runs, a plain call elsewhere."""
+"""Steps as tasks: a Prefect task run inside a flow run, a plain call elsewhere."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 RETRIES = 3
-"""How often a task whose other side may be away is tried again: after 1, 2, 4 s, with jitter."""
+"""Retries of a task that calls a remote service: after 1, 2 and 4 s, with jitter."""
 
 
 class FlowTask(Generic[P, R]):
-    """An async function that is a task of the flow run around it.
+    """An async function that runs as a task of the current flow run.
 
-    Commands that change nothing call it without a flow run: then Prefect is not even imported.
-    Time-out and retries are the same.
+    Read-only commands call it without a flow run, and then without importing Prefect. Time-out and
+    retries are the same.
 
     Attributes:
-        fn: The function itself, called without time-out and retries.
+        fn: The function itself, without time-out and retries.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class FlowTask(Generic[P, R]):
         self._signature = inspect.signature(fn)
 
     async def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Run it as a task run of this flow run, or plainly where there is none."""
+        """Run it as a task run of the current flow run; without a flow run, as a plain call."""
         if (context := flow_run_context()) is None:
             return await self.untracked(*args, **kwargs)
         chain = _chain_of(str(context.flow_run and context.flow_run.id))
@@ -66,11 +66,11 @@ class FlowTask(Generic[P, R]):
         return result
 
     def submit(self, *args: P.args, **kwargs: P.kwargs) -> PrefectFuture[Any]:
-        """Run it as a task run where the flow's task runner runs tasks."""
+        """Submit it to the flow's task runner, which may run it in another process."""
         return self._task.submit(_Call(self, args, kwargs))
 
     async def untracked(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Run it without a task run, which nobody would want to see."""
+        """Run it without a task run, with the same time-out and retries."""
 
         async def attempt() -> R:
             async with asyncio.timeout(self._timeout_seconds):
@@ -104,7 +104,7 @@ class FlowTask(Generic[P, R]):
         return self._run_name.format(**self._signature.bind(*args, **kwargs).arguments)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled by name: the task runner may be in another process."""
+        """Pickle by name, since the task runner may be in another process."""
         return _find, (self.fn.__module__, self.fn.__qualname__)
 
 
@@ -116,14 +116,14 @@ def flow_task(
     Args:
         name: Name of the task in Prefect.
         run_name: Name of its runs, a format of the function's arguments.
-        timeout_seconds: Of one attempt; None = none.
-        retried: Whether its other side may be away, so that a retryable failure is tried again.
+        timeout_seconds: Time-out of one attempt; None = no time-out.
+        retried: Whether a retryable failure is tried again, since a remote service may be away.
     """
     return lambda fn: FlowTask(fn, name, run_name, timeout_seconds, retried=retried)
 
 
 def _with_retries(name: str) -> AsyncRetrying:
-    """Retry what is called; as a task of that name with `retried`."""
+    """Retry a plain call as Prefect retries a task with `retried`."""
     return AsyncRetrying(
         stop=stop_after_attempt(RETRIES + 1),
         wait=wait_exponential_jitter(1),
@@ -134,13 +134,13 @@ def _with_retries(name: str) -> AsyncRetrying:
 
 
 class _Call:
-    """The arguments of a call as one value, which Prefect hands on without looking into it.
+    """The arguments of a call as one opaque value, which Prefect passes on unopened.
 
-    It would walk through all that it is given, twice a call, and draw an edge in the run's graph
-    from each task to each later one.
+    Prefect would search separate arguments twice per call, and draw an edge in the run's graph from
+    each task to each later one.
 
     Attributes:
-        task_run: The task run that it became; None = not begun, or begun in another process.
+        task_run: The task run of the call; None = not begun, or begun in another process.
     """
 
     task_run: UUID | None = None
@@ -152,10 +152,10 @@ class _Call:
 
 
 class _Chain:
-    """The tasks of a flow run that are last so far: the next one comes after them in its graph.
+    """The last tasks of a flow run so far; the next task follows them in the run's graph.
 
     Attributes:
-        last: Their states, without results.
+        last: States of these tasks, without results.
     """
 
     def __init__(self, flow_run: str) -> None:
@@ -164,15 +164,15 @@ class _Chain:
         self._results: list[object] = []
 
     def append(self, before: Sequence[State[Any]], task_run: UUID | None, result: object) -> None:
-        """Add a task that has come after some; those that run at the same time stay."""
-        # Prefect knows a result by its address. Were that free again, the arguments of a later
-        # task could get it, and an edge from this one.
+        """Replace the tasks `before` by their follower; tasks that run concurrently stay."""
+        # Prefect identifies a result by its address. Were the address reused by the arguments of
+        # a later task, Prefect would draw an edge from this task to it.
         self._results.append(result)
         if task_run:
             from prefect.client.schemas.objects import StateDetails  # noqa: PLC0415  (as above)
             from prefect.states import Completed  # noqa: PLC0415  (as above)
 
-            # Prefect wants a result of what is waited for; the real one is nobody's here.
+            # Prefect needs a result in the states of `wait_for`; nothing reads this one.
             done: State[Any] = Completed(
                 data=True, state_details=StateDetails(task_run_id=task_run)
             )
@@ -183,7 +183,7 @@ _chain: ContextVar[_Chain | None] = ContextVar("chain", default=None)
 
 
 def _chain_of(flow_run: str) -> _Chain:
-    """The chain of this flow run; a subflow has its own."""
+    """The chain of this flow run; each subflow has its own."""
     chain = _chain.get()
     if chain is None or chain.flow_run != flow_run:
         chain = _Chain(flow_run)
@@ -205,7 +205,7 @@ def _run_name(parameters: dict[str, Any]) -> str:
 
 
 def _is_retryable(task: Task[..., Any], _run: TaskRun, state: State[Any]) -> bool:
-    """Whether a task is tried again. Prefect asks only where it has not been too often."""
+    """Whether a failed task is tried again. Prefect calls this only while retries are left."""
     if not _may_pass(getattr(state.data, "result", state.data)):
         return False
     _tell_retry(task.name)

@@ -1,4 +1,4 @@
-"""Step image: choose the image, pin it to its digest, and have it on the hosts."""
+"""Step image: choose the image, pin it to its digest, and pull it on the hosts."""
 
 import asyncio
 from functools import partial
@@ -26,7 +26,7 @@ from tasks.map_hosts import HostCall, map_hosts
 
 @flow_task("image", "choose the image for {placed.spec.name}")
 async def choose_image(placed: Placed) -> Image | None:
-    """Which image will run, and its digest; None without containers. Nothing is pulled."""
+    """Choose the image and pin its digest, without pulling; None without containers."""
     with step("image") as note:
         image, hosts = wanted_image(placed)
         if image:
@@ -37,10 +37,10 @@ async def choose_image(placed: Placed) -> Image | None:
 
 @flow_task("image", "have the image for {placed.spec.name}")
 async def pull_image(placed: Placed, target: Release | None = None) -> Image | None:
-    """Have the image on every placed host, by its digest; the very one of an earlier release.
+    """Pull the image on every placed host by its digest; for `target`, exactly its image.
 
     Raises:
-        Failure: `IMAGE_MISSING` when neither its registry nor the host has it any more.
+        Failure: `IMAGE_MISSING` when neither its registry nor the host still has it.
     """
     with step("image") as note:
         wanted, hosts = (target.image, image_hosts(placed)) if target else wanted_image(placed)
@@ -63,11 +63,11 @@ async def _have(image: Image, hosts: list[HostSnapshot], spec: ModelSpec) -> Ima
 async def _have_again(image: Image, hosts: list[HostSnapshot], spec: ModelSpec) -> Image:
     try:
         if image.digest:
-            # By digest alone: the tag may stand for a newer image here, and keeps doing so.
+            # By digest alone: on this host the tag may name a newer image, and must keep it.
             wanted = image.model_copy(update={"reference": image.pinned})
             await _pull_everywhere(wanted, hosts, spec)
         else:
-            # One that was built on a host has no registry to come from again.
+            # An image without a digest was built on a host; no registry has it.
             for host in hosts:
                 if await in_thread(DockerImages(host.address).find, image.pinned) is None:
                     detail = f"{image.reference}: {image.pinned} is not on {host.name} any more"
@@ -82,13 +82,13 @@ async def _have_again(image: Image, hosts: list[HostSnapshot], spec: ModelSpec) 
 
 @flow_task("pin", "pin the image on {host.name}", retried=True)
 async def pin(image: Image, host: HostSnapshot) -> Image:
-    """The image by its digest, as the registries of a host know it."""
+    """The image with its digest, as the host's registries resolve it."""
     return await in_thread(pin_image, image, host)
 
 
 @flow_task("pull", "pull on {host.name}", retried=True)
 async def pull_on(spec: ModelSpec, image: Image, host: HostSnapshot, alone: bool) -> str:
-    """Have the image on one host; of several hosts, each is a step of the journal."""
+    """Pull the image on one host; with several hosts, each pull is a step of the journal."""
     deadline = spec.readiness.deadlines.image_seconds
     key = f"pull-{slug(spec.name) if alone else slug(f'{spec.name} {host.name}')}"
 
@@ -119,9 +119,9 @@ async def pull_on(spec: ModelSpec, image: Image, host: HostSnapshot, alone: bool
 
 @flow_task("image", "look whether the image of {row.id} moved")
 async def image_drift(row: ReleaseRow, fleet: Fleet) -> str:
-    """What to do where the image tag of a release means another image now.
+    """Advice when the image tag of a release now names another image.
 
-    Empty where it does not, or where the registry does not answer.
+    Empty when the tag is unchanged or the registry does not answer.
     """
     image = tracked_image(row.release) if row.release else None
     if image is None:
@@ -137,16 +137,16 @@ async def image_drift(row: ReleaseRow, fleet: Fleet) -> str:
 
 
 def tracked_image(release: Release) -> Image | None:
-    """The image of a release whose tag may stand for another one by now; None = there is none."""
+    """The image of a release if its tag may have moved since; else None."""
     image = release.image
     fixed = image is None or not image.digest or parse_reference(image.reference).digest
     return None if fixed else image
 
 
 def restore_image(release: Release) -> None:
-    """Have the image of a release that starts again, by its digest: it may have been removed.
+    """Pull the image of a release that is restarted, by its digest, if it has been removed.
 
-    The registry gets the credentials of Docker's own login.
+    Uses only the credentials of Docker's own login.
     """
     containers = release.plan.containers if release.plan else ()
     addresses = {spec.address for spec in containers if spec.runtime == RuntimeName.DOCKER}
@@ -162,14 +162,14 @@ def restore_image(release: Release) -> None:
 
 
 def image_hosts(placed: Placed) -> list[HostSnapshot]:
-    """The hosts that need the image, each daemon once; none where all are processes."""
+    """The hosts that need the image, each daemon once; empty where all seats are processes."""
     seats = [seat for seat in placed.placement.seats if seat.runtime == RuntimeName.DOCKER]
     hosts = (placed.snapshot.host(seat.host) for seat in seats)
     return list({host.address: host for host in hosts}.values())
 
 
 def wanted_image(placed: Placed) -> tuple[Image | None, list[HostSnapshot]]:
-    """The image of the containers as its publisher names it, and the hosts that need it."""
+    """The image of the containers, not yet pinned, and the hosts that need it."""
     hosts, seats = image_hosts(placed), placed.placement.seats
     if not hosts:
         return None, []

@@ -1,4 +1,4 @@
-"""Installing engines: an image on a host, or a virtual environment on this machine."""
+"""Install engines: an image on a host, or a virtual environment on this machine."""
 
 from asyncio import CancelledError
 
@@ -24,10 +24,11 @@ from tasks.survey import take_snapshot
 
 
 async def host_named(fleet: Fleet, name: str) -> HostSnapshot:
-    """The surveyed host of that name; without one, the only host of the fleet.
+    """Survey the host of that name; without a name, the only host of the fleet.
 
     Raises:
-        Failure: `BAD_SETTING` when there is no such host, or several and no name.
+        Failure: `BAD_SETTING` when the fleet has no such host, or several hosts and no name is
+            given; `RUNTIME_UNAVAILABLE` when the host does not answer.
     """
     names = [host.name for host in fleet.hosts]
     if name not in names and (name or len(names) != 1):
@@ -46,7 +47,7 @@ async def host_named(fleet: Fleet, name: str) -> HostSnapshot:
 
 @flow_task("install", "install the packages of {engine}")
 async def install_packages(engine: EngineName, version: str) -> Installation:
-    """Install an engine as a program of this machine, in an environment of its own."""
+    """Install an engine on this machine, in its own virtual environment."""
     with step("install") as note:
         installer = Installer(settings().engines, ENGINES[engine], version, tell)
         try:
@@ -59,7 +60,7 @@ async def install_packages(engine: EngineName, version: str) -> Installation:
 
 
 async def install_image(spec: ModelSpec, image: Image, host: HostSnapshot) -> str:
-    """Have an engine's image on a host, by its digest."""
+    """Pull an engine's image on a host, by its digest."""
     pinned = await pin(image, host)
     with step("image") as note:
         name = await pull_on(spec, pinned, host, alone=True)
@@ -68,10 +69,10 @@ async def install_image(spec: ModelSpec, image: Image, host: HostSnapshot) -> st
 
 
 def remove_installed(engine: Engine, host: HostSnapshot, version: str) -> tuple[str, ...]:
-    """Remove an engine's images and packages from a host; what was removed.
+    """Remove an engine's images and packages from a host; returns their names and paths.
 
     Raises:
-        Failure: `ENGINE_IN_USE` when a release there needs it.
+        Failure: `ENGINE_IN_USE` when a release on the host needs the engine.
     """
     if users := users_of(engine, host, ledger().releases.in_states(HOLDING)):
         raise Failure(

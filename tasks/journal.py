@@ -1,7 +1,7 @@
-"""The journal of a flow run: each step with its time and a line of what it found.
+"""The journal of a flow run: each step with its duration and a one-line summary.
 
-The flow opens it, tasks write into it, and whoever listens (the command line, the run's log) is
-notified at once.
+The flow opens it, tasks write into it, and listeners (the command line, the run's log) are notified
+at once.
 """
 
 import time
@@ -19,23 +19,23 @@ from moorage.releases.release import StepRecord
 
 
 class Listener(Protocol):
-    """Hears what happens in a flow."""
+    """Receives the events of a flow."""
 
     def started(self, step: str) -> None:
         """A step has begun."""
 
     def progressed(self, step: str, done: int, total: int) -> None:
-        """So many bytes of a step are done."""
+        """A step has done `done` of `total` bytes."""
 
     def ended(self, record: StepRecord, error: BaseException | None) -> None:
         """A step has ended."""
 
     def noted(self, text: str) -> None:
-        """Something a person should know."""
+        """A message for a person, outside any step."""
 
 
 class Note:
-    """What a step says about itself."""
+    """Summary, failure and progress that a step reports."""
 
     def __init__(self, step: str, listeners: list[Listener]) -> None:
         self.summary = ""
@@ -43,15 +43,15 @@ class Note:
         self._step, self._listeners = step, listeners
 
     def say(self, summary: str) -> None:
-        """Set the line that stands for the step."""
+        """Set the step's summary line."""
         self.summary = summary
 
     def fail(self, failure: Failure) -> None:
-        """Let the step end as failed, though its result is handed on; the caller raises."""
+        """Mark the step as failed although it returns a result; its caller raises."""
         self.failed = redact_failure(failure)
 
     def progress(self, done: int, total: int) -> None:
-        """Tell how many bytes are done."""
+        """Report how many bytes are done."""
         for listener in self._listeners:
             listener.progressed(self._step, done, total)
 
@@ -64,7 +64,7 @@ class Journal:
         self.listeners = listeners
 
     def tell(self, text: str) -> None:
-        """Tell the listeners something outside any step; what is done does not depend on it."""
+        """Send listeners a message outside any step; errors of a listener are ignored."""
         for listener in self.listeners:
             with suppress(*HARMLESS):
                 listener.noted(redact(text))
@@ -75,7 +75,7 @@ _JOURNAL: ContextVar[Journal | None] = ContextVar("journal", default=None)
 
 
 class _PrefixedListener:
-    """Hands on what it hears, each step under the name of the flow that it belongs to."""
+    """Passes events on, each step prefixed with the name of its flow."""
 
     def __init__(self, listener: Listener, name: str) -> None:
         self._listener, self._name = listener, name
@@ -98,19 +98,19 @@ class _PrefixedListener:
 
 
 def listening(listener: Listener) -> AbstractContextManager[None]:
-    """Let a listener hear every flow that runs inside the block."""
+    """Add a listener to every flow that runs inside the block."""
     return variable_scope(_LISTENERS, (*_LISTENERS.get(), listener))
 
 
 def listen_as(name: str) -> AbstractContextManager[None]:
-    """Let listeners hear the flows inside the block under a name: several run at once."""
+    """Prefix the events of flows inside the block with a name, since several flows run at once."""
     named = tuple(_PrefixedListener(one, name) for one in _LISTENERS.get())
     return variable_scope(_LISTENERS, named)
 
 
 @contextmanager
 def journal(*own: Listener) -> Iterator[Journal]:
-    """Open the journal of a flow run, whose own listener writes the run's log."""
+    """Open the journal of a flow run; its own listeners, such as the run's log, come first."""
     opened = Journal([*own, *_LISTENERS.get()])
     with variable_scope(_JOURNAL, opened):
         yield opened
@@ -118,7 +118,7 @@ def journal(*own: Listener) -> Iterator[Journal]:
 
 @contextmanager
 def separate_journal() -> Iterator[Journal]:
-    """Let the steps inside the block be heard as before, but belong to a journal of their own."""
+    """Record the steps inside the block in a journal of their own, with the same listeners."""
     current = _JOURNAL.get()
     opened = Journal(current.listeners if current else [])
     with variable_scope(_JOURNAL, opened):
@@ -126,9 +126,9 @@ def separate_journal() -> Iterator[Journal]:
 
 
 def failure_of(error: BaseException) -> Failure | None:
-    """The failure that an error of a flow stands for; None = a mistake of ours, or a signal.
+    """The failure behind an error of a flow; None = a bug of moorage, or a signal.
 
-    The time-out of a task is a failure that names the step.
+    The time-out of a task becomes a failure that names the step.
     """
     if isinstance(error, Failure):
         return error
@@ -142,25 +142,25 @@ def failure_of(error: BaseException) -> Failure | None:
 
 
 def tell(text: str) -> None:
-    """Tell the listeners of the flow that runs now something outside any step."""
+    """Send the listeners of the current flow a message outside any step."""
     if current := _JOURNAL.get():
         current.tell(text)
 
 
 def mute_steps() -> AbstractContextManager[None]:
-    """Let nobody hear the steps inside the block: of many models they are too many to read."""
+    """Hide the steps inside the block from listeners: over many models there are too many."""
     return variable_scope(_JOURNAL, None)
 
 
 def within(name: str) -> AbstractContextManager[Note]:
-    """A part of a step that is under way: it tells progress, and is no step of its own."""
+    """A note that reports progress of the current step without being a step of its own."""
     current = _JOURNAL.get()
     return nullcontext(Note(name, current.listeners if current else []))
 
 
 @contextmanager
 def step(name: str) -> Iterator[Note]:
-    """Time a step and write it into the journal, however it ends; its failure tells no secret."""
+    """Time a step and record it in the journal, also when it fails; redact its failure."""
     current = _JOURNAL.get() or Journal([])
     note = Note(name, current.listeners)
     for listener in current.listeners:
@@ -169,7 +169,7 @@ def step(name: str) -> Iterator[Note]:
     try:
         yield note
     except BaseException as error:
-        # Prefect writes down whatever leaves a task, so this is the last place before it.
+        # Prefect records any error that leaves a task, so secrets are redacted here.
         failed = redact_failure(error) if isinstance(error, Failure) else error
         raise
     finally:

@@ -1,4 +1,4 @@
-"""Step launch: start and stop what a plan says. No retries: the saga undoes a half launch."""
+"""Step launch: start the containers of a plan. No retries: the saga undoes a partial launch."""
 
 import asyncio
 import time
@@ -30,18 +30,18 @@ from tasks.workloads import ABORT_SECONDS, must_listen, start, stop
 POLL_SECONDS = 0.5
 
 GRACE_SECONDS = 120.0
-"""How much longer than its start another release is waited for: what it replaces has to end."""
+"""Extra wait for another release's start, during which its predecessor may have to stop."""
 
 LEASE_SECONDS = locks.LEASE_SECONDS + 2 * locks.RENEW_SECONDS
-"""Longer than the lease of the model's lock, which its holder took before. A flow that takes this
-lock over therefore finds the model unlocked, and stops what the killed flow was starting."""
+"""Longer than the lease of the model's lock, which the holder took earlier. A flow that takes over
+the start lock therefore finds the model unlocked and stops the start of the killed flow."""
 
 
 @flow_task("launch", "launch {plan.release}", timeout_seconds=600)
 async def launch(plan: LaunchPlan) -> tuple[Workload, ...]:
-    """Start every container of a plan, each written down before it is started.
+    """Start every container of a plan; each is recorded in the ledger before it starts.
 
-    Of a release that starts in turns, each part of its plan is launched by itself.
+    A release that starts in turns launches each part of its plan separately.
     """
     with step("launch") as note:
         if (await in_thread(ledger().releases.get, plan.release)).state != ReleaseState.STARTING:
@@ -58,10 +58,10 @@ async def launch_on(release: str, specs: tuple[ContainerSpec, ...]) -> tuple[Wor
 
 
 async def _start_all(plan: LaunchPlan) -> tuple[Workload, ...]:
-    """Start on several hosts at once; in the order of the plan.
+    """Start containers on several hosts at once; returns their workloads in the plan's order.
 
-    What others await goes first. Always in this process: what a Ray worker starts could not be
-    undone while it starts.
+    Containers that others await start first. Always in this process: a start in a Ray worker could
+    not be undone while it is in progress.
     """
     first = [spec for spec in plan.containers if not spec.awaits]
     started = await _start_on_hosts(plan.release, first)
@@ -87,7 +87,7 @@ async def _start_on_hosts(release: str, specs: Sequence[ContainerSpec]) -> dict[
 
 @flow_task("correct", "correct {part.release}")
 async def correct(part: LaunchPlan, correction: Correction) -> None:
-    """Stop and remove what the first try of a part has started; its names are used again."""
+    """Stop and remove the containers of a failed first try; the second try reuses their names."""
     with step("correct") as note:
         tell(f"the first try failed ({correction.cause}); trying again with {correction.summary}")
         for spec in part.containers:
@@ -96,9 +96,9 @@ async def correct(part: LaunchPlan, correction: Correction) -> None:
 
 
 class AcceleratorStartLock:
-    """The right to start engines on the accelerators of a release, alone.
+    """Exclusive lock for starting engines on the accelerators of a release.
 
-    It covers those of the old release too, which ends meanwhile and may have to start again.
+    Also covers the accelerators of the old release, which stops meanwhile and may have to restart.
     """
 
     def __init__(
@@ -115,13 +115,13 @@ class AcceleratorStartLock:
         self._token, self._renewal = uuid.uuid4().hex, ExitStack()
 
     async def acquire(self, deadlines: Deadlines) -> None:
-        """Wait until nobody else starts there; then nobody else does until `release`.
+        """Wait until no other release starts on these accelerators, then lock them.
 
-        What a killed flow was starting there is stopped first. Each start that goes before is
-        waited for as long as one may take by these deadlines, and `GRACE_SECONDS` more.
+        Waits for each earlier start as long as these deadlines allow a start, plus
+        `GRACE_SECONDS`. With the lock held, stops the unfinished starts of killed flows.
 
         Raises:
-            Failure: `ACCELERATOR_STARTING` when one of them does not end in time.
+            Failure: `ACCELERATOR_STARTING` when an earlier start does not end in time.
         """
         self._renewal.enter_context(ledger().locks.renewal(self._token, LEASE_SECONDS))
         patience = deadlines.load_seconds + deadlines.warm_up_seconds + GRACE_SECONDS
@@ -131,11 +131,11 @@ class AcceleratorStartLock:
         await run_uninterrupted(recover_others, self._model)
 
     def release(self) -> None:
-        """Let others start there. Nothing happens when they may already."""
+        """Give the lock back. Idempotent."""
         self._renewal.close()
 
     async def _wait_for_others(self, holders: dict[str, Owner], patience: float) -> str:
-        """Wait for one holder after the other; describes the last one."""
+        """Wait for one holder after the other; returns a summary that names the last one."""
         waited_for, give_up = "", 0.0
         while holders:
             name, owner = next(iter(holders.items()))
@@ -160,12 +160,12 @@ class AcceleratorStartLock:
         return holders
 
     async def _has_answered_or_ended(self, old: ReleaseRow) -> bool:
-        """Whether the old release, which reconciling has started again, answers or has ended.
+        """Whether the old release, which reconciling has restarted, answers or has ended.
 
-        Nobody else checks that: reconciling leaves models alone on which a flow works.
+        Reconciling does not check this itself while a flow holds the model's lock.
         """
         for workload in old.serving:
-            with suppress(Failure):  # what is unreachable disturbs nobody who starts elsewhere
+            with suppress(Failure):  # an unreachable engine does not disturb a start elsewhere
                 runtime = runtime_for(workload, settings())
                 seen = await in_thread(runtime.observe, workload)
                 if seen.running and await answers(old, workload):
@@ -173,8 +173,8 @@ class AcceleratorStartLock:
         return True
 
     def _try(self) -> dict[str, Owner]:
-        """Who starts there; nobody when it is this release's turn now."""
-        own = ledger().locks  # looked at first: that disturbs no writer
+        """Take the locks if they are free; returns the holders, empty when they were taken."""
+        own = ledger().locks  # read first: reading does not block writers
         if holders := own.holders(self.names):
             return holders
         return own.take_all(self.names, self._token, this_process(self._release), LEASE_SECONDS)

@@ -1,4 +1,4 @@
-"""Map a task over hosts: a task run for each, here or in a Ray cluster, so many at once."""
+"""Map a task over hosts: a task run for each, here or in a Ray cluster, a few at once."""
 
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
@@ -15,7 +15,7 @@ from tasks.journal import step
 R = TypeVar("R")
 
 MOST_TASK_RUNS = 64
-"""Hosts that get a task run each: more nobody reads, and each costs about 10 ms of a processor."""
+"""Most hosts with a task run each: more are unreadable, and each costs about 10 ms of CPU time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +23,8 @@ class HostCall:
     """One call of a task, for one host.
 
     Attributes:
-        address: How its daemon is reached. What is this machine is never done elsewhere.
-        arguments: Of the task.
+        address: Address of the host's daemon. Calls for this machine always run in this process.
+        arguments: Arguments of the task.
         step: Step of the journal that the task writes; empty = none.
     """
 
@@ -35,16 +35,16 @@ class HostCall:
 
 
 async def map_hosts(work: FlowTask[..., R], calls: Sequence[HostCall], at_once: int) -> list[R]:
-    """Run a task for several hosts, so many at the same time; returns their results in order.
+    """Run a task for several hosts, `at_once` at the same time; returns the results in order.
 
-    Each call is a task run of its own, in this process or where the flow's task runner runs tasks;
-    a single one here, or more than `MOST_TASK_RUNS`, are covered by the task run around them.
-    After a failure no other call is begun. Calls that were begun run to their end: what they fetch
-    stays useful, and an undo must not run before its effect has ended. A task that runs elsewhere
-    must bring its own retries.
+    Each call is a task run, in this process or in the flow's task runner. In this process, a single
+    call, or more than `MOST_TASK_RUNS`, get no task runs of their own.
+    After a failure no other call begins. Calls that have begun run to their end: downloads stay
+    useful, and an undo must not run before its effect has ended. A task that runs in another
+    process must bring its own retries.
 
     Raises:
-        Failure: Of one host as it is; of several hosts one failure with the details of all.
+        Failure: With one host, its failure; with several, one failure with the details of all.
     """
     gate = asyncio.Semaphore(at_once)
     tracked = 1 < len(calls) <= MOST_TASK_RUNS
@@ -66,7 +66,7 @@ async def map_hosts(work: FlowTask[..., R], calls: Sequence[HostCall], at_once: 
             return None
 
     results = await asyncio.gather(*(run(call) for call in calls))
-    if errors:  # a time-out, or a mistake of ours: nothing may hide it
+    if errors:  # a time-out or a bug: raised before any failure
         raise errors[0]
     if failures:
         one_host = len({call.host for call in calls}) == 1
@@ -75,7 +75,7 @@ async def map_hosts(work: FlowTask[..., R], calls: Sequence[HostCall], at_once: 
 
 
 async def gather_all(*jobs: Awaitable[Any]) -> list[Any]:
-    """Wait until all have ended, whatever becomes of one; then the first error counts."""
+    """Wait until all jobs have ended, also those that fail; then raise the first error."""
     ended = await asyncio.gather(*jobs, return_exceptions=True)
     for outcome in ended:
         if isinstance(outcome, BaseException):
@@ -88,7 +88,7 @@ async def _call(work: FlowTask[..., R], call: HostCall, *, tracked: bool) -> R:
         return await (work if tracked else work.untracked)(**call.arguments)
     if not call.step:
         return await _submit(work, call)
-    # The journal does not reach there; the result of the task is the line of its step.
+    # The other process has no journal; the task's result becomes the summary of the step.
     with step(call.step) as note:
         result = await _submit(work, call)
         note.say(str(result))
@@ -96,7 +96,7 @@ async def _call(work: FlowTask[..., R], call: HostCall, *, tracked: bool) -> R:
 
 
 def _runs_tasks_elsewhere() -> bool:
-    """Whether the flow around this runs tasks in other processes."""
+    """Whether the current flow runs tasks in other processes."""
     context = flow_run_context()
     if context is None:
         return False

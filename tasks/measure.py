@@ -1,4 +1,4 @@
-"""Steps measure and facts: what engines log and answer about themselves. They fail no deploy."""
+"""Steps measure and facts: read engines' logs and answers; their errors fail no deploy."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -30,7 +30,7 @@ from tasks.journal import step, tell
 from tasks.verify import api_key
 
 START_LINES = 20_000
-"""More than any start logs: the log is read right after it, before requests push it away."""
+"""More lines than any start logs; the log is read right after the start, before request lines."""
 
 READ_SECONDS = 30.0
 ASK_SECONDS = 5.0
@@ -40,7 +40,7 @@ ASK_SECONDS = 5.0
 async def measure(
     placed: Placed, plan: LaunchPlan, workloads: tuple[Workload, ...]
 ) -> tuple[Measurement, ...]:
-    """Read from the logs what each workload of a verified release takes, as far as they tell.
+    """Read the memory that each workload of a verified release takes from its log, if logged.
 
     Errors go to the journal.
     """
@@ -56,7 +56,7 @@ async def measure(
                     log = await in_thread(runtime.logs, workload, START_LINES)
                 if measured := reader(log):
                     found.append(_entry(placed, plan, workload, measured))
-            except Exception as error:  # a log that cannot be read is no reason to end what serves
+            except Exception as error:  # an unreadable log must not fail a release that serves
                 why = str(error) or type(error).__name__
                 tell(f"what {workload.name} logged about memory could not be read: {why}")
         note.say(_summary(combine_measured(one.measured for one in found)))
@@ -64,7 +64,7 @@ async def measure(
 
 
 def record_measurements(release: Release) -> None:
-    """Keep what a release measured for later predictions; it serves all the same if that fails."""
+    """Record a release's measurements for later predictions; a failure is only reported."""
     if not release.measured:
         return
     try:
@@ -110,7 +110,7 @@ def _summary(measured: Measured | None) -> str:
 async def read_facts(
     plan: LaunchPlan, measured: tuple[Measurement, ...]
 ) -> tuple[EngineFacts, ...]:
-    """Ask each replica of a verified release for its version, names and context.
+    """Request version, model names and context from each replica of a verified release.
 
     Errors go to the journal. An engine that does not list its models gets no request.
     """
@@ -122,7 +122,7 @@ async def read_facts(
             logged = (one.measured for one in measured if one.workload == container.name)
             try:
                 found.append(await _facts(plan, container, next(logged, None)))
-            except Exception as error:  # what serves is not ended because it tells little
+            except Exception as error:  # missing facts must not fail a release that serves
                 tell(f"{container.name} could not be inspected: {error}")
         note.say(
             "; ".join(

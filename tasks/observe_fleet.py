@@ -1,4 +1,4 @@
-"""Step look: what the ledger says and what the hosts show, as one value to decide on."""
+"""Step look: combine the ledger's records and the hosts' workloads into a `ClusterState`."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -27,15 +27,15 @@ from tasks.flow_task import flow_task
 from tasks.journal import step
 
 OBSERVE_SECONDS = 20.0
-"""How long one place may take; one that is silent for so long is unreachable."""
+"""Deadline for one place (host and runtime); a place that misses it counts as unreachable."""
 
 
 @flow_task("look", "look at ledger and hosts", timeout_seconds=120, retried=True)
 async def observe_fleet(fleet: Fleet, *, keep: bool = True) -> ClusterState:
-    """Compare what the ledger says with what the hosts show.
+    """Read the ledger and list the workloads on all known hosts.
 
     Args:
-        fleet: Hosts that are observed in addition to those on which something is claimed.
+        fleet: Hosts to observe in addition to those that the ledger knows.
         keep: Whether the ledger records which hosts are unreachable.
     """
     with step("look") as note:
@@ -50,7 +50,7 @@ async def observe_fleet(fleet: Fleet, *, keep: bool = True) -> ClusterState:
 
 
 def _cluster_state(fleet: Fleet, keep: bool) -> ClusterState:
-    """The ledger is read first: what is begun after that is found on a host, and too young."""
+    """Read the ledger first: a workload that starts later is found, but is too young to judge."""
     own, limits, now = ledger(), settings(), datetime.now(UTC)
     releases = own.releases
     rows = [*releases.unfinished(), *releases.not_undone(), *releases.in_states(SERVING)]
@@ -91,18 +91,18 @@ def _cluster_state(fleet: Fleet, keep: bool) -> ClusterState:
 
 
 def _served_successors(rows: Iterable[ReleaseRow]) -> frozenset[str]:
-    """Releases for which others stop, and that served once, whatever became of them since."""
+    """Successors for which other releases stop and which once served, in whatever state now."""
     return frozenset(filter(took_over, {successor_of(row) for row in rows} - {""}))
 
 
 def _places(fleet: Fleet, workloads: Iterable[Workload]) -> list[Place]:
-    """Where something runs, may run, or ever ran."""
+    """Places where workloads run, may run, or once ran."""
     known = ledger().sightings.known_hosts()
     hosts = {**known, **{host.name: host.access.url for host in fleet.hosts}}
     places = {
         Place(host=name, address=address, runtime=RuntimeName.DOCKER): None
         for name, address in hosts.items()
-        if not address.startswith("http")  # a Ray cluster, which has no Docker of its own
+        if not address.startswith("http")  # a Ray cluster, which has no Docker
     }
     local = next((n for n, address in hosts.items() if address == LOCAL), LOCAL)
     places[Place(host=local, address=LOCAL, runtime=RuntimeName.PROCESS)] = None
@@ -127,7 +127,7 @@ def _observe(
         if not isinstance(answer, Exception):
             distinct = {(one.identity, one.name): one for one in answer}
             observations.append(Observation(place=place, workloads=tuple(distinct.values())))
-        # This machine may well have no Docker, as long as nothing runs in it.
+        # This machine needs no Docker as long as no workload runs in it.
         elif place in used or parse_access(place.address).is_remote:
             late = isinstance(answer, TimeoutError) and not answer.args
             silent = f"it did not answer within {OBSERVE_SECONDS:g} s"

@@ -26,14 +26,14 @@ from tasks.journal import step, tell
 from tasks.survey import take_snapshot
 
 CLAIM_ATTEMPTS = 12
-"""Somebody wins each round, so more than deploy at once by default (8) need never give up."""
+"""One flow wins each round, so any number above the default of concurrent deploys (8) suffices."""
 
 
 @flow_task("place", "place {analyzed.spec.name}")
 async def dry_place(
     analyzed: Analyzed, snapshot: FleetSnapshot, running: str, target: Release | None = None
 ) -> Placement:
-    """Choose where the model would run. Nothing is claimed."""
+    """Choose where the model would run, without claiming it."""
     with step("place") as note:
         placement = await _propose(analyzed, snapshot, running, target)
         await _show(analyzed.spec, placement, summary(placement))
@@ -50,13 +50,13 @@ async def place(
     running: str,
     target: Release | None = None,
 ) -> Placed:
-    """Choose where the model runs and claim all of it, or nothing.
+    """Choose where the model runs and claim all seats, or none.
 
-    Others may claim after the survey; then the fleet is surveyed again, a few times. An earlier
-    release (`target`) runs again where it ran; elsewhere only if that place is taken or gone.
+    If another deploy claims the place after the survey, the fleet is surveyed again, a few times.
+    An earlier release (`target`) returns to its place, unless that is taken or gone.
 
     Raises:
-        Failure: `CLAIM_CONFLICT` when others were faster each time; what the proposal raises.
+        Failure: `CLAIM_CONFLICT` when other deploys were faster each time; errors of the proposal.
     """
     with step("place") as note:
         for attempt in range(1, CLAIM_ATTEMPTS + 1):
@@ -78,7 +78,7 @@ async def place(
 
 
 def subject_of(analyzed: Analyzed) -> Subject:
-    """The model to place, with measurements of its architecture."""
+    """The model to place, with the ledger's measurements of its architecture."""
     spec, model, profile = analyzed.spec, analyzed.model, analyzed.profile
     architecture = profile.architectures[0] if profile.architectures else profile.model_type
     companions = [(one.role, one.model.weights.bytes) for one in model.companions]
@@ -94,7 +94,7 @@ def subject_of(analyzed: Analyzed) -> Subject:
 
 
 def _claim(placed: Placed, running: str) -> None:
-    """Reserve all seats in the ledger, instead of what the running release holds if it stops."""
+    """Claim all seats in the ledger, replacing the running release's claims if it stops first."""
     snapshot, stops = placed.snapshot, running if placed.placement.stop_first else ""
     ledger().claims.commit(
         placed.release,
@@ -108,7 +108,7 @@ def _claim(placed: Placed, running: str) -> None:
 async def _propose(
     analyzed: Analyzed, snapshot: FleetSnapshot, running: str, target: Release | None
 ) -> Placement:
-    """Where an earlier release ran, else the place that fits best, with the reason of the move."""
+    """The place where `target` ran, else the best place, with the reason for the move."""
     before = target.placement if target else None
     if target and before is None:
         raise Failure(Cause.CANNOT_ROLL_BACK, f"{target.id} was never placed")
@@ -124,7 +124,7 @@ async def _propose(
 
 
 async def _propose_best(analyzed: Analyzed, snapshot: FleetSnapshot, running: str) -> Placement:
-    """The place that fits best; a model that fits nowhere is shown before that is raised."""
+    """The place that fits best; if none fits, show the verdicts and raise `NoFit`."""
 
     def proposed() -> Placement:
         subject = subject_of(analyzed)

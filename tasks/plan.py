@@ -1,4 +1,4 @@
-"""Step plan: check the arguments and plan the launch. What a plan shows, a deploy executes."""
+"""Step plan: check the arguments and plan the launch. A deploy executes the plan as shown."""
 
 from moorage.adapters.engines import schemas as arguments
 from moorage.adapters.system.threads import in_thread
@@ -28,12 +28,12 @@ def plan_release(
     checked: ArgumentCheck = NOT_CHECKED,
     target: Release | None = None,
 ) -> LaunchPlan:
-    """The plan of a release in this ledger, with what the check of its arguments found.
+    """The plan of a release in this ledger, with the warnings of its argument check.
 
-    An earlier release (`target`) runs as it was recorded; only what the place demands differs.
+    An earlier release (`target`) runs as recorded, except for the values that its place determines.
 
     Raises:
-        Failure: `BAD_SPEC` when the engine cannot do what the spec asks for.
+        Failure: `BAD_SPEC` when the engine does not support a feature that the spec requests.
     """
     if placed.placement.seats[0].runtime == RuntimeName.RAY:
         plan = _on_cluster(placed)
@@ -75,7 +75,7 @@ def _on_cluster(placed: Placed) -> LaunchPlan:
 
 
 async def check_early(spec: ModelSpec, fleet: Fleet) -> None:
-    """Refuse what no version takes that may be meant, before anything is looked at."""
+    """Refuse arguments that no possible engine version takes, before the survey."""
     name = spec.placement.cluster
     if not name:
         return await in_thread(arguments.check_early, spec, fleet, settings().root)
@@ -92,7 +92,7 @@ async def check_early(spec: ModelSpec, fleet: Fleet) -> None:
 async def check_placed(placed: Placed, target: Release | None = None) -> ArgumentCheck:
     """Check the arguments for the version that will run."""
     spec, placement = placed.spec, placed.placement
-    if target:  # the very same image took the very same arguments
+    if target:  # the same image already ran with the same arguments
         return NOT_CHECKED
     if spec.placement.cluster:
         return await in_thread(arguments.check_on_cluster, spec, settings().root)

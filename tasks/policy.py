@@ -1,8 +1,8 @@
 """Permission of a flow: the site's policy, and a person's approval.
 
-Only the process of the command line knows that it began a flow: `run_flow` of the CLI sets a
-context variable. No parameter, tag, label, header or environment variable states it, so that
-nothing that comes through Prefect's API can. Whatever else begins a flow counts as the API.
+Only the command line's own process can mark a flow as its own: `run_flow` of the CLI sets a context
+variable. No parameter, tag, label, header or environment variable does, so no request to Prefect's
+API can claim to be the command line. Every other flow counts as begun through the API.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -39,7 +39,7 @@ HARMLESS = frozenset({"MOORAGE_LOCK_WAIT_SECONDS"})
 """Variables that a run may set for its own process."""
 
 Asker = Callable[[Question], Answer | None]
-"""Asks at a terminal; None = there is nobody."""
+"""Asks a person at a terminal; returns None without a terminal."""
 
 _asker: ContextVar[Asker | None] = ContextVar("asker", default=None)
 _approved: ContextVar[frozenset[str]] = ContextVar("granted", default=frozenset())
@@ -51,43 +51,44 @@ _file_set: ContextVar[str] = ContextVar("file_set", default="")
 
 
 def channel_scope(channel: Channel) -> AbstractContextManager[None]:
-    """Flows that begin in this block, and their subflows, were begun through this channel."""
+    """Mark flows that begin in this block, and their subflows, as begun through this channel."""
     return variable_scope(_channel, channel)
 
 
 @contextmanager
 def recorded_scope(submission: Submission, fleet: Fleet) -> Iterator[None]:
-    """Runs below this one deploy what was submitted before, on hosts that are not judged again."""
+    """Let subflows deploy an earlier submission, on a fleet that is not judged again."""
     with variable_scope(_submission, submission), variable_scope(_fleet, fleet):
         yield
 
 
 def file_set_scope(name: str) -> AbstractContextManager[None]:
-    """What is deployed in this block belongs to a set of files; empty = to none."""
+    """Assign the deploys of this block to a set of files; empty = to no set."""
     return variable_scope(_file_set, name)
 
 
 def current_file_set() -> str:
-    """The set of files that a deploy belongs to: a run around it says so, and no run of its own."""
+    """The set of files that a deploy belongs to, as an outer run has set it; empty = no set."""
     return _file_set.get()
 
 
 def is_from_command_line() -> bool:
-    """Whether a command of this process began the flow; whatever else did counts as the API."""
+    """Whether a command of this process began the flow; else it counts as begun through the API."""
     return _channel.get() == Channel.CLI
 
 
 def current_submission() -> Submission:
-    """How the spec that is being deployed was submitted: by this run, unless it is on record."""
+    """The submission on record of the spec being deployed, else a submission by this run."""
     return _submission.get() or Submission(channel=_channel.get(), owner=_owner())
 
 
 @threaded
 def settled_fleet(fleet: Fleet, files: str = "") -> Fleet:
-    """The hosts that a run works on: its own where that is allowed, else the worker's.
+    """The fleet that a run works on: its own parameter if allowed, else the site's fleet.
 
     Raises:
-        PolicyRefused: When it brings hosts, or a folder of specs (`files`), that it may not.
+        PolicyRefused: When the run brings a fleet, or a folder of specs (`files`), that the policy
+            does not allow.
     """
     fleet, found = _fleet_of_run(fleet)
     policy, channel = load_policy(settings()), _channel.get()
@@ -99,9 +100,9 @@ def settled_fleet(fleet: Fleet, files: str = "") -> Fleet:
 
 
 async def require_allowed(spec: ModelSpec, fleet: Fleet, applied_from: str = "") -> Fleet:
-    """Refuse a spec that the policy does not allow; returns this site's hosts that it may use."""
+    """Refuse a spec that the policy does not allow; returns the site's hosts that it may use."""
     allowed = await in_thread(_judge, spec, fleet, applied_from)
-    _fleet.set(allowed)  # for the runs below this one, such as the plan that is shown for approval
+    _fleet.set(allowed)  # for subflows, such as the plan that is shown for approval
     return allowed
 
 
@@ -117,7 +118,7 @@ def require_allowed_adapter(adapter: AdapterSpec) -> None:
 
 @threaded
 def require_allowed_size(spec: ModelSpec, placement: Placement, submission: Submission) -> None:
-    """Refuse a placement that takes more than the policy gives a model or its owner."""
+    """Refuse a placement that exceeds the policy's limits for a model or its owner."""
     policy = load_policy(settings())
     rules = policy.policy.rules(submission.channel)
     found = judge.size_findings(rules, usage_of(spec, placement), _others(spec, submission, rules))
@@ -125,7 +126,7 @@ def require_allowed_size(spec: ModelSpec, placement: Placement, submission: Subm
 
 
 def _fleet_of_run(fleet: Fleet) -> tuple[Fleet, tuple[Violation, ...]]:
-    """The hosts of a run, and the violations by hosts that it brought."""
+    """The fleet of a run, and the policy violations of a fleet that it brought."""
     if fleet == _fleet.get():
         return fleet, ()
     policy, channel = load_policy(settings()), _channel.get()
@@ -153,7 +154,7 @@ def _judge(spec: ModelSpec, fleet: Fleet, applied_from: str) -> Fleet:
 
 
 def _others(spec: ModelSpec, submission: Submission, rules: Rules) -> Usage:
-    """What the owner's other models hold, where that counts."""
+    """Usage of the owner's other models, if the policy limits owners; else zero."""
     if rules.owner_replicas is None and rules.owner_accelerators is None:
         return Usage()
     rows = ledger().releases.in_states(SERVING | UNFINISHED)
@@ -168,10 +169,10 @@ def _require_none(found: Sequence[Violation]) -> None:
 
 
 def _require_own_environment(channel: Channel) -> None:
-    """Refuse a run with variables of its own, one of which is the path of the policy.
+    """Refuse an API run with its own job variables, which could set the path of the policy.
 
     A worker passes `job_variables` of a run to its process. Those of the deployment and of the work
-    pool are the site's own.
+    pool belong to the site and are allowed.
     """
     run = current_flow_run()
     brought = (run.job_variables if run else None) or {}
@@ -187,9 +188,9 @@ def _require_own_environment(channel: Channel) -> None:
 
 
 def _owner() -> str:
-    """The owner of a run's replicas: the user here, or the creator of the run in Prefect.
+    """The owner of a run's replicas: this machine's user, or the run's creator in Prefect.
 
-    All unknown creators are one owner, so that nobody gets more by staying unknown.
+    All unknown creators count as one owner and share its limits.
     """
     if is_from_command_line():
         return command_line_user().account
@@ -198,33 +199,33 @@ def _owner() -> str:
 
 
 def asking(asker: Asker) -> AbstractContextManager[None]:
-    """Let the flows of this block, where there is no lasting server, ask at a terminal."""
+    """Let the flows of this block ask at a terminal when there is no lasting Prefect server."""
     return variable_scope(_asker, asker)
 
 
 def granted(models: Sequence[str]) -> AbstractContextManager[None]:
-    """Let the flows of this block deploy these models without another question."""
+    """Let the flows of this block deploy these models without asking again."""
     return variable_scope(_approved, _approved.get() | frozenset(models))
 
 
 def is_approved(model: str) -> bool:
-    """Whether a person has agreed already in a flow around this one."""
+    """Whether a person has already approved the model in an outer flow."""
     return model in _approved.get()
 
 
 async def ask(question: Question) -> None:
-    """Wait until a person agrees.
+    """Wait until a person approves.
 
     Raises:
-        Failure: `APPROVAL_REFUSED`, `APPROVAL_TIMED_OUT`, or `APPROVAL_IMPOSSIBLE` where there is
-            neither a server that others can reach nor a terminal.
+        Failure: `APPROVAL_REFUSED`, `APPROVAL_TIMED_OUT`, or `APPROVAL_IMPOSSIBLE` with neither a
+            lasting Prefect server nor a terminal.
     """
     from moorage.adapters.prefect.approvals import ask_on_server  # noqa: PLC0415  (imports Prefect)
 
     emit_model_event(ASKED, question.models, seconds=question.seconds, why="waits for approval")
     if has_api():
         invitation = _invitation(question)
-        with journal() as opened:  # a run of many models has none open while it asks
+        with journal() as opened:  # a run over many models has no open journal here
             opened.tell(invitation)
         answer = await ask_on_server(question, invitation)
     else:
@@ -242,7 +243,7 @@ async def ask(question: Question) -> None:
 
 
 def _invitation(question: Question) -> str:
-    """That a run waits, and both ways to answer it."""
+    """The message that a run waits for approval, with the ways to give it."""
     run = current_flow_run()
     identity = str(run.id) if run else ""
     named = question.models[0] if len(question.models) == 1 else identity[:8]

@@ -1,4 +1,4 @@
-"""Close flow runs that Prefect shows as running for ever; remove those that say nothing."""
+"""Close flow runs that Prefect wrongly shows as running; remove reconciles that changed nothing."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -31,40 +31,40 @@ KILLED = "its process is gone; what it had begun was put right by reconciling"
 UNREPORTED = "it ended while Prefect's API was away"
 
 LEFT_BEHIND = {ActionKind.UNDO, ActionKind.FINISH, ActionKind.BRING_BACK}
-"""Actions that finish or undo what a killed flow run left behind."""
+"""Actions that finish or undo the work of a killed flow run."""
 
 LEADING = [
     *("deploy-model", "deploy-by-name", "deploy-quick"),
     *("retire-model", "rollback-model"),
 ]
-"""Flows that move releases."""
+"""Flows that change the state of releases."""
 
 RECONCILE, UNCHANGED = "reconcile-fleet", "Unchanged"
 SCHEDULED = "auto-scheduled"
-"""Prefect's own tag of a run that a schedule began."""
+"""Prefect's tag for runs that a schedule began."""
 
 AT_ONCE = 100
-"""How many runs are read at once; the next reconcile goes on."""
+"""Most runs to read in one reconcile; the next reconcile continues."""
 
 
 async def close_killed_runs(outcomes: Sequence[ActionOutcome]) -> None:
-    """Tell Prefect of flow runs that were killed: it shows them as running for ever.
+    """Set killed flow runs to Crashed in Prefect, which would show them as running forever.
 
-    Runs that have ended, and those of another server, are left alone.
+    Leaves alone runs that have ended and runs of another server.
     """
     runs = await in_thread(_killed_runs, outcomes)
     await _end_runs({one: Crashed(message=KILLED) for one in runs})
 
 
 async def close_unreported_runs(since: datetime) -> None:
-    """Tell Prefect how runs ended whose process could not, except where it may still be at work."""
+    """Set the final state of runs whose process could not, unless the process may still work."""
     await _end_runs(await in_thread(final_states, await _shown_as_running(since), since))
 
 
 async def remove_quiet_runs(before: datetime) -> None:
-    """Remove scheduled reconciles that changed nothing and ended before then.
+    """Remove scheduled reconciles that changed nothing and ended before `before`.
 
-    One a minute would hide all other runs. Those that a person or an event began stay.
+    One run a minute would hide all other runs. Runs that a person or an event began stay.
     """
     unchanged = FlowRunFilterState(name=FlowRunFilterStateName(any_=[UNCHANGED]))
     quiet = FlowRunFilter(
@@ -84,7 +84,7 @@ async def remove_quiet_runs(before: datetime) -> None:
 
 
 def _killed_runs(outcomes: Sequence[ActionOutcome]) -> list[str]:
-    """Flow runs that left something behind: the last ones to move these releases."""
+    """Killed flow runs: those that began, or last changed, the releases that were cleaned up."""
     runs = []
     for one in outcomes:
         if one.done and one.action.kind in LEFT_BEHIND:
@@ -95,7 +95,7 @@ def _killed_runs(outcomes: Sequence[ActionOutcome]) -> list[str]:
 
 
 def final_states(flow_runs: Sequence[str], since: datetime) -> dict[str, State]:
-    """Runs that have ended: nobody works on their model, and it was not moved for a while."""
+    """Final states of ended runs: their models' locks are free, their releases unchanged since."""
     ends: dict[str, State] = {}
     for run in flow_runs:
         rows = ledger().releases.moved_by(run)
@@ -121,7 +121,7 @@ async def _end_runs(ends: Mapping[str, State]) -> None:
 
 
 async def _shown_as_running(since: datetime) -> list[str]:
-    """Runs of flows that move releases and began before then; none where Prefect is away."""
+    """Running runs of `LEADING` flows that began before `since`; empty where Prefect is away."""
     running = FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.RUNNING]))
     begun = FlowRunFilter(state=running, start_time=FlowRunFilterStartTime(before_=since))
     ours = FlowFilter(name=FlowFilterName(any_=LEADING))
@@ -136,7 +136,7 @@ async def _shown_as_running(since: datetime) -> list[str]:
 
 @contextmanager
 def _refusal_ignored() -> Iterator[None]:
-    """Ignore that Prefect's API does not answer, or not as its client expects."""
+    """Ignore errors of Prefect's API: no answer, or an unexpected one."""
     try:
         yield
     except Exception as error:

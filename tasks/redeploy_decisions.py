@@ -1,4 +1,4 @@
-"""Step look: what is to be done about many models, each looked at, so many at the same time."""
+"""Step look: find the drift of many models concurrently and decide what to do about each."""
 
 import asyncio
 from collections import Counter
@@ -40,11 +40,11 @@ DECIDED = {
 
 @flow_task("look", "look at what serves")
 async def find_intents(selection: Selection, fleet: Fleet) -> list[Intent]:
-    """Choose the models, look at each, and decide. All of them are one task run.
+    """Choose the models, find the drift of each, and decide; all in one task run.
 
     Raises:
-        Failure: When a name is unknown, or the files cannot be read; that one model cannot be
-            looked at is in its intent.
+        Failure: When a name is unknown or the files cannot be read. The failure of one model is in
+            its intent.
     """
     hosts, gate = at_site(fleet, settings().site), asyncio.Semaphore(settings().hosts_at_once)
     releases, by_policy = dict[str, Release](), selection.by_policy
@@ -85,7 +85,7 @@ def _specs_of_files(files: str) -> dict[str, ModelSpec]:
 async def _find_drift(
     spec: ModelSpec, release: Release, fleet: Fleet, *, by_policy: bool
 ) -> tuple[Drift, ...]:
-    """Everything that a deploy of the model would make otherwise now."""
+    """All differences that a deploy of the model would make now."""
     moved, image = await _branch_drift(spec, release), tracked_image(release)
     digest = await in_thread(current_digest, image, fleet.registries) if image else ""
     drifts = (*file_drift(release, spec), *moved)
@@ -97,7 +97,7 @@ async def _find_drift(
 
 
 async def _branch_drift(spec: ModelSpec, release: Release) -> tuple[Drift, ...]:
-    """Whether the sources have moved; files that were chosen for the release may be gone by now."""
+    """Drift of the model's sources; the files chosen for the release may no longer exist."""
     try:
         model = await resolve_untracked(with_files(spec, release.files))
     except Failure as failure:
@@ -109,7 +109,7 @@ async def _branch_drift(spec: ModelSpec, release: Release) -> tuple[Drift, ...]:
 
 
 def _candidates(names: Sequence[str]) -> dict[str, Release]:
-    """What serves, by its model; and, of models that are named, what served until it failed."""
+    """Serving releases by model; for named models, also the last release if it failed serving."""
     own = ledger().releases
     rows = {row.model: row for row in own.in_states(SERVING)}
     for name in names:

@@ -1,4 +1,4 @@
-"""Step release: the audit record while a release is made, published, or closed after a failure."""
+"""Step release: the audit record of a release, from its begin until it serves or has failed."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -39,7 +39,7 @@ from tasks.smoke_test import is_canary
 
 @flow_task("release", "release {release.id}")
 async def publish(release: Release) -> Release:
-    """Write the record and send requests to the release, in one step; the record as written."""
+    """Write the record and route requests to the release, in one step; returns the record."""
     with step("release") as note:
         release = await run_uninterrupted(routes().switch, release)
         line = await in_thread(ledger().releases.transitions, release.id)
@@ -65,15 +65,15 @@ async def publish_failure(model: str, failure: Failure, release: str) -> None:
 
 
 async def publish_plan(release: Release, title: str) -> None:
-    """Show what a deploy runs, or would run, as an artifact."""
+    """Show the plan of a deploy as an artifact."""
     await show_markdown(f"plan-{slug(release.spec.name)}", plan_document(release).markdown(), title)
 
 
 @threaded
 def approval_page(spec: ModelSpec, release: Release, *, unchanged: bool) -> str:
-    """What a person is to approve, as Markdown: changes of the spec, and the plan of a release.
+    """The change that a person is asked to approve, as Markdown: spec changes and release plan.
 
-    Where nothing would change, the release is the one that serves already.
+    Where nothing would change (`unchanged`), `release` is the one that already serves.
     """
     if unchanged:
         return f"{release.id} serves all this already and would be replaced by the same."
@@ -86,20 +86,20 @@ def approval_page(spec: ModelSpec, release: Release, *, unchanged: bool) -> str:
 
 
 async def revise(old: ReleaseRow, spec: ModelSpec, fleet: Fleet) -> None:
-    """Write a spec into the record of a release that serves it already."""
+    """Write a spec into the record of a release that already serves it."""
     await in_thread(ledger().releases.revise, old, spec)
     await set_schedule(spec, fleet, old)
 
 
 async def set_schedule(spec: ModelSpec, fleet: Fleet, old: ReleaseRow | None) -> None:
-    """Have Prefect wake a model and put it to sleep as its spec says, or no more."""
+    """Set, or remove, the model's schedules in Prefect as its spec says."""
     if spec.schedule or has_schedule(old):
         wanted = schedules_of(spec.name, spec.schedule, fleet_parameter(fleet))
         await set_schedules([spec.name], wanted)
 
 
 def announcement(release: Release) -> str:
-    """What a release serves, where, and what was changed or lost to make it start."""
+    """A line with a release's model, endpoints, corrections and seconds without service."""
     endpoints = ", ".join(workload.url for workload in release.serving)
     corrected = "".join(f"; second try: {one.summary}" for one in release.corrections)
     lost = release.downtime_seconds
@@ -108,7 +108,7 @@ def announcement(release: Release) -> str:
 
 
 def replacement_summary(draft: Release, old: ReleaseRow | None) -> str:
-    """In which way a release took over from another; empty = there was none."""
+    """How a release took over from the old one; empty = no old release."""
     if not old or not draft.placement or not draft.plan:
         return ""
     if draft.placement.stop_first:
@@ -124,7 +124,7 @@ def replacement_summary(draft: Release, old: ReleaseRow | None) -> str:
 
 
 class ReleaseDraft:
-    """The record of a release, as far as it has come; the journal's steps go into it."""
+    """The growing record of a release; finishing it adds the journal's steps."""
 
     release: Release
 
@@ -141,7 +141,7 @@ class ReleaseDraft:
     async def preview(
         self, spec: ModelSpec, flow_run_id: str, at: datetime, facts: Mapping[str, Any]
     ) -> str:
-        """Make the record of a release that is not begun; returns the id that it would have."""
+        """Make the record of a release without beginning it; returns the id that it would get."""
         identity = await in_thread(ledger().releases.next_id, spec.name)
         self.release = Release.begun(identity, spec, flow_run_id, at, self._old, **facts)
         return identity
@@ -151,12 +151,12 @@ class ReleaseDraft:
         await in_thread(ledger().releases.move, self.release.id, state)
 
     async def pin(self, analyzed: Analyzed) -> None:
-        """Pin the release to the revisions that were resolved."""
+        """Pin the release to the resolved revisions."""
         await in_thread(ledger().releases.pin, self.release.id, analyzed.model.revision)
         self.add_analysis(analyzed)
 
     def add_analysis(self, analyzed: Analyzed) -> None:
-        """Add what the model is."""
+        """Add the analysis of the model: revision, companions, files and profile."""
         model = analyzed.model
         self.add(
             revision=model.revision,
@@ -166,11 +166,11 @@ class ReleaseDraft:
         )
 
     def add(self, **values: object) -> None:
-        """Add values that a step has made."""
+        """Add values from a step."""
         self.release = self.release.model_copy(update=values)
 
     async def complete(self, placed: Placed) -> None:
-        """Add what its engines measured and answered, how it takes over, and the end."""
+        """Add measurements, engine facts, the way of the replacement, and the end."""
         release, plan = self.release, self.release.plan
         assert plan, "what has started was planned"
         measured = await measure(placed, plan, release.workloads)
@@ -183,7 +183,7 @@ class ReleaseDraft:
         self.add(steps=tuple(self._journal.steps), finished_at=datetime.now(UTC), **values)
 
     def record_measurements(self) -> None:
-        """Keep what it measured for later predictions."""
+        """Record its measurements for later predictions."""
         record_measurements(self.release)
 
     async def fail(self, error: Exception, failure: Failure) -> None:
@@ -191,7 +191,7 @@ class ReleaseDraft:
         if isinstance(error, NoFit):
             self.add(**error.content)
         record = FailureRecord.model_validate(failure, from_attributes=True)
-        if old := self._old:  # it was started again by now, or never stopped
+        if old := self._old:  # by now it has been restarted, or it never stopped
             line = await in_thread(ledger().releases.transitions, old.id)
             lost = outage(line, self.release.created_at, datetime.now(UTC))
             self.add(downtime_seconds=lost)
@@ -200,7 +200,7 @@ class ReleaseDraft:
 
 
 async def begin_release(spec: ModelSpec, flow_run_id: str) -> str:
-    """Begin a release; its id. One that was begun for a flow that was stopped then is closed."""
+    """Begin a release; returns its id. If the flow is interrupted here, close the release."""
     try:
         return await run_uninterrupted(ledger().releases.begin, spec, "", flow_run_id)
     except BaseException as error:
@@ -210,7 +210,7 @@ async def begin_release(spec: ModelSpec, flow_run_id: str) -> str:
 
 
 def close_begun(model: str, flow_run_id: str, cause: str) -> None:
-    """Undo of `begin_release`: close what a flow run has begun of a model, whose lock it holds."""
+    """Undo of `begin_release`: close a flow run's pending releases, whose lock it holds."""
     for row in ledger().releases.unfinished():
         if (row.model, row.flow_run_id, row.state) == (model, flow_run_id, ReleaseState.PENDING):
             ledger().releases.give_up(row.id, cause)
@@ -218,11 +218,11 @@ def close_begun(model: str, flow_run_id: str, cause: str) -> None:
 
 @contextmanager
 def close_on_failure(release: str, old: ReleaseRow | None) -> Iterator[None]:
-    """Close a release at once when the block fails, before anything of it is undone.
+    """Close a release as soon as the block fails, before its effects are undone.
 
-    So it cannot take over any more, its transition has the cause and the moment of the failure,
-    and what it holds is free in the same transaction, unless something was started. The old one
-    gets its claims back where it had to make room.
+    Then it can no longer take over, and its transition records the cause and time of the failure.
+    The same transaction frees its claims, unless a workload was started, and gives the old release
+    its claims back if it had to make room.
     """
 
     def give_up(cause: str) -> None:
@@ -241,7 +241,7 @@ def close_on_failure(release: str, old: ReleaseRow | None) -> Iterator[None]:
 
 
 def cause_of(error: BaseException) -> str:
-    """Why a release ends that raised this: a cause of ours, or what went wrong inside."""
+    """The cause to record for a release that ends with this error; bugs count as `internal`."""
     if failure := failure_of(error):
         return failure.cause
     from moorage.adapters.prefect.termination import (  # noqa: PLC0415  (imports Prefect)

@@ -1,4 +1,4 @@
-"""Step repair: carry out what reconciling decided, each model under its lock, all at once."""
+"""Step repair: carry out the decisions of reconciling, each model under its lock, concurrently."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -29,21 +29,21 @@ AT_ONCE = 16
 """Models that are repaired at the same time."""
 
 WITHOUT_LOCK = {ActionKind.PROBE, ActionKind.FORGET}
-"""What only looks: a deploy that begins meanwhile is not held up."""
+"""Actions that change no workload; without the lock, they do not delay a deploy."""
 
 ELSEWHERE = {ActionKind.WAIT, ActionKind.REPLACE}
-"""What is not done here: nothing at all, or a deploy of its own."""
+"""Actions not carried out here: waiting, and replacing, which is a separate deploy."""
 
 LOCK = "reconcile:fleet"
-"""No model can have this name."""
+"""Name of the lock of reconciling; no model can have it."""
 
 
 @flow_task("repair", "repair")
 async def repair(actions: Sequence[Action], note: str) -> tuple[ActionOutcome, ...]:
-    """Carry out what was decided, the actions of one model in order; what becomes of each.
+    """Carry out actions, those of one model in order; returns the outcome of each.
 
-    A failure is recorded and keeps nothing else from being done. The note tells those who wait for
-    a lock meanwhile who has it.
+    A failed action is recorded and does not stop the others. Flows that wait for a model's lock see
+    the note.
     """
     with step("repair") as summary:
         models: dict[str, list[Action]] = {}
@@ -102,7 +102,7 @@ def _adopt(action: Action, row: ReleaseRow) -> str:
 
 
 def _give_up(action: Action, row: ReleaseRow) -> str:
-    """What can be reached is stopped; what cannot has no owner when it comes back."""
+    """Stop the workloads that are reachable; the others have no owner when they come back."""
     left = []
     for workload in row.workloads:
         with suppress(Failure):
@@ -113,11 +113,11 @@ def _give_up(action: Action, row: ReleaseRow) -> str:
     if row.state in SERVING:
         ledger().releases.end(row.id, ReleaseState.ERROR, action.reason)
     else:
-        # Among what it holds may be the place of the one that stopped for it, and serves again.
+        # Its claims may include the place of the release that stopped for it and serves again.
         back = claims_of(made_room(row))
         ledger().releases.give_up(row.id, action.reason, *back)
         ledger().claims.hand_back(row.id, *back)
-    with suppress(Failure):  # a lease that is not given back runs out
+    with suppress(Failure):  # a lease that is not dropped expires
         ledger().locks.drop(lease_of(row.id))
     rest = f"; {', '.join(left)} could not be stopped" if left else ""
     return f"it holds nothing any more{rest}"
@@ -130,7 +130,7 @@ def _forget(_action: Action, row: ReleaseRow) -> None:
 
 
 def _remove(action: Action) -> str:
-    """The ledger is read once more under the lock: a flow may have begun it since."""
+    """Remove a stray workload, unless a flow has come to own it: read the ledger under the lock."""
     stray, place = action.stray, action.place
     if stray is None or place is None:
         return ""
@@ -160,20 +160,21 @@ REPAIRS: dict[ActionKind, Callable[[Action, ReleaseRow], str | None]] = {
 
 
 def sole_reconciler(note: str) -> AbstractAsyncContextManager[None]:
-    """Be the only one that reconciles, else `LockHeld`; the note tells others who it is."""
+    """Lock for being the only reconcile, else raises `LockHeld`; the note names the holder."""
     return hold_lock(ledger().locks.holding(LOCK, wait_seconds=0, note=note))
 
 
 def revive_gateways() -> None:
-    """Start the services of this machine's gateways that have ended; each repairs its own Envoy."""
+    """Restart this machine's gateway services that have ended; each repairs its own Envoy."""
     for name in revive_services(ledger(), settings().root):
         tell(f"the service of gateway {name} had ended and is started again")
 
 
 def end_dead_sleepers() -> None:
-    """Free what releases keep for engines that died in their sleep; waking starts them again.
+    """Stop sleeping releases of which an engine died, and free their claims except ports.
 
-    Models that somebody works on, and hosts that do not answer, are left for the next time.
+    Waking starts the engines again. Models whose lock is held, and hosts that do not answer, are
+    left for the next reconcile.
     """
     for row in ledger().releases.in_states([ReleaseState.ASLEEP]):
         if row.workloads:
@@ -185,12 +186,12 @@ def end_dead_sleepers() -> None:
 
 
 def record_run(outcomes: Sequence[ActionOutcome]) -> None:
-    """Count what a run did that comes to its end now, for monitoring."""
+    """Count the outcomes of a reconcile that ends now, for monitoring."""
     ledger().reconcile_counts.add(counts_of(outcomes, datetime.now(UTC)))
 
 
 def count_replacement(action: Action) -> Release | None:
-    """Count that a release is to be placed elsewhere, before it is; None if it has changed."""
+    """Count a replacement before it is made; returns the release, None if its state has changed."""
     row = ledger().releases.get(action.release)
     if row.state != action.state or row.release is None:
         return None

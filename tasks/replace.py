@@ -1,4 +1,4 @@
-"""Replace a release: stop it before or after its successor starts, or start it again."""
+"""Replace a release: stop it before or after its successor starts, or restart it."""
 
 import asyncio
 import threading
@@ -35,7 +35,7 @@ from tasks.stopping import add_outcome, close_and_drain, drain, end_release, unt
 from tasks.workloads import ABORT_SECONDS, start_part, stop_all
 
 COME_UP_SECONDS = 60.0
-"""How long reconciling waits for a release that it started again: others wait for it meanwhile."""
+"""How long reconciling waits for a release that it restarts; other models wait meanwhile."""
 
 POLL_SECONDS = 0.5
 
@@ -44,10 +44,10 @@ async def stop_for(old: ReleaseRow, release: str) -> None:
     """Stop a release before its successor starts.
 
     Raises:
-        Failure: `LOST_LOCK` when the successor was given up: then the old one serves on.
+        Failure: `LOST_LOCK` when the successor was closed; the old release then keeps serving.
     """
     state = (await in_thread(ledger().releases.get, release)).state
-    if state in FINAL:  # a flow that stood still must not stop what others count on
+    if state in FINAL:  # a flow that hung must not stop a serving release
         raise Failure(Cause.LOST_LOCK, f"{release} is {state}, so nothing makes room for it")
     cause = f"{SUPERSEDED} {release}, {STOPPED_FIRST}"
     drained = await close_and_drain(old, cause)
@@ -59,17 +59,17 @@ async def stop_for(old: ReleaseRow, release: str) -> None:
 def undo_stop(
     row: ReleaseRow, successor: str, *, spare: bool = True, seconds: float | None = None
 ) -> bool:
-    """Undo of a stop-first: the old release serves again, exactly as it was planned.
+    """Undo of a stop-first: restart the old release exactly as planned.
 
-    A replica that does not come up keeps no other from serving: reconciling sees to it.
+    If a replica does not start, the others serve all the same; reconciling restarts it.
 
     Args:
-        spare: Leave replicas alone that were not stopped yet. False starts them again: they were
+        spare: Leave alone the replicas that still run. False restarts these, too: they were
             signalled to end.
-        seconds: How long to wait until it answers; None = as long as its spec lets it load.
+        seconds: How long to wait until it answers; None = the load deadline of its spec.
 
     Returns:
-        False where it need not start: its successor serves, or it was never stopped.
+        False if no restart is needed: its successor serves, or it was never stopped.
 
     Raises:
         Failure: When no replica could be started.
@@ -78,7 +78,7 @@ def undo_stop(
         return False
     plan = plan_of(row)
     down = plan
-    if spare:  # the replicas of which not everything is seen to run
+    if spare:  # replicas with a container that is not seen running
         down = _part_of(plan, {_replica(spec) for spec in plan.containers if not _runs(spec)})
     deadlines = row.release.spec.readiness.deadlines if row.release else Deadlines()
     wait = float(deadlines.load_seconds) if seconds is None else seconds
@@ -96,15 +96,15 @@ def undo_stop(
 
 
 async def end_superseded(old: ReleaseRow, linger_seconds: float = 0) -> None:
-    """End a release whose successor serves; nothing fails where it does not stop.
+    """End a release whose successor serves; if it does not stop, that is only reported.
 
-    It lingers for clients that looked up its endpoint before the switch, and have not sent their
-    request yet. A signal ends the wait for its requests, and the release is ended all the same.
+    It lingers for clients that looked up its endpoint before the switch and have not yet sent
+    their request. A signal stops the wait for its requests; the release is ended all the same.
     """
     drained = Drained()
     try:
         with suppress(Failure):
-            # What stopped first has no workload any more, and another may answer on its port.
+            # A release that stopped first has no workload, and another may answer on its port.
             row = await in_thread(ledger().releases.get, old.id)
             if row.workloads:
                 await asyncio.sleep(linger_seconds)
@@ -114,9 +114,9 @@ async def end_superseded(old: ReleaseRow, linger_seconds: float = 0) -> None:
 
 
 def stop_sleeper(model: str) -> None:
-    """Stop engines of a model that sleep without having ended, and free what they kept. Idempotent.
+    """Stop a model's engines that sleep while running, and free their claims except ports.
 
-    Its release sleeps on, and is restarted when it wakes.
+    Its release remains asleep; waking starts its engines. Idempotent.
     """
     row = ledger().releases.asleep(model)
     if row and row.workloads:
@@ -125,9 +125,10 @@ def stop_sleeper(model: str) -> None:
 
 
 def finish_switch(old: ReleaseRow, release: str) -> bool:
-    """Undo of the switch: a transaction that was made stays, so the old release ends.
+    """Undo of the switch: once its transaction is committed, end the old release.
 
-    False: it was not made, or has ended the old one already.
+    Returns:
+        False if it was not committed, or the old release has already ended.
     """
     if ledger().releases.get(release).state not in SERVING:
         return False
@@ -138,10 +139,12 @@ def finish_switch(old: ReleaseRow, release: str) -> bool:
 
 
 def abandon(release: str) -> bool:
-    """Undo of a launch: stop whatever a release that never was ready has started.
+    """Undo of a launch: close a release that was never ready, and stop all its workloads.
 
-    It is given up first, so that it cannot take over any more. False: it has taken over, and stays.
-    A canary has requests of callers, which are awaited.
+    Closes it first, so that it can no longer take over. Waits for the requests of a canary.
+
+    Returns:
+        False if it has taken over; then it keeps serving.
     """
     if ledger().routes.had_share(release):
         routes().share(release, None)
@@ -154,9 +157,13 @@ def abandon(release: str) -> bool:
 
 
 def free_claims(release: str, old: ReleaseRow | None) -> bool:
-    """Undo of a claim; a release that had to make room gets its own back.
+    """Undo of a claim; an old release that had to make room gets its claims back.
 
-    What runs, or could not be stopped, keeps its claims. False: it has taken over, and stays.
+    Returns:
+        False if the release has taken over; then it keeps its claims.
+
+    Raises:
+        Failure: `RUNTIME_UNAVAILABLE` when a workload may still run; it keeps its claims.
     """
     row = ledger().releases.get(release)
     if row.state in SERVING:
@@ -168,7 +175,7 @@ def free_claims(release: str, old: ReleaseRow | None) -> bool:
 
 
 def restore_release(row: ReleaseRow) -> None:
-    """Start a release again that stopped for one whose flow was killed, and undo that one."""
+    """Undo a successor whose flow was killed, and restart the release that stopped for it."""
     successor = successor_of(row)
     try:
         abandon(successor)
@@ -177,7 +184,7 @@ def restore_release(row: ReleaseRow) -> None:
         left = {workload.host for workload in ledger().releases.get(successor).workloads}
         if not left or left & {spec.host for spec in plan_of(row).containers}:
             raise
-        tell(f"{successor} keeps its claims: {failure}")  # elsewhere; this one can serve
+        tell(f"{successor} keeps its claims: {failure}")  # on other hosts; this release can serve
     undo_stop(row, successor, spare=ENDING not in row.cause, seconds=COME_UP_SECONDS)
 
 
@@ -201,14 +208,14 @@ def _end_superseded(release: str, outcome: str) -> None:
 def _start_replicas(
     row: ReleaseRow, plan: LaunchPlan, wait: float, *, again: bool
 ) -> dict[str, Failure]:
-    """Start replicas in their turns, and wait for each; those that failed, and why."""
+    """Start replicas in turns and wait for each; returns the failure of each that failed."""
     failed: dict[str, Failure] = {}
     for part in start_groups(plan):
         started: dict[str, list[Workload]] = {}
         for replica in sorted(set(map(_replica, part.containers))):
             with _collect_failure(failed, replica):
                 own = _part_of(part, {replica})
-                if again:  # a process that was signalled to end may still run for a moment
+                if again:  # a process that was signalled to end may still run
                     stop_all([planned_workload(spec) for spec in own.containers], ABORT_SECONDS)
                 started[replica] = start_part(row, own)
         for replica, workloads in started.items():
@@ -227,9 +234,9 @@ def _collect_failure(failed: dict[str, Failure], replica: str) -> Iterator[None]
 
 
 def _require_healthy(workload: Workload, row: ReleaseRow, seconds: float) -> None:
-    """Wait until a workload that was started again is healthy; one that ends is a failure.
+    """Wait until a restarted workload is healthy; raises `ENGINE_EXITED` if it ends.
 
-    One that takes longer is left to reconciling, which probes it.
+    After the wait, an unhealthy workload is left to reconciling, which probes it.
     """
     path = row.release.spec.readiness.probe.path if row.release else "/health"
     probe = Probe(phase=Phase.HEALTHY, deadline="load_seconds", method="GET", path=path)

@@ -1,4 +1,4 @@
-"""Probe releases that serve, and start again what died, where it was and as it was planned."""
+"""Probe releases that serve, and restart dead replicas in their place and as planned."""
 
 import asyncio
 import hashlib
@@ -31,15 +31,15 @@ METRICS_SECONDS = 5.0
 
 
 def restart(action: Action, row: ReleaseRow) -> str:
-    """Start what died, and nothing else; later probes find out whether it answers.
+    """Restart dead replicas only; later probes find out whether they answer.
 
-    Loading may take many minutes, and nobody else waits for it. A lease holds its accelerators
-    until it answers, or should have answered.
+    Does not wait for loading, which may take many minutes. A lease reserves the accelerators until
+    the release answers or its deadline has passed.
     """
     replicas = _failed_replicas(row, frozenset(action.dead))
     if not replicas:
         return "it runs and answers by now"
-    # Of replicas that share an accelerator one is started now, the next one the next time.
+    # Of replicas that share an accelerator, start one now and the others in later reconciles.
     plan = plan_of(row)
     wanted = [one for one in plan.containers if int(one.labels[LABEL_REPLICA]) in replicas]
     part = start_groups(plan.model_copy(update={"containers": tuple(wanted)}))[0]
@@ -63,9 +63,9 @@ def restart(action: Action, row: ReleaseRow) -> str:
 
 @contextmanager
 def count_attempt(row: ReleaseRow, reason: str) -> Iterator[None]:
-    """Count a start before it is made, so that a start which kills its flow counts too.
+    """Count a start before it is made, so that a start that kills its flow counts, too.
 
-    A start that has to wait for another engine does not count (`lease_accelerators`).
+    A start that another engine delays does not count, since `lease_accelerators` raises first.
     """
     own, now = ledger().repairs, datetime.now(UTC)
     record = own.of(row.id)
@@ -88,12 +88,12 @@ def count_attempt(row: ReleaseRow, reason: str) -> Iterator[None]:
 
 @contextmanager
 def lease_accelerators(row: ReleaseRow) -> Iterator[None]:
-    """Lease its accelerators until it answers; the lease ends at once when it cannot be started.
+    """Lease the release's accelerators until it answers; an error in the block drops the lease.
 
-    The lease has no process as its owner, so it outlives this one.
+    No process owns the lease, so it outlives this process.
 
     Raises:
-        Failure: `ACCELERATOR_STARTING` when another engine starts there.
+        Failure: `ACCELERATOR_STARTING` when another engine starts on one of them.
     """
     release = row.release
     names = lock_names(row.placement)
@@ -115,12 +115,12 @@ def lease_accelerators(row: ReleaseRow) -> Iterator[None]:
 
 
 def lease_of(release: str) -> str:
-    """The token under which the accelerators of a release that starts again are taken."""
+    """The lock token of a restart, with which it leases the accelerators of its release."""
     return hashlib.sha256(f"restart {release}".encode()).hexdigest()
 
 
 def lock_names(*placements: Placement | None) -> tuple[str, ...]:
-    """One lock for each accelerator on which engines are placed."""
+    """Names of the start locks, one for each accelerator of the placements."""
     names = {
         f"start:{seat.host}:{seat.accelerator_type}:{index}"
         for placement in placements
@@ -132,7 +132,7 @@ def lock_names(*placements: Placement | None) -> tuple[str, ...]:
 
 
 def probe(_action: Action, row: ReleaseRow) -> str:
-    """Find out whether every replica answers, and keep what was found."""
+    """Check whether every replica answers, and record the result."""
     record = ledger().repairs.of(row.id)
     tokens = {one.name: _token_count(row, one) for one in row.serving}
     silent = [one for one in row.serving if not _has_generated(one, tokens, record)]
@@ -147,9 +147,9 @@ def probe(_action: Action, row: ReleaseRow) -> str:
 
 
 async def answers(row: ReleaseRow, workload: Workload) -> str:
-    """Ask one replica for a token, or whatever its mode gives; what is wrong, empty for nothing.
+    """Send one replica a minimal request of its mode; returns the problem, empty = it answers.
 
-    A refusal is an answer: the engine lives.
+    An HTTP error below 500 is an answer: the engine is alive.
     """
     release = row.release
     if release is None or release.plan is None or release.profile is None:
@@ -164,7 +164,7 @@ async def answers(row: ReleaseRow, workload: Workload) -> str:
 
 
 def _failed_replicas(row: ReleaseRow, dead: frozenset[str]) -> set[int]:
-    """Numbers of the replicas that are still dead, or still do not answer."""
+    """Numbers of the replicas that are still dead; with none named, those that do not answer."""
     if dead:
         known = [one for one in row.workloads if one.name in dead]
         running = (one for one in known if runtime_for(one, settings()).observe(one).running)
@@ -176,18 +176,18 @@ def _failed_replicas(row: ReleaseRow, dead: frozenset[str]) -> set[int]:
 
 
 async def _problems(row: ReleaseRow, workloads: Iterable[Workload]) -> list[str]:
-    """What is wrong with each; empty for one that answers."""
+    """The problem of each workload; empty for one that answers."""
     return await asyncio.gather(*(answers(row, one) for one in workloads))
 
 
 def _has_generated(workload: Workload, tokens: dict[str, int | None], record: RepairRecord) -> bool:
-    """Whether it has generated since the last look; one that was just started must be probed."""
+    """Whether it has generated tokens since the last probe; never for one that was just started."""
     now, before = tokens[workload.name], record.tokens.get(workload.name)
     return not record.started_at and now is not None and before is not None and now > before
 
 
 def _token_count(row: ReleaseRow, workload: Workload) -> int | None:
-    """Tokens that an engine has generated, as its metrics count; None when they do not tell."""
+    """Tokens that an engine has generated, from its metrics; None without such metrics."""
     busy = ENGINES[row.plan.engine].busy if row.plan else None
     if busy is None or not busy.progress:
         return None
@@ -199,7 +199,7 @@ def _token_count(row: ReleaseRow, workload: Workload) -> int | None:
 
 
 def _record_miss(row: ReleaseRow, record: RepairRecord) -> str:
-    """One that is starting may yet answer: that has a deadline of its own."""
+    """Count a missed answer, except of a starting release, which has its own deadline."""
     if record.started_at:
         ledger().repairs.keep(record)
         return f"not yet: {record.failure}"

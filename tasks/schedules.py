@@ -1,4 +1,4 @@
-"""Schedules that wake models and put them to sleep follow the specs of what serves."""
+"""Keep Prefect's schedules for waking models and putting them to sleep as their specs say."""
 
 from collections.abc import Collection, Sequence
 
@@ -13,16 +13,16 @@ from tasks.journal import tell
 
 
 async def end_schedule(row: ReleaseRow) -> None:
-    """Remove the schedules of a model that is retired."""
+    """Remove the schedules of a retired model."""
     if has_schedule(row):
         await set_schedules([row.model], ())
 
 
 async def restore_schedules(fleet: Fleet) -> None:
-    """Make the schedules of all models of the ledger those of their specs.
+    """Set the schedules of all models of the ledger as their specs say.
 
-    Deploying `prefect.yaml` again removes them, and so may whoever uses Prefect's pages. What is
-    there keeps the fleet that it has.
+    Deploying `prefect.yaml` again removes them, and a person may do so in Prefect's UI. Existing
+    schedules keep their fleet parameter.
     """
     rows = await in_thread(ledger().releases.in_states, SERVING | {ReleaseState.ASLEEP})
     wanted = [
@@ -35,9 +35,9 @@ async def restore_schedules(fleet: Fleet) -> None:
 
 
 async def set_schedules(models: Collection[str] | None, wanted: Sequence[ModelSchedule]) -> None:
-    """Make the schedules of models those that are wanted; None = of all that the ledger knows.
+    """Set the schedules of models to the wanted ones; None = of all models that the ledger knows.
 
-    Models serve without them, too: what fails here is only told, and reconciling does it.
+    Models serve without schedules, too: a failure is only reported, and reconciling retries.
     """
     from moorage.adapters.prefect.schedules import (  # noqa: PLC0415  (imports Prefect)
         change_schedules,
@@ -66,7 +66,7 @@ async def set_schedules(models: Collection[str] | None, wanted: Sequence[ModelSc
 
 
 def has_schedule(row: ReleaseRow | None) -> bool:
-    """Whether a release was to be woken or put to sleep by the clock."""
+    """Whether the spec of a release has a schedule for waking or sleeping."""
     return bool(row and row.release and row.release.spec.schedule)
 
 
@@ -76,5 +76,5 @@ def fleet_parameter(fleet: Fleet) -> dict[str, object]:
 
 
 def _own_models(models: Collection[str]) -> set[str]:
-    """Those of which the ledger has a release; others are of other ledgers."""
+    """The models of which this ledger has a release; others belong to other ledgers."""
     return set(models).intersection(ledger().releases.models())

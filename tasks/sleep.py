@@ -1,4 +1,4 @@
-"""Put a release to sleep, so that its memory is free; and wake it, exactly as it ran."""
+"""Put a release to sleep to free its memory, and wake it exactly as it ran."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -33,10 +33,10 @@ from tasks.workloads import ABORT_SECONDS, start_part, stop_all
 
 
 async def put_to_sleep(row: ReleaseRow, reason: str) -> Drained:
-    """Stop a release that serves once its requests have ended; its claims are free then.
+    """Put a serving release to sleep once its requests have ended, and free its memory.
 
     Raises:
-        Failure: `BAD_SPEC` when nothing could wake it.
+        Failure: `BAD_SPEC` when it could not be woken.
     """
     _sleeper(row)
     cause = f"{ASLEEP}: {reason}"
@@ -54,10 +54,10 @@ async def put_to_sleep(row: ReleaseRow, reason: str) -> Drained:
 
 
 async def wake(row: ReleaseRow, snapshot: FleetSnapshot) -> None:
-    """Start a release that sleeps where it ran, and prove that it answers; else it sleeps on.
+    """Wake a release in its place and prove that it answers; on failure it remains asleep.
 
     Raises:
-        Failure: `NO_FIT` when its place is taken or gone; what starting and verifying raise.
+        Failure: `NO_FIT` when its place is taken or gone; errors of starting and verifying.
     """
     release = _sleeper(row)
     await in_thread(_claim, row, release, snapshot)
@@ -70,7 +70,7 @@ async def wake(row: ReleaseRow, snapshot: FleetSnapshot) -> None:
 
 
 def sleeping_release(name: str) -> ReleaseRow:
-    """The release of a model that sleeps; raises `UNKNOWN_RELEASE` when none does."""
+    """The sleeping release of a model; raises `UNKNOWN_RELEASE` when none sleeps."""
     row = ledger().releases.asleep(name)
     if row is None:
         raise Failure(Cause.UNKNOWN_RELEASE, f"{name} neither runs nor sleeps")
@@ -87,7 +87,7 @@ def _sleeper(row: ReleaseRow) -> Release:
 
 
 def _claim(row: ReleaseRow, release: Release, snapshot: FleetSnapshot) -> None:
-    """Reserve the place where it ran; others may have taken it meanwhile."""
+    """Claim the place where it ran; raises `NO_FIT` if that has been taken meanwhile."""
     before = release.placement
     assert before, "a sleeper was placed"
     try:
@@ -109,7 +109,7 @@ def _claim(row: ReleaseRow, release: Release, snapshot: FleetSnapshot) -> None:
 
 
 async def _sleep_in_engines(row: ReleaseRow) -> tuple[Claim, ...] | None:
-    """Have its engines sleep without ending; what they still claim. None = they have to be stopped.
+    """Let engines sleep without stopping; returns their remaining claims, None = stop them instead.
 
     A release that is recovered while it falls asleep is stopped, too.
     """
@@ -127,10 +127,10 @@ async def _sleep_in_engines(row: ReleaseRow) -> tuple[Claim, ...] | None:
 
 
 async def _wake_in_engines(row: ReleaseRow, release: Release) -> bool:
-    """Wake engines that sleep without having ended, and prove that they answer.
+    """Wake engines that sleep while running, and prove that they answer.
 
     Returns:
-        False where they are not there, do not wake or do not answer: they have to be started.
+        False if they do not run, wake or answer; then the caller has to start them.
     """
     assert release.plan
     assert release.profile
@@ -156,7 +156,7 @@ async def _wake_in_engines(row: ReleaseRow, release: Release) -> bool:
 
 
 async def _start(row: ReleaseRow, release: Release) -> None:
-    """Start the parts of its plan one after the other, each proven before the next."""
+    """Start the parts of its plan one after the other, verifying each before the next."""
     assert release.plan
     assert release.profile
     started: tuple[Workload, ...] = ()
@@ -171,7 +171,7 @@ async def _start(row: ReleaseRow, release: Release) -> None:
 
 @asynccontextmanager
 async def _sole_start(row: ReleaseRow, release: Release) -> AsyncIterator[None]:
-    """Let nobody else start on its accelerators: vLLM measures their free memory then."""
+    """Lock its accelerators against other starts: vLLM measures free memory while it starts."""
     assert release.placement
     lock = AcceleratorStartLock(row.id, row.model, release.placement)
     try:

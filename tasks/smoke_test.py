@@ -1,4 +1,4 @@
-"""Steps gate and canary: what replicas have to show before more of them are started."""
+"""Steps gate and canary: tests that the first replicas must pass before more are started."""
 
 import asyncio
 import time
@@ -32,7 +32,7 @@ from tasks.journal import step, tell
 from tasks.verify import Watch, api_key
 
 ROUNDS = 3
-"""Attempts of a replica that is too slow: a single reading is easily disturbed."""
+"""Attempts for a replica that is too slow, since a single measurement is noisy."""
 
 POLL_SECONDS = 1.0
 
@@ -45,10 +45,10 @@ async def gate(
     workloads: tuple[Workload, ...],
     before: Release | None = None,
 ) -> tuple[Gate, ...]:
-    """Ask every replica all golden prompts; a mistake is in the result, not raised.
+    """Send all golden prompts to every replica; a wrong answer is in the result and not raised.
 
-    One request at a time for each replica, so that its speed is its own. It is compared with that
-    of the release before.
+    Sends each replica one request at a time, to measure its speed undisturbed, and compares that
+    with the speed of the old release.
     """
     with step("gate") as note:
         key = await in_thread(api_key, plan)
@@ -61,7 +61,7 @@ async def gate(
 
 
 def must_pass(gates: tuple[Gate, ...]) -> None:
-    """Every replica has to pass; raises `GATE_FAILED`."""
+    """Raise `GATE_FAILED` unless every replica passed."""
     if failure := _failure(gates):
         raise failure
 
@@ -72,7 +72,7 @@ def _failure(gates: tuple[Gate, ...]) -> Failure | None:
 
 
 def must_talk(spec: ModelSpec, profile: ModelProfile) -> None:
-    """Prompts and a load of them are for models that generate text; else raises `BAD_SPEC`."""
+    """Raise `BAD_SPEC` for prompts or a load on a model that does not generate text."""
     for field in ("prompts", "acceptance"):
         if getattr(spec.readiness, field) and profile.mode != Mode.COMPLETION:
             detail = f"readiness.{field}: the model serves {profile.mode}, it answers no prompts"
@@ -97,7 +97,7 @@ class _ReplicaTest:
             self._before = (before.id, speed) if speed else None
 
     async def gate(self) -> Gate:
-        """Ask all prompts; where only the speed is wrong, a few times."""
+        """Send all prompts; if only the speed is wrong, repeat a few times."""
         least = self._spec.readiness.compare.min_tokens_per_second_ratio
         for _ in range(ROUNDS):
             answers = [await self._ask(prompt) for prompt in self._spec.readiness.prompts]
@@ -114,7 +114,7 @@ class _ReplicaTest:
         )
         began = time.monotonic()
         try:
-            # The client's own time-out is one of each read; the answer as a whole has to be there.
+            # The client's time-out applies to each read; this one to the answer as a whole.
             async with asyncio.timeout(allowed):
                 reply = await ask(self._workload.endpoint, probe, allowed, self._key)
         except TimeoutError:
@@ -128,8 +128,8 @@ class _ReplicaTest:
 def is_canary(draft: Release, before: Release | None) -> bool:
     """Whether a share of a release starts first and is watched.
 
-    Only while another release serves. A rollback needs none: its release has served before, and is
-    often wanted in a hurry.
+    Only when it replaces another release. A rollback needs no canary: its release has served before
+    and is often urgent.
     """
     wanted = draft.spec.replace.strategy == ReplaceStrategy.CANARY
     return wanted and before is not None and not draft.rolled_back_to
@@ -139,12 +139,13 @@ def is_canary(draft: Release, before: Release | None) -> bool:
 async def canary(
     spec: ModelSpec, profile: ModelProfile, plan: LaunchPlan, workloads: tuple[Workload, ...]
 ) -> None:
-    """Watch what was started first, for `replace.canary_seconds`.
+    """Watch the replicas that started first, for `replace.canary_seconds`.
 
-    Meanwhile gateways send it its share of the requests; the undo of the launch takes them away.
+    Meanwhile gateways send them their share of requests; on failure, the undo of the launch ends
+    that.
 
     Raises:
-        Failure: With the cause that the log gives away, or `BAD_ANSWER`.
+        Failure: With the cause found in the engine's log, or `BAD_ANSWER`.
     """
     seconds = spec.replace.canary_seconds
     with step("canary") as note:
@@ -163,6 +164,6 @@ async def canary(
             if left <= 0:
                 break
             await asyncio.sleep(min(POLL_SECONDS, left))
-        # The rest starts now, and what still loads must not be asked.
+        # The other replicas load now, and must not get requests.
         await run_uninterrupted(routes().share, plan.release, None)
         note.say(f"lived and answered {rounds} times in {seconds} s")

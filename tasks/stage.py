@@ -1,4 +1,4 @@
-"""Step stage: weights, complete and verified, and cache folders on the hosts that serve."""
+"""Step stage: put complete, verified weights and cache folders on the placed hosts."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -40,7 +40,7 @@ from tasks.map_hosts import HostCall, gather_all, map_hosts
 
 
 async def stage(placed: Placed) -> ResolvedModel:
-    """Have the model, its adapters and its draft model on each placed host, complete."""
+    """Stage the model, its adapters and its draft model completely on each placed host."""
     spec, model, snapshot = placed.spec, placed.model, placed.snapshot
     if snapshot.clusters:
         with step("stage") as note:
@@ -76,7 +76,8 @@ async def fetch(
 ) -> tuple[Image | None, ResolvedModel]:
     """Fetch image and model at the same time.
 
-    Where a failure removes what was fetched, both fetches end before it is raised.
+    If an undo will remove fetched files (`keep_fetched` is off), both fetches end before a failure
+    is raised.
     """
     if settings().keep_fetched:
         return await asyncio.gather(image, model)
@@ -85,7 +86,7 @@ async def fetch(
 
 
 async def fetch_undos(placed: Placed, fleet: Fleet) -> list[tuple[str, Callable[[], None]]]:
-    """The undos of what image and stage fetch, with their labels."""
+    """The undos of the steps image and stage, with their labels."""
     undos: list[tuple[str, Callable[[], None]]] = []
     if not settings().keep_fetched:
         before = await in_thread(before_fetching, placed, fleet)
@@ -97,7 +98,7 @@ async def fetch_undos(placed: Placed, fleet: Fleet) -> list[tuple[str, Callable[
 
 @flow_task("stage", "stage {asset.source}", retried=True)
 async def stage_asset(spec: ModelSpec, asset: Asset, found: ResolvedModel) -> ResolvedModel:
-    """Download what is missing of one asset; a download that was cut goes on where it ended."""
+    """Download the missing files of one asset, resuming interrupted downloads."""
     with step(f"stage{asset.step}") as note:
         keys = await in_thread(read_keys, spec)
         source = source_for(asset, settings(), keys, asset.role)
@@ -119,11 +120,11 @@ async def stage_asset(spec: ModelSpec, asset: Asset, found: ResolvedModel) -> Re
 async def stage_remotely(
     spec: ModelSpec, asset: Asset, found: ResolvedModel, host: HostSnapshot, fleet: FleetSnapshot
 ) -> str:
-    """Have one asset in the store of a host that is another machine."""
+    """Stage one asset in the store of a remote host."""
     with step(f"stage{asset.step} on {host.name}") as note:
         keys = await in_thread(read_keys, spec)
         deadline = spec.readiness.deadlines.download_seconds
-        # The survey lists models, and not adapters, which are small.
+        # The survey lists stored models but no adapters, which are small.
         lender = None if asset.role == AssetRole.ADAPTER else lender_for(host, found, fleet)
 
         async def work(progress: Progress) -> Staged:
@@ -153,7 +154,7 @@ def _host_call(
 
 
 def _origins(staged: Staged) -> str:
-    """The origins of the bytes; empty where none were brought."""
+    """The origins of the bytes, for the summary; empty where no bytes were brought."""
     parts = [f"{human_bytes(size)} from {name}" for name, size in staged.brought.items()]
     if len(staged.brought) == 1:
         return f" from {next(iter(staged.brought))},"
@@ -161,7 +162,7 @@ def _origins(staged: Staged) -> str:
 
 
 async def make_caches(plan: LaunchPlan, snapshot: FleetSnapshot) -> None:
-    """Make the folders of a plan on other machines; here the runtime makes them."""
+    """Make the cache folders of a plan on remote hosts; on this machine the runtime makes them."""
     hosts = {
         spec.host
         for spec in plan.containers
@@ -172,7 +173,7 @@ async def make_caches(plan: LaunchPlan, snapshot: FleetSnapshot) -> None:
 
 @flow_task("keep", "have folders to keep things in on {host}", retried=True)
 async def make_caches_on(host: str, plan: LaunchPlan, snapshot: FleetSnapshot) -> None:
-    """Have them on one host."""
+    """Make the cache folders of a plan on one host."""
     with step(f"keep on {host}") as note:
         specs = [spec for spec in plan.containers if spec.host == host]
         there = snapshot.host(host)
@@ -184,17 +185,17 @@ async def make_caches_on(host: str, plan: LaunchPlan, snapshot: FleetSnapshot) -
 
 
 Shelved = tuple[str, str]
-"""Folder of a source, and a revision."""
+"""A model in a store: folder name of its source, and revision."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What the hosts of a deploy had before it fetched anything.
+    """Models and images on the hosts of a deploy before it fetched any.
 
     Attributes:
-        wanted: The models that it may fetch into the stores.
+        wanted: Models that the deploy may fetch into the stores.
         complete: Models that were complete in a store, each with its host.
-        image: Name of its image, without registry and folders; empty = it needs none.
+        image: Name of the deploy's image, without registry and folders; empty = it needs none.
         images: References and digests that each daemon had, by address.
     """
 
@@ -205,9 +206,9 @@ class Fetched:
     images: dict[str, frozenset[str]]
 
     def remove(self) -> None:
-        """Undo of fetching: what was not there before is removed, where no release needs it.
+        """Undo of fetching: remove models and images that were missing before and are not needed.
 
-        Idempotent; nothing happens when it was never fetched.
+        Idempotent; does nothing when none was fetched.
         """
         needs = ledger().releases.needs
         for store in self.stores:
@@ -221,7 +222,7 @@ class Fetched:
             if going:
                 prune(store, going, needs)
         if ledger().releases.unfinished():
-            return  # another deploy may be about to start what it found
+            return  # another deploy may be about to start a fetched image
         for address, before in self.images.items():
             images = DockerImages(address)
             for name in sorted(images.names() - before):
@@ -230,7 +231,7 @@ class Fetched:
 
 
 def before_fetching(placed: Placed, fleet: Fleet) -> Fetched:
-    """What the placed hosts have now."""
+    """The models and images that the placed hosts have now."""
     hosts = {seat.host for seat in placed.placement.seats}
     stores = tuple(one for one in stores_of(fleet, settings()) if one.host in hosts)
     stored = [one for store in stores for one in store.stored(())]

@@ -1,4 +1,4 @@
-"""Stop releases that serve, once they have no request in flight."""
+"""Stop serving releases once they have no requests in flight."""
 
 import asyncio
 import threading
@@ -23,11 +23,11 @@ POLL_SECONDS = 0.25
 ASK_SECONDS = 5.0
 
 IDLE_READINGS = 2
-"""How often in a row an engine must be found idle: a request may just be on its way through it."""
+"""Idle readings in a row after which an engine is idle; a request may be between two stages."""
 
 
 async def retire(row: ReleaseRow) -> Drained:
-    """End a release on purpose, once its requests are done."""
+    """Stop a release for its retirement, once its requests are done."""
     drained = await close_and_drain(row)
     cause = add_outcome("retired", drained.summary)
     await run_uninterrupted(end_release, row, ReleaseState.STOPPED, cause)
@@ -35,10 +35,10 @@ async def retire(row: ReleaseRow) -> Drained:
 
 
 async def close_and_drain(row: ReleaseRow, cause: str = "") -> Drained:
-    """Send nobody to a release any more, and wait for what it has in flight.
+    """Remove a release from the routes and wait for its requests in flight.
 
-    It answers for a moment longer (`replace.linger_seconds`): a client that has just looked up its
-    endpoint has not sent its request yet. When the wait is cancelled, the release goes on serving.
+    It keeps answering for `replace.linger_seconds`, for clients that have looked up its endpoint
+    and not yet sent their request. If the wait is cancelled, the release is routed again.
     """
     try:
         await run_uninterrupted(routes().close, row.id, cause)
@@ -51,20 +51,20 @@ async def close_and_drain(row: ReleaseRow, cause: str = "") -> Drained:
 
 
 def end_release(row: ReleaseRow, to: ReleaseState, cause: str) -> None:
-    """Stop what a release runs, then free what it holds and close it in one step.
+    """Stop a release's workloads, then free its claims and close it in one transaction.
 
-    It also drops the lease of a start by reconciling, for which other flows may wait.
+    Also drops the lease of a restart by reconciling, for which other flows may wait.
     """
     served = row.state in SERVING or row.state == ReleaseState.STOPPING
     grace = ending_of(row).grace_seconds if served else ABORT_SECONDS
     stop_all(row.workloads, grace)
     ledger().releases.end(row.id, to, cause)
-    with suppress(Failure):  # a lease that is not given back runs out
+    with suppress(Failure):  # a lease that is not dropped expires
         ledger().locks.drop(lease_of(row.id))
 
 
 def sleep_on(release: str, cause: str) -> None:
-    """Undo of a wake: stop what was started, and free the claims. Idempotent."""
+    """Undo of a wake: stop the started workloads and free the claims. Idempotent."""
     row = ledger().releases.get(release)
     if row.state == ReleaseState.WAKING:
         stop_all(row.workloads, ABORT_SECONDS)
@@ -72,7 +72,7 @@ def sleep_on(release: str, cause: str) -> None:
 
 
 def add_outcome(cause: str, outcome: str) -> str:
-    """A cause, with how it went; an empty outcome adds nothing."""
+    """A cause with its outcome, or only the cause if the outcome is empty."""
     return f"{cause}; {outcome}" if outcome else cause
 
 
@@ -82,9 +82,9 @@ def _reopen(release: str) -> None:
 
 
 async def drain(row: ReleaseRow) -> Drained:
-    """Wait until a release has nothing in flight; nobody may be sent to it any more.
+    """Wait until a release has no requests in flight; it must be out of the routes.
 
-    Nothing is stopped here. When this is cancelled, the engines go on serving.
+    Stops nothing: when the wait is cancelled, the engines keep serving.
     """
     hurry = threading.Event()
     try:
@@ -106,8 +106,8 @@ def until_gateways_idle(
     """Wait until no gateway has a request in flight on a release.
 
     Args:
-        pause: Waits so many seconds; True ends the waiting.
-        count: Counts the requests in flight; None = as the gateways report to the ledger.
+        pause: Waits the given seconds; returns True to end the waiting.
+        count: Counts the requests in flight; None = as gateways report them to the ledger.
     """
     began, count = clock(), count or ledger().gateways.draining
     left = count(release)
@@ -125,10 +125,10 @@ def until_idle(
     clock: Callable[[], float] = time.monotonic,
     read: Callable[[str, float], str] = read_metrics,
 ) -> Drained:
-    """Wait for every workload; all of them have the same time, for they drain at once.
+    """Wait until every workload is idle, with one deadline for all, since they drain concurrently.
 
-    `pause` waits so many seconds; it returns True to end the waiting. `read` reads the metrics at a
-    URL, in so many seconds.
+    `pause` waits the given seconds and returns True to end the waiting. `read` reads the metrics at
+    a URL, with a time-out in seconds.
     """
     if how.busy is None or not how.drain_seconds or not workloads:
         return Drained()
@@ -149,7 +149,7 @@ def until_idle(
 
 
 class _DrainWatch:
-    """What is known of the requests in flight of one workload."""
+    """Watches the number of requests in flight of one workload."""
 
     def __init__(self, workload: Workload, busy: Busy, read: Callable[[str, float], str]) -> None:
         self.count: int | None = None
@@ -158,7 +158,7 @@ class _DrainWatch:
         self._idle = 0
 
     def look(self, timeout: float) -> None:
-        """Read once. An engine that has ended has nothing in flight; a slow one may have."""
+        """Read the metrics once. An engine that has ended is idle; a slow one may be busy."""
         try:
             self.count = metrics_total(self._read(self._url, timeout), self._names)
         except TimeoutError:

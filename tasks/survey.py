@@ -1,4 +1,4 @@
-"""Step survey: the fleet as it is now."""
+"""Step survey: take a snapshot of the fleet."""
 
 from collections.abc import Sequence
 
@@ -19,7 +19,7 @@ from tasks.map_hosts import HostCall, map_hosts
 
 @flow_task("survey", "survey the fleet", timeout_seconds=120, retried=True)
 async def survey(fleet: Fleet, cluster: str | None = None) -> FleetSnapshot:
-    """Look at every host, and at what the ledger has reserved there; or at one Ray cluster."""
+    """Survey every host, with the ledger's claims on it; or one Ray cluster."""
     with step("survey") as note:
         if cluster:
             seen = await in_thread(survey_cluster, cluster, fleet.clusters[cluster])
@@ -37,7 +37,7 @@ async def survey(fleet: Fleet, cluster: str | None = None) -> FleetSnapshot:
 
 
 async def survey_without_abandoned(fleet: Fleet, spec: ModelSpec) -> FleetSnapshot:
-    """Survey the fleet as a deploy would find it: a deploy first cleans up after killed flows."""
+    """Survey the fleet as a deploy would find it after cleaning up after killed flows."""
     snapshot = await survey(fleet, spec.placement.cluster)
     for row in await in_thread(abandoned, spec.name):
         snapshot = snapshot.without(row.id)
@@ -45,7 +45,7 @@ async def survey_without_abandoned(fleet: Fleet, spec: ModelSpec) -> FleetSnapsh
 
 
 async def take_snapshot(fleet: Fleet) -> FleetSnapshot:
-    """Survey all hosts, so many at once."""
+    """Survey all hosts, `surveys_at_once` of them concurrently."""
     calls = [
         HostCall(host.name, host.access.url, {"alone": fleet.model_copy(update={"hosts": (host,)})})
         for host in fleet.hosts
@@ -55,13 +55,13 @@ async def take_snapshot(fleet: Fleet) -> FleetSnapshot:
 
 
 def _complete(hosts: Sequence[HostSnapshot], fleet: Fleet) -> FleetSnapshot:
-    """The surveyed hosts with what the ledger has reserved there."""
+    """The snapshot of the surveyed hosts with the ledger's claims."""
     with paused_collector():
         return fleet_snapshot(hosts, fleet, ledger().claims.all(), settings().models)
 
 
 @flow_task("look", "survey {alone.hosts[0].name}")
 async def survey_host(alone: Fleet) -> HostSnapshot:
-    """Look at one host, given as a fleet of its own; one that does not answer is no failure."""
+    """Survey one host, given as a fleet of its own; an unreachable host raises nothing."""
     (seen,) = await in_thread(survey_hosts, alone, HOST_SECONDS)
     return seen

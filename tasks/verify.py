@@ -1,4 +1,4 @@
-"""Step verify: the readiness protocol. It fails at once when the engine dies, and shows why."""
+"""Step verify: the readiness protocol. Fails at once when an engine dies, with the cause."""
 
 import asyncio
 import time
@@ -32,26 +32,26 @@ from tasks.journal import step
 R = TypeVar("R")
 
 LIFE_SECONDS = 1.0
-"""How often it is checked that the others of a replica live."""
+"""Interval of the checks that the other containers of a replica live."""
 
 SETTLE_SECONDS = 3.0
-"""How long the others may take to end after one has failed, for one of them may be the cause."""
+"""How long other containers are watched after one has failed, since one may be the cause."""
 
 SETTLE_CHECKS = 6
 
 VAGUE = frozenset({Cause.ENGINE_EXITED, Cause.LOAD_TIMEOUT, Cause.WARM_UP_TIMEOUT})
-"""Causes that say nothing about why."""
+"""Causes that do not explain the failure."""
 
 FIRST_PAUSE_SECONDS = 0.1
 LONGEST_PAUSE_SECONDS = 1.0
 ASK_SECONDS = 5.0
-"""How long a question about health may take; a real request may take its whole deadline."""
+"""Time-out of a health request; a real request may take its whole deadline."""
 
 OUT_OF_SIGHT_SECONDS = 30.0
-"""How long the runtime may not answer: a daemon that is restarted is back by then."""
+"""How long the runtime may be silent; a daemon that restarts is back by then."""
 
 LOG_LINES = 5_000
-"""How much of a log is searched for the cause; a failure keeps the last of it."""
+"""Lines of a log that are searched for the cause; a failure keeps the last lines."""
 
 KILLED = 137
 BY_WHOM = (
@@ -74,10 +74,10 @@ async def verify(
     workloads: tuple[Workload, ...],
     earlier: tuple[Workload, ...] = (),
 ) -> tuple[Readiness, ...]:
-    """Prove that every replica answers, and that those which did so earlier still run.
+    """Prove that every replica answers, and that the `earlier` workloads still run.
 
     Raises:
-        Failure: With the cause that the engine's log gives away, and its last lines.
+        Failure: With the cause found in the engine's log, and its last lines.
     """
     with step("verify") as note:
         engine = ENGINES[plan.engine]
@@ -89,7 +89,7 @@ async def verify(
             for leader in watches
             if leader.workload.serves
         )
-        # The first one to be ready may have died while the last one loaded.
+        # The first replica may have died while the last one loaded.
         watches += [Watch(spec, profile, engine, workload, key) for workload in earlier]
         await _all(watch.must_live() for watch in watches)
         page = readiness_document(plan.release, tuple(results))
@@ -100,7 +100,7 @@ async def verify(
 
 
 async def _all(watches: Iterable[Coroutine[Any, Any, R]]) -> list[R]:
-    """Wait for all; when one fails the others end too, for what they watch is stopped next."""
+    """Wait for all watches; when one fails, cancel the others, whose workloads are stopped next."""
     waiting = [asyncio.ensure_future(watch) for watch in watches]
     try:
         return await asyncio.gather(*waiting)
@@ -110,7 +110,7 @@ async def _all(watches: Iterable[Coroutine[Any, Any, R]]) -> list[R]:
 
 
 class _Watched(Protocol):
-    """One container that is watched: a `Watch`, or the double of a test."""
+    """A watched container: a `Watch` or a test double."""
 
     async def until_ready(self) -> Readiness: ...
 
@@ -123,11 +123,11 @@ async def wait_for_replica(
     poll_seconds: float = LIFE_SECONDS,
     settle_seconds: float = SETTLE_SECONDS,
 ) -> Readiness:
-    """Wait until a leader answers, as long as all that help it live.
+    """Wait until a leader answers, as long as its helpers live.
 
     Raises:
-        Failure: The one that explains most: where one host fails the others soon do, and say only
-            that they lost it.
+        Failure: The most explanatory one: when one host fails, the others soon fail too, and report
+            only that they lost it.
     """
     answer = asyncio.ensure_future(leader.until_ready())
     lives = [asyncio.ensure_future(_live_on(one, poll_seconds)) for one in others]
@@ -153,7 +153,7 @@ async def _live_on(watched: _Watched, poll_seconds: float) -> None:
 async def _decisive(
     first: BaseException, every: Sequence[_Watched], settle_seconds: float
 ) -> BaseException:
-    """The first failure that says why; without one, the first that was seen."""
+    """The first failure that explains itself; without one, the first failure."""
     if not isinstance(first, Failure) or first.cause not in VAGUE:
         return first
     for _ in range(SETTLE_CHECKS):
@@ -168,7 +168,7 @@ async def _decisive(
 
 
 def api_key(plan: LaunchPlan) -> str:
-    """The key that what a plan starts will ask for: the user's, or moorage's own; empty = none."""
+    """The API key that a plan's engines require: the user's or moorage's own; empty = none."""
     name = key_secret(plan, ENGINES[plan.engine].api_key_variable)
     return read_secrets([name])[name] if name else ""
 
@@ -189,7 +189,7 @@ class Watch:
         self.replica, self._begin = workload.replica, time.monotonic()
 
     async def until_ready(self) -> Readiness:
-        """Go through the phases in order."""
+        """Pass the probes in order; returns their results."""
         results: list[ProbeResult] = []
         phase_began, first_token, deadline = self._begin, 0.0, ""
         for probe in self._probes:
@@ -207,7 +207,7 @@ class Watch:
         )
 
     async def _pass(self, probe: Probe, began: float) -> ProbeResult:
-        """Ask until the answer is good, the deadline has passed, or the engine is dead."""
+        """Repeat a probe until its answer is good; fail at the deadline or when the engine dies."""
         allowed = float(getattr(self._spec.readiness.deadlines, probe.deadline))
         attempts, pause, wrong = 0, FIRST_PAUSE_SECONDS, "no request was sent"
         while (left := began + allowed - time.monotonic()) > 0:
@@ -237,13 +237,13 @@ class Watch:
         return 200, {"ready": bool(seen.ready), "detail": seen.detail}
 
     async def must_live(self) -> None:
-        """Fail with the cause when the workload has ended, also if it was started again."""
+        """Fail with the cause when the workload has ended, even if the runtime restarted it."""
         seen = await self._observed()
         if not seen.running or seen.restarts:
             raise await self._death(seen)
 
     async def must_answer(self) -> None:
-        """Fail when what was ready before has ended or does not answer two requests."""
+        """Fail when a workload that was ready has ended or leaves two requests unanswered."""
         await self.must_live()
         if not self.workload.serves:
             return
@@ -260,7 +260,7 @@ class Watch:
         raise await self._failure(Cause.BAD_ANSWER, f"{probe.path}: {wrong}")
 
     async def _observed(self) -> Observation:
-        """A host that is unreachable for a moment does not make its engine a dead one."""
+        """Observe the workload, and retry while its host is briefly unreachable."""
         give_up = time.monotonic() + OUT_OF_SIGHT_SECONDS
         while True:
             try:
@@ -285,6 +285,6 @@ class Watch:
 
     @property
     def _named(self) -> str:
-        """Its name; of one that only helps, whose log is not the engine's own, also where it is."""
+        """The workload's name; for a helper, with role and host, since it has its own log."""
         one = self.workload
         return one.name if one.serves else f"{one.role} {one.name} on {one.host}"

@@ -1,4 +1,4 @@
-"""Start and stop workloads: one container, or the parts of a replica in their order."""
+"""Start and stop workloads: one container, or the containers of a replica in order."""
 
 import socket
 import time
@@ -20,16 +20,16 @@ from moorage.spec import EngineName
 from tasks.context import ledger, settings
 
 ABORT_SECONDS = 2.0
-"""How long an engine that never was ready may take to end: vLLM ignores SIGTERM while it starts."""
+"""Grace for an engine that was never ready, since vLLM ignores SIGTERM while it starts."""
 
 STOP_ORDER = (Role.LEADER, Role.FOLLOWER, Role.RAY_HEAD)
-"""The order in which the parts of a replica are stopped."""
+"""The order in which the containers of a replica stop."""
 
 STOP_SECONDS = 86_400.0
-"""Each stop has its own end: its grace, and the time-outs of its runtime."""
+"""No effective limit: grace and the time-outs of the runtime limit each stop."""
 
 LISTEN_SECONDS = 180.0
-"""How long the head of a Ray cluster may take; where it installs Ray first, that is most of it."""
+"""How long the head of a Ray cluster may take to listen, including an installation of Ray."""
 
 POLL_SECONDS = 0.5
 CONNECT_SECONDS = 2.0
@@ -37,7 +37,7 @@ LOG_LINES = 5_000
 
 
 def start(release: str, spec: ContainerSpec) -> Workload:
-    """Start one container. Its secrets are looked up now and live nowhere else."""
+    """Start one container. Its secrets are read only now and are stored nowhere."""
     ledger().workloads.begin(release, planned_workload(spec))
     names = {variable.secret for variable in spec.environment if variable.secret}
     secrets = provide_secrets(names)
@@ -47,7 +47,7 @@ def start(release: str, spec: ContainerSpec) -> Workload:
 
 
 def start_part(row: ReleaseRow, part: LaunchPlan) -> list[Workload]:
-    """Start the containers of a part of a plan as they were, what others await first."""
+    """Start the containers of a part of a plan; those that others await go first."""
     containers, started = {spec.name: spec for spec in part.containers}, []
     for spec in sorted(part.containers, key=lambda spec: bool(spec.awaits)):
         if spec.awaits:
@@ -64,13 +64,13 @@ def stop(workload: Workload, grace_seconds: float) -> None:
 
 
 def stop_all(workloads: Sequence[Workload], grace_seconds: float) -> None:
-    """Stop workloads, all replicas at the same time; all are tried.
+    """Stop workloads, all replicas at the same time; a failure does not stop the others.
 
-    In each the leader ends first, for requests that it has in flight need the others, and the head
-    of a Ray cluster last, for all the leader's processes end with it.
+    In each replica the leader stops first, because its requests in flight need the others, and the
+    head of a Ray cluster last, because all processes of the leader end with it.
 
     Raises:
-        Failure: Of what did not stop; of several one failure with the details of all.
+        Failure: Of the workload that did not stop; with several, one failure with all details.
     """
     replicas: dict[tuple[str, int], list[Workload]] = {}
     for workload in sorted(workloads, key=lambda one: STOP_ORDER.index(one.role)):
@@ -96,11 +96,11 @@ def stop_all(workloads: Sequence[Workload], grace_seconds: float) -> None:
 
 
 def must_listen(spec: ContainerSpec, engine: EngineName, seconds: float = LISTEN_SECONDS) -> None:
-    """Wait until a container that was started takes connections on its port.
+    """Wait until a started container accepts connections on its port.
 
     Raises:
-        Failure: `ENGINE_EXITED` when it ends first (or what its log says), `LOAD_TIMEOUT` when it
-            never listens.
+        Failure: `ENGINE_EXITED` when it exits first (or the cause in its log), `LOAD_TIMEOUT` when
+            it does not listen in time.
     """
     workload, give_up = planned_workload(spec), time.monotonic() + seconds
     runtime = runtime_for(spec, settings())

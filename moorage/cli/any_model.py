@@ -1,4 +1,4 @@
-"""A model as a person names it: by its spec, or by its source."""
+"""A model as users name it: by its spec or by its source."""
 
 from pathlib import Path
 from typing import Annotated
@@ -24,10 +24,10 @@ AnyModel = Annotated[
 
 
 def spec_or_source(model: str) -> tuple[ModelSpec, Path]:
-    """The spec that is named, or one with defaults for a source.
+    """The named spec, or a spec with defaults for a source.
 
     Returns:
-        The spec, and its file or the one that it would have: a fleet file is looked for beside it.
+        The spec, and its actual or would-be file, next to which a fleet file is looked up.
     """
     source = source_named(model)
     if source:
@@ -38,7 +38,7 @@ def spec_or_source(model: str) -> tuple[ModelSpec, Path]:
 
 
 def source_named(model: str) -> str:
-    """The source that is named; empty = it is a spec."""
+    """The named source; empty = the name is a spec's."""
     if model.startswith(SCHEMES) and not model.startswith(LOCAL):
         return model
     path = Path(model.removeprefix(LOCAL)).expanduser()

@@ -1,4 +1,4 @@
-"""The commands by name. Each is imported when it runs, so that the list is there at once."""
+"""The commands by name. Each is imported when it runs, so that the list appears at once."""
 
 import os
 from typing import Annotated
@@ -58,7 +58,7 @@ COMMANDS = {
         "schema": ("machine:schema", "Read the arguments that a version of an engine accepts."),
     },
 }
-"""By heading, in the order of a day: where each command is in this folder, and what it does."""
+"""Commands by heading, in the usual order of work: place in this folder, and summary."""
 
 TARGETS = {
     name: Target(f"moorage.cli.{place}", text, panel)
@@ -93,7 +93,7 @@ def main(
     ] = False,
 ) -> None:
     """Options of every command."""
-    # Prefect is told to send no usage data; else it would still print a notice about them.
+    # Turn off Prefect's usage data, and with it the notice about them.
     os.environ.setdefault("DO_NOT_TRACK", "1")
     if ephemeral and not version:
         os.environ["MOORAGE_SERVER"] = "temporary"

@@ -96,7 +96,7 @@ def import_models(
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """What is meant to run, where, and the set of files that says so."""
+    """Models that should run, their hosts, and their set of files."""
 
     specs: list[ModelSpec]
     hosts: Fleet
@@ -147,7 +147,7 @@ def _run(
 
 
 def _note(spec: ModelSpec) -> Applied:
-    """Write what does not change what runs into the record; a deploy might find more to change."""
+    """Record spec changes that do not affect the engines; a deploy might find more to change."""
     releases = open_ledger().releases
     row = releases.running(spec.name)
     if row:
@@ -183,7 +183,7 @@ def _show_applied(plan: Sequence[Intent], ended: Sequence[Applied], *, as_json: 
 
 
 def _rows(intent: Intent) -> list[tuple[str, ...]]:
-    """A line for the model, and one for each further field that changes."""
+    """Table lines of a model, one for each field that changes; at least one."""
     first = (intent.action, intent.model, intent.release)
     changes = [(one.what, one.before or "-", one.after or "-") for one in intent.changes]
     cells = changes or [(intent.note, "", "")]

@@ -1,4 +1,4 @@
-"""Commands that are imported when they run, and whose failures become exit codes."""
+"""Commands that are imported lazily and whose failures become exit codes."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ HELP = {"help_option_names": ["-h", "--help"]}
 
 
 class Target(NamedTuple):
-    """Where a command is, and what the list of commands says of it.
+    """Import path of a command, and its entry in the list of commands.
 
     Attributes:
         place: `module:name` of a function or of a group of commands.
-        help: The first line of its docstring: the list is shown without importing it.
-        panel: Heading under which the list has it.
+        help: The first line of its docstring, since the list is shown without importing it.
+        panel: Heading of the command in the list.
     """
 
     place: str
@@ -31,7 +31,7 @@ class Target(NamedTuple):
     panel: str
 
     def load(self, name: str) -> Any:
-        """The command itself, under this name."""
+        """Import the command and give it this name."""
         module, _, attribute = self.place.partition(":")
         with silently_interrupted():
             found = getattr(importlib.import_module(module), attribute)
@@ -45,10 +45,10 @@ class Target(NamedTuple):
 
 
 class Commands(typer.Typer):
-    """Commands whose failures are shown and become exit codes.
+    """A Typer app that shows failures of its commands and turns them into exit codes.
 
     Args:
-        lazy: Commands by name that are imported when they run.
+        lazy: Commands, by name, that are imported when they run.
     """
 
     def __init__(self, lazy: Mapping[str, Target] | None = None, **settings: Any) -> None:
@@ -72,7 +72,7 @@ class _Group(TyperGroup):
 
 
 class _Command(TyperCommand):
-    """Options before its name count too: `models --fleet X prune` must prune no other fleet."""
+    """Also takes options before its name: `models --fleet X prune` must prune no other fleet."""
 
     def invoke(self, ctx: Any) -> Any:
         before = ctx.parent.params if ctx.parent else {}
@@ -82,18 +82,18 @@ class _Command(TyperCommand):
 
 
 class LazyCommand(TyperCommand):
-    """Stands in the list for a command that is imported once its context is asked for."""
+    """Placeholder in the list for a command that is imported when its context is made."""
 
     def __init__(self, name: str, target: Target) -> None:
         super().__init__(name, help=target.help, rich_help_panel=target.panel)
         self._target = target
 
     def load(self) -> Any:
-        """The command itself."""
+        """Import the actual command."""
         return self._target.load(str(self.name))
 
     def make_context(self, info_name: Any, args: Any, parent: Any = None, **extra: Any) -> Any:
-        """The context of the command itself, which whoever has it invokes."""
+        """The context of the actual command, which the caller then invokes."""
         return self.load().make_context(info_name, args, parent, **extra)
 
 

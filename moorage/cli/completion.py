@@ -1,11 +1,11 @@
-"""What a shell completes: names of models and of specs. Nothing of it may fail or write."""
+"""Shell completion of model and spec names, which must neither fail nor write."""
 
 from contextlib import suppress
 from pathlib import Path
 
 
 def models(incomplete: str) -> list[str]:
-    """Models that the ledger knows, whose names begin so."""
+    """Models of the ledger whose names begin with `incomplete`."""
     with suppress(Exception):
         from sqlalchemy import make_url  # noqa: PLC0415  (only a completion needs any of these)
 
@@ -22,7 +22,7 @@ def models(incomplete: str) -> list[str]:
 
 
 def specs(incomplete: str) -> list[str]:
-    """Names under deployments/ that begin so, and files whose paths do."""
+    """Spec names under deployments/, and paths of files, that begin with `incomplete`."""
     with suppress(OSError, ValueError):
         from moorage.adapters.files.specs import spec_names  # noqa: PLC0415  (reads YAML)
         from moorage.cli.options import DEPLOYMENTS  # noqa: PLC0415  (it has these completed)

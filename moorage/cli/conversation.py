@@ -1,4 +1,4 @@
-"""Questions to a model and its answers, on a terminal or in a pipe."""
+"""Conversation with a model, on a terminal or in a pipe."""
 
 import sys
 import time
@@ -29,7 +29,7 @@ from moorage.spec import Mode
 
 ANSWER_SECONDS = 600
 WAKING_SECONDS = 300
-"""Until the first piece of an answer: a request may have to wake its model."""
+"""Longest wait for the first piece of an answer, since a request may have to wake its model."""
 
 BYE = ("/bye", "/exit")
 
@@ -37,17 +37,17 @@ Message = dict[str, str]
 
 
 class Conversation:
-    """Questions to a model, each with all that was said before.
+    """A chat with a model; each prompt is sent with all earlier messages.
 
     Args:
         row: The release that answers.
-        base: Where, such as `http://127.0.0.1:8000`.
-        api_key: What it asks for; empty = nothing.
+        base: Base URL, such as `http://127.0.0.1:8000`.
+        api_key: API key that the URL requires; empty = none.
         max_tokens: Longest answer.
-        instead: What to do with a model that cannot chat.
+        instead: Advice for a model that cannot chat.
 
     Raises:
-        Failure: `BAD_ANSWER` for such a model.
+        Failure: `BAD_ANSWER` for a model that cannot chat.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Conversation:
         self._messages: list[Message] = []
 
     def ask(self, prompt: str, usage: dict[str, Any] | None = None) -> Iterator[str]:
-        """The answer, piece by piece; `usage` receives the engine's figures about it."""
+        """The answer, piece by piece; `usage` receives the engine's token counts."""
         if not self._speaks_openai:
             yield _text(self.answer(prompt))
             return
@@ -75,11 +75,11 @@ class Conversation:
                 yield piece
         except NoAnswer as error:
             raise _failure_of(error, question) from error
-        # Only now: of an answer that breaks off, neither it nor its prompt was said.
+        # Only now: if an answer breaks off, it and its prompt are left out of the chat.
         self._messages = [*messages, {"role": "assistant", "content": answer}]
 
     def answer(self, prompt: str) -> Any:
-        """The body of the answer to a question without those before it."""
+        """The answer's body for a prompt, sent without earlier messages."""
         question = self._question(prompt, [{"role": "user", "content": prompt}])
         try:
             back = ask_engine_now(question, WAKING_SECONDS)
@@ -97,7 +97,7 @@ class Conversation:
         stream: bool = False,
         usage: bool = False,
     ) -> Question:
-        """The path and body that suit the interface of its engine."""
+        """The request in the API of the release's engine."""
         if not self._speaks_openai:
             path, body = triton_request(self._model, prompt, {"max_tokens": self._max_tokens})
             return Question(f"{self._base}{path}", "POST", body, api_key=self._key)
@@ -111,7 +111,7 @@ class Conversation:
 
 
 def talk(conversation: Conversation, *, figures: bool = False) -> None:
-    """A conversation on the terminal, until its end (Ctrl-D) or `/bye`."""
+    """Chat on the terminal until Ctrl-D, Ctrl-C or `/bye`."""
     say("Type a message; /bye or Ctrl-D ends.")
     with suppress(EOFError, KeyboardInterrupt):
         while (line := input("> ").strip()) not in BYE:
@@ -120,7 +120,7 @@ def talk(conversation: Conversation, *, figures: bool = False) -> None:
 
 
 def show(conversation: Conversation, prompt: str, *, figures: bool = False) -> None:
-    """Write an answer while it comes, and with `figures` how fast it came."""
+    """Print an answer as it arrives, and with `figures` its speed."""
     usage: dict[str, Any] | None = {} if figures else None
     begun, first, pieces = time.monotonic(), 0.0, 0
     for piece in conversation.ask(prompt, usage):
@@ -128,16 +128,16 @@ def show(conversation: Conversation, prompt: str, *, figures: bool = False) -> N
         sys.stdout.write(printable(piece))
         sys.stdout.flush()
     sys.stdout.write("\n")
-    sys.stdout.flush()  # what follows on standard error begins a line
+    sys.stdout.flush()  # so that standard error begins on a new line
     if usage is not None:
         _show_figures(usage.get("completion_tokens"), pieces, first, time.monotonic() - begun)
 
 
 def read_prompt() -> str:
-    """A prompt from standard input; empty = a person sits there.
+    """A prompt from standard input; empty = standard input is a terminal.
 
     Raises:
-        Failure: `BAD_SETTING` when nothing comes from there.
+        Failure: `BAD_SETTING` when standard input is not a terminal and empty.
     """
     if sys.stdin.isatty():
         return ""
@@ -171,7 +171,7 @@ def _content(back: Answer, url: str) -> Any:
 
 
 def _text(content: Any) -> str:
-    """The text in an answer of Triton."""
+    """The text in a Triton answer."""
     try:
         return str(content["text_output"])
     except (KeyError, TypeError):

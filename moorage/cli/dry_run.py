@@ -11,7 +11,7 @@ from moorage.policy.request import Channel
 
 
 def call_dry_run(name: str, *parameters: Any, as_json: bool) -> FlowResult[Any]:
-    """Call `flows.dry_run.NAME` with its parameters: no flow run, no server, no Prefect."""
+    """Call `flows.dry_run.NAME` with its parameters, without flow run, server or Prefect."""
     with nothing_begun(as_json=as_json):
         from flows import dry_run  # noqa: PLC0415  (imports all steps)
         from tasks.journal import failure_of, journal, listening  # noqa: PLC0415  (as above)

@@ -1,4 +1,4 @@
-"""`moorage endpoint` and `chat`: where a model answers, its key, and an answer."""
+"""`moorage endpoint` and `chat`: a model's URL, its API key, and a chat with it."""
 
 from typing import Annotated
 
@@ -36,7 +36,7 @@ def endpoint(
     ledger = open_ledger()
     gateways = [] if direct else gateway_addresses(ledger)
     found = ledger.routes.current()
-    held = (*found.sleepers, *found.making_room) if gateways else ()  # requests for them wait there
+    held = (*found.sleepers, *found.making_room) if gateways else ()  # gateways hold their requests
     routes = [one for one in (*found.serving, *held) if name in ("", one.model)]
     if name and not routes:
         raise _not_running(ledger, name)
@@ -62,10 +62,10 @@ def gateway_addresses(ledger: Ledger) -> list[str]:
 
 
 def key_of(row: ReleaseRow, given: str = "") -> str:
-    """The key to ask a release with: what the user gave, else its own; empty = it asks for none.
+    """The API key for a release: the user's, else the release's own; empty = it needs none.
 
     Raises:
-        Failure: `SECRET_MISSING` when this machine cannot read it.
+        Failure: `SECRET_MISSING` when this machine cannot read the release's key.
     """
     name = "" if given else _key_name(row)
     if not name:
@@ -133,7 +133,7 @@ def chat(
 
 
 def _way_to(name: str, api_key: str) -> tuple[ReleaseRow, str, str]:
-    """The release that answers, where, and with which key."""
+    """The release to chat with, its base URL, and the API key."""
     ledger = open_ledger()
     gateway = next(filter(lambda one: _is_open(one, api_key), ledger.gateways.all()), None)
     served = ledger.releases.running(name)
@@ -144,14 +144,14 @@ def _way_to(name: str, api_key: str) -> tuple[ReleaseRow, str, str]:
 
 
 def _is_open(gateway: Gateway, api_key: str) -> bool:
-    """Whether a gateway answers this machine, with that key or without one."""
+    """Whether a gateway follows the ledger and this command can use it, with or without a key."""
     options = gateway.options
     follows = gateway.epoch and not gateway.problem and not options.is_encrypted
     return bool(follows and (api_key or not options.requires_key))
 
 
 def _not_running(ledger: Ledger, name: str) -> Failure:
-    """That nobody serves a model now, and what to do."""
+    """The failure that no release serves a model, with advice."""
     if ledger.releases.asleep(name):
         advice = f"`moorage load {name}` wakes it."
         return Failure(Cause.UNKNOWN_RELEASE, f"{name} is asleep", suggestion=advice)
@@ -162,7 +162,7 @@ def _not_running(ledger: Ledger, name: str) -> Failure:
 
 
 def running_release(name: str) -> ReleaseRow:
-    """The release that serves a model; raises `UNKNOWN_RELEASE` where none does."""
+    """The release that serves a model; raises `UNKNOWN_RELEASE` when none serves it."""
     ledger = open_ledger()
     row = ledger.releases.running(name)
     if row is None:

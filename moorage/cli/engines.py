@@ -1,4 +1,4 @@
-"""`moorage engines`: what is there on each host, and installing, updating and removing it."""
+"""`moorage engines`: show, install, update and remove the engines of each host."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -123,7 +123,7 @@ def _answer(engine: EngineName, outcome: FlowResult[str], *, as_json: bool) -> N
 
 
 def _report(fleet: Path | None, engines: Iterable[Engine]) -> list[EngineReport]:
-    """What the hosts have of some engines, and the releases that use them."""
+    """Installations of engines on the hosts, their disk usage, and the releases that use them."""
     wanted, settings = fleet_of(fleet), Settings()
     given = {"engines": wanted.engines, "registries": wanted.registries}
     hosts = [host.model_copy(update=given) for host in survey_hosts(wanted)]
@@ -143,7 +143,7 @@ def _report(fleet: Path | None, engines: Iterable[Engine]) -> list[EngineReport]
 
 
 def _status(engine: Engine, host: HostSnapshot, installed: Installations) -> EngineStatus:
-    """What an engine is on a host, and whether it is being installed on this machine now."""
+    """The status of an engine on a host, including a running installation on this machine."""
     found = engine_status(engine, host)
     here = not parse_access(host.address).is_remote
     if here and found.state == EngineState.NOT_INSTALLED and installed.is_busy(engine.name):

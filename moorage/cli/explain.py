@@ -1,4 +1,4 @@
-"""`moorage explain`: what a field of a file, or the cause of a failure, means."""
+"""`moorage explain`: the meaning of a file's field or of a failure's cause."""
 
 import sys
 from typing import Annotated
@@ -76,7 +76,7 @@ def _show(found: Explained) -> None:
 
 
 def _row(path: str, name: str, field: FieldDescription) -> tuple[str, str]:
-    """A field, and its meaning above its type: columns of their own would leave it no room."""
+    """A table row of a field; meaning and type share a column, since two would be too narrow."""
     default = field.default if field.default == REQUIRED else f"default {field.default}"
     kind = f"{field.kind}; {default}"
     if NESTED in field.kind:
@@ -86,5 +86,5 @@ def _row(path: str, name: str, field: FieldDescription) -> tuple[str, str]:
 
 
 def _tell(prose: str) -> None:
-    """Print sentences, broken between words where a person reads them."""
+    """Print sentences, wrapped between words on a terminal."""
     out.print(prose, markup=False, highlight=False, soft_wrap=not out.is_terminal)

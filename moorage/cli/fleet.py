@@ -1,4 +1,4 @@
-"""`moorage fleet`: hosts and Ray clusters as they are, and whether all is as it should be."""
+"""`moorage fleet`: show and check hosts and Ray clusters."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -31,7 +31,7 @@ MARKS = {"ok": "[green]✓[/]", "absent": "[yellow]-[/]", "broken": "[red]✗[/]
 HEADER = ("host", "address", "Docker", "accelerators", "free RAM", "claims", "troubles")
 
 ELSEWHERE = {"catalogue", "engines", "registries"}
-"""Fields of a snapshot that are no facts about its host."""
+"""Fields of a snapshot that do not describe its host."""
 
 QUIET_SECONDS = 2.0
 """A shorter survey shows no progress."""
@@ -71,7 +71,7 @@ def print_check(check: Check) -> None:
 
 @contextmanager
 def counting(console: Console, what: str, total: int) -> Iterator[Callable[[], None]]:
-    """Show a bar on a terminal after `QUIET_SECONDS`; yields what advances it by one."""
+    """Show a bar on a terminal after `QUIET_SECONDS`; yields a function that advances it by one."""
     progress = Progress(
         TextColumn("{task.description}"),
         BarColumn(bar_width=30),
@@ -104,7 +104,7 @@ def _show(hosts: Fleet, *, as_json: bool) -> None:
         return dump([*(_data(host) for host in snapshot.hosts), *cluster_rows])
     rows = [_row(host) for host in snapshot.hosts]
     rows += [_cluster_row(name, found, hosts) for name, found in clusters.items()]
-    # A column that says `none` of every host takes the room of those that say something.
+    # Leave out the last column if it is `none` for every host, to make room for the others.
     width = len(HEADER) - all(row[-1] == "none" for row in rows)
     return print_table(HEADER[:width], [row[:width] for row in rows])
 
@@ -140,7 +140,7 @@ def _row(host: HostSnapshot) -> tuple[str, ...]:
 
 
 def _cluster_row(name: str, found: ClusterSnapshot | Exception, fleet: Fleet) -> tuple[str, ...]:
-    """Ray keeps account of its resources itself: instead of claims, what it serves."""
+    """A row of a Ray cluster, with its applications instead of claims: Ray tracks its resources."""
     address = fleet.clusters[name].dashboard
     if isinstance(found, Exception):
         return (name, address, "unreachable", "", "", "", _why(found))
@@ -157,7 +157,7 @@ def _why(error: Exception) -> str:
 
 
 def _accelerators(host: HostSnapshot) -> list[str]:
-    """Equal accelerators share their lines."""
+    """Lines about accelerators; equal accelerators share theirs."""
     alike: dict[tuple[str, str, str], list[Accelerator]] = {}
     for item in host.accelerators:
         memory = f"{human_bytes(item.memory_free)} of {human_bytes(item.memory_total)} free"
@@ -171,7 +171,7 @@ def _accelerators(host: HostSnapshot) -> list[str]:
 
 
 def _claims(host: HostSnapshot) -> str:
-    """A line for each release."""
+    """The claims on a host, a line for each release."""
     lines = []
     for release in dict.fromkeys(claim.release for claim in host.claims):
         own = [claim for claim in host.claims if claim.release == release]

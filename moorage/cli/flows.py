@@ -1,4 +1,4 @@
-"""Running flows from the command line, with their progress and questions on the terminal."""
+"""Run flows from the command line, with progress and questions on the terminal."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 RESOLVING = frozenset(("flows.apply_models", "flows.deploy_model"))
-"""Flows that may read the configuration of a model for the first time."""
+"""Modules of flows that may read a model's configuration and then need transformers."""
 
 
 def call_flow(
@@ -62,15 +62,15 @@ def run_flow(
 
     Args:
         start: Called after Prefect's settings are in place; returns the flow's final state.
-        module: Where the flow is.
-        as_json: Whether the output is for a program: then progress goes nowhere.
-        failed_too: Whether a run that failed has a result too, which is not raised.
+        module: Module of the flow.
+        as_json: Whether the output is for a program; then progress is not shown.
+        failed_too: Whether to return the result of a failed run instead of raising its failure.
     """
     environment = dict(os.environ)
     _prepare_prefect()
     shown = _shown_start(as_json=as_json)
     with nothing_begun(as_json=as_json), shown, _server(module) as elsewhere:
-        # Importing Prefect takes longer than refusing a bad spec should.
+        # Imported late: Prefect takes longer to import than refusing a bad spec should take.
         from flows.flow_context import with_result  # noqa: PLC0415
         from tasks.journal import listening  # noqa: PLC0415
         from tasks.policy import asking, channel_scope  # noqa: PLC0415
@@ -83,7 +83,7 @@ def run_flow(
             raise result
         return FlowResult(name=state.name or "", message=state.message or "", result=result)
 
-    # Prefect takes SIGTERM while a flow runs, undoes, and sends it again to whoever had it before.
+    # Prefect handles SIGTERM while a flow runs, undoes, and then sends it to the former handler.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     forked = _later_ones_forked(environment, elsewhere=elsewhere)
     with forked, _prefect_failures(), channel_scope(Channel.CLI), ended_by_hangup():
@@ -95,10 +95,10 @@ def run_flow(
 
 @contextmanager
 def _later_ones_forked(environment: Mapping[str, str], *, elsewhere: bool) -> Iterator[None]:
-    """Have later commands with these variables forked, where flows run on a server that lasts.
+    """Have later commands with these variables forked if flows run on a lasting server.
 
     Args:
-        elsewhere: Whether that is not the one of this home.
+        elsewhere: Whether that is another server than this home's.
     """
     try:
         yield
@@ -108,7 +108,7 @@ def _later_ones_forked(environment: Mapping[str, str], *, elsewhere: bool) -> It
 
 @contextmanager
 def _shown_start(*, as_json: bool) -> Iterator[None]:
-    """Tell a person what takes seconds before the first step."""
+    """Show on a terminal what starts during the seconds before the first step."""
     if as_json:
         yield
         return
@@ -121,10 +121,10 @@ def _shown_start(*, as_json: bool) -> Iterator[None]:
 
 @contextmanager
 def _server(module: str) -> Iterator[bool]:
-    """Sign in to the server once the block has imported the flow; it may start meanwhile.
+    """Sign in to the server after the block, which imports the flow; start it meanwhile.
 
-    It starts before Prefect is imported, which takes as long, unless Prefect may know another;
-    yields whether it does.
+    This home's server starts before Prefect is imported, which takes as long, unless Prefect's
+    settings may name another server; yields whether they do.
     """
     settings = Settings()
     with ThreadPoolExecutor(1) as pool:
@@ -148,7 +148,7 @@ def _server(module: str) -> Iterator[bool]:
 
 
 def _import_meanwhile(starting: Future[Any], module: str) -> None:
-    """Import what a flow needs, as long as its server is not there yet."""
+    """Import modules that a flow needs until its server has started."""
     from moorage.adapters.files.pretrained import import_transformers  # noqa: PLC0415  (as above)
     from moorage.adapters.prefect.run_processes import late_imports  # noqa: PLC0415  (as above)
 
@@ -162,7 +162,7 @@ def _import_meanwhile(starting: Future[Any], module: str) -> None:
 
 @contextmanager
 def _prefect_failures() -> Iterator[None]:
-    """Raise what ends a flow from outside as a failure, or as an interruption."""
+    """Turn errors that end a flow from outside into a failure or `KeyboardInterrupt`."""
     from prefect.exceptions import Abort, TerminationSignal  # noqa: PLC0415
 
     from flows.flow_context import has_unreported_end, unreported_failure  # noqa: PLC0415
@@ -173,15 +173,15 @@ def _prefect_failures() -> Iterator[None]:
     try:
         yield
     except TerminationSignal as error:
-        # What Prefect makes of SIGTERM while a flow runs; to a person it is the same as Ctrl-C.
+        # Prefect raises this on SIGTERM while a flow runs; handle it like Ctrl-C.
         raise KeyboardInterrupt from error
     except Abort as error:
-        # The server does not let the run go on: somebody has cancelled or deleted it.
+        # The server does not let the run continue: it was cancelled or deleted.
         raise LostApi(Failure(Cause.SERVER_REFUSED, str(error)), begun=True) from error
     except Failure:
         raise
     except Exception as error:
-        # All that flows ask others has failures of its own, so this was Prefect's own client.
+        # Other requests of flows raise `Failure`, so this error is from Prefect's own client.
         if failure := server_failure(error):
             if is_login_refused(error) and not has_unreported_end():
                 raise login_refused() from error
@@ -195,12 +195,12 @@ def _prefect_failures() -> Iterator[None]:
 def _prepare_prefect() -> None:
     for name, value in CLIENT_DEFAULTS.items():
         os.environ.setdefault(name, value)
-    # Prefect makes only the last folder of its home, and tries for ever when it cannot.
+    # Prefect makes only the last folder of its home path, and retries forever if that fails.
     Path(os.environ.get("PREFECT_HOME", "~/.prefect")).expanduser().mkdir(
         parents=True, exist_ok=True
     )
     if not os.environ.get("PREFECT_API_URL"):
         for name, value in provide_database().items():
             os.environ.setdefault(name, value)
-    # It complains about events that it still sends when a command ends; they do arrive.
+    # It warns about events that are still being sent when a command ends; they do arrive.
     logging.getLogger("EventsWorker").setLevel(logging.ERROR)

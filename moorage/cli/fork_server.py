@@ -1,12 +1,12 @@
-"""The process that commands are forked off: it has imported what takes seconds to import.
+"""The fork server: the process that commands are forked off, which has done the slow imports.
 
     python -m moorage.cli.fork_server HOME PID LOCK IDLE_SECONDS
 
-A command that ran a flow on a lasting Prefect server starts it at its end, and so does a slow one
-on a terminal. It ends with the server of this home, or, where there is none, with its home, or once
-nobody has used it for a while. It listens in the home's private folder, to processes of its own
-user in the same surroundings. One that finds other code than it has imported ends at once. Each
-fork imports the command itself, which looks at the terminal meanwhile.
+A command that ran a flow on a lasting Prefect server starts this process when it exits, and so does
+a slow command on a terminal. The process exits with the server of this home; without one, when its
+home is removed or no command has used it for a while. It listens in the home's private folder, to
+processes of its own user in the same surroundings. It exits at once when the code on the disk is
+not the imported code. Each fork imports the command's own module, which inspects the terminal.
 """
 
 import contextlib
@@ -42,33 +42,33 @@ MODULES = (
     *("moorage.adapters.prefect.api_login", "moorage.adapters.prefect.run_processes"),
     *("rich.progress", "typer.rich_utils"),
 )
-"""What commands import, besides the `late_imports` of flows."""
+"""Modules that commands import, in addition to the `late_imports` of flows."""
 
 OURS = [Path(__file__).parents[2] / name for name in ("moorage", "flows", "tasks")]
 LOCK, LOG = "commands.lock", "commands.log"
 NOBODY = 0
-"""No process of this home: no flow has run yet, or flows run on a server elsewhere."""
+"""Instead of the pid of this home's server: no flow has run yet, or flows use another server."""
 
 LOOK_SECONDS = 5.0
-"""How often it looks whether its home is there, where no process of the home ends it."""
+"""How often the process checks that its home exists, if it does not exit with a server."""
 
 LOCK_SECONDS, POLL_SECONDS = 1.0, 0.01
 SETTLED_SECONDS = 60.0
-"""A process that is younger is not replaced: several commands may end at the same time."""
+"""Age below which the process is not replaced, since several commands may exit at once."""
 
 CREDENTIALS = struct.Struct("3i")
-"""What Linux says of the other end of a socket: process, user, group."""
+"""Linux's credentials of the other end of a socket: process, user, group."""
 
 
 def fork_later_commands(environment: Mapping[str, str], *, without_server: bool) -> None:
-    """Have later commands with these variables forked, unless the settings say otherwise.
+    """Have later commands with these variables forked, if the settings allow it.
 
     Args:
-        without_server: Even where no server of this home runs.
+        without_server: Whether to do so even if no server of this home runs.
     """
     settings = Settings()
     if settings.forked and settings.server == "kept":
-        with contextlib.suppress(OSError, Failure):  # it only makes them faster
+        with contextlib.suppress(OSError, Failure):  # forking only makes commands faster
             idle_seconds = settings.server_idle_seconds if without_server else None
             start_fork_server(settings.root, environment, idle_seconds)
 
@@ -76,16 +76,17 @@ def fork_later_commands(environment: Mapping[str, str], *, without_server: bool)
 def start_fork_server(
     home: Path, environment: Mapping[str, str], idle_seconds: float | None
 ) -> None:
-    """Start the process for commands with these variables, unless it runs.
+    """Start the fork server for commands with these variables, unless it runs.
 
-    One that did not take the command of this process is replaced.
+    Replaces a running fork server that did not fork this command, if older than `SETTLED_SECONDS`.
 
     Args:
-        idle_seconds: When it ends where no server of this home runs; None = it is not started then.
+        idle_seconds: Idle time after which it exits if no server of this home runs; None = do not
+            start it without a server.
 
     Raises:
         OSError: When it cannot be started.
-        Failure: `BAD_SETTING` when the home is somebody else's.
+        Failure: `BAD_SETTING` when the home belongs to another user.
     """
     server = running_server(home)
     if server is None and idle_seconds is None:
@@ -103,7 +104,7 @@ def start_fork_server(
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                pass_fds=[number],  # it has the lock from here on
+                pass_fds=[number],  # it inherits the lock
                 start_new_session=True,  # it outlives this command and its terminal
             )
         lock.truncate(0)
@@ -111,7 +112,7 @@ def start_fork_server(
 
 
 def fork_server_process(home: Path) -> int:
-    """The process that forks the commands of this home; 0 = none does."""
+    """The pid of this home's fork server; 0 = none runs."""
     try:
         with open_private(home / FOLDER / LOCK, "r") as lock:
             return 0 if _take(lock) else _holder(lock)
@@ -120,19 +121,19 @@ def fork_server_process(home: Path) -> int:
 
 
 def stop_fork_server(home: Path) -> None:
-    """End the process that forks the commands of this home; those that run go on."""
+    """Stop this home's fork server; commands that it has forked continue."""
     if process := fork_server_process(home):
         with contextlib.suppress(ProcessLookupError):
             os.kill(process, signal.SIGTERM)
 
 
 def main(home: Path, server: int, lock: int, idle_seconds: float) -> None:
-    """Fork commands until a process ends or nobody comes, or the code on the disk changes.
+    """Fork commands until the home's server exits, none has come for long, or the code changes.
 
     Args:
-        server: The process, or `NOBODY`.
-        lock: File descriptor of the lock, which this process has.
-        idle_seconds: How long it waits for somebody where there is no process.
+        server: Pid of the home's server, or `NOBODY`.
+        lock: File descriptor of the lock, which this process holds.
+        idle_seconds: How long it waits for a command if `server` is `NOBODY`.
     """
     early, code = EarlySettings.of(os.environ, Path.cwd()), _code()
     os.set_inheritable(lock, False)
@@ -142,13 +143,13 @@ def main(home: Path, server: int, lock: int, idle_seconds: float) -> None:
 
 
 class ForkServer:
-    """Forks a command for each connection, which brings the order, and gets the exit status.
+    """Forks a command for each connection, receives its order there, and sends its exit status.
 
     Args:
-        address: Where it listens.
-        lock: Given back once it takes no more orders.
-        early: The settings with which all was imported.
-        code: As of `_code`, from before.
+        address: Path of the socket on which it listens.
+        lock: Descriptor of the lock, released once it takes no more orders.
+        early: The settings during the imports.
+        code: Result of `_code` before the imports.
     """
 
     def __init__(
@@ -166,11 +167,11 @@ class ForkServer:
         self._listening.listen()
 
     def run(self, server: int, idle_seconds: float | None) -> None:
-        """Take orders until a process ends; then wait for the commands that still run.
+        """Take orders until the home's server exits; then wait for the commands that still run.
 
         Args:
-            server: The process, or `NOBODY`.
-            idle_seconds: How long to wait for an order while no command runs. None = for ever.
+            server: Pid of the home's server, or `NOBODY`.
+            idle_seconds: How long to wait for an order while no command runs. None = forever.
         """
         ending = os.pidfd_open(server) if server else None
         for number in filter(None, (ending, self._signals, self._listening.fileno())):
@@ -193,7 +194,7 @@ class ForkServer:
                     self._hang_up(number)
 
     def _wait(self, seconds: float | None) -> list[tuple[int, int]]:
-        """What happens next; nothing after so long, or once the home is gone. None = for ever."""
+        """The next events; empty after `seconds` or when the home is removed. None = no limit."""
         if seconds is None:
             return self._events.poll()
         give_up = time.monotonic() + seconds
@@ -210,7 +211,7 @@ class ForkServer:
     def _is_outdated(self) -> bool:
         try:
             return self._code != _code()
-        except OSError:  # a file has gone while it was looked at
+        except OSError:  # a file was removed during the check
             return True
 
     def _accept(self) -> None:
@@ -228,7 +229,7 @@ class ForkServer:
             become(connection, self._early)
 
     def _may_order(self, connection: socket.socket) -> bool:
-        """Whether the other end is a process of this user in the same surroundings."""
+        """Whether the other end belongs to this user and has the same surroundings."""
         found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)
         pid, user, _ = CREDENTIALS.unpack(found)
         with contextlib.suppress(OSError):
@@ -236,14 +237,14 @@ class ForkServer:
         return False
 
     def _close(self) -> None:
-        """Take no more orders: another process may take them."""
+        """Take no more orders, so that another fork server may take them."""
         if self._is_open:
             self._address.unlink(missing_ok=True)
             self._listening.close()
             os.close(self._lock)
 
     def _reap(self) -> None:
-        """Say how commands have ended, to those who still listen."""
+        """Send the exit status of ended commands to their callers."""
         while self._commands and (ended := os.waitpid(-1, os.WNOHANG))[0]:
             with self._commands.pop(ended[0]) as connection, contextlib.suppress(OSError):
                 connection.send(str(os.waitstatus_to_exitcode(ended[1])).encode())
@@ -256,7 +257,7 @@ class ForkServer:
                 os.kill(child, signal.SIGTERM)
 
     def _forget(self) -> None:
-        """Close, in a fork, what is not its own."""
+        """Close, in a fork, the descriptors of the fork server."""
         signal.set_wakeup_fd(-1)
         self._events.close()
         if self._is_open:
@@ -266,7 +267,7 @@ class ForkServer:
 
 
 def _heard(*numbers: signal.Signals) -> int:
-    """Where the numbers of signals can be read that come from now on."""
+    """A file descriptor from which the numbers of later signals can be read."""
     reading, writing = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(writing)
     for number in numbers:
@@ -287,7 +288,7 @@ def _import_all() -> None:
 
 
 def _code() -> tuple[int, ...]:
-    """Changes with the code that is installed here."""
+    """Modification times that change with the installed code."""
     packages = {sysconfig.get_path(kind) for kind in ("purelib", "platlib")}
     return (*(os.stat(one).st_mtime_ns for one in sorted(packages)), *_times_of_our_files())
 
@@ -301,7 +302,7 @@ def _times_of_our_files() -> Iterator[int]:
 
 
 def _take(lock: IO[str]) -> bool:
-    """Whether a lock is free; then it is taken until its file is closed."""
+    """Take a lock, until its file is closed, if it is free; returns whether it was."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -310,7 +311,7 @@ def _take(lock: IO[str]) -> bool:
 
 
 def _take_from_other(lock: IO[str]) -> bool:
-    """Take a lock from a process that did not fork this command; it ends once its commands have."""
+    """Take the lock from a settled fork server that did not fork this command, and stop that."""
     age = time.time() - os.fstat(lock.fileno()).st_mtime
     if (other := _holder(lock)) in (0, os.getppid()) or age < SETTLED_SECONDS:
         return False
@@ -322,7 +323,7 @@ def _take_from_other(lock: IO[str]) -> bool:
 
 
 def _holder(lock: IO[str]) -> int:
-    """The process that has written its number there; 0 = it has not yet."""
+    """The pid in the lock file; 0 = not yet written."""
     lock.seek(0)
     return int(lock.read() or 0)
 

@@ -1,7 +1,7 @@
-"""Hands a command to the process that forks commands, where one waits; see `fork_server`.
+"""Hand a command to the fork server, if one waits; see `fork_server`.
 
-It imports nothing of ours: the import is what takes a command's time. Streams, folder and variables
-go to the fork, and signals. So it is as if the command ran here.
+This module imports nothing of moorage, since imports take most of a command's time. The fork gets
+this process's streams, folder, variables and signals, so the command seems to run here.
 """
 
 import json
@@ -15,27 +15,27 @@ from contextlib import suppress
 from types import FrameType
 
 FOLDER, SOCKET = "api", "commands"  # as in `home_server`, whose import takes long
-"""Where in the home it listens."""
+"""Folder in the home, and name in it, of the fork server's socket."""
 
 SWITCH, OFF = "MOORAGE_FORKED", ("0", "false", "no", "off")
 SERVICES = frozenset(("serve", "gateway", "metrics"))
-"""Commands that may run for days, and so have a process of their own."""
+"""Commands that may run for days, and are therefore not forked."""
 
 HEADER_BYTES = 8
-"""How long the order is that follows it."""
+"""Size of the header, which has the length of the order that follows."""
 
 ACCEPTED = b"accepted"
 HANDED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 LOST = 1
-"""Exit status of a command of which none is known, since the process that forked it was killed."""
+"""Exit status when the command's is unknown because the fork server was killed."""
 
 
 def run_forked(arguments: Sequence[str]) -> int | None:
-    """Run a command in a fork; a signal that ends the command ends this process too.
+    """Run a command in a fork; a signal that kills the command also kills this process.
 
     Returns:
-        Its exit status. None = nothing has run: no process waits here, or it may not take this
-        command, as it has other variables, another place or other code.
+        Its exit status. None = the command has not run: no fork server waits, or it may not take
+        this command, because its variables, surroundings or code differ.
     """
     if os.environ.get(SWITCH, "").lower() in OFF or SERVICES.intersection(arguments):
         return None
@@ -48,12 +48,12 @@ def run_forked(arguments: Sequence[str]) -> int | None:
 
 
 def _hand_over(connection: socket.socket, arguments: Sequence[str]) -> int | None:
-    """A file descriptor of the command's process, once that has taken it; None = it does not."""
+    """A pidfd of the fork that accepted the command; None = it was refused."""
     home = os.path.expanduser(os.environ.get("MOORAGE_HOME") or "~/.moorage")
     folder = os.open(os.path.join(home, FOLDER), os.O_PATH | os.O_DIRECTORY)
     here = os.open(".", os.O_PATH)
     try:
-        # The address of a socket has 107 bytes at most, a path many more.
+        # A socket's address has at most 107 bytes, and the home's path may be longer.
         connection.connect(f"/proc/self/fd/{folder}/{SOCKET}")
         order = json.dumps(_order(arguments)).encode()
         header = len(order).to_bytes(HEADER_BYTES, "big")
@@ -80,7 +80,7 @@ def _order(arguments: Sequence[str]) -> dict[str, object]:
 
 
 def _follow(connection: socket.socket, command: int) -> int:
-    """Hand on signals until the command has ended."""
+    """Forward signals to the command until it ends; returns its exit status."""
     sent: list[int] = []
 
     def hand_on(number: int, _: FrameType | None) -> None:
@@ -111,7 +111,7 @@ def _signal(command: int, number: int) -> None:
 
 
 def _end_by(number: int) -> None:
-    """End as the command did, by a signal."""
-    with suppress(OSError):  # two of them have no handler
+    """End by the signal that ended the command."""
+    with suppress(OSError):  # SIGKILL and SIGSTOP have no handler
         signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)

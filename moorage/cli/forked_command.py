@@ -1,4 +1,4 @@
-"""Being a command, in a fork of the process that has imported what it needs."""
+"""Become a command, in a fork of the fork server, which has done the imports."""
 
 import atexit
 import gc
@@ -24,23 +24,23 @@ from moorage.cli.forked import ACCEPTED, HANDED_ON, HEADER_BYTES
 EARLY = (
     *("MOORAGE_TASK_RUNNER", "PREFECT_", "RAY_", "HF_", "HUGGINGFACE_", "TRANSFORMERS_"),
     *("PYTHON", "HOME", "LANG", "LC_", "TZ", "XDG_CACHE_", "XDG_CONFIG_", "XDG_DATA_"),
-    # Of Typer's help.
+    # Typer's help.
     *("TERMINAL_WIDTH", "FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "_TYPER_"),
 )
-"""How variables begin that are read while modules are imported; a command reads all others."""
+"""Prefixes of variables that are read during imports; all others are read by the command."""
 
 ORDER_SECONDS, ORDER_BYTES = 5.0, 4 << 20
 FILES = 4
-"""That come with an order: standard input, output and error, and the current folder."""
+"""Descriptors that come with an order: standard input, output, error, and the current folder."""
 
 
 @dataclass(frozen=True)
 class EarlySettings:
-    """What is read while modules are imported.
+    """Settings that are read during imports.
 
     Attributes:
-        variables: Of the environment.
-        prefect: Of Prefect's files.
+        variables: Environment variables.
+        prefect: Settings in Prefect's files.
     """
 
     variables: Mapping[str, str]
@@ -48,13 +48,13 @@ class EarlySettings:
 
     @classmethod
     def of(cls, environment: Mapping[str, str], folder: Path) -> Self:
-        """Those of a command with these variables in this folder."""
+        """The early settings of a command with these variables in this folder."""
         found = {name: value for name, value in environment.items() if name.startswith(EARLY)}
         return cls({**CLIENT_DEFAULTS, **found}, settings_in_files(folder, environment))
 
 
 def prepare_to_fork() -> None:
-    """Do once what each fork would do: build the validators of all models, keep all objects."""
+    """Do the work of every fork once: build validators, exempt objects from garbage collection."""
     for model in _models_below(BaseModel):
         if not model.__pydantic_complete__:
             model.model_rebuild(raise_errors=False)
@@ -63,10 +63,10 @@ def prepare_to_fork() -> None:
 
 
 def become(connection: socket.socket, early: EarlySettings) -> NoReturn:
-    """Run the command that comes on a connection, unless it wants what was imported otherwise.
+    """Run the command that arrives on a connection, unless its code or early settings differ.
 
     Args:
-        early: The settings with which all was imported.
+        early: The settings during the imports.
     """
     os.setsid()
     connection.settimeout(ORDER_SECONDS)
@@ -87,9 +87,9 @@ def become(connection: socket.socket, early: EarlySettings) -> NoReturn:
 
 
 def leave(program: Callable[[], object]) -> NoReturn:
-    """Run a program, and end as the interpreter would.
+    """Run a program and exit as the interpreter would.
 
-    It would also take apart each object, which takes a second for a million of them.
+    Skips only the destruction of every object, which takes a second for a million objects.
     """
     code = _exit_status(program)
     threading._shutdown()  # type: ignore[attr-defined]
@@ -115,19 +115,19 @@ def _received(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
 
 
 def _take(files: list[int]) -> None:
-    """Have these as streams, and the last one as the current folder."""
+    """Use these descriptors as standard streams, and the last one as the current folder."""
     for number, file in enumerate(files[:-1]):
         os.dup2(file, number)
     os.fchdir(files[-1])
     for file in files:
         os.close(file)
-    # Those of the process before know of their files whether they are terminals, and can be sought.
+    # New objects, since the inherited ones cache whether their file is a terminal and seekable.
     sys.stdin = _stream(0, "r", sys.stdin)
     sys.stdout, sys.stderr = (_stream(n, "w", one) for n, one in ((1, sys.stdout), (2, sys.stderr)))
 
 
 def _stream(number: int, mode: str, before: TextIO) -> TextIO:
-    """A standard stream as the interpreter opens it: errors are written at once."""
+    """A standard stream as the interpreter opens it, with line-buffered standard error."""
     buffering = 1 if number == 2 else -1
     text = open(  # noqa: SIM115  (it stays open)
         number, mode, buffering, before.encoding, before.errors, closefd=False
@@ -136,7 +136,7 @@ def _stream(number: int, mode: str, before: TextIO) -> TextIO:
 
 
 def _hear_signals(*, ignored: list[int]) -> None:
-    """Answer signals as a new interpreter does."""
+    """Handle signals as a new interpreter does."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     for number in HANDED_ON:
         usual = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
@@ -154,7 +154,7 @@ def _exit_status(program: Callable[[], object]) -> int:
         program()
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
-    except BaseException:  # as the interpreter does it
+    except BaseException:  # as the interpreter does
         traceback.print_exc()
         return 1
     return 0

@@ -104,7 +104,7 @@ def _require_container(container: bool, options: dict[str, str]) -> None:
 
 
 def _place(name: str, fleet: Fleet) -> tuple[HostSnapshot, GatewayHost | None]:
-    """Where the container runs: on a host of the fleet, or on this machine."""
+    """The host of the container: the named host of the fleet, else this machine."""
     if not name:
         return this_machine(fleet.registries), None
     for host in fleet.hosts:
@@ -119,14 +119,14 @@ def _place(name: str, fleet: Fleet) -> tuple[HostSnapshot, GatewayHost | None]:
 
 
 def _image(running: Gateway | None, chosen: str, place: HostSnapshot) -> str:
-    """The image of a gateway that runs stays, unless another one is named."""
+    """The chosen image, else that of the running gateway, else the default."""
     if running and running.options.image and not chosen:
         return running.options.image
     return present_envoy_image(chosen or ENVOY_IMAGE, place)
 
 
 def _fleet_file(chosen: Path | None) -> Path | None:
-    """The fleet with which models are woken: the file, else the one among the usual specs."""
+    """The fleet file for waking models: the chosen one, else the one under deployments/."""
     usual = DEPLOYMENTS / FLEET_FILE
     found = chosen or (usual if usual.is_file() else None)
     return found.absolute() if found else None

@@ -1,4 +1,4 @@
-"""`moorage init`: the file of a new spec."""
+"""`moorage init`: write the file of a new spec."""
 
 from pathlib import Path
 from typing import Annotated

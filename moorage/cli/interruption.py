@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and a closed terminal, while a command imports and while it runs."""
+"""Handling of Ctrl-C, SIGTERM and a closed terminal while a command imports and runs."""
 
 import asyncio
 import signal
@@ -11,7 +11,7 @@ from moorage.common.failures import Cause, Failure
 
 @contextmanager
 def nothing_begun(*, as_json: bool) -> Iterator[None]:
-    """End at once on Ctrl-C: what it is raised in while modules load may take it for its own."""
+    """Exit at once on Ctrl-C: an exception raised during imports might be caught by a module."""
     heard = signal.getsignal(signal.SIGINT)
     if heard is not signal.default_int_handler:
         yield
@@ -19,7 +19,7 @@ def nothing_begun(*, as_json: bool) -> Iterator[None]:
     failure = Failure(Cause.INTERRUPTED, "stopped by a signal before anything was started")
 
     def end(*_: object) -> None:
-        err.show_cursor()  # what shows the start has hidden it
+        err.show_cursor()  # the status display has hidden it
         leave(failure, as_json=as_json, at_once=True)
 
     signal.signal(signal.SIGINT, end)
@@ -31,7 +31,7 @@ def nothing_begun(*, as_json: bool) -> Iterator[None]:
 
 @contextmanager
 def cancelled_by_sigterm() -> Iterator[None]:
-    """Let SIGTERM cancel this task, as Ctrl-C does, instead of raising anywhere."""
+    """Let SIGTERM cancel this task, as Ctrl-C does, instead of raising at any line."""
     task, loop = asyncio.current_task(), asyncio.get_running_loop()
     assert task
     cancel = task.cancel
@@ -44,7 +44,7 @@ def cancelled_by_sigterm() -> Iterator[None]:
 
 @contextmanager
 def ended_by_hangup() -> Iterator[None]:
-    """Let a closed terminal end what runs as SIGTERM does, unless that is ignored (`nohup`)."""
+    """Let a closed terminal act like SIGTERM, unless SIGHUP is ignored (`nohup`)."""
     before = signal.getsignal(signal.SIGHUP)
     if before == signal.SIG_IGN:
         yield

@@ -1,4 +1,4 @@
-"""`moorage key`: API keys of callers of the gateway, and the key of an engine."""
+"""`moorage key`: API keys of the gateway's callers, and the key of an engine."""
 
 import re
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""`moorage ledger`: backups of the ledger, bringing them back, and whether it is sound."""
+"""`moorage ledger`: back up, restore and check the ledger."""
 
 import signal
 from collections.abc import Iterator
@@ -76,14 +76,14 @@ def check(as_json: AsJson = False) -> None:
 
 
 def _file() -> Path | None:
-    """The file of the ledger; none in PostgreSQL, or before anything was deployed."""
+    """The file of the ledger; None for PostgreSQL, or before the first deploy."""
     path = database_file(make_url(Settings().ledger))
     return path if path and path.exists() else None
 
 
 @contextmanager
 def interrupted_in_order() -> Iterator[None]:
-    """Let the first signal that ends a command remove what it has begun; others change nothing."""
+    """Raise `KeyboardInterrupt` on the first signal, so the block cleans up; ignore later ones."""
     before = {number: signal.getsignal(number) for number in SIGNALS}
     heard = [number for number in SIGNALS if before[number] is not signal.SIG_IGN]
 

@@ -1,4 +1,4 @@
-"""`moorage logs`: what engines write."""
+"""`moorage logs`: the logs of engines."""
 
 import sys
 import time
@@ -32,7 +32,7 @@ def logs(
 ) -> None:
     """Print the engine's log, or the recorded last lines of a failed release."""
     row = release_of(open_ledger(), name)
-    # Only secrets that are known can be taken out of its log.
+    # Only known secrets can be redacted in the log.
     learn_secrets(secrets_of(row.release.plan if row.release else None))
     shown = _log_text(row, tail, container)
     sys.stdout.write(shown + "\n" * bool(shown))
@@ -50,7 +50,7 @@ def logs(
 
 
 def _log_text(row: ReleaseRow, tail: int, container: str) -> str:
-    """The last lines of a container's log, else of all that serve, or those that were kept."""
+    """The last lines of the named container, else of all serving ones, else the recorded lines."""
     names = [workload.name for workload in row.workloads]
     if container and container not in names:
         there = ", ".join(names) or "none"
@@ -68,7 +68,7 @@ def _log_text(row: ReleaseRow, tail: int, container: str) -> str:
 
 
 def _new_lines(before: str, now: str) -> str:
-    """What a longer log has beyond a shorter one."""
+    """The lines of a newer log after the last line of the older one."""
     last = before.splitlines()[-1:] or [""]
     _, found, rest = now.rpartition(last[0])
     return rest.lstrip("\n") + "\n" if found and rest.strip() else ""

@@ -113,7 +113,7 @@ def _entries(row: ReleaseRow, served: dict[str, frozenset[str]]) -> list[dict[st
 
 
 async def _served(row: ReleaseRow, api_key: str) -> dict[str, frozenset[str]]:
-    """Names that each replica lists now; none of one that does not answer."""
+    """The names that each replica lists; empty for a replica that does not answer."""
     jobs = (served_names(workload.endpoint, api_key) for workload in row.serving)
     found = await asyncio.gather(*jobs)
     pairs = zip(row.serving, found, strict=True)

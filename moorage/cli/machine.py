@@ -1,4 +1,4 @@
-"""`moorage doctor` and `schema`: what this machine can run."""
+"""`moorage doctor` and `schema`: check this machine, and read engines' arguments."""
 
 import importlib.metadata
 import platform
@@ -82,7 +82,7 @@ def schema(
 
 
 def _examine(settings: Settings) -> list[Check]:
-    """Everything that a deployment on this machine may need."""
+    """Check everything that a deployment on this machine may need."""
     host = survey_host(Fleet().hosts[0])
     docker, trouble = docker_version("local")
     count = len(host.accelerators)

@@ -1,4 +1,4 @@
-"""How much accelerator memory a model needs: config.json and headers, no weights, no server."""
+"""`moorage memory`: predict accelerator memory from config.json and headers, without weights."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -138,7 +138,7 @@ def _model(spec: ModelSpec, resolved: ResolvedModel, kv_cache_dtype: str | None)
 
 
 def _versions(spec: ModelSpec, fleet: Fleet) -> tuple[str, ...]:
-    """The vLLM that most likely runs, by which graphs count within its share or on top of it."""
+    """The likely vLLM version, which decides whether its memory share includes CUDA graphs."""
     engine = ENGINES.get(spec.engine.stated_name, ENGINES[EngineName.VLLM])
     return engine.vllm_versions((versions_by_spec(spec.engine, engine, fleet) or ("",))[:1])
 
@@ -151,7 +151,7 @@ def _query(
     context: int | None,
     concurrency: int | None,
 ) -> MemoryQuery:
-    """The question of the command line; the spec answers what it leaves open."""
+    """The query from the command's options, with the spec's values for missing options."""
     args = spec.engine.arguments
     tokens = context or _length(args) or derive_profile(spec, resolved).context
     if concurrency:

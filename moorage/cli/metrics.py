@@ -1,4 +1,4 @@
-"""`moorage metrics`: what Prometheus scrapes, printed once or served."""
+"""`moorage metrics`: print the Prometheus metrics once, or serve them."""
 
 import sys
 from typing import Annotated
@@ -12,7 +12,7 @@ from moorage.cli.options import AsJson, open_ledger
 from moorage.cli.output import dump, say
 
 PORT = 9464
-"""The port that OpenTelemetry's exporters for Prometheus have."""
+"""The default port of OpenTelemetry's Prometheus exporters."""
 
 commands = Commands(help="Metrics for Prometheus; `moorage metrics serve` serves them.")
 
@@ -45,5 +45,5 @@ def serve(
 
 
 def exporter() -> Exporter:
-    """What reads the ledger of this machine's settings."""
+    """The exporter of this machine's ledger."""
     return Exporter(open_ledger(), Settings().root)

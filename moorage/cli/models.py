@@ -1,4 +1,4 @@
-"""`moorage models`: what the stores of the hosts hold, room made in them, and damage found."""
+"""`moorage models`: list, prune and verify the models in the hosts' stores."""
 
 import re
 import time
@@ -124,7 +124,7 @@ def _prune(stores: Sequence[Store], chosen: Sequence[Stored]) -> list[Stored]:
 def _ask_all(
     stores: Sequence[Store], work: Callable[[Store], Any], seconds: float
 ) -> list[tuple[Store, Any]]:
-    """The stores that answer, with their answers; the hosts of the others are named."""
+    """The stores that answer, with their answers; prints the hosts that do not."""
     answers = list(zip(stores, map_parallel(work, stores, seconds), strict=True))
     errors = [(store, answer) for store, answer in answers if isinstance(answer, Exception)]
     for store, error in errors:

@@ -1,4 +1,4 @@
-"""What commands share: options and arguments."""
+"""Options, arguments and look-ups that commands share."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ ApiKey = Annotated[
 
 
 def fleet_of(file: Path | None) -> Fleet:
-    """The fleet of a file, or of the one among the usual specs."""
+    """The fleet of a file, else of the fleet file under deployments/."""
     from moorage.adapters.files.specs import load_fleet  # noqa: PLC0415  (others read no YAML)
 
     return load_fleet(file, DEPLOYMENTS / "any.yaml")
 
 
 def require_consent(question: str, *, yes: bool, as_json: bool) -> None:
-    """Go on only if a person on a terminal agrees, or has agreed with `--yes`.
+    """Return only if a person agrees at a terminal or has passed `--yes`.
 
-    What stops or replaces several models, or the ledger, asks.
+    For commands that stop or replace several models or the ledger.
 
     Raises:
-        Failure: `BAD_SETTING` where nobody can be asked; `INTERRUPTED` if the answer is no.
+        Failure: `BAD_SETTING` without a terminal; `INTERRUPTED` if the answer is no.
     """
     if yes:
         return
@@ -67,7 +67,7 @@ def require_consent(question: str, *, yes: bool, as_json: bool) -> None:
 
 
 def existing(path: Path) -> Path:
-    """The path as the user gave it; a bare model name means its file under deployments/."""
+    """The user's path, if it exists; a bare model name means its file under deployments/."""
     if path == Path("-"):
         return path
     if is_folder(path):
@@ -94,7 +94,7 @@ def existing(path: Path) -> Path:
 
 
 def folder_of_specs(path: Path) -> Path:
-    """The folder; raises `BAD_SPEC` where it holds no spec."""
+    """The folder; raises `BAD_SPEC` when it contains no spec."""
     from moorage.adapters.files.specs import spec_files  # noqa: PLC0415  (as above)
 
     if spec_files(path):
@@ -113,7 +113,7 @@ def _holds_weights(path: Path) -> bool:
 
 
 def _named(name: Path) -> Path:
-    """The file of a model's name; raises `BAD_SPEC` with the nearest name."""
+    """The spec file for a model's name; raises `BAD_SPEC` that suggests the nearest name."""
     from moorage.adapters.files.specs import spec_names  # noqa: PLC0415  (as above)
 
     candidate = DEPLOYMENTS / f"{name}.yaml"
@@ -139,14 +139,14 @@ def _advice(model: Path) -> str:
 
 
 def is_folder(path: Path) -> bool:
-    """Whether it is a folder; not, where its name is too long or its parent another user's."""
+    """Whether it is a folder; False if its name is too long or its parent is not accessible."""
     with suppress(OSError):
         return path.is_dir()
     return False
 
 
 def is_file(path: Path) -> bool:
-    """Whether it is a file; not, where its name is too long or its folder is another user's."""
+    """Whether it is a file; False if its name is too long or its folder is not accessible."""
     with suppress(OSError):
         return path.is_file()
     return False
@@ -158,7 +158,7 @@ def open_ledger() -> Ledger:
 
 
 def release_of(ledger: Ledger, text: str) -> ReleaseRow:
-    """The release of that id, what serves a model of that name, or the only id that begins so."""
+    """The running, else newest, release of that model, or the release with that id or id prefix."""
     releases = ledger.releases
     named = releases.running(text) or releases.newest(text)
     if named:
@@ -172,7 +172,7 @@ def release_of(ledger: Ledger, text: str) -> ReleaseRow:
 
 
 def unknown_release(ledger: Ledger, name: str, detail: str) -> Failure:
-    """That a name stands for nothing; it suggests the model whose name is nearest."""
+    """The failure for an unknown name, which suggests the model with the nearest name."""
     known = ledger.releases.models()
     near = [one for one in get_close_matches(name, known, n=1) if one != name]
     hint = f"Did you mean '{near[0]}'? `moorage status` lists the models." if near else None
@@ -180,12 +180,12 @@ def unknown_release(ledger: Ledger, name: str, detail: str) -> Failure:
 
 
 def unknown_model(ledger: Ledger, name: str) -> Failure:
-    """That no model has a name; it suggests the nearest."""
+    """The failure for an unknown model name, which suggests the nearest name."""
     return unknown_release(ledger, name, f"no model has the name '{name}'")
 
 
 def require_model(name: str) -> None:
-    """Refuse a name that no release has had; raises `UNKNOWN_RELEASE`."""
+    """Raise `UNKNOWN_RELEASE` for a model name that no release has had."""
     ledger = open_ledger()
     if name not in ledger.releases.models():
         raise unknown_model(ledger, name)
@@ -203,7 +203,7 @@ def record_of(ledger: Ledger, text: str) -> Release:
     """The record of a release.
 
     Raises:
-        Failure: `UNKNOWN_RELEASE`, also when it has no record that this version can read.
+        Failure: `UNKNOWN_RELEASE`, also when this version cannot read its record.
     """
     row = release_of(ledger, text)
     if row.release is None:

@@ -1,4 +1,4 @@
-"""Tables and text for people, JSON for programs. Failures have both, and an exit code."""
+"""Tables and text for people, JSON for programs; failures in both forms, with exit codes."""
 
 import asyncio
 import errno
@@ -24,21 +24,21 @@ from moorage.reports.document import Document
 R = TypeVar("R")
 
 WIDE = 160
-"""Columns where the output is no terminal, such as a file or a log."""
+"""Width in columns where the output is not a terminal but, for example, a file."""
 MARGINS, NARROW_COLUMN = 2, 9
-"""Characters on both sides of a column of a table, and what it needs to be read with them."""
+"""Characters of a column's two margins, and of the narrowest readable column with them."""
 READER_GONE = 128 + signal.SIGPIPE
-"""Exit code of a command whose output nobody reads any more, as shells count SIGPIPE."""
+"""Exit code of a command whose output's reader has gone, as shells report SIGPIPE."""
 LOG_LINES_SHOWN = 25
 LONGEST_SHOWN = 80
-"""Characters of a value that is refused."""
+"""Most characters of a refused value in a failure."""
 
 
 class _Output(Console):
-    """Rich's, with the exit code of a command that lost its reader."""
+    """Rich's console, which exits with `READER_GONE` on a broken pipe."""
 
     def on_broken_pipe(self) -> None:
-        """Print nothing any more, and end."""
+        """Stop printing and exit."""
         self.quiet = True
         _leave_unread(self.file)
 
@@ -48,7 +48,7 @@ err = _Output(stderr=True, width=None if sys.stderr.isatty() else WIDE)
 
 
 def dump(content: Any) -> None:
-    """Print JSON; values may stand anywhere in the content."""
+    """Print JSON; the content may contain Pydantic models at any depth."""
     json.dump(content, sys.stdout, indent=2, default=_plain)
     sys.stdout.write("\n")
 
@@ -75,10 +75,10 @@ def print_table(
     """Print a table; cells that are too long are folded, never cut.
 
     Args:
-        empty: Printed instead of a table without rows.
-        styles: Rich's, by row.
-        whole: Columns whose lines are not folded where the others still fit beside them, such as
-            addresses and durations.
+        empty: Text to print instead of a table without rows.
+        styles: Rich's style of each row.
+        whole: Columns, such as addresses and durations, that are not folded if the other columns
+            still fit next to them.
     """
     if not rows and empty:
         out.print(empty)
@@ -94,7 +94,7 @@ def print_table(
 def _widths(
     header: Sequence[str], rows: Sequence[Sequence[str]], whole: Collection[str]
 ) -> list[int]:
-    """How wide each column is; the widest that may be folded share what is too much."""
+    """The width of each column; the widest foldable columns shrink until the table fits."""
     widths = [min(out.width, max(map(_width, column))) for column in zip(*rows, strict=True)]
     columns = range(len(widths))
     least = NARROW_COLUMN * len(widths)
@@ -110,7 +110,7 @@ def _width(cell: str) -> int:
 
 
 def _lines(row: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
-    """The lines of a row as Rich would draw them, which takes a millisecond a row."""
+    """The lines of a row, as Rich draws them; Rich itself takes a millisecond a row."""
     cells = (_folded(str(cell), width) for cell, width in zip(row, widths, strict=True))
     for parts in zip_longest(*cells, fillvalue=""):
         placed = zip(parts, widths, strict=True)
@@ -125,7 +125,7 @@ def _folded(cell: str, width: int) -> list[str]:
 
 
 def say(text: str, *, style: str | None = None, markup: bool = False) -> None:
-    """Print a line that is not folded, without Rich's own colours for numbers and names."""
+    """Print a line without folding and without Rich's highlighting of numbers and names."""
     out.print(text, style=style, markup=markup, highlight=False, soft_wrap=True)
 
 
@@ -159,7 +159,7 @@ def _has_text(line: Sequence[Segment]) -> bool:
 
 
 class LostApi(Failure):
-    """Prefect's API did not answer as it should while a flow ran, or as it ended."""
+    """Prefect's API failed while a flow ran or when it ended."""
 
     def __init__(self, failure: Failure, *, begun: bool) -> None:
         advice = (
@@ -174,12 +174,12 @@ class LostApi(Failure):
 
 
 def exit_on_failure(action: Callable[[], R], *, as_json: bool = False) -> R:
-    """Do something; a failure is shown and becomes the exit code of its class."""
+    """Run an action; show its failure and exit with the code of its class."""
     try:
         try:
             return action()
         finally:
-            sys.stdout.flush()  # here the end of its reader, such as `head`, is still heard
+            sys.stdout.flush()  # raises here if the reader, such as `head`, has gone
     except Failure as failure:
         lost = isinstance(failure, LostApi) or isinstance(failure.__cause__, LostApi)
         leave(failure, as_json=as_json, at_once=lost)
@@ -202,15 +202,15 @@ def exit_on_failure(action: Callable[[], R], *, as_json: bool = False) -> R:
 
 
 def _leave_unread(stream: IO[str]) -> NoReturn:
-    # What is still to be written goes nowhere: the interpreter flushes once more as it ends.
+    # Discard the rest of the output: the interpreter flushes once more when it exits.
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     raise SystemExit(READER_GONE)
 
 
 def leave(failure: Failure, *, as_json: bool, at_once: bool = False) -> NoReturn:
-    """Show a failure, what to do, and the end of its log; then end with its exit code.
+    """Show a failure, with its suggestion and log tail, and exit with its code.
 
-    `at_once` is for an API that does not answer: Prefect would try for minutes to send events.
+    `at_once` is for an API that does not answer: Prefect would retry sending events for minutes.
     """
     if as_json:
         dump(_failure_json(failure))
@@ -225,7 +225,7 @@ def leave(failure: Failure, *, as_json: bool, at_once: bool = False) -> NoReturn
 
 
 def refused_argument(error: BaseException | None) -> str:
-    """What pydantic found as an argument of a command, and what is allowed; empty = it did not."""
+    """The value that Pydantic refused, and the allowed ones; empty = another kind of error."""
     if not isinstance(error, ValidationError):
         return ""
     from moorage.reports.problems import (  # noqa: PLC0415  (only failures need it)
@@ -243,7 +243,7 @@ def refused_argument(error: BaseException | None) -> str:
 
 
 def _bad_setting(error: ValidationError) -> Failure:
-    """The failure for what `Settings` refuses, or the type of an argument, such as `Name`."""
+    """The failure for a value that `Settings`, or the type of an argument, refuses."""
     from moorage.adapters.system.settings import (  # noqa: PLC0415  (only failures need it)
         PREFIX,
         Settings,
@@ -257,7 +257,7 @@ def _bad_setting(error: ValidationError) -> Failure:
         wanted = PATTERNS_IN_WORDS.get(first.get("ctx", {}).get("pattern", ""), first["msg"])
         return Failure(Cause.BAD_SETTING, f"found {found}; allowed: {wanted}")
     name = "_".join(map(str, first["loc"]))
-    # A setting with an alias has its whole name here.
+    # The location of a setting with an alias is its full name.
     prefix = PREFIX if name in Settings.model_fields else ""
     variable = f"{prefix}{name}".upper()
     return Failure(Cause.BAD_SETTING, f"{variable}: {in_words(first['msg'], found)}")
@@ -282,7 +282,7 @@ def _print_failure(failure: Failure) -> None:
         err.print("[dim]last lines of the engine's log:[/dim]")
         shown = "\n".join(f"  {line}" for line in tail)
         err.print(shown, style="dim", markup=False, soft_wrap=True, highlight=False)
-    whole = not err.is_terminal  # lines of a file are for programs, too
+    whole = not err.is_terminal  # programs may read the lines of a file
     summary = escape(failure.cause.summary)
     err.print(f"[bold red]{summary}[/] ({failure.cause})", soft_wrap=whole, highlight=False)
     err.print(failure.detail, markup=False, soft_wrap=whole, highlight=False)

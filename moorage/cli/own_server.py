@@ -1,4 +1,4 @@
-"""The Prefect server of `moorage serve`: a process that is restarted whenever it ends."""
+"""The Prefect server of `moorage serve`: a process that is restarted whenever it exits."""
 
 import subprocess
 import threading
@@ -10,21 +10,21 @@ from moorage.cli.output import err
 
 STOP_SECONDS = 30.0
 PAUSE_SECONDS = 5.0
-"""Before each further start, so that one that cannot start takes little."""
+"""Pause before each restart, so that a server that cannot start takes little CPU time."""
 
 
 class OwnServer:
-    """A server process.
+    """A server process that is restarted whenever it exits.
 
-    Without it runs under way would go on, but nothing would begin another one, or reconcile.
+    Without a server, current runs would continue, but no run, such as a reconcile, would begin.
 
     Args:
-        home: Where its process is recorded, for commands.
+        home: Home in which its process is recorded, for commands.
         url: Address of its API.
         start: Starts the process.
 
     Attributes:
-        process: The process that was started last.
+        process: The latest process.
     """
 
     def __init__(self, home: Path, url: str, start: Callable[[], subprocess.Popen[bytes]]) -> None:
@@ -34,12 +34,12 @@ class OwnServer:
         self.process = start()
 
     def keep(self) -> None:
-        """Record the process, and from now on start another one whenever it has ended."""
+        """Record the process, and from now on restart it whenever it exits."""
         self._record()
         threading.Thread(target=self._watch, daemon=True).start()
 
     def stop(self) -> None:
-        """End the process, and wait until it has ended."""
+        """Stop the process and wait until it has exited."""
         self._ending.set()
         with self._turn:
             home_server.forget_server(self._home)

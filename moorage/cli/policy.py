@@ -1,4 +1,4 @@
-"""`moorage policy`: what the site allows, and whether a spec keeps to it."""
+"""`moorage policy`: show the site's rules, and check a spec with them."""
 
 from pathlib import Path
 from typing import Annotated, Any

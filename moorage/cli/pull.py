@@ -1,4 +1,4 @@
-"""`moorage pull`: a model in the store of this machine, before anything is deployed."""
+"""`moorage pull`: download a model to the store of this machine, ahead of a deploy."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ def pull(model: AnyModel, files: FilesPattern = "", as_json: AsJson = False) -> 
 
 
 def _pulled(spec: ModelSpec, asset: Asset, *, quiet: bool) -> ResolvedModel:
-    """One asset, downloaded and verified; a download that was cut goes on where it ended."""
+    """Download and verify one asset, resuming interrupted downloads."""
     settings, keys = Settings(), read_keys(spec)
     found = resolve_one(asset, settings, keys)
     bar = progress.Progress(

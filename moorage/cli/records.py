@@ -1,4 +1,4 @@
-"""`moorage show`: the record of a release; and how other commands show one."""
+"""`moorage show`: print the record of a release, also for other commands."""
 
 import os
 from collections.abc import Sequence
@@ -50,7 +50,7 @@ def show(
 
 
 def show_record(release: Release, *, as_json: bool) -> None:
-    """Print a whole record or plan."""
+    """Print a complete record, or a plan."""
     if as_json:
         return dump(release)
     planned = not (release.readiness or release.failure)
@@ -58,7 +58,7 @@ def show_record(release: Release, *, as_json: bool) -> None:
 
 
 def show_deployment(outcome: FlowResult[Release], *, as_json: bool) -> None:
-    """What a deploy did, and where the release answers."""
+    """Print the outcome of a deploy and the addresses of its release."""
     release = outcome.result
     if as_json:
         content = {"outcome": outcome.name.lower(), "message": outcome.message}
@@ -85,7 +85,7 @@ def _states(line: Sequence[Stay]) -> list[dict[str, Any]]:
 
 
 def _run_url(flow_run_id: str) -> str:
-    """Prefect's page of a flow run; empty where no server is configured, and none of ours runs."""
+    """Prefect's page of a flow run; empty if no server is configured or runs for this home."""
     kept = running_server(Settings().root)
     api = os.environ.get("PREFECT_API_URL") or (kept.url if kept else "")
     return run_page(api, flow_run_id)

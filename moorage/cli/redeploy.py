@@ -1,4 +1,4 @@
-"""`moorage redeploy`, `approvals`, `approve`, `reconcile`: serving models deployed or repaired."""
+"""`moorage redeploy`, `approvals`, `approve` and `reconcile`: redeploy or repair serving models."""
 
 from pathlib import Path
 from typing import Annotated, Any

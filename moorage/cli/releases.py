@@ -1,4 +1,4 @@
-"""`moorage diff` and `rollback`: two releases compared, and an earlier one deployed again."""
+"""`moorage diff` and `rollback`: compare two releases, and redeploy an earlier one."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""`moorage report`: the site as one file for a browser."""
+"""`moorage report`: write the site as one HTML file."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +13,7 @@ from moorage.cli.output import print_answer
 from moorage.reports.site_report import Site, site_page
 
 RELEASES = 30
-"""Of each model; older ones are left out."""
+"""Most releases shown of each model; older ones are left out."""
 
 
 def report(

@@ -1,4 +1,4 @@
-"""`moorage run`: a model is deployed on this machine, asked, and retired; nothing stays."""
+"""`moorage run`: deploy a model on this machine, use it, and retire it without leftovers."""
 
 import json
 import secrets
@@ -34,7 +34,7 @@ from moorage.spec.one_shot import one_shot_name, one_shot_spec
 FilesPattern = Annotated[str, typer.Option(help="Pattern of the weight files.")]
 
 FOLDER = "runs"
-"""In the home: a lock for each run, held as long as its command lives."""
+"""Folder in the home with a lock file for each run, locked as long as its command lives."""
 
 
 def run(
@@ -68,9 +68,9 @@ def run(
 
 
 def spec_of(model: str, **fields: Any) -> ModelSpec:
-    """The spec of a model's name, file or source, with some fields of its own.
+    """The spec of a model's name, file or source, with the given fields.
 
-    Its name is new, so that nothing that serves is replaced.
+    Its name is new, so that it replaces no serving model.
     """
     token, path = secrets.token_hex(3), Path(model).expanduser()
     engine = fields.pop("engine", EngineName.AUTO)
@@ -87,7 +87,7 @@ def spec_of(model: str, **fields: Any) -> ModelSpec:
 
 
 def _engine(wanted: EngineName, source: str) -> dict[str, str]:
-    """The engine, as a program where the likely one is installed here: nothing is pulled then."""
+    """The engine, as a process if it is installed here and no NVIDIA accelerator needs an image."""
     likely = wanted
     if wanted == EngineName.AUTO:
         likely = EngineName.LLAMA_CPP if GGUF in source.lower() else EngineName.TRANSFORMERS
@@ -98,7 +98,7 @@ def _engine(wanted: EngineName, source: str) -> dict[str, str]:
 
 @contextmanager
 def _deployed(spec: ModelSpec, *, as_json: bool) -> Iterator[Release]:
-    """The model, deployed; it is retired however this ends, and no signal keeps it from that."""
+    """Deploy the model, and retire it however the block ends, even by an error or a signal."""
     folder = Settings().root / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     with FileLock(folder / spec.name), _ended_by_signals():
@@ -111,7 +111,7 @@ def _deployed(spec: ModelSpec, *, as_json: bool) -> Iterator[Release]:
 
 @contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """A closed terminal and SIGTERM end the command as Ctrl-C does."""
+    """Let a closed terminal and SIGTERM stop the command as Ctrl-C does."""
     numbers = (signal.SIGHUP, signal.SIGTERM)
     before = {number: signal.signal(number, signal.default_int_handler) for number in numbers}
     try:
@@ -122,7 +122,7 @@ def _ended_by_signals() -> Iterator[None]:
 
 
 def _retire(name: str) -> None:
-    """Retire a model; what a deploy that failed has undone itself is no failure."""
+    """Retire a model; no failure if its deploy failed and left nothing."""
     try:
         call_flow("retire_model", name, as_json=True)
     except Failure as failure:
@@ -131,7 +131,7 @@ def _retire(name: str) -> None:
 
 
 def _end_abandoned(*, as_json: bool) -> None:
-    """Retire what runs left that were killed: nobody holds their locks."""
+    """Retire the models of killed runs, whose locks are free."""
     for path in sorted((Settings().root / FOLDER).glob("run-*")):
         with suppress(Timeout), FileLock(path, timeout=0):
             if not as_json:

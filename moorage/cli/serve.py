@@ -1,4 +1,4 @@
-"""Serving the flows: what prefect.yaml describes, without a work pool or worker."""
+"""Serve the flows of prefect.yaml, without a work pool or worker."""
 
 import os
 import signal
@@ -39,7 +39,7 @@ from moorage.inventory.access import is_loopback
 
 START_SECONDS = 120.0
 CONNECT_SECONDS = 10.0
-"""How long a server that should be there already may take to answer."""
+"""How long a server that should already run may take to answer."""
 
 LOOPBACK = "127.0.0.1"
 
@@ -49,15 +49,16 @@ def serve_flows(
 ) -> None:
     """Serve until interrupted, `limit` flow runs at a time.
 
-    A server is started where none is configured, at `host` and `port`, which say nothing where they
-    are empty. With `no_login` an API of this machine may answer whoever has not logged in. At
-    `metrics_port` of the loopback metrics are served; 0 = nowhere.
+    Starts a server if none is configured, at `host` and `port`; empty = Prefect's settings. With
+    `no_login`, the API of this machine may answer without a login. Serves metrics at `metrics_port`
+    of the loopback interface; 0 = no metrics.
 
     Raises:
-        Failure: `BAD_SETTING` when it does, and must not; or when another server is configured.
+        Failure: `BAD_SETTING` when the API would answer without a login where that is not allowed,
+            or when `host` or `port` is given although a server is configured.
     """
     _listen_at(host, port)
-    # Whatever ends this process, the blocks below are left in order, and the server ends too.
+    # On a signal, exit through the blocks below, so that the server stops, too.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: sys.exit(0))
     file = project_file()
@@ -70,14 +71,14 @@ def serve_flows(
     with _server(no_login=no_login) as url:
         names = ", ".join(f"{item.flow_name}/{item.name}" for item in deployments)
         say(f"API {url}\nserving {names}")
-        with suppress(Failure):  # a ledger that does not answer now may do so later
+        with suppress(Failure):  # the ledger may answer later
             for address in gateway_addresses(open_ledger()):
                 say(f"models {address}")
         serve_all(deployments, limit)
 
 
 def show_login(*, as_json: bool) -> None:
-    """Print the login of the server, and nothing else."""
+    """Print only the login of the server."""
     login = api_login.current_login()
     user, _, password = login.partition(":")
     if as_json:
@@ -86,7 +87,7 @@ def show_login(*, as_json: bool) -> None:
 
 
 def project_file() -> Path:
-    """The prefect.yaml of this folder, else the one of the checkout that moorage runs from."""
+    """The prefect.yaml of this folder, else of the checkout that moorage runs from."""
     folders = [Path.cwd(), Path(flows.__file__).parents[1]]
     for folder in folders:
         if (folder / PROJECT_FILE).is_file():
@@ -98,13 +99,13 @@ def project_file() -> Path:
 
 
 def served_folder(project: Path) -> Path:
-    """Where the specs that are offered are: here if there are some, else beside prefect.yaml."""
+    """The folder of the offered specs: this one if it has specs, else that of prefect.yaml."""
     has_specs = POLICY_PATH.parent.is_dir()
     return Path.cwd() if has_specs else project.parent.absolute()
 
 
 def _hand_on_policy(folder: Path) -> None:
-    """Have every run judged by the policy that counts here, wherever it is carried out."""
+    """Pass this folder's policy to every run, in whatever folder it runs."""
     os.environ.setdefault("MOORAGE_PROJECT", str(folder))
     settings = Settings()
     say(f"specs of {settings.project}")
@@ -121,7 +122,7 @@ def _serve_metrics(port: int) -> None:
 
 
 def _listen_at(host: str, port: int) -> None:
-    """Have a server of our own listen elsewhere than Prefect's settings say."""
+    """Set the address at which our own server listens, instead of Prefect's setting."""
     wanted = {"PREFECT_SERVER_API_HOST": host, "PREFECT_SERVER_API_PORT": str(port or "")}
     named = {name: value for name, value in wanted.items() if value}
     if named and (url := get_current_settings().api.url):
@@ -136,7 +137,7 @@ def _listen_at(host: str, port: int) -> None:
 
 @contextmanager
 def _server(*, no_login: bool) -> Iterator[str]:
-    """The configured server, or one of our own that ends with us."""
+    """The URL of the configured server, or of our own, which stops with this process."""
     if url := get_current_settings().api.url:
         api_login.sign_in()
         _wait(url, None)
@@ -159,7 +160,7 @@ def _server(*, no_login: bool) -> Iterator[str]:
 
 
 def _print_address(url: str, login: str, *, is_new: bool) -> None:
-    """Print where the pages are and how to sign in; a password goes to no log."""
+    """Print the URL of the UI and how to sign in; a password is printed only on a terminal."""
     out.print(f"UI  {url.removesuffix('/api')}", highlight=False)
     if login and is_new and out.is_terminal:
         out.print(f"    sign in with {login}", highlight=False, soft_wrap=True)
@@ -181,7 +182,7 @@ def _own_server(host: str, port: int, login: str) -> Iterator[str]:
             [sys.executable, "-m", api_server.__name__, *where, *names],
             env=environment,
             stdout=subprocess.DEVNULL,
-            # Ctrl-C is for us: the server stays until the runs have reported how they ended.
+            # Ctrl-C must not reach the server, which stays until the runs have reported their ends.
             start_new_session=True,
         )
 
@@ -196,13 +197,13 @@ def _own_server(host: str, port: int, login: str) -> Iterator[str]:
 
 
 def _near_url(host: str, port: int) -> str:
-    """Where this machine reaches a server that listens on an address."""
+    """The API URL by which this machine reaches a server that listens on an address."""
     near = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     return f"http://{host_port(near, port)}/api"
 
 
 def _names(host: str) -> set[str]:
-    """The names that the server answers to besides those of the loopback."""
+    """The host names that the server answers to, in addition to those of the loopback."""
     page = urlsplit(get_current_settings().server.ui.api_url or "").hostname
     own = set() if is_loopback(host) else {host, socket.gethostname()}
     return {name for name in (*own, page, *Settings().served_names) if name}
@@ -222,7 +223,7 @@ def _require_free(host: str, port: int) -> None:
 
 def _wait(url: str, server: subprocess.Popen[bytes] | None) -> None:
     give_up = time.monotonic() + (START_SECONDS if server else CONNECT_SECONDS)
-    with httpx.Client(timeout=2) as client:  # one: each reads all authorities
+    with httpx.Client(timeout=2) as client:  # one for all: each loads the CA certificates
         while time.monotonic() < give_up:
             if server is not None and server.poll() is not None:
                 raise Failure(Cause.SERVER_UNAVAILABLE, "the Prefect server exited while starting")
@@ -237,7 +238,7 @@ def _wait(url: str, server: subprocess.Popen[bytes] | None) -> None:
 
 
 def _is_healthy(client: httpx.Client, url: str, server: subprocess.Popen[bytes] | None) -> bool:
-    # Whoever else has taken the port meanwhile must not be taken for ours, and get the login.
+    # Another program that has taken the port must not pass for our server and get the login.
     if server is not None and not home_server.is_listening(server.pid, urlsplit(url).port):
         return False
     try:

@@ -1,4 +1,4 @@
-"""`moorage status`: what runs now, and how busy it is."""
+"""`moorage status`: show the models that run, and their load."""
 
 from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 
 class Use(NamedTuple):
-    """When a release was asked last through a gateway, and when it falls asleep."""
+    """Time of a release's last request through a gateway, and time when it will fall asleep."""
 
     last: datetime | None
     sleeps_at: datetime | None
 
 
 DOWN, UNSEEN = "down", "unseen"
-"""What a release that should serve is called whose engines have ended, or are unreachable."""
+"""Health of a release that should serve but whose engines have ended, or are unreachable."""
 
 TROUBLE = frozenset({DOWN, UNSEEN, ReleaseState.UNREACHABLE, ReleaseState.ERROR})
 
@@ -56,7 +56,7 @@ class Line(NamedTuple):
 
     @property
     def health(self) -> str:
-        """The state of the ledger, unless the hosts say otherwise."""
+        """The state in the ledger, unless the hosts show that a running release is not alive."""
         if self.row.state != ReleaseState.RUNNING or self.seen.alive:
             return self.row.state
         return DOWN if self.seen.ended or not self.row.workloads else UNSEEN
@@ -97,12 +97,12 @@ def status(
 
 
 def _lines(name: str | None, *, every: bool) -> list[Line]:
-    """The release that serves each model, else its last one; and those with leftovers."""
+    """The serving, else the last, release of each model; also releases with leftovers."""
     ledger = open_ledger()
     newest = ledger.overviews.current()
     if name and name not in {one.row.model for one in newest}:
         raise unknown_model(ledger, name)
-    # Of a model with several, the one that serves; else the one that sleeps, else the newest.
+    # Later entries win: the serving release of a model, else the sleeping one, else the newest.
     newest.sort(key=lambda one: (one.row.state in DEPLOYED, one.row.state in SERVING))
     current = {one.row.model: one for one in newest}
     rows = [one for _, one in sorted(current.items()) if name or every or not _is_over(one.row)]
@@ -121,11 +121,11 @@ def _lines(name: str | None, *, every: bool) -> list[Line]:
 
 
 def _abandoned(ledger: Ledger, rows: Sequence[ReleaseRow]) -> set[str]:
-    """Releases that nobody finishes: no flow holds the lock of their model any more."""
+    """Unfinished releases that no flow will finish, since none holds their model's lock."""
     unfinished = [row for row in rows if row.state in UNFINISHED]
     at_work = ledger.locks.holders([row.model for row in unfinished]) if unfinished else {}
     left = [row.id for row in unfinished if row.model not in at_work]
-    # A flow may have finished its release since that was read.
+    # A flow may have finished its release since the rows were read.
     return {one for one in left if ledger.releases.get(one).state in UNFINISHED}
 
 
@@ -137,13 +137,13 @@ def _in_words(row: ReleaseRow, seen: Liveness, abandoned: Collection[str]) -> Li
 
 
 def _is_over(row: ReleaseRow) -> bool:
-    """Whether nobody expects a model to serve: it was retired, or `moorage run` has ended."""
+    """Whether a model is no longer expected to serve: retired, or a failed `moorage run`."""
     failed_run = is_one_shot(row.model) and row.state == ReleaseState.ERROR
     return row.state == ReleaseState.STOPPED or failed_run
 
 
 def _with_loads(lines: Sequence[Line]) -> list[Line]:
-    """The same, with how busy the engines are that run."""
+    """The lines with the load of their running engines."""
     from moorage.adapters.engines.engine_load import loads_of  # noqa: PLC0415  (few ask engines)
 
     asked = [_metered(line) for line in lines]
@@ -154,7 +154,7 @@ def _with_loads(lines: Sequence[Line]) -> list[Line]:
 
 
 def _metered(line: Line) -> "list[Metered]":
-    """The engines of a release that can be asked: they run, and have metrics of requests."""
+    """The engines of a release that run and have metrics of requests."""
     from moorage.adapters.engines.engine_load import Metered  # noqa: PLC0415  (as above)
     from moorage.engines.registry import ENGINES  # noqa: PLC0415  (as above)
     from moorage.spec import EngineName  # noqa: PLC0415  (as above)
@@ -218,7 +218,7 @@ def _use(gateways: Sequence[Gateway], release: ReleaseOverview) -> Use:
     patience = keep_alive_seconds(release.keep_alive) if release.keep_alive else None
     if patience is None or not gateways or release.row.state != ReleaseState.RUNNING:
         return Use(last, None)
-    # What nobody has asked yet falls asleep so long after it began to serve.
+    # Without a request yet, the time counts from the start of serving.
     since = max(last, release.since) if last else release.since
     return Use(last, since + timedelta(seconds=patience))
 

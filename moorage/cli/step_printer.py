@@ -1,4 +1,4 @@
-"""The progress and the questions of a flow on the terminal."""
+"""Progress and questions of a flow on the terminal."""
 
 from __future__ import annotations
 
@@ -22,17 +22,16 @@ if TYPE_CHECKING:
     from moorage.releases.release import StepRecord
 
 NARROWEST = 20
-"""Columns that the summary of a step has at least on a terminal."""
+"""Least columns for the summary of a step on a terminal."""
 
 SIGN_OF_LIFE_SECONDS = 30.0
-"""How often the steps that go on are printed where no bar can show them, such as in a log of CI."""
+"""How often running steps are printed where no bar can show them, such as in a CI log."""
 
 
 class StepPrinter(progress.Progress):
     """Prints the steps of a flow and asks its questions.
 
-    On a console that is no terminal the lines of finished steps appear, and one of each that takes
-    long.
+    Without a terminal, prints a line for each finished step, and repeated lines for long steps.
     """
 
     def __init__(self, console: Console) -> None:
@@ -70,7 +69,7 @@ class StepPrinter(progress.Progress):
 
     @contextmanager
     def signs_of_life(self, seconds: float = SIGN_OF_LIFE_SECONDS) -> Iterator[None]:
-        """Print from time to time what goes on, where no bar shows it."""
+        """Without a terminal, print the running steps from time to time."""
         ended = Event()
 
         def print_steps() -> None:
@@ -92,13 +91,13 @@ class StepPrinter(progress.Progress):
 
     def _print_step(self, mark: str, name: str, seconds: float, summary: str) -> None:
         took = human_seconds(seconds)
-        prefix, colon, step = name.rpartition(": ")  # of a flow among several
+        prefix, colon, step = name.rpartition(": ")  # the flow's name, if several run
         name = f"{prefix}{colon}{step:<8}"
         shown = escape(self._folded(summary, len(f"✓ {name} {took:>9}  ")))
         self._print(f"{mark} {name} [dim]{took:>9}[/]  {shown}")
 
     def _folded(self, summary: str, column: int) -> str:
-        """A text that begins at a column of a terminal; in a file the line stays whole."""
+        """The text wrapped and indented to a column; unchanged without a terminal."""
         if not self.console.is_terminal:
             return summary
         width = max(self.console.width - column, NARROWEST)
@@ -109,7 +108,7 @@ class StepPrinter(progress.Progress):
         self.console.print(line, highlight=False, soft_wrap=True)
 
     def ask(self, question: Question) -> Answer | None:
-        """The answer to a question, without a time limit; None where no person is at a terminal."""
+        """Ask a question at the terminal, without a time limit; None without a terminal."""
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             return None
         from moorage.operations.redeploy.intent import Answer  # noqa: PLC0415  (few flows ask)
@@ -124,30 +123,30 @@ class StepPrinter(progress.Progress):
 
 @contextmanager
 def printed_steps() -> Iterator[StepPrinter]:
-    """Print the steps of a flow to the error output, and what goes on where no bar shows it."""
+    """Print the steps of a flow to standard error, with signs of life without a terminal."""
     with StepPrinter(err) as printer, printer.signs_of_life():
         yield printer
 
 
 def _transferred(task: progress.Task) -> str:
-    """How much of it is done; empty for a step that transfers nothing."""
+    """Bytes done and total of a step; empty if it transfers none."""
     if not task.total:
         return ""
     return f"{human_bytes(int(task.completed))} of {human_bytes(int(task.total))}"
 
 
 def _reason(error: BaseException) -> str:
-    """The first line of an error; a signal has none."""
+    """The first line of an error; `interrupted` for an empty one, such as a signal's."""
     return str(error).partition("\n")[0] or "interrupted"
 
 
 class _WhileTransferring(progress.ProgressColumn):
-    """A column that is empty for a step that transfers nothing."""
+    """A column that is empty for steps without a transfer."""
 
     def __init__(self, column: progress.ProgressColumn) -> None:
         super().__init__()
         self._column = column
 
     def render(self, task: progress.Task) -> RenderableType:
-        """The column, once it is known how many bytes there are."""
+        """The column, once the number of bytes is known; else empty."""
         return "" if task.total is None else self._column(task)

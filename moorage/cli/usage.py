@@ -1,4 +1,4 @@
-"""`moorage usage`: what callers of the gateway have used."""
+"""`moorage usage`: requests and tokens of the gateway's callers."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Annotated

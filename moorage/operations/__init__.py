@@ -1,1 +1,1 @@
-"""What is done with releases over time: comparing, redeploying, reconciling."""
+"""Operations on releases over time: comparing, redeploying, reconciling."""

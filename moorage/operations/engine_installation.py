@@ -1,4 +1,4 @@
-"""How an engine comes onto a host, and who needs it there."""
+"""How an engine is installed on a host, and which models need it there."""
 
 from collections.abc import Iterable
 
@@ -16,14 +16,14 @@ from moorage.releases.states import SERVING, UNFINISHED, ReleaseState
 from moorage.spec import EngineName, EngineSpec, ModelSpec, RuntimeName
 
 HOLDING = SERVING | UNFINISHED | {ReleaseState.ASLEEP}
-"""States of releases that need their engine still."""
+"""States of releases that still need their engine."""
 
 
 def stand_in(engine: EngineName, version: str, runtime: RuntimeName) -> ModelSpec:
-    """A spec that asks for an engine, and for no model in particular.
+    """A spec that requests an engine, with a placeholder as its model.
 
     Raises:
-        Failure: `BAD_SETTING` for a name that stands for no engine in particular.
+        Failure: `BAD_SETTING` for the names `auto` and `custom`.
     """
     if engine in (EngineName.AUTO, EngineName.CUSTOM):
         raise no_engine(engine)
@@ -33,7 +33,7 @@ def stand_in(engine: EngineName, version: str, runtime: RuntimeName) -> ModelSpe
 
 
 def no_engine(name: EngineName) -> Failure:
-    """Why a name is refused that stands for no engine in particular."""
+    """The failure for a name that stands for no particular engine."""
     return Failure(
         Cause.BAD_SETTING,
         f"engine: found {name}, which names no engine",
@@ -42,10 +42,11 @@ def no_engine(name: EngineName) -> Failure:
 
 
 def way_on(engine: Engine, host: HostSnapshot, spec: ModelSpec) -> tuple[RuntimeName, Image | None]:
-    """How an engine is installed on a host: its image where one fits, else its packages.
+    """How to install an engine on a host: by an image if one fits, else as packages (no image).
 
     Raises:
-        Failure: `NO_IMAGE`, or `BAD_SETTING` for a program on another machine.
+        Failure: `NO_IMAGE`; `RUNTIME_UNAVAILABLE` when Docker is required and does not answer;
+            `BAD_SETTING` for packages on another machine.
     """
     wanted = spec.engine.runtime
     if wanted != RuntimeName.PROCESS and RuntimeName.DOCKER in host.runtimes:
@@ -71,17 +72,17 @@ def _kind_of(engine: Engine, host: HostSnapshot) -> str:
 
 
 def is_meant(found: str, wanted: str) -> bool:
-    """Whether a version is the wanted one; empty = all are wanted, and none was found."""
+    """Whether a found version is wanted; empty `wanted` = all, empty `found` = never."""
     return bool(found) and wanted in ("", found)
 
 
 def hosts_with(engine: Engine, row: ReleaseRow) -> tuple[str, ...]:
-    """The hosts on which a release runs an engine; none where it runs another one."""
+    """The hosts on which a release runs an engine; empty if it runs another engine."""
     if row.plan is None or row.plan.engine != engine.name:
         return ()
     return tuple(sorted({one.host for one in row.plan.containers}))
 
 
 def users_of(engine: Engine, host: HostSnapshot, rows: Iterable[ReleaseRow]) -> list[str]:
-    """The models whose releases, of those in `HOLDING`, need an engine on a host."""
+    """The models whose releases, all in states `HOLDING`, need an engine on a host."""
     return sorted({row.model for row in rows if host.name in hosts_with(engine, row)})

@@ -1,4 +1,4 @@
-"""How a flow run ended, or how it would end."""
+"""The result of a flow run or of its dry run."""
 
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -8,10 +8,10 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class FlowResult(Generic[R]):
-    """The name and the message of a final state, and the result.
+    """Name and message of a final state, and the result.
 
     Attributes:
-        name: `Completed`, or what says more, such as `Unchanged`.
+        name: `Completed`, or a more specific name such as `Unchanged`.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Schedules of Prefect that wake models and put them to sleep."""
+"""Prefect's schedules that wake models and put them to sleep."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class ModelSchedule:
     Attributes:
         model: Name of the model.
         deployment: Name of the deployment, as `flow/deployment`.
-        cron: When its runs begin.
+        cron: Start times of its runs, as a cron expression.
         timezone: Time zone of `cron`.
         parameters: Parameters of its runs.
     """
@@ -34,11 +34,11 @@ class ModelSchedule:
 
     @property
     def slug(self) -> str:
-        """Its name among the schedules of the deployment."""
+        """The schedule's name in its deployment."""
         return f"{PREFIX}{self.model}"
 
     def is_at(self, other: "ModelSchedule") -> bool:
-        """Whether both are for the same times."""
+        """Whether both schedules have the same times."""
         return (self.cron, self.timezone) == (other.cron, other.timezone)
 
 
@@ -48,9 +48,9 @@ def schedules_of(
     """The schedules that a model should have.
 
     Args:
-        model: Its name.
-        spec: The times, out of its spec.
-        fleet: The hosts it runs on, as a parameter of the flow; empty = those of the worker.
+        model: Name of the model.
+        spec: The `schedule` section of its spec.
+        fleet: Its hosts, as a parameter of the flow; empty = the worker's.
     """
     if spec is None:
         return ()
@@ -67,18 +67,18 @@ def schedules_of(
 
 
 def model_of(slug: str | None) -> str | None:
-    """The model that a schedule is for; None = it is none of moorage's."""
+    """The model of a schedule; None = not a schedule of moorage."""
     return slug.removeprefix(PREFIX) if slug and slug.startswith(PREFIX) else None
 
 
 @dataclass(frozen=True)
 class ScheduleChanges:
-    """What makes the schedules of a deployment equal to those that are wanted."""
+    """Changes that turn the schedules of a deployment into the wanted ones."""
 
     create: tuple[ModelSchedule, ...]
     update: tuple[ModelSchedule, ...]
     delete: tuple[str, ...]
-    """Slugs."""
+    """Slugs of the schedules to delete."""
 
     def __bool__(self) -> bool:
         return bool(self.create or self.update or self.delete)
@@ -90,9 +90,9 @@ def schedule_changes(
     """Compare the schedules of one deployment.
 
     Args:
-        wanted: All that should be there.
-        found: Those that are there, of the models that are compared.
-        only_times: Other parameters are left as they are.
+        wanted: All schedules that should exist.
+        found: Existing schedules of the compared models.
+        only_times: Whether a difference in parameters alone is ignored.
     """
     there = {one.model: one for one in found}
     should = {one.model: one for one in wanted}

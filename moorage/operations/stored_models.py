@@ -1,4 +1,4 @@
-"""The models in the stores, and which of them may be removed."""
+"""Models in the hosts' stores, and the choice of models to remove."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -15,7 +15,7 @@ from moorage.spec.patterns import AUTO_FILES
 
 
 class StoredState(StrEnum):
-    """How much of a model a store has."""
+    """State of a model in a store."""
 
     COMPLETE = "complete"
     PARTIAL = "partial"
@@ -27,8 +27,8 @@ class Stored(Value):
     """One revision (commit, digest or fingerprint) of one model in one store.
 
     Attributes:
-        path: Its directory below the store.
-        source: Its source; the name of its folder where it is not complete.
+        path: Path of its directory in the store.
+        source: Its source; for an incomplete model, the name of its folder.
         used: When it was last deployed, in seconds since the epoch.
         used_by: Releases, containers or downloads that need it.
     """
@@ -44,12 +44,13 @@ class Stored(Value):
 
 
 class Need(Value):
-    """A model that a release needs: the folder of its source.
+    """A model that a release needs, as the folder of its source.
 
-    An empty revision, and empty hosts, are not known yet: any will do.
+    An empty revision, or empty hosts, are not known yet and match any.
 
     Attributes:
-        any_files: Whether its files are not known yet either: every selection of the source counts.
+        any_files: Whether its files are not known yet, so that every selection of the source
+            matches.
     """
 
     release: str
@@ -59,7 +60,7 @@ class Need(Value):
     any_files: bool = False
 
     def concerns(self, stored: Stored, *, anywhere: bool) -> bool:
-        """Whether it needs a stored model, on its hosts or `anywhere`: hosts may share a store."""
+        """Whether it needs a stored model on its hosts, or `anywhere`: hosts may share a store."""
         here = anywhere or not self.hosts or stored.host in self.hosts
         revision = self.revision in ("", stored.revision)
         return here and revision and self._means("".join(stored.path.split("/")[1:2]))
@@ -70,19 +71,19 @@ class Need(Value):
 
 
 def needs(rows: Iterable[ReleaseRow], specs: Mapping[str, ModelSpec]) -> tuple[Need, ...]:
-    """The models that releases which serve, start or stop need; `specs` are theirs, by release."""
+    """The models that these releases need; `specs` has the spec of each, by release id."""
     return tuple(need for row in rows for need in _needs(row, specs[row.id]))
 
 
 def to_prune(
     stored: Iterable[Stored], *, keep: int | None, older_than: float | None, now: float
 ) -> tuple[Stored, ...]:
-    """The models to remove, the least recently used first; never one that is in use.
+    """The models to remove, the least recently used first, without any that is in use.
 
     Args:
-        stored: All that is stored.
+        stored: All stored models.
         keep: Bytes that each host may keep; None = all.
-        older_than: Seconds; what was not used for longer is removed in any case. None = nothing is.
+        older_than: Seconds without use after which a model is removed in any case; None = never.
         now: Seconds since the epoch.
     """
     pruned: list[Stored] = []

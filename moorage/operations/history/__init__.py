@@ -1,1 +1,1 @@
-"""Releases compared, rolled back, and brought to a desired state."""
+"""Compare releases, roll them back, and bring them to a desired state."""

@@ -14,16 +14,16 @@ from moorage.spec.tokenize import is_option
 HIDDEN = "(hidden)"
 
 _SECRET_NAME = re.compile(r"(?:^|[-_.])(?:key|token|password|secret)$", re.IGNORECASE)
-"""Options whose value is hidden, though a secret has no place on a command line."""
+"""Options whose value is hidden, in case a command line contains a secret."""
 
 
 class Change(Value):
     """A difference between two releases in a field, flag, variable or figure.
 
     Attributes:
-        before: None = it was not set; likewise `after`.
-        where: Containers that it concerns, such as `r0 leader`; empty = all of them.
-        ratio: `after` divided by `before`, for a figure that both have.
+        before: Value in the old release; None = not set. Likewise `after` in the new one.
+        where: Containers with this difference, such as `r0 leader`; empty = all.
+        ratio: `after` divided by `before`, for a figure of both releases.
     """
 
     what: str
@@ -36,7 +36,7 @@ class Change(Value):
 
 
 def changes(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Change, ...]:
-    """The differences of two sets of facts, in the order of the newer one, then of the older."""
+    """The differences between two sets of facts, in the order of `after`, then of `before`."""
     return tuple(
         Change(what=name, before=before.get(name), after=after.get(name))
         for name in dict.fromkeys((*after, *before))
@@ -45,7 +45,7 @@ def changes(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Change
 
 
 def written(tokens: Sequence[str]) -> str:
-    """The words of a command line; values of options that are named like a secret are hidden."""
+    """The words of a command line, without the values of options that are named like a secret."""
     shown, hides = [], False
     for token in tokens:
         name, equals, _ = token.partition("=")
@@ -60,13 +60,13 @@ def written(tokens: Sequence[str]) -> str:
 
 
 VARIABLES = "engine.env."
-"""Fields whose values are hidden: a variable may hold something private."""
+"""Fields whose values are hidden, since a variable may be private."""
 
 VALUE, OTHER_VALUE = "(a value)", "(another value)"
 
 
 def spec_changes(before: ModelSpec, after: ModelSpec) -> tuple[Change, ...]:
-    """Fields that differ, by their path, with their effective values: defaults are filled in."""
+    """Fields that differ, by path, with their effective values, including defaults."""
     old, new = (dict(_leaves(spec.model_dump(mode="json"), "")) for spec in (before, after))
     return tuple(
         _hide_values(change) if change.what.startswith(VARIABLES) else change
@@ -75,7 +75,7 @@ def spec_changes(before: ModelSpec, after: ModelSpec) -> tuple[Change, ...]:
 
 
 def _hide_values(change: Change, shown: str = "") -> Change:
-    """Hides both values; those that begin with `shown` stay."""
+    """Hide both values, except those that begin with `shown`."""
     before, after = (
         text if text is None or (shown and text.startswith(shown)) else VALUE
         for text in (change.before, change.after)
@@ -86,7 +86,7 @@ def _hide_values(change: Change, shown: str = "") -> Change:
 
 
 def _leaves(content: Any, path: str) -> Iterator[tuple[str, str]]:
-    """Each field that holds something, by its path; of a list of named things each by its name."""
+    """Each non-empty field by its path; items of a list of objects by name, else by index."""
     if isinstance(content, dict):
         for name, value in content.items():
             yield from _leaves(value, f"{path}.{name}" if path else name)
@@ -94,7 +94,7 @@ def _leaves(content: Any, path: str) -> Iterator[tuple[str, str]]:
         for index, value in enumerate(content):
             yield from _leaves(value, f"{path}[{value.get('name', index)}]")
     elif isinstance(content, list) and content:
-        # An entry of `engine.args` may hold an option and its value.
+        # One entry of `engine.args` may be an option with its value.
         yield path, written([word for entry in content for word in str(entry).split()])
     elif content is not None and content not in ([], ""):
         yield path, content if isinstance(content, str) else json.dumps(content)
@@ -108,12 +108,12 @@ Seat = tuple[str, str]
 
 
 def flag_changes(before: LaunchPlan | None, after: LaunchPlan | None) -> tuple[Change, ...]:
-    """Options that were added, removed, or have another value."""
+    """Options that were added or removed, or have another value."""
     return _changes(before, after, _flags)
 
 
 def variable_changes(before: LaunchPlan | None, after: LaunchPlan | None) -> tuple[Change, ...]:
-    """Variables that were added, removed, or have another value; values are not shown."""
+    """Variables that were added or removed, or have another value; values are hidden."""
     found = _changes(before, after, _variables)
     return tuple(_hide_values(change, shown="secret ") for change in found)
 
@@ -133,7 +133,7 @@ def _changes(
     after: LaunchPlan | None,
     read: Callable[[ContainerSpec], Mapping[str, Stated]],
 ) -> tuple[Change, ...]:
-    """Compares containers of the same seat, and a new container with the first one."""
+    """Compare containers of the same seat, and a container of a new seat with the first old one."""
     old, new = by_seat(before), by_seat(after)
     found: dict[Change, list[str]] = {}
     pairs = [(seat, old.get(seat) or next(iter(old.values()), None), new[seat]) for seat in new]
@@ -160,7 +160,7 @@ def _between(before: Mapping[str, Stated], after: Mapping[str, Stated]) -> Itera
 
 
 def _flags(spec: ContainerSpec) -> dict[str, Stated]:
-    """Each option with its values as one text, also of an option that is given twice."""
+    """Each option with all its values as one text, also if it is given twice."""
     found: dict[str, tuple[list[str], Origin]] = {}
     name = PROGRAM
     for flag in spec.command:

@@ -1,4 +1,4 @@
-"""Two releases compared: spec, image, flags, placement and measured figures."""
+"""Comparison of two releases: spec, image, flags, placement and measured figures."""
 
 from moorage.common.units import human_bytes, human_seconds, short_number, short_seconds
 from moorage.common.values import Value
@@ -25,7 +25,7 @@ FIGURES = {
     "concurrency": "full requests at once",
     "process_bytes": "RAM of the worker",
 }
-"""What engines log about memory, and what it is called."""
+"""Names of the memory figures that engines log."""
 
 LOADED, FIRST_TOKEN, WHOLE = "until it was healthy", "first answer", "whole deployment"
 DOWNTIME, SPEED = "no release served for", "tokens per second"
@@ -41,11 +41,11 @@ LOAD_RATES = {
     "goodput": "goodput under load, requests/s",
 }
 UNDER_LOAD = {**LOAD_TIMES, **LOAD_RATES}
-"""What the acceptance load measures, and what it is called."""
+"""Names of the figures that the acceptance load measures."""
 
 
 def figure_changes(before: Release, after: Release) -> tuple[Change, ...]:
-    """Every figure that one of them has, equal or not, with the ratio of both."""
+    """All figures of either release, equal or not, with the ratio if both have it."""
     was, now = _figures(before), _figures(after)
     return tuple(
         Change(
@@ -59,7 +59,7 @@ def figure_changes(before: Release, after: Release) -> tuple[Change, ...]:
 
 
 def _figures(release: Release) -> dict[str, float]:
-    """Bytes, tokens and seconds by name; of several replicas the slowest or largest counts."""
+    """Bytes, tokens and seconds by name; of several replicas, the slowest or largest figure."""
     measured = combine_measured(one.measured for one in release.measured)
     logged = measured.model_dump(exclude_none=True) if measured else {}
     found = {FIGURES[name]: float(value) for name, value in logged.items() if name in FIGURES}
@@ -102,7 +102,7 @@ def _figure_text(name: str, value: float | None) -> str | None:
 class Comparison(Value):
     """The differences between two releases, which `before` and `after` identify.
 
-    `environment` has no values of variables; `measured` has equal figures too.
+    `environment` hides the values of variables; `measured` includes equal figures.
     """
 
     before: str
@@ -117,13 +117,13 @@ class Comparison(Value):
 
     @property
     def is_same(self) -> bool:
-        """Whether both run the same in the same place; figures always differ a little."""
+        """Whether both run the same in the same place; ignores figures, which always differ."""
         parts = (self.spec, self.revision, self.image, self.flags, self.environment)
         return not any((*parts, self.placement))
 
 
 def compare(before: Release, after: Release) -> Comparison:
-    """Compare two releases, of one model or of two."""
+    """Compare two releases, of the same model or of different ones."""
     return Comparison(
         before=before.id,
         after=after.id,
@@ -152,7 +152,7 @@ def _image(release: Release) -> dict[str, str]:
     facts = {"engine version": release.plan.engine_version if release.plan else ""}
     if image := release.image:
         facts |= {"reference": image.reference, "digest": image.digest}
-        # An image that was built on the host has no digest, only a local id.
+        # An image built on the host has no digest, only a local id.
         facts |= {} if image.digest else {"local id": image.identity}
     return {name: text for name, text in facts.items() if text}
 

@@ -1,4 +1,4 @@
-"""The actions that make the models run as their files say."""
+"""Actions that make the running models match their files."""
 
 from collections.abc import Collection, Sequence
 from enum import StrEnum
@@ -14,11 +14,11 @@ class Action(StrEnum):
 
     CREATE = "create"
     CHANGE = "change"
-    RESTORE = "restore"  # the ledger says that it serves as its file says, but it is not alive
+    RESTORE = "restore"  # recorded as serving its file's spec, but not alive
     NOTED = "note"  # only the record is updated: the changed fields do not affect what runs
     UNCHANGED = "unchanged"
     RETIRE = "retire"
-    LEFT = "left"  # it is not in its files any more; only `--prune` retires it
+    LEFT = "left"  # no longer in its files; only `--prune` retires it
 
 
 IDLE = frozenset({Action.UNCHANGED, Action.LEFT})
@@ -26,9 +26,9 @@ IDLE = frozenset({Action.UNCHANGED, Action.LEFT})
 
 
 class Intent(Value):
-    """The action for one model, and why: its changed fields, or a note where they do not say it.
+    """The action for one model, with the reason: its changed fields, else a note.
 
-    `release` serves the name; empty = none does.
+    `release` serves the model; empty = none.
     """
 
     model: str
@@ -45,7 +45,7 @@ class Applied(Value):
         action: `deploy`, `retire` or `note`.
         outcome: `done`, `unchanged`, `failed` or `skipped`.
         release: The release that was created or ended; empty = none.
-        exit_code: Of the class of the failure; 0 = there was none.
+        exit_code: Exit code of the failure's class; 0 = no failure.
     """
 
     model: str
@@ -68,13 +68,13 @@ def intents(
 ) -> tuple[Intent, ...]:
     """The intents: retirements first, since they make room, then each spec in its order.
 
-    A serving model that is in no file is only retired when its record says that it was applied from
-    the same set of files. Models deployed by hand or from other files are left alone.
+    A serving model that is in no file is retired only if it was applied from the same set of files.
+    Models deployed by hand or from other files are left alone.
 
     Args:
         specs: The models that should run.
-        running: The releases that serve.
-        dead: Ids of releases that are recorded as running and are not alive.
+        running: The serving and sleeping releases.
+        dead: Ids of releases that are recorded as running but are not alive.
         owner: The set of files; empty = it owns nothing.
         prune: Whether models that are no longer in the files are retired.
     """

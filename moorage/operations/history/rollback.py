@@ -1,8 +1,8 @@
 """Rollback to an earlier release: its selection, its pinned spec, and its plan.
 
-A recorded plan changes only where it must. Two plans made with today's rules show where: one for
-the earlier release in its old place, one for the new release in its new place. What is equal in
-both stays as recorded.
+A recorded plan changes only where necessary. Two plans made with today's rules show where: one for
+the earlier release in its old place, one for the new release in its new place. Values that are
+equal in both stay as recorded.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -23,7 +23,7 @@ from moorage.spec.tokenize import is_option
 
 
 def one_of(text: str, ids: Sequence[str]) -> str:
-    """The id that equals the text, or the only one that begins with it.
+    """The id that equals the text, else the only id that begins with it.
 
     Raises:
         Failure: `UNKNOWN_RELEASE` when no id or several ids begin with it.
@@ -47,7 +47,7 @@ def last_two(name: str, rows: Sequence[ReleaseRow]) -> tuple[Release, Release]:
     `rows` are its releases, newest first.
 
     Raises:
-        Failure: `UNKNOWN_RELEASE` when there are not two.
+        Failure: `UNKNOWN_RELEASE` when fewer than two have a record.
     """
     found = [row.release for row in rows if row.release]
     if len(found) < 2:
@@ -60,12 +60,12 @@ def last_two(name: str, rows: Sequence[ReleaseRow]) -> tuple[Release, Release]:
 def rollback_target(name: str, rows: Sequence[ReleaseRow], to: str = "") -> Release:
     """The release to roll back to, of all releases of a model, newest first.
 
-    `to` is the id of one of them, or its beginning; empty = the latest release that ran before the
-    one that serves, or the latest that ran where none serves.
+    `to` is an id or its prefix; empty = the latest release that ran before the serving one, or, if
+    none serves, the latest that ran.
 
     Raises:
-        Failure: `CANNOT_ROLL_BACK` when it never ran, is of another model, or there is none;
-            `UNKNOWN_RELEASE` when the model is not known.
+        Failure: `CANNOT_ROLL_BACK` when it never ran, is of another model, or does not exist;
+            `UNKNOWN_RELEASE` when the model is not known, or several ids begin with `to`.
     """
     if not rows:
         raise Failure(Cause.UNKNOWN_RELEASE, f"no model has the name {name}")
@@ -92,11 +92,11 @@ def _named(name: str, rows: Sequence[ReleaseRow], to: str) -> Release:
 
 
 HUB = "hf://"
-"""Only a hub keeps several revisions; a directory has one."""
+"""Prefix of sources whose revision is pinned: only a hub keeps several revisions."""
 
 
 def pinned_spec(release: Release) -> ModelSpec:
-    """The spec of a release, with the exact revisions and the files that it ran."""
+    """The spec of a release, pinned to the exact revisions and files that it ran."""
     spec = release.spec
     adapters = {
         pin.name: pin.revision for pin in release.companions if pin.role == AssetRole.ADAPTER
@@ -115,10 +115,10 @@ def pinned_spec(release: Release) -> ModelSpec:
 
 
 def require_same(release: Release, found: ResolvedModel) -> None:
-    """Check that the resolved model is the one that a release ran.
+    """Check that the resolved model has the revisions that a release ran.
 
     Raises:
-        Failure: `SOURCE_MISSING` when a directory has changed since.
+        Failure: `SOURCE_MISSING` when a source, such as a directory, has changed since.
     """
     current = {(pin.role, pin.name): pin.revision for pin in found.pins}
     rows = [(release.spec.source, release.revision, found.revision)]
@@ -148,12 +148,12 @@ FRESH = {"name", "labels", "host", "address", "bind", "port", "devices", "awaits
 def replanned(
     recorded: LaunchPlan, then: LaunchPlan | None, fresh: LaunchPlan, note: str = ""
 ) -> LaunchPlan:
-    """A recorded plan, adapted to a new release and its place, with a note as a further warning.
+    """A recorded plan adapted to a new release and its place, with `note` as a further warning.
 
     Args:
         recorded: The plan that ran.
-        then: Today's plan for the old release in its old place; None = that place is gone, and the
-            fresh plan counts.
+        then: Today's plan for the old release in its old place; None = the place is gone, so the
+            fresh plan is used.
         fresh: Today's plan for the new release.
     """
     notes = (*fresh.warnings, *([note] if note else []))
@@ -169,7 +169,7 @@ def replanned(
 
 
 def _container(old: ContainerSpec, base: ContainerSpec, fresh: ContainerSpec) -> ContainerSpec:
-    # The old targets of mounts get their current sources: files may have been staged again.
+    # Old mount targets get their current sources, since files may have been staged again.
     targets = {mount.target for mount in old.mounts}
     others = [mount for mount in base.mounts if mount.target not in targets]
     variables = (old.environment, base.environment, fresh.environment)
@@ -188,7 +188,7 @@ def _container(old: ContainerSpec, base: ContainerSpec, fresh: ContainerSpec) ->
 def _merged(
     old: Sequence[T], base: Sequence[T], fresh: Sequence[T], key: Callable[[T], Hashable]
 ) -> tuple[T, ...]:
-    """The old entries in their order, but those that differ between base and fresh from fresh."""
+    """The old entries in order, replaced by those of fresh where base and fresh differ."""
     was, now = _by_key(base, key), _by_key(fresh, key)
     merged: list[T] = []
     seen = set()
@@ -213,7 +213,7 @@ def _by_key(entries: Sequence[T], key: Callable[[T], Hashable]) -> dict[Hashable
 
 
 def _option(flag: Flag) -> Hashable:
-    """The option that a flag sets; the words before the first option belong to the program."""
+    """The option that a flag sets; `program` for words before the first option."""
     first = flag.tokens[0] if flag.tokens else ""
     if flag.written:
         return f"written {flag.reason}"

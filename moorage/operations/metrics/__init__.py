@@ -1,1 +1,1 @@
-"""Metrics: what the ledger knows of releases, as counts, states and targets to scrape."""
+"""Metrics from the ledger: counts and states of releases, and targets to scrape."""

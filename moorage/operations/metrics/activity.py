@@ -1,6 +1,6 @@
-"""What releases have done, counted from the transitions and records that the ledger has.
+"""Counts of releases' activity, from the ledger's transitions and records.
 
-Neither changes once it is written, so each is counted once and never read again.
+Transitions and records never change once written, so each is read and counted once.
 """
 
 from bisect import bisect_left
@@ -17,15 +17,15 @@ BUCKETS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0,
 """Upper bounds in seconds: some phases only decide, others download and load a large model."""
 
 WAKE = "wake"
-"""The phase in which a release that sleeps is started again; no deploy has it."""
+"""The phase in which a sleeping release wakes; not a phase of a deploy."""
 
 
 class Event(StrEnum):
-    """What happens to a model."""
+    """Events of a model."""
 
-    DEPLOYED = "deployed"  # a new release of it serves
-    FAILED = "failed"  # a new release of it never served
-    LOST = "lost"  # its release served, and was given up
+    DEPLOYED = "deployed"  # a new release serves
+    FAILED = "failed"  # a new release failed before it served
+    LOST = "lost"  # a release that had served was given up
     SLEPT = "slept"
     WOKEN = "woken"
 
@@ -41,20 +41,20 @@ EVENTS: Mapping[tuple[ReleaseState, ReleaseState], Event] = {
     (_S.STOPPING, _S.ASLEEP): Event.SLEPT,
     (_S.WAKING, _S.RUNNING): Event.WOKEN,
 }
-"""The transitions that are events; all others are steps on the way, or what a person wanted."""
+"""Transitions that are events; the others are intermediate steps, or requested by a person."""
 
 RECORDED = frozenset({Event.DEPLOYED, Event.FAILED})
-"""Events with which the record of a release is written, or soon after."""
+"""Events at which, or soon after which, the record of a release is written."""
 
 
 class Outcome(Value):
-    """The part of a release's record that is counted.
+    """The counted part of a release's record.
 
     Attributes:
         phases: Each step of the deploy with its seconds.
-        downtime_seconds: How long the name had no server while it was replaced; 0 = never.
-        cause: Why it failed; empty = it did not.
-        refusals: How many hosts were refused, by reason.
+        downtime_seconds: Seconds without a serving release during the replacement; 0 = none.
+        cause: Cause of its failure; empty = it did not fail.
+        refusals: Number of refused hosts, by reason.
     """
 
     model: str
@@ -65,20 +65,20 @@ class Outcome(Value):
 
 
 class Durations:
-    """How long something took, by bucket."""
+    """Histogram of durations, by bucket."""
 
     def __init__(self) -> None:
         self.sum = 0.0
         self._counts = [0] * len(BUCKETS)
 
     def add(self, seconds: float) -> None:
-        """Count one more."""
+        """Count one more duration."""
         self.sum += seconds
         self._counts[bisect_left(BUCKETS, seconds)] += 1
 
     @property
     def cumulative(self) -> tuple[int, ...]:
-        """How many took at most as long as each of `BUCKETS` says."""
+        """The number of durations up to each bound in `BUCKETS`."""
         return tuple(sum(self._counts[: at + 1]) for at in range(len(BUCKETS)))
 
 
@@ -86,9 +86,9 @@ class Activity:
     """Counts that only grow.
 
     Attributes:
-        events: By model and event; a model of `moorage run` is in none.
-        downtime: Seconds by model.
-        phases: By name of the phase.
+        events: Events by model and kind, without models of `moorage run`.
+        downtime: Seconds by model, without models of `moorage run`.
+        phases: Durations by phase.
         causes: Failed releases by cause.
         refusals: Refused hosts by reason.
     """
@@ -102,10 +102,10 @@ class Activity:
         self._waking: dict[str, Transition] = {}
 
     def add_transition(self, one: Transition) -> Event | None:
-        """Count a transition; each in the order in which it happened.
+        """Count a transition; the caller passes them in order of time.
 
         Returns:
-            The event that it is, if it is one.
+            Its event; None if it is not an event.
         """
         if one.after == ReleaseState.WAKING:
             self._waking[one.release] = one
@@ -114,13 +114,13 @@ class Activity:
         if event == Event.WOKEN and begun:
             self.phases[WAKE].add((one.at - begun.at).total_seconds())
         if not is_one_shot(one.model):
-            # A rate shows an event only where its series began before it, with 0.
+            # Start all series at 0: Prometheus's rate() misses an event that begins its series.
             for other in Event:
                 self.events[one.model, other] += other == event
         return event
 
     def add_outcome(self, one: Outcome) -> None:
-        """Count a record."""
+        """Count the outcome of a release."""
         for phase, seconds in one.phases:
             self.phases[phase].add(seconds)
         if not is_one_shot(one.model):

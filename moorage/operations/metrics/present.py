@@ -1,4 +1,4 @@
-"""What the ledger says of this moment, as far as monitoring wants to know it."""
+"""The current state in the ledger, as far as monitoring needs it."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping
@@ -12,10 +12,10 @@ from moorage.operations.reconcile.counts import ReconcileCount
 from moorage.releases.states import ReleaseState
 
 Place = tuple[str, Resource, int]
-"""Host, resource, and which one of several."""
+"""Host, resource, and index of the resource."""
 
 MEMORY = frozenset({Resource.ACCELERATOR, Resource.RAM})
-"""Resources that are counted in bytes."""
+"""Resources measured in bytes."""
 
 
 class Serving(Value):
@@ -29,10 +29,10 @@ class Present(Value):
     """The ledger at one moment.
 
     Attributes:
-        states: How many releases are in each.
-        capacities: By host, of all hosts that ever had claims.
+        states: Number of releases in each state.
+        capacities: Capacities by host, of all hosts that ever had claims.
         unseen: Hosts that do not answer.
-        used: What callers have used today (UTC).
+        used: Usage of callers today (UTC).
     """
 
     states: dict[ReleaseState, int] = {}
@@ -46,12 +46,12 @@ class Present(Value):
 
 
 def hosts_in_use(claims: Collection[Claim]) -> set[str]:
-    """Hosts on which something is claimed; one that left the fleet is none of them."""
+    """Hosts with claims; a host that has left the fleet has none."""
     return {one.host for one in claims}
 
 
 def capacity_bytes(capacities: Mapping[str, Collection[Capacity]]) -> dict[Place, int]:
-    """How much memory can be claimed where nothing is."""
+    """Claimable memory without any claims, by place."""
     return {
         (host, one.resource, one.index): one.amount
         for host, own in capacities.items()
@@ -60,7 +60,7 @@ def capacity_bytes(capacities: Mapping[str, Collection[Capacity]]) -> dict[Place
 
 
 def claimed_bytes(claims: Collection[Claim], places: Collection[Place]) -> dict[Place, int]:
-    """How much memory is claimed, also where it is nothing."""
+    """Claimed memory by place, including places with 0."""
     found = Counter(dict.fromkeys(places, 0))
     for one in claims:
         if one.resource in MEMORY:
@@ -69,7 +69,7 @@ def claimed_bytes(claims: Collection[Claim], places: Collection[Place]) -> dict[
 
 
 def used_by_model(present: Present) -> dict[str, Usage]:
-    """What all callers together have used of each model, also of those that nobody asked."""
+    """The sum of all callers' usage of each model, including serving models without requests."""
     found = {one.deployed.model: Usage(caller="", model="", day="") for one in present.serving}
     for one in present.used:
         before = found.get(one.model)

@@ -1,4 +1,4 @@
-"""What Prometheus scrapes: the engines that serve, and gateways, as its `http_sd` reads them.
+"""Scrape targets for Prometheus: serving engines and gateways, in the format of its `http_sd`.
 
 https://prometheus.io/docs/prometheus/latest/http_sd/
 """
@@ -18,14 +18,14 @@ from moorage.releases.release_row import ReleaseRow
 from moorage.spec import EngineName
 
 GATEWAY_PATH = "/gateways/"
-"""Path of a gateway's metrics, before its name."""
+"""Path of gateways' metrics, without the gateway's name."""
 
 Group = dict[str, Any]
-"""Some targets and their labels."""
+"""Targets with the same labels, and these labels."""
 
 
 class EngineTarget(Value):
-    """An engine that answers for a replica; `url` is that of its metrics, empty = it has none."""
+    """The leading engine of a replica; `url` is that of its metrics, empty = no metrics."""
 
     replica: str
     host: str
@@ -33,12 +33,12 @@ class EngineTarget(Value):
 
 
 class Deployed(Value):
-    """What a release that serves is made of; it does not change.
+    """The unchanging facts of a serving release.
 
     Attributes:
         engine: None = its record cannot be read.
-        key_secret: Name of the secret with the API key that guards its engines' metrics; empty =
-            everybody who reaches them may read them.
+        key_secret: Name of the secret with the API key that its engines' metrics require; empty =
+            they require none.
     """
 
     model: str
@@ -51,7 +51,7 @@ class Deployed(Value):
 
 
 def deployed(row: ReleaseRow) -> Deployed:
-    """The facts of a release."""
+    """The facts of a release, from its plan."""
     found = Deployed(model=row.model, release=row.id, revision=row.revision)
     if row.plan is None:
         return found
@@ -69,7 +69,7 @@ def deployed(row: ReleaseRow) -> Deployed:
 def _engine_targets(plan: LaunchPlan) -> Iterable[EngineTarget]:
     for container in plan.containers:
         if container.role == Role.LEADER:
-            # Ray Serve has one address for all replicas, and metrics of its own.
+            # Ray Serve has one address for all replicas, and its own metrics.
             url = "" if container.application else ENGINES[plan.engine].metrics_url(container)
             replica = container.labels[LABEL_REPLICA]
             yield EngineTarget(replica=replica, host=container.host, url=url)
@@ -81,9 +81,9 @@ def target_groups(
     """All targets in groups of the same labels.
 
     Args:
-        releases: Those that serve.
-        gateways: Those whose numbers the exporter can read.
-        exporter: Address of the exporter, which has them.
+        releases: The serving releases.
+        gateways: The gateways whose metrics the exporter can read.
+        exporter: Address of the exporter, which serves the gateways' metrics.
     """
     engines = [_engine_group(one, target) for one in releases for target in one.targets]
     return [*filter(None, engines), *(_gateway_group(one, exporter) for one in gateways)]
@@ -94,7 +94,7 @@ def _engine_group(one: Deployed, target: EngineTarget) -> Group:
     labels = {
         "__scheme__": where.scheme,
         "__metrics_path__": where.path,
-        # Prometheus drops such labels, once its rules have chosen whom to scrape and how.
+        # Prometheus drops `__` labels after its relabelling rules have used them.
         "__meta_moorage_kind": "engine",
         "__meta_moorage_key_secret": one.key_secret,
         "model": one.model,

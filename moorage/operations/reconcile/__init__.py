@@ -1,1 +1,1 @@
-"""Reconciling: bringing ledger and hosts into agreement."""
+"""Reconciling: bring ledger and hosts into agreement."""

@@ -13,19 +13,19 @@ from moorage.releases.states import ReleaseState
 class ActionKind(StrEnum):
     """Kinds of actions."""
 
-    UNDO = "undo"  # what a dead flow has begun
-    FINISH = "finish"  # a stop that a dead flow has begun
-    BRING_BACK = "bring back"  # what stopped for a successor that never served
+    UNDO = "undo"  # an unfinished release of a dead flow
+    FINISH = "finish"  # a stop that a dead flow began
+    BRING_BACK = "bring back"  # a release that stopped for a successor that never served
     MARK_UNREACHABLE = "mark unreachable"  # its host does not answer
     MARK_REACHABLE = "mark seen"  # its host answers again
-    ADOPT = "adopt"  # add to the ledger what runs as planned and is not in it
-    RESTART = "restart"  # in its place, exactly as it was planned
-    REPLACE = "replace"  # deploy its model again, elsewhere
+    ADOPT = "adopt"  # add to the ledger workloads that run as planned
+    RESTART = "restart"  # dead workloads, in their place and exactly as planned
+    REPLACE = "replace"  # deploy its model again on other hosts or accelerators
     GIVE_UP = "give up"  # close it and free its claims
-    PROBE = "probe"  # find out whether it answers
-    FORGET = "forget"  # its failures, because it has been healthy for long
+    PROBE = "probe"  # check whether it answers
+    FORGET = "forget"  # its failures, since it has been healthy for long
     REMOVE = "remove"  # a workload without an owner
-    WAIT = "wait"  # nothing is done yet
+    WAIT = "wait"  # do nothing yet
 
 
 QUIET = frozenset({ActionKind.PROBE, ActionKind.FORGET, ActionKind.WAIT})
@@ -33,15 +33,15 @@ QUIET = frozenset({ActionKind.PROBE, ActionKind.FORGET, ActionKind.WAIT})
 
 
 class Action(Value):
-    """One thing to do.
+    """One action for a release, or for a stray workload.
 
     Attributes:
-        model: Its lock is held meanwhile.
-        state: The action is only carried out while the release is in this state.
+        model: Model whose lock is held during the action.
+        state: State of the release in which alone the action is carried out.
         host: Host concerned; empty = several or none.
-        adopted: Workloads that are added to the ledger.
-        dead: Names of its dead workloads.
-        stray: The workload that is removed from its `place`.
+        adopted: Workloads to add to the ledger.
+        dead: Names of the release's dead workloads.
+        stray: Workload to remove from its `place`.
     """
 
     kind: ActionKind
@@ -58,12 +58,12 @@ class Action(Value):
 
     @property
     def about(self) -> str:
-        """What it is about, for people."""
+        """Name of the release, stray workload or host, for people."""
         return self.release or (self.stray.name if self.stray else self.host)
 
 
 class ActionOutcome(Value):
-    """The result of an action; `done` is False where the decision no longer held."""
+    """The result of an action; `done` is False if it failed or its decision no longer held."""
 
     action: Action
     done: bool = True
@@ -74,14 +74,14 @@ FIRST_SECONDS, LONGEST_SECONDS = 10.0, 300.0
 
 
 def delay_seconds(attempts: int) -> float:
-    """How long to wait after so many starts in a row: 0 s, 10 s, 20 s, 40 s, ... 300 s."""
+    """The wait after this number of starts in a row: 0 s, 10 s, 20 s, 40 s, ... 300 s."""
     if attempts < 1:
         return 0.0
-    # The exponent is bounded: a release may fail for months.
+    # Bound the exponent, since a release may fail for months.
     delay: float = FIRST_SECONDS * 2.0 ** min(attempts - 1, 16)
     return min(delay, LONGEST_SECONDS)
 
 
 def not_before(now: datetime, attempts: int) -> datetime:
-    """The earliest moment of the next start."""
+    """The earliest time of the next start."""
     return now + timedelta(seconds=delay_seconds(attempts))

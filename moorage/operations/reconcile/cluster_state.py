@@ -1,4 +1,4 @@
-"""Ledger and hosts at one moment: the input of all decisions. Moments are UTC."""
+"""Ledger and hosts at one moment: the input of all decisions. Times are UTC."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ from moorage.spec import Deadlines, RestartSpec
 
 
 class Observation(Value):
-    """The workloads of one place, or since when and why it does not answer."""
+    """The workloads of one place, or the time since which, and reason why, it does not answer."""
 
     place: Place
     unreachable_since: datetime | None = None
@@ -31,11 +31,11 @@ class RepairRecord(Value):
     Attributes:
         attempts: Restarts since it was last healthy for `HEALTHY_SECONDS`.
         elsewhere: Replacements in that time.
-        not_before: Earliest moment of the next start; None = at once.
-        started_at: Moment of the latest restart; None = it has answered since.
-        well_since: Since when it answers after a restart; None = it was never restarted.
+        not_before: Earliest time of the next start; None = at once.
+        started_at: Time of the latest restart; None = it has answered since.
+        well_since: Time of the first answer after a restart; None = not restarted, or no answer.
         missed: Probes in a row that it did not answer.
-        tokens: Tokens generated until then, by workload, as the engines' metrics count.
+        tokens: Tokens generated until the last probe, by workload, from the engines' metrics.
     """
 
     release: str
@@ -54,9 +54,9 @@ class Patience(Value):
     """Waiting times in seconds.
 
     Attributes:
-        orphan_seconds: Before a workload without an owner is removed.
-        lost_seconds: Before the claims on an unreachable host are given up.
-        probe_seconds: Between two probes of a release.
+        orphan_seconds: Wait before a workload without an owner is removed.
+        lost_seconds: Wait before the claims on an unreachable host are given up.
+        probe_seconds: Wait between two probes of a release.
     """
 
     orphan_seconds: float = 600.0
@@ -68,13 +68,13 @@ class Patience(Value):
 class ClusterState:
     """Ledger and hosts at one moment.
 
-    The releases are unfinished, serve, or failed and still hold something; in order of creation.
+    The releases are unfinished, serving, or failed but not wholly undone, in order of creation.
 
     Attributes:
-        hosts: Reachable hosts of the fleet: models may be placed there.
-        busy: By model, who works on it.
-        asleep: Names of workloads whose release sleeps; they stay.
-        took_over: Successors that served once, whatever became of them since.
+        hosts: Reachable hosts of the fleet, on which models may be placed.
+        busy: By model, the holder of its lock.
+        asleep: Names of workloads of sleeping releases, which are not removed.
+        took_over: Successors that once served, in whatever state now.
     """
 
     now: datetime
@@ -88,11 +88,11 @@ class ClusterState:
     took_over: frozenset[str] = frozenset()
 
     def record(self, release: str) -> RepairRecord:
-        """The repair record of a release; a blank one where there is none."""
+        """The repair record of a release; a new one if it has none."""
         return self._records.get(release) or RepairRecord(release=release)
 
     def observation(self, workload: Workload) -> Observation | None:
-        """What the place of a workload shows; None when it was not observed."""
+        """The observation of a workload's place; None if the place was not observed."""
         return self._observations.get(place_of(workload))
 
     @cached_property
@@ -105,11 +105,11 @@ class ClusterState:
 
 
 MOST_MISSED = 2
-"""Probes in a row that an engine may leave unanswered before it counts as dead."""
+"""Unanswered probes in a row at which an engine counts as dead."""
 
 
 def planned_workloads(row: ReleaseRow) -> tuple[Workload, ...]:
-    """What its plan starts; nothing in states in which only a part of it may have started."""
+    """The workloads of its plan; empty in states in which only some of them may have started."""
     if row.plan is None or row.state not in SERVING | {ReleaseState.STOPPING}:
         return ()
     return tuple(map(planned_workload, row.plan.containers))
@@ -117,24 +117,24 @@ def planned_workloads(row: ReleaseRow) -> tuple[Workload, ...]:
 
 @dataclass(frozen=True)
 class ReleaseStatus:
-    """A release in the cluster, and what follows from both."""
+    """A release with the facts about it that follow from the cluster's state."""
 
     cluster: ClusterState
     own: ReleaseRow
 
     @cached_property
     def record(self) -> RepairRecord:
-        """Its repair record."""
+        """The release's repair record."""
         return self.cluster.record(self.own.id)
 
     @cached_property
     def planned(self) -> tuple[Workload, ...]:
-        """Every workload of its plan; empty when its record cannot be read."""
+        """Every workload of its plan; empty if its record cannot be read."""
         return planned_workloads(self.own)
 
     @property
     def restart(self) -> RestartSpec:
-        """What its spec says about restarts."""
+        """The `restart` section of its spec."""
         return self.own.release.spec.restart if self.own.release else RestartSpec()
 
     @property
@@ -154,26 +154,26 @@ class ReleaseStatus:
 
     @cached_property
     def workloads(self) -> tuple[Workload, ...]:
-        """All workloads that should run, as the ledger has them where it does."""
+        """All workloads that should run: the ledger's, and planned ones that it lacks."""
         listed = {one.name for one in self.own.workloads}
         missing = tuple(one for one in self.planned if one.name not in listed)
         return (*self.own.workloads, *missing)
 
     @cached_property
     def unreachable(self) -> tuple[Observation, ...]:
-        """Its places that do not answer."""
+        """Observations of its places that do not answer."""
         observed = (self.cluster.observation(one) for one in self.workloads)
         return tuple({one.place: one for one in observed if one and one.unreachable_since}.values())
 
     @cached_property
     def unreachable_seconds(self) -> float:
-        """How long the first of them has been unreachable."""
+        """The longest time for which one of its places has been unreachable."""
         since = [one.unreachable_since for one in self.unreachable if one.unreachable_since]
         return (self.cluster.now - min(since)).total_seconds() if since else 0.0
 
     @cached_property
     def unlisted(self) -> tuple[Workload, ...]:
-        """What runs as planned, but is not in the ledger, or under another identity."""
+        """Workloads that run as planned, but are not in the ledger, or with another identity."""
         listed = {one.name: one.identity for one in self.own.workloads}
         return tuple(
             one.model_copy(update={"identity": observed.identity})
@@ -185,7 +185,7 @@ class ReleaseStatus:
 
     @cached_property
     def dead(self) -> dict[str, str]:
-        """By name, the state of each workload that does not run though its place answers."""
+        """The state, by name, of each workload that does not run although its place answers."""
         states = {}
         for one in self.workloads:
             place, observed = self.cluster.observation(one), self._observed(one)
@@ -195,7 +195,7 @@ class ReleaseStatus:
 
     @property
     def silent(self) -> str:
-        """Why it counts as dead though it runs; empty = it does not."""
+        """Why it counts as dead although it runs; empty = it does not."""
         if self.record.missed >= MOST_MISSED:
             return f"it did not answer {self.record.missed} times in a row"
         release, begun = self.own.release, self.record.started_at

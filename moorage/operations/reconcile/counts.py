@@ -1,4 +1,4 @@
-"""How often reconciling did what: all that stays of a run when its report is gone."""
+"""Counts of reconciling's actions, which outlive the reports of its runs."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -7,16 +7,16 @@ from moorage.common.values import Value
 from moorage.operations.reconcile.actions import ActionOutcome
 
 RUN = "run"
-"""Counted with the actions: a run that came to its end."""
+"""Kind under which completed runs are counted, next to the actions."""
 
 
 class ReconcileCount(Value):
-    """How often an action was taken.
+    """How often an action was carried out.
 
     Attributes:
         kind: An `ActionKind`, or `RUN`.
-        not_done: How often it was decided, and not carried out.
-        latest: When it was counted last, UTC.
+        not_done: How often it was decided but not carried out.
+        latest: Time of the last count, UTC.
     """
 
     kind: str
@@ -26,7 +26,7 @@ class ReconcileCount(Value):
 
 
 def counts_of(outcomes: Sequence[ActionOutcome], now: datetime) -> tuple[ReconcileCount, ...]:
-    """What a run adds that came to its end now."""
+    """The counts that a run adds on its completion."""
     kinds = dict.fromkeys(str(outcome.action.kind) for outcome in outcomes)
     actions = (
         ReconcileCount(

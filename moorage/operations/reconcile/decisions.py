@@ -1,4 +1,4 @@
-"""The actions that bring ledger and hosts into agreement."""
+"""Decide the actions that bring ledger and hosts into agreement."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -25,12 +25,12 @@ HEALTHY_SECONDS = 300.0
 def decide(cluster: ClusterState) -> tuple[Action, ...]:
     """The actions that bring ledger and hosts into agreement: by release, then strays.
 
-    After all of them are done, a new decision only waits.
+    If all actions succeed, decisions after the second round only probe or wait.
     """
     statuses = (ReleaseStatus(cluster, own) for own in cluster.releases)
     actions = [action for status in statuses for action in release_actions(status)]
     restored = {action.release for action in actions if action.kind == ActionKind.BRING_BACK}
-    # Restoring a release also undoes the successor that it made room for.
+    # Restoring a release also undoes the successor for which it made room.
     undone = {successor_of(own) for own in cluster.releases if own.id in restored}
     kept = (one for one in actions if one.kind != ActionKind.UNDO or one.release not in undone)
     return (*kept, *stray_actions(cluster))
@@ -42,14 +42,14 @@ def release_actions(status: ReleaseStatus) -> tuple[Action, ...]:
     if own.model in status.cluster.busy:
         return ()
     if status.unreachable and status.unreachable_seconds >= status.cluster.patience.lost_seconds:
-        # When the host comes back, what runs there has no owner and is removed.
+        # When the host comes back, its workloads have no owner and are removed.
         names = ", ".join(one.place.host for one in status.unreachable)
         reason = f"{names} has been unreachable for {human_seconds(status.unreachable_seconds)}"
         return (_action(status, ActionKind.GIVE_UP, reason),)
     if own.state == ReleaseState.STOPPING:
         return (_stopping(status),)
     if own.state in UNFINISHED:
-        # The readiness, the measurements and the record died with its flow.
+        # Its readiness, measurements and record were lost with its flow.
         return (_undo(status, f"its flow is gone while it was {own.state}"),)
     if own.state == ReleaseState.ERROR:
         return (_undo(status, "it failed, and still holds something"),)
@@ -70,7 +70,7 @@ def _stopping(status: ReleaseStatus) -> Action:
     if not successor or successor in status.cluster.took_over:
         return _action(status, ActionKind.FINISH, "the flow that stopped it is gone")
     others = (one for one in status.cluster.releases if one.model == own.model)
-    # Deployed while this one could not be reached, or not be started again.
+    # Another release was deployed while this one was unreachable or could not be restarted.
     if other := next((one.id for one in others if one.state in SERVING), ""):
         return _action(status, ActionKind.FINISH, f"{other} serves {own.model} by now")
     if when := status.delayed_until:
@@ -98,7 +98,7 @@ def _why_unreachable(status: ReleaseStatus) -> str:
 
 
 def _unreachable(status: ReleaseStatus) -> Action:
-    """Replaced elsewhere once its host is away for longer than the spec allows."""
+    """The action for a release on unreachable hosts: replace it after the time in its spec."""
     own, why = status.own, _why_unreachable(status)
     if own.state == ReleaseState.RUNNING:
         host = status.unreachable[0].place.host
@@ -133,7 +133,7 @@ def _reachable(status: ReleaseStatus) -> tuple[Action, ...]:
 
 
 def _dead(status: ReleaseStatus) -> Action:
-    """The action for a release with dead workloads, or that does not answer."""
+    """The action for a release that has dead workloads or does not answer."""
     own, record = status.own, status.record
     why = "; ".join(f"{name}: {state}" for name, state in status.dead.items()) or status.silent
     if status.restart.policy == WhenDead.NEVER:
@@ -153,9 +153,9 @@ def _dead(status: ReleaseStatus) -> Action:
 
 
 def _avoided(status: ReleaseStatus) -> tuple[Avoided, ...]:
-    """Where a dead release must not be placed again; empty = it is restarted in its place.
+    """Places to avoid when a dead release is replaced; empty = restart it in its place.
 
-    It leaves its accelerators first, and its hosts the next time.
+    The first replacement avoids its accelerators, the next one its hosts.
     """
     own, record, restart = status.own, status.record, status.restart
     if not restart.elsewhere or record.attempts < restart.attempts * (record.elsewhere + 1):
@@ -170,7 +170,7 @@ def _avoided(status: ReleaseStatus) -> tuple[Avoided, ...]:
 
 
 def _healthy(status: ReleaseStatus) -> tuple[Action, ...]:
-    """The actions for a release of which every workload runs."""
+    """The actions for a release whose workloads all run."""
     record, now = status.record, status.cluster.now
     if record.started_at:
         reason = "it was started again, and has not answered yet"
@@ -188,19 +188,19 @@ def _healthy(status: ReleaseStatus) -> tuple[Action, ...]:
 
 
 ONGOING = frozenset({"stage", "lend", "keep"})
-"""Helpers whose work takes as long as a model is large. They end by themselves when their flow is
-gone: at their deadline, when requests stop, or when everything is read."""
+"""Helpers that may run long, depending on the size of a model. Without their flow they exit by
+themselves: at their deadline, when requests stop, or when everything is read."""
 
 STAGE = "stage"
 STAGE_SECONDS = 86_400.0
-"""How long a staging helper may stay unstarted while any flow works: it first receives a directory
-of another machine. A flow that wants the same model notices sooner that nothing arrives."""
+"""How long a staging helper may stay unstarted while any flow works, since it first receives a
+directory of another machine. A flow that needs the same model notices a stalled transfer sooner."""
 
 
 def stray_actions(cluster: ClusterState) -> tuple[Action, ...]:
     """Actions for workloads that no release of the ledger owns.
 
-    A workload is observed twice where two names of the fleet lead to one daemon.
+    Each gets one action, even if observed twice because two names of the fleet lead to one daemon.
     """
     owned = {
         workload.name

@@ -1,4 +1,4 @@
-"""A runtime of a host, where engines run, and what is seen there."""
+"""Places, which are runtimes of hosts, and the workloads observed there."""
 
 from datetime import datetime
 
@@ -8,7 +8,7 @@ from moorage.spec import RuntimeName
 
 
 class Place(Value):
-    """A runtime of a host, where engines run."""
+    """A runtime on a host."""
 
     host: str
     address: str
@@ -16,19 +16,19 @@ class Place(Value):
 
 
 def place_of(workload: Workload) -> Place:
-    """Where a workload runs."""
+    """The place where a workload runs."""
     return Place(host=workload.host, address=workload.address, runtime=workload.runtime)
 
 
 class ObservedWorkload(Value):
-    """A container or process on a host that is labelled as this ledger's, or is a helper.
+    """A container or process on a host that has this ledger's labels, or is a helper.
 
     Attributes:
         identity: Container id, or `pid@start-time`.
-        release: Empty for a helper.
-        since: When it was created.
-        helper: What a helper container is for; empty = it is an engine's.
-        fresh: Whether it was created and never started.
+        release: Its release; empty for a helper.
+        since: Time of its creation.
+        helper: Purpose of a helper container; empty = not a helper.
+        fresh: Whether it was created but never started.
     """
 
     name: str

@@ -1,1 +1,1 @@
-"""Redeploying many models: which, why, in which waves, and when to stop."""
+"""Redeploy many models: their selection, drift, waves, and when to stop."""

@@ -1,4 +1,4 @@
-"""Changes since a release was made, and the reaction of its policy."""
+"""Changes since a release was made, and the reactions of its policy."""
 
 import re
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from moorage.spec import ModelSpec, OnDrift, RedeploySpec
 
 
 class DriftKind(StrEnum):
-    """Kinds of differences between what serves and what a deploy would make."""
+    """Kinds of differences between the serving release and a new deploy."""
 
     FILE = "changed file"
     BRANCH = "moved branch"
@@ -21,9 +21,9 @@ class DriftKind(StrEnum):
 
 
 class Drift(Value):
-    """One difference between what serves and what a deploy would make.
+    """One difference between the serving release and a new deploy.
 
-    `what` names it, such as an adapter or a field of the spec.
+    `what` names the changed item, such as an adapter or a field of the spec.
     """
 
     kind: DriftKind
@@ -33,12 +33,12 @@ class Drift(Value):
 
     @property
     def summary(self) -> str:
-        """In words."""
+        """The difference in words."""
         return f"{self.kind}: {self.what} {_short(self.before)} -> {_short(self.after)}"
 
 
 def file_drift(release: Release, spec: ModelSpec) -> tuple[Drift, ...]:
-    """Fields of the spec that change what runs."""
+    """Changed fields of the spec that affect the engines."""
     if spec.digest == release.spec_digest:
         return ()
     changed = spec_changes(release.spec.as_it_runs, spec.as_it_runs)
@@ -50,7 +50,7 @@ def file_drift(release: Release, spec: ModelSpec) -> tuple[Drift, ...]:
 
 
 def branch_drift(release: Release, revision: str, pins: Sequence[Pin]) -> tuple[Drift, ...]:
-    """The model and its companions whose branches name another commit now."""
+    """The model and companions whose branches now name another commit."""
     before = {release.model: release.revision} | _revisions(release.companions)
     after = {release.model: revision} | _revisions(pins)
     return tuple(
@@ -61,7 +61,7 @@ def branch_drift(release: Release, revision: str, pins: Sequence[Pin]) -> tuple[
 
 
 def image_drift(release: Release, digest: str) -> tuple[Drift, ...]:
-    """The image whose tag names another digest now; an empty digest is not compared."""
+    """The image if its tag now names another digest; an empty digest is not compared."""
     image = release.image
     if image is None or not image.digest or digest in ("", image.digest):
         return ()
@@ -69,10 +69,10 @@ def image_drift(release: Release, digest: str) -> tuple[Drift, ...]:
 
 
 def decide(drifts: Sequence[Drift], policy: RedeploySpec) -> tuple[OnDrift, str]:
-    """The strongest reaction of the policy to any of the drifts, and why.
+    """The strongest reaction of the policy to any of the drifts, and the reason.
 
-    Drifts with the reaction `never` are ignored. Whether a model serves at all is decided by
-    reconciling, not by this policy.
+    Ignores drifts with the reaction `never`, and models that do not serve: those are left to
+    reconciling.
     """
     reactions = {
         DriftKind.FILE: policy.on_changed_file,
@@ -99,7 +99,7 @@ def _revisions(pins: Sequence[Pin]) -> dict[str, str]:
 
 
 def _short(text: str) -> str:
-    """Revisions and digests are shortened, other texts are not."""
+    """Shorten a revision or digest; leave other texts unchanged."""
     if _REVISION.fullmatch(text):
         text = text.removeprefix("sha256:")[:12]
     return text or "-"

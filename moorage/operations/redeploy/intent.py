@@ -16,7 +16,7 @@ from moorage.spec import Approval, ModelSpec, OnDrift
 
 
 class ModelOutcome(StrEnum):
-    """Outcomes of one model."""
+    """Outcomes of a model in a redeployment."""
 
     REDEPLOYED = "redeployed"
     UNCHANGED = "unchanged"
@@ -27,14 +27,14 @@ class ModelOutcome(StrEnum):
 
 
 class Redeployed(Value):
-    """One model of a redeployment.
+    """The outcome of one model in a redeployment.
 
     Attributes:
-        wave: Its wave, from 1; 0 = there was nothing to do.
-        before: Release that served at first; empty = none.
-        after: Release that serves since; empty = none.
-        why: What has changed, or why it was deployed anyway.
-        exit_code: Of the class of the failure; 0 = there was none.
+        wave: Number of its wave, from 1; 0 = not part of a wave.
+        before: Release that served before; empty = none.
+        after: Release that serves afterwards; empty = none.
+        why: The changes, or why it was deployed without any.
+        exit_code: Exit code of the failure's class; 0 = no failure.
     """
 
     model: str
@@ -54,7 +54,7 @@ HEADER = ("wave", "model", "outcome", "before", "after", "why", "took", "message
 
 
 def row_of(one: Redeployed) -> dict[str, Any]:
-    """A row of the table."""
+    """A row of the table of outcomes."""
     cells = (
         one.wave or "-",
         one.model,
@@ -69,7 +69,7 @@ def row_of(one: Redeployed) -> dict[str, Any]:
 
 
 def summary(ended: Sequence[Redeployed]) -> str:
-    """All of them in one line."""
+    """The number of each outcome, in one line."""
     counts = Counter(one.outcome for one in ended)
     return ", ".join(f"{counts[kind]} {kind}" for kind in ModelOutcome if counts[kind]) or (
         "there was nothing to do"
@@ -77,17 +77,17 @@ def summary(ended: Sequence[Redeployed]) -> str:
 
 
 def is_failure(ended: Sequence[Redeployed]) -> bool:
-    """Whether a model failed, or was not begun because another one did."""
+    """Whether a model failed, or was not begun because others failed."""
     return any(one.outcome in (ModelOutcome.FAILED, ModelOutcome.NOT_BEGUN) for one in ended)
 
 
 SERVER_SECONDS = 60
-"""How much longer than moorage the server lets a run wait, so that the run ends with a cause and an
-event. The server's limit only ends a run whose process is gone."""
+"""How much longer the server's limit for a waiting run is than moorage's, so that the run ends with
+a cause and an event. The server's limit ends only runs whose process is gone."""
 
 
 class Question(Value):
-    """A request to approve a plan, which is Markdown, within some seconds; no answer means no."""
+    """A request to approve a plan (Markdown) within `seconds`; no answer means no."""
 
     models: tuple[str, ...]
     plan: str
@@ -95,21 +95,21 @@ class Question(Value):
 
 
 class Answer(Value):
-    """A person's answer, with a note in their words."""
+    """A person's answer, with their note."""
 
     approve: bool
     note: str = ""
 
 
 class Intent(Value):
-    """The action for one model, and why.
+    """The action for one model, with its reason.
 
     Attributes:
-        release: Id of the release that serves.
+        release: Id of the release to replace.
         applied_from: Set of files that it belongs to; a redeploy keeps it.
-        why: What has changed, or why it is deployed anyway.
-        takes_an_image: Whether the tag of its image was moved.
-        failure: Why its drifts could not be found; None = they were.
+        why: The changes, or why it is deployed without any.
+        takes_an_image: Whether the tag of its image has moved.
+        failure: Outcome if its drifts could not be found; None = they were found.
     """
 
     spec: ModelSpec
@@ -123,12 +123,12 @@ class Intent(Value):
 
     @property
     def model(self) -> str:
-        """Its name."""
+        """The model's name."""
         return self.spec.name
 
     @property
     def needs_approval(self) -> bool:
-        """Whether a person has to agree."""
+        """Whether a person has to approve the redeploy."""
         return self.spec.redeploy.approval == Approval.REQUIRED
 
     @property
@@ -146,7 +146,7 @@ class Intent(Value):
         return self.outcome(ModelOutcome.WOULD_REDEPLOY, message=message)
 
     def failed(self, failure: Failure) -> Redeployed:
-        """Its outcome where it fails before its deploy begins."""
+        """Its outcome if it fails before its deploy begins."""
         return self.outcome(
             ModelOutcome.FAILED,
             message=str(failure),
@@ -166,20 +166,20 @@ def intent_of(
 ) -> Intent:
     """The intent for a model.
 
-    A model that was rolled back is never redeployed by its policy, only reported.
+    The policy only reports a model that was rolled back, and never redeploys it.
 
     Args:
-        release: The release that serves.
-        spec: The model as its file says.
-        drifts: What has changed.
+        release: The release to replace.
+        spec: The spec from its file, else the recorded one.
+        drifts: The changes.
         by_policy: Whether the model's policy decides; else any drift leads to a redeploy.
-        force: Whether it is deployed even if nothing has changed.
+        force: Whether to deploy even without changes.
     """
     action, why = OnDrift.REDEPLOY if drifts else OnDrift.NEVER, summarize(drifts)
     if by_policy:
         action, why = decide(drifts, spec.redeploy)
     if by_policy and release.rolled_back_to and action == OnDrift.REDEPLOY:
-        # A person went back on purpose; a policy does not undo that.
+        # A person rolled back on purpose; a policy must not undo that.
         action, why = OnDrift.NOTIFY, f"was rolled back to {release.rolled_back_to}; {why}"
     if force and action != OnDrift.REDEPLOY:
         action, why = OnDrift.REDEPLOY, summarize(drifts) or "forced, though nothing has changed"
@@ -198,14 +198,14 @@ def intent_of(
 
 
 def submission_of(release: Release, spec: ModelSpec) -> Submission:
-    """The recorded submission of the release, or the command line's for a spec of the site's."""
+    """The release's submission; for a changed spec, from the site's files, the channel is CLI."""
     if spec == release.spec:
         return release.submission
     return release.submission.model_copy(update={"channel": Channel.CLI})
 
 
 def question_of(intents: Sequence[Intent]) -> Question:
-    """The request for approval of all intents, with the shortest of their time limits."""
+    """The request to approve all intents, with the shortest of their time limits."""
     lines = []
     for one in intents:
         why = one.why.replace("|", "\\|").replace("\n", " ")

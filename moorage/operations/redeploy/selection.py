@@ -12,19 +12,19 @@ from moorage.common.failures import Cause, Failure
 from moorage.spec import ModelSpec
 
 NAMED = 3
-"""Models that the name of a run lists."""
+"""Most models that the name of a run lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which models a redeployment looks at, and how it decides about each.
+    """Models that a redeployment considers, and how it decides about each.
 
     Attributes:
-        names: Models, or patterns with `*`, `?` and `[...]`; none = all.
-        labels: Only models that carry all of them; values may be patterns too.
+        names: Models, or patterns with `*`, `?` and `[...]`; empty = all.
+        labels: Labels that the models must all carry; values may be patterns.
         files: Folder of specs that replace the recorded ones; empty = none.
         by_policy: Whether the `redeploy` section of each model decides.
-        force: Whether models without changes are redeployed too.
+        force: Whether models without changes are redeployed, too.
     """
 
     names: Sequence[str] = ()
@@ -37,7 +37,7 @@ class Selection:
         """The selected models, in the order of their names.
 
         Raises:
-            Failure: `UNKNOWN_RELEASE` for a name without a pattern that no model has.
+            Failure: `UNKNOWN_RELEASE` for a name, not a pattern, that none of the models has.
         """
         found = {spec.name: spec for spec in specs}
         unknown = [name for name in self.names if not set(name) & set("*?[") and name not in found]
@@ -78,14 +78,14 @@ PATTERNS_IN_WORDS = {
 }
 
 WaveSize = Annotated[str, Field(pattern=WAVE_PATTERN)]
-"""A number of models such as 4, or a share of all of them such as 25%."""
+"""A number of models such as 4, or a share of all models such as 25%."""
 
 StopAt = Annotated[str, Field(pattern=STOP_PATTERN)]
-"""`first` failure, `never`, or the share of all models that failed, such as 20%."""
+"""`first` failure, `never`, or a share of failed models such as 20%."""
 
 
 def waves(models: Sequence[T], size: str) -> tuple[tuple[T, ...], ...]:
-    """Cut the models into waves, in their order; a share is rounded up."""
+    """Split the models into waves, in order; a share is rounded up."""
     if not models:
         return ()
     each = max(1, share_of(size, len(models)) if size.endswith("%") else int(size))
@@ -93,7 +93,7 @@ def waves(models: Sequence[T], size: str) -> tuple[tuple[T, ...], ...]:
 
 
 def is_over(stop_at: str, failed: int, total: int) -> bool:
-    """Whether the failures so far reach the limit, so that no more models are begun."""
+    """Whether the number of failures reaches the limit, so that no more models are begun."""
     if not failed or stop_at == "never":
         return False
     return stop_at == "first" or failed >= share_of(stop_at, total)
