@@ -42,20 +42,20 @@ async def apply_models(
     stop_on_failure: bool = False,
     requested_by: Claim = "",
 ) -> State[list[Applied]]:
-    """Bring what runs in line with what is meant to run.
+    """Make the running models match a list of specs.
 
     Models are retired first, then deployed in the order of the list, some of them at once. One that
     fails does not keep the others from being deployed, unless `stop_on_failure` is set.
 
     Args:
-        specs: The models as they are meant to be served; what serves unchanged stays as it is.
-        fleet: The hosts they may run on; without it, those of the worker, else this machine.
-        retire: Models that are meant to run no more. Only what was applied from the same set of
-            files is retired.
+        specs: The models to serve; one that already serves unchanged stays as it is.
+        fleet: The hosts on which they may run. Default: the worker's fleet, else this machine.
+        retire: Models to retire. Only those that were applied from the same set of files are
+            retired.
         applied_from: Name of the set of files, for the records; empty = it owns nothing.
-        at_once: How many models are worked on at the same time.
-        stop_on_failure: Whether nothing more is begun once a model has failed.
-        requested_by: Who wants it, for the record; nobody checks it.
+        at_once: Models deployed at the same time.
+        stop_on_failure: Whether to start no more models after a failure.
+        requested_by: The requester, for the record; not verified.
     """
     queue = _ModelQueue(at_once, stop_on_failure)
     fleet = await settled_fleet(fleet)

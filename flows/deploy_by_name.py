@@ -49,17 +49,17 @@ async def deploy_by_name(
     force: bool = False,
     reason: Claim = "",
 ) -> State[Release]:
-    """Deploy a model as a file of `deployments/` describes it.
+    """Deploy the model that a file in `deployments/` describes.
 
-    As it is written, the spec is the site's own and judged as what the command line brings. With
-    another revision or number of replicas it is judged as what comes through the API.
+    An unchanged file counts as submitted by the command line; with another revision or number of
+    replicas it counts as submitted through the API, and the policy's rules for the API apply.
 
     Args:
         spec: The file's name without `.yaml`.
-        revision: Branch, tag or commit; empty = as the file says.
-        replicas: How many; 0 = as the file says.
-        force: Replace what serves even where neither the spec nor the model has changed.
-        reason: Why, or for whom, for the record; nobody checks it.
+        revision: Branch, tag or commit; empty = the file's.
+        replicas: Number of replicas; 0 = the file's.
+        force: Replace the serving release even if neither the spec nor the model has changed.
+        reason: The reason or the requester, for the record; not verified.
     """
     given = {"revision": revision, "replicas": replicas}
     changes = {field: value for field, value in given.items() if value}

@@ -76,16 +76,17 @@ async def deploy_model(
 ) -> State[Release]:
     """Deploy a model so that it answers under its name.
 
-    Deploying an identical spec again changes nothing. A changed one is started while the old
-    release serves, verified, and then takes over; when both do not fit, the old one stops first.
+    Deploying an identical spec again changes nothing. With a changed spec, the new release starts
+    while the old one serves, is verified, and takes over; if both do not fit, the old one stops
+    first.
 
     Args:
-        spec: The model as it is meant to be served. Only name and source are needed; the rest may
-            stay as it is.
-        fleet: The hosts it may run on; without it, those of the worker, else this machine.
-        force: Replace what serves even where neither the spec nor the model has changed, such as by
-            the image that its tag stands for now.
-        requested_by: Who wants it, for the record; nobody checks it.
+        spec: The model to serve. Only name and source are required; all other fields have
+            defaults.
+        fleet: The hosts on which it may run. Default: the worker's fleet, else this machine.
+        force: Replace the serving release even if neither the spec nor the model has changed, for
+            example to use the image that its tag names now.
+        requested_by: The requester, for the record; not verified.
     """
     async with flow_context(spec.name, requested_by) as context:
         submission, file_set = current_submission(), current_file_set()

@@ -30,13 +30,13 @@ async def deploy_quick(
     """Deploy a model with six fields; all others have their defaults.
 
     Args:
-        name: Name under which it is served.
+        name: Name of the model in requests.
         source: `org/repo` on the hub, `org/repo:Q4_K_M` for a quantization, or a source such as
             `s3://bucket/prefix`. Of several quantizations the largest that fits is taken.
         engine: The inference server.
-        accelerators: Accelerators of each replica: `auto`, or how many; 0 = on CPU.
-        context: Longest context in tokens, or `auto`: what the model was made for.
-        keep_alive: How long it stays loaded without requests, such as `30m`; `never` = for good.
+        accelerators: Accelerators of each replica: `auto`, or a number; 0 = on CPU.
+        context: Longest context in tokens, or `auto` for the model's own.
+        keep_alive: How long it stays loaded without requests, such as `30m`; `never` = always.
     """
     async with reported_failure(name):
         content = quick_spec(name, source, engine, accelerators, context, keep_alive)

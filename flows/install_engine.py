@@ -29,15 +29,15 @@ async def install_engine(
     fleet: FleetParameter = THIS_MACHINE,
     requested_by: Claim = "",
 ) -> State[str]:
-    """Have an engine on a host before a model needs it. Repeating it changes nothing.
+    """Install an engine on a host before a model needs it. Repeating it changes nothing.
 
     Args:
         engine: Its name.
         version: Its version; empty = the one that this release of moorage was tested with.
         host: Host of the fleet; empty = the only one.
         runtime: A container's image (`docker`), or packages on this machine (`process`).
-        fleet: The hosts; without it, those of the worker, else this machine.
-        requested_by: Who wants it, for the record; nobody checks it.
+        fleet: The hosts. Default: the worker's fleet, else this machine.
+        requested_by: The requester, for the record; not verified.
     """
     spec = stand_in(engine, version, runtime)
     async with flow_context(spec.name, requested_by):

@@ -27,9 +27,9 @@ async def load_adapter(model: Name, adapter: AdapterSpec, requested_by: Claim = 
 
     Args:
         model: Name of the model, as in its spec. The spec must have `lora_updates`.
-        adapter: The adapter as it is meant to be served. It stays until it is unloaded or the model
-            is restarted: a deploy starts with what the spec says.
-        requested_by: Who wants it, for the record; nobody checks it.
+        adapter: The adapter to serve. It stays until it is unloaded or the engine starts again; a
+            deploy begins with the adapters of the spec.
+        requested_by: The requester, for the record; not verified.
     """
     async with flow_context(model, requested_by) as context, sole_flow(model, context.flow_run_id):
         await require_allowed_adapter(adapter)

@@ -13,11 +13,11 @@ from moorage.common.failures import Cause, Failure
 @flow(name="notify", flow_run_name="notify: {subject}", **NO_RESULT)
 @keep_result
 async def notify(subject: str, body: str, block: str = "") -> State[None]:
-    """Write a message into the run's log, and send it where a block says.
+    """Write a message into the run's log, and send it through a notification block.
 
     Args:
-        subject: What it is about.
-        body: What happened.
+        subject: Subject of the message.
+        body: Text of the message.
         block: A Prefect notification block as TYPE/NAME, such as slack-webhook/team; empty = none.
     """
     get_run_logger().warning("%s: %s", subject, body)

@@ -13,12 +13,12 @@ from moorage.reports.form_parameters import THIS_MACHINE, FleetParameter, SpecPa
 @flow(name="plan-model", flow_run_name="plan {spec.name}", **NO_RESULT, task_runner=task_runner())
 @keep_result
 async def plan_model(spec: SpecParameter, fleet: FleetParameter = THIS_MACHINE) -> State[Release]:
-    """Say exactly what deploying a model would run now, and why. Nothing is claimed or started.
+    """Show exactly what deploying a model would run now, and why. Nothing is claimed or started.
 
     Args:
-        spec: The model as it is meant to be served. Only name and source are needed; the rest may
-            stay as it is.
-        fleet: The hosts it may run on; without it, those of the worker, else this machine.
+        spec: The model to serve. Only name and source are required; all other fields have
+            defaults.
+        fleet: The hosts on which it may run. Default: the worker's fleet, else this machine.
     """
     async with flow_context(spec.name) as context:
         return ending(await plan_deploy(context, spec, fleet))

@@ -61,13 +61,14 @@ async def reconcile_fleet(
 ) -> State[tuple[ActionOutcome, ...]]:
     """Adopt, finish, undo, restart, replace and remove until ledger and hosts agree.
 
-    Two never run at once: the second ends at once. Models on which a flow works are left alone.
+    Only one runs at a time: a second one ends at once. Models that another flow is changing are
+    left alone.
 
     Args:
-        fleet: Hosts that are looked at, and on which models may be placed; hosts on which
-            something is claimed are looked at in any case.
-        dry_run: Say what would be done, and do nothing.
-        requested_by: Who wants it, for the record; nobody checks it.
+        fleet: Hosts to observe, on which models may be placed. Hosts with claims are always
+            observed.
+        dry_run: Only show the actions.
+        requested_by: The requester, for the record; not verified.
     """
     async with flow_context("fleet", requested_by) as context:
         if dry_run:

@@ -63,26 +63,27 @@ async def redeploy_models(
     dry_run: bool = False,
     requested_by: Claim = "",
 ) -> State[list[Redeployed]]:
-    """Deploy models that serve once more, where what they are made of has moved.
+    """Redeploy serving models whose branch, image or file has changed.
 
-    Each of them is a run of `deploy-model` below this one; one with nothing to do costs no run.
+    Each is a run of `deploy-model` below this one; a model without changes makes no run.
 
     Args:
-        names: Models, or patterns such as `llama-*`; none = all that serve. One that is named and
-            served until it failed is deployed too.
-        labels: Only models that carry all these labels; a value may be a pattern.
-        fleet: The hosts they may run on; without it, those of the worker, else this machine.
-        files: Absolute path of a folder of specs, on the machine where this runs: what they say
-            goes before what serves. Models that do not serve are left to `apply`.
-        by_policy: Whether the `redeploy` section of each model says what is done. Otherwise
-            everything that has moved is taken, and what does not serve is brought back.
-        force: Redeploy also what has not moved.
-        wave: Models in a wave: a number, or a share of those to be redeployed such as 25%.
-        at_once: How many models of a wave are worked on at the same time.
-        pause_seconds: How long to wait between two waves.
-        stop_at: When no more is begun: `first` failure, `never`, or a share of all that failed.
-        dry_run: Only say what would be done.
-        requested_by: Who wants it, for the record; nobody checks it.
+        names: Models, or patterns such as `llama-*`; none = all serving ones. A named model that
+            served until it failed is redeployed too.
+        labels: Only models with all these labels; a value may be a pattern.
+        fleet: The hosts on which they may run. Default: the worker's fleet, else this machine.
+        files: Absolute path of a folder of specs on the machine where this runs; they replace the
+            recorded specs. Models that do not serve are left to `apply`.
+        by_policy: Whether to follow the `redeploy` section of each model. Otherwise every change is
+            taken, and models that do not serve are brought back.
+        force: Also redeploy models without changes.
+        wave: Models in a wave: a number, or a share of the models to redeploy, such as 25%.
+        at_once: Models of a wave that are deployed at the same time.
+        pause_seconds: Seconds between two waves.
+        stop_at: When to stop: at the `first` failure, `never`, or at a share of failures such as
+            20%.
+        dry_run: Only show the plan.
+        requested_by: The requester, for the record; not verified.
     """
     fleet = await settled_fleet(fleet, files)
     rollout = Rollout(fleet, at_once, stop_at, pause_seconds, force)

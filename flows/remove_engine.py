@@ -30,8 +30,8 @@ async def remove_engine(
         engine: Its name.
         version: Only this version; empty = all of them.
         host: Host of the fleet; empty = the only one.
-        fleet: The hosts; without it, those of the worker, else this machine.
-        requested_by: Who wants it, for the record; nobody checks it.
+        fleet: The hosts. Default: the worker's fleet, else this machine.
+        requested_by: The requester, for the record; not verified.
     """
     spec = stand_in(engine, version, RuntimeName.AUTO)
     async with flow_context(spec.name, requested_by):

@@ -23,13 +23,13 @@ from tasks.stopping import retire
 @flow(name="retire-model", flow_run_name="retire {name}", **NO_RESULT)
 @keep_result
 async def retire_model(name: Name, requested_by: Claim = "") -> State[str]:
-    """Stop the release that serves a model name, and free its memory and ports.
+    """Stop the running release of a model, and free its memory and ports.
 
-    Its requests in flight may end before, as long as its spec lets them (`stopping`).
+    Requests in flight may finish first, for the time that the spec allows (`stopping`).
 
     Args:
         name: Name of the model, as in its spec.
-        requested_by: Who wants it, for the record; nobody checks it.
+        requested_by: The requester, for the record; not verified.
     """
     async with flow_context(name, requested_by) as context, sole_flow(name, context.flow_run_id):
         running = await in_thread(ledger().releases.running, name)

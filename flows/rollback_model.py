@@ -28,18 +28,17 @@ async def rollback_model(
     dry_run: bool = False,
     requested_by: Claim = "",
 ) -> State[Release]:
-    """Serve an earlier release of a model again: same revision, same image, same plan.
+    """Deploy an earlier release of a model again: same revision, same image, same plan.
 
-    It becomes a new release, which is started, verified and takes over as in any deploy. It runs
-    where the earlier one ran; elsewhere only if that place is taken or gone.
+    It becomes a new release, which is started, is verified and takes over as in any deploy. It runs
+    where the earlier one ran, or elsewhere if that place is taken or gone.
 
     Args:
         name: Name of the model, as in its spec.
-        to: The release to go back to, or how its id begins; empty = the last one before what serves
-            now that ran.
-        fleet: The hosts it may run on; without it, those of the worker, else this machine.
-        dry_run: Say exactly what would run; nothing is claimed or started.
-        requested_by: Who wants it, for the record; nobody checks it.
+        to: The target release, or the beginning of its id; empty = the previous one that ran.
+        fleet: The hosts on which it may run. Default: the worker's fleet, else this machine.
+        dry_run: Show exactly what would run; nothing is claimed or started.
+        requested_by: The requester, for the record; not verified.
     """
     async with flow_context(name, requested_by) as context:
         if dry_run:

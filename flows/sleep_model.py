@@ -18,14 +18,14 @@ from tasks.sleep import put_to_sleep, sleeping_release
 async def sleep_model(
     name: Name, reason: str = "requested", requested_by: Claim = ""
 ) -> State[str]:
-    """Stop a model and free what it claims, but keep its release, which a request can wake.
+    """Put a model to sleep: free its claims, but keep its release, which a request can wake.
 
-    Its requests in flight may end before, as long as its spec lets them (`stopping`).
+    Requests in flight may finish first, for the time that the spec allows (`stopping`).
 
     Args:
         name: Name of the model, as in its spec.
-        reason: Why, for the record.
-        requested_by: Who wants it, for the record; nobody checks it.
+        reason: The reason, for the record.
+        requested_by: The requester, for the record; not verified.
     """
     async with flow_context(name, requested_by) as context, sole_flow(name, context.flow_run_id):
         running = await in_thread(ledger().releases.running, name)

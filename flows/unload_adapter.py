@@ -20,8 +20,8 @@ async def unload_adapter(model: Name, adapter: Name, requested_by: Claim = "") -
 
     Args:
         model: Name of the model, as in its spec.
-        adapter: Name of the adapter, as it was loaded.
-        requested_by: Who wants it, for the record; nobody checks it.
+        adapter: Name of the loaded adapter.
+        requested_by: The requester, for the record; not verified.
     """
     async with flow_context(model, requested_by) as context, sole_flow(model, context.flow_run_id):
         row = await running_release(model)

@@ -25,12 +25,12 @@ async def wake_model(
     fleet: FleetParameter = THIS_MACHINE,
     requested_by: Claim = "",
 ) -> State[str]:
-    """Start a model that sleeps, and prove that it answers; when it does not, it sleeps on.
+    """Wake a sleeping model and verify that it answers; if it does not, it goes back to sleep.
 
     Args:
         name: Name of the model, as in its spec.
-        fleet: The hosts; without it, those of the worker, else this machine.
-        requested_by: Who wants it, for the record; nobody checks it.
+        fleet: The hosts. Default: the worker's fleet, else this machine.
+        requested_by: The requester, for the record; not verified.
     """
     async with flow_context(name, requested_by) as context:
         fleet = await settled_fleet(fleet)

@@ -17,8 +17,8 @@ Claim = Annotated[
     Field(
         max_length=LONGEST_CLAIM,
         pattern=PLAIN_TEXT_PATTERN,
-        description="Who wants it, for the record, such as a name or a ticket. Nobody checks it: it"
-        " is recorded as claimed.",
+        description="The requester, for the record, such as a name or a ticket. It is not verified,"
+        " and recorded as claimed.",
     ),
 ]
 """Parameter `requested_by` of a flow."""
